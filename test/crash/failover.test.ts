@@ -70,7 +70,7 @@ describeWithRedisServer('a replica of Redis', () => {
         const killed = performance.now();
         const refused = () =>
           load.ledger.requests.filter(({ answers }) => answers.at(-1)?.code === 'integration_rate_unavailable').length;
-        // The metrics counted until then are served.
+        // Requests that were counted before the failure may still succeed.
         await vi.waitUntil(() => refused() >= MANY_REFUSED, { timeout: 20_000, interval: 5 });
         await created(load, 1);
         console.info(`${name}: a lead was created ${Math.round(performance.now() - killed)} ms after Redis was killed`);

@@ -4,7 +4,7 @@ import { explore } from './explorer.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
 
-/** Ways to do it that look as good, and miss a change. */
+/** Plausible designs that miss a change. */
 const FLAWS: Readonly<Record<string, Partial<FeedRules>>> = {
   'a lead is marked in a second write': { marksInTheSameWrite: false },
   'an acknowledgement hides what came after': { comparesRevisions: false },

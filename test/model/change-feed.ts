@@ -1,20 +1,23 @@
 import type { System } from './explorer.ts';
 
-/** How changes reach a consumer. Each rule has its reason, which shows when the rule is broken. */
+/** How changes reach a consumer. The tests break each rule to show why it is needed. */
 export interface FeedRules {
-  /** Is a lead marked in the write that changes it? Otherwise in a second one. */
+  /** Is a lead marked in the write that changes it? Otherwise in a second write. */
   readonly marksInTheSameWrite: boolean;
   /** Does an acknowledgement count only while the lead still has the revision that it names? */
   readonly comparesRevisions: boolean;
-  /** Does a request for all changes once more give a lead another revision? */
+  /** Does a request to resend all changes give each lead a new revision? */
   readonly resendingIsARevision: boolean;
-  /** Is only that told which a majority of the servers has? */
+  /** Are only changes reported that a majority of the servers has stored? */
   readonly readsMajority: boolean;
-  /** Is a change waiting until it is acknowledged? Otherwise when its time is later than the last one acknowledged. */
+  /**
+   * Is a change pending until it is acknowledged? Otherwise it is pending if its time is later than the last
+   * acknowledged one.
+   */
   readonly keepsWhatIsWaiting: boolean;
-  /** Does a consumer keep what it has when that has a higher revision? */
+  /** Does a consumer keep its copy when that has a higher revision? */
   readonly consumersKeepNewer: boolean;
-  /** Does a consumer acknowledge a change after it has applied it? */
+  /** Does a consumer apply a change before it acknowledges it? */
   readonly consumersApplyFirst: boolean;
 }
 
@@ -28,48 +31,51 @@ export const FEED_RULES: FeedRules = {
   consumersApplyFirst: true,
 };
 
-/** The lead as one server has it; 0 is what it was at first, and known. */
+/** The lead as one server has it; 0 is the initial value, which the consumers know. */
 interface Lead {
-  /** Which writer wrote it. */
+  /** The writer that wrote it. */
   readonly value: number;
   readonly revision: number;
   readonly isWaiting: boolean;
-  /** What the clock of who wrote it said when that began. */
+  /** The writer's clock at the beginning of the write. */
   readonly time: number;
 }
 
-/** One who changes the lead, from the state that it has read. Who is gone has died, wherever it stood. */
+/**
+ * A process that changes the lead, based on the state that it has read. `gone`: it has died, at any point of its
+ * work.
+ */
 interface Writer {
   readonly at: 'idle' | 'has read' | 'has to mark' | 'done' | 'gone';
   readonly revision?: number;
   readonly time?: number;
 }
 
-/** One who takes changes over into the copy. One that dies begins anew. */
+/** A process that applies changes to the copy. A consumer that dies starts over. */
 interface Consumer {
   readonly at: 'idle' | 'has pulled' | 'has applied' | 'has acknowledged';
   readonly pulled?: Lead;
 }
 
 /**
- * One lead, those who change it, and the copy that several consumers keep of it. No lead has to do with any other one, so what is
- * true of one is true of all.
+ * One lead, its writers, and the copy that several consumers maintain. Leads are independent of each other, so what
+ * holds for one holds for all.
  */
 interface World {
   readonly primary: Lead;
-  /** What a majority of the servers has, and no failover takes back. */
+  /** The state that a majority of the servers has stored, which no failover undoes. */
   readonly majority: Lead;
   readonly writers: readonly Writer[];
   readonly consumers: readonly Consumer[];
   readonly copy: { readonly value: number; readonly revision: number };
-  /** Grows with every look at it. */
+  /** Advances with every read of it. */
   readonly clock: number;
-  /** Up to when changes have been acknowledged, where that is what counts. */
+  /** The time up to which changes are acknowledged, where acknowledgements are by time. */
   readonly acknowledged: number;
   readonly canLoseItsCopy: boolean;
 }
 
-/** Everything that two writers and two consumers can do; and what must never be. */
+/** All possible steps of two writers and two consumers, and the states that must never be reached. */
 export function changeFeed(changes: Partial<FeedRules> = {}): System<World> {
   const rules = { ...FEED_RULES, ...changes };
   const isWaiting = (world: World, lead: Lead) =>

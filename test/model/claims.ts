@@ -3,8 +3,8 @@ import type { Renewer, Row, Scenario, Step, Studio, World } from './world.ts';
 import { withRow } from './world.ts';
 
 /**
- * What a lead of a studio claims: the form of its contact by the region, as long as claims by former regions may stand also
- * the forms by those, and the text itself, which is the same in every region.
+ * Returns the claims of a lead: its contact as normalized for the region, also for the former regions while claims by
+ * those may exist, and the text itself, which is the same in every region.
  */
 export function claimsOf(rules: Rules, { region, formerRegions }: Studio, contact: string): readonly string[] {
   const heldTo = rules.holdsToFormerRegions ? [region, ...formerRegions] : [region];
@@ -12,11 +12,14 @@ export function claimsOf(rules: Rules, { region, formerRegions }: Studio, contac
   return rules.claimsText ? [...forms, contact] : forms;
 }
 
-/** Whether two have a claim in common. */
+/** Whether two sets of claims overlap. */
 export const overlap = (some: readonly string[], others: readonly string[]): boolean =>
   some.some((claim) => others.includes(claim));
 
-/** The studio's region changes, and somebody makes the claims of open leads anew until none is left by a former region. */
+/**
+ * The studio's region changes, and a process renews the claims of open leads until none has claims by a former
+ * region.
+ */
 export function* renewalSteps(scenario: Scenario, rules: Rules, world: World): Iterable<Step> {
   const { newRegions = 0, outlastsRenewal = false } = scenario;
   if (newRegions === 0) return;
@@ -30,7 +33,8 @@ export function* renewalSteps(scenario: Scenario, rules: Rules, world: World): I
     ];
   }
   const to = (state: Renewer): World => ({ ...world, renewer: state });
-  // As long as former regions are held to, a renewed lead holds to them, too: calls are under way that know no other.
+  // While former regions are honoured, a renewed lead keeps its claims by them, too: calls in flight may know no
+  // other region.
   const target = rules.renewsInTwoSteps ? studio : { region, formerRegions: [] };
   const renewed = (contact: string) => claimsOf(rules, target, contact);
   const due = rows.filter(({ open, claims, contact }) => open && claims.join() !== renewed(contact).join());

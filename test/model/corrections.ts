@@ -3,8 +3,8 @@ import type { Rules } from './rules.ts';
 import { type Mover, type Row, type Scenario, type Step, type World, withRow } from './world.ts';
 
 /**
- * The CRM corrects contacts. As with what closes and opens leads, an update is carried out only if its lead is still as it was
- * read: so both are one step here.
+ * The CRM corrects contacts. As when leads are closed and opened, an update applies only if its lead is still as it
+ * was read, so read and update are one step here.
  */
 export function* correctionSteps(scenario: Scenario, rules: Rules, world: World): Iterable<Step> {
   for (const [mover, state] of world.movers.entries()) {
@@ -16,7 +16,7 @@ export function* correctionSteps(scenario: Scenario, rules: Rules, world: World)
           if (contact === row.contact) continue;
           const claims = claimsOf(rules, world.studio, contact);
           const correcting: Mover = { at: 'correct', lead: id, contact, claims };
-          // Between what it reads of the studio and what it writes, the region may change.
+          // The region may change between the read of the studio and the write.
           if (scenario.newRegions !== undefined)
             yield [`mover ${mover} is about to correct lead ${id}`, to(correcting)];
           else yield* writeSteps(rules, world, mover, row, correcting);

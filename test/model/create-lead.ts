@@ -3,7 +3,7 @@ import { answered, type Protocol, type Work } from './protocol.ts';
 import type { Rules } from './rules.ts';
 import { type Call, type Found, freeNumber, type Row, type Step, type World, withCaller, withNewRow } from './world.ts';
 
-/** One insert that the unique indexes decide; whatever becomes of it, what is stored is the answer. */
+/** A single insert that the unique indexes decide. Whatever its outcome, the response is read from what is stored. */
 export const createLead: Protocol = {
   startsAt: 'insert',
   steps(work) {
@@ -59,7 +59,7 @@ function* lookSteps(work: Work): Iterable<Step> {
   yield ['its look is lost', again(work)];
 }
 
-/** What a call does with what it has found, once it has looked for both. */
+/** What a call does with the leads that it has found, once it has looked for both. */
 function decided(work: Work): World {
   const { rules, world, caller, call, request } = work;
   const { byKey, byContact } = call;
@@ -72,7 +72,7 @@ function decided(work: Work): World {
   return byContact ? answered(work, 'already open', byContact.id) : again(work);
 }
 
-/** Back to the insert, with nothing found. */
+/** Returns to the insert and discards what was found. */
 function again({ rules, world, caller, call: { number, id, claims } }: Work): World {
   return withCaller(world, caller, {
     at: 'insert',
@@ -82,7 +82,7 @@ function again({ rules, world, caller, call: { number, id, claims } }: Work): Wo
   });
 }
 
-/** Whether an index stands in a row's way; also one that no majority has yet does. */
+/** Whether an index refuses a row. Rows that no majority has stored yet count, too. */
 export function isRefused({ keyIndex, contactIndex }: Rules, { rows }: World, row: Row): boolean {
   return rows.some(
     ({ id, key, claims }) =>

@@ -18,7 +18,7 @@ const jugs: System<{ readonly three: number; readonly five: number }> = {
 };
 
 test('every state is visited, and no other', () => {
-  // In one of two jugs there is always none, or all that it holds.
+  // In each state at least one of the two jugs is either empty or full.
   expect(explore(jugs)).toEqual({ states: 16 });
 });
 

@@ -1,30 +1,30 @@
-/** Something that moves from state to state, a step at a time; which step comes next is anybody's guess. */
+/** A system that moves from state to state in steps; the next step is nondeterministic. */
 export interface System<State> {
   readonly initial: State;
-  /** Every step that may come next: what happens, and the state after it. */
+  /** Returns every possible next step: a label, and the state after it. */
   steps(state: State): Iterable<readonly [label: string, next: State]>;
-  /** What is wrong with a state; undefined when nothing is. */
+  /** Describes what is wrong with a state; undefined if nothing is. */
   fault(state: State): string | undefined;
-  /** Whether nothing is left to be done. Such a state must be within reach from everywhere. */
+  /** Whether no work is left. Such a state must be reachable from every state. */
   isSettled(state: State): boolean;
 }
 
-/** What a complete search has found. */
+/** The result of an exhaustive search. */
 export interface Exploration {
-  /** How many different states there are; up to the fault, if there is one. */
+  /** The number of distinct states; when a fault was found, those visited until then. */
   readonly states: number;
-  /** The first fault on the shortest way there is to one. */
+  /** The first fault found, on a shortest path to a fault. */
   readonly fault?: { readonly what: string; readonly trace: readonly string[] };
 }
 
 /**
- * Visits every state that can be reached, nearest first, up to the first fault. States are the same when their JSON is.
- * A state from which no settled one can be reached is a fault as well: `stuck`.
+ * Visits every reachable state, breadth first, up to the first fault. States are equal if their JSON is. A state from
+ * which no settled one can be reached is also a fault: `stuck`.
  */
 export function explore<State>(system: System<State>): Exploration {
   const numbers = new Map<string, number>();
   const states: State[] = [];
-  /** By state: the one it was first reached from, and how; all those it can be reached from. */
+  /** By state: the state and step by which it was first reached; and all its predecessors. */
   const reached: { readonly from: number; readonly label: string }[] = [];
   const before: number[][] = [];
 
@@ -46,7 +46,7 @@ export function explore<State>(system: System<State>): Exploration {
   };
 
   visit(system.initial, -1, '');
-  // The list grows while it is walked.
+  // The list grows while it is iterated.
   for (const [number, state] of states.entries()) {
     const what = system.fault(state);
     if (what !== undefined) return found(what, number);

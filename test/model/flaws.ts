@@ -3,7 +3,7 @@ import type { PROMISES } from './promises.ts';
 import { reserveKey } from './reserve-key.ts';
 import type { SCENARIOS } from './scenarios.ts';
 
-/** A design that looks as good; and what becomes of it. */
+/** A plausible but flawed design, and the promise that it breaks. */
 interface Flaw extends Design {
   readonly breaks: keyof typeof PROMISES | 'stuck';
   readonly in: keyof typeof SCENARIOS;
@@ -15,7 +15,7 @@ const NEW_REGIONS = 'two rivals who spell it in two ways, and a region that chan
 const CORRECTIONS = 'two leads of two contacts, and two who close, open and correct them to each other’s contact';
 const TWO_MOVERS = 'two rivals, and two who close and open leads, with failovers';
 
-/** By what is wrong with them. */
+/** By a description of the flaw. */
 export const FLAWS: Readonly<Record<string, Flaw>> = {
   'no unique index on the key': { rules: { keyIndex: false }, breaks: 'one lead per key', in: RIVAL },
   'no unique index on the contact': { rules: { contactIndex: false }, breaks: 'one open lead per contact', in: RIVAL },

@@ -8,14 +8,14 @@ import { RULES, type Rules } from './rules.ts';
 import { callerSteps, databaseSteps, moverSteps } from './surroundings.ts';
 import type { Request, Scenario, World } from './world.ts';
 
-/** Which rules of which protocol are followed, and which promises are not looked at. */
+/** The protocol, the rules that it follows, and the promises that are not checked. */
 export interface Design {
   readonly rules?: Partial<Rules>;
   readonly protocol?: Protocol;
   readonly without?: readonly (keyof typeof PROMISES)[];
 }
 
-/** Everything that can happen in a scenario, and what must never. */
+/** All possible steps of a scenario, and the states that must never be reached. */
 export function leadSystem(
   scenario: Scenario,
   { rules: changes = {}, protocol = createLead, without = [] }: Design = {},

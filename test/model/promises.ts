@@ -1,6 +1,6 @@
 import type { Answer, Request, World } from './world.ts';
 
-/** What must be so at every moment; each promise by its name. */
+/** Invariants of every state; each promise by its name. */
 export const PROMISES = {
   'one lead per key': ({ rows }) => areDifferent(rows.map(({ key }) => key)),
 
@@ -39,7 +39,7 @@ export const PROMISES = {
         ({ id, key, contact, hadContacts = [] }) =>
           id === lead &&
           key !== requests[caller]?.key &&
-          // Its contact may be corrected as soon as this was found out.
+          // Its contact may be corrected right after the caller was answered.
           [contact, ...hadContacts].some((each) => each.toLowerCase() === requests[caller]?.contact.toLowerCase()),
       ),
     ),
@@ -53,7 +53,7 @@ export const PROMISES = {
   'no lead is in its own way': ({ movers }) => movers.every(({ at }) => at !== 'in its own way'),
 } as const satisfies Record<string, (world: World, requests: readonly Request[]) => boolean>;
 
-/** What callers have been told, if it is of some kind. */
+/** The answers that callers received, of the given kinds. */
 function told({ callers }: World, ...kinds: Answer['what'][]): (Answer & { readonly caller: number })[] {
   return callers.flatMap((each, caller) =>
     each.at === 'told' && kinds.includes(each.what) ? { ...each, caller } : [],

@@ -5,7 +5,7 @@ import { leadSystem } from './lead-system.ts';
 import { PROMISES } from './promises.ts';
 import { LATE_INSERTS, OUTLASTED_RENEWAL, OUTLASTED_RENEWAL_SPELLED, SCENARIOS } from './scenarios.ts';
 
-// Hundreds of thousands of states take ten seconds where nobody else works, and more where suites share two cores.
+// Hundreds of thousands of states take ten seconds on an idle machine, and more when suites share two cores.
 vi.setConfig({ testTimeout: 240_000 });
 
 const NOT_WITH_LATE_INSERTS = 'a refused call left nothing';
@@ -50,7 +50,7 @@ describe('the way in which leads are created and moved', () => {
       const { fault } = explore(leadSystem(SCENARIOS[scenario], design));
 
       expect(fault?.what).toBe(breaks);
-      // The shortest way there is: nobody could find it in a long one.
+      // A long trace would be useless to a reader: the search must return a shortest one.
       expect(fault?.trace.length).toBeLessThan(15);
     },
   );

@@ -1,7 +1,7 @@
 import type { Rules } from './rules.ts';
 import { type Answer, type Call, type Request, type Scenario, type Step, type World, withCaller } from './world.ts';
 
-/** A call, at work on its caller's request. */
+/** A call that works on its caller's request. */
 export interface Work {
   readonly scenario: Scenario;
   readonly rules: Rules;
@@ -11,14 +11,16 @@ export interface Work {
   readonly request: Request;
 }
 
-/** A way to create a lead. */
+/** A protocol for creating a lead. */
 export interface Protocol {
   readonly startsAt: Call['at'];
-  /** What a call may do next. Each step is one message to the database that is carried out, or is not. */
+  /**
+   * Returns the possible next steps of a call. Each step is one message to the database, which is carried out or not.
+   */
   steps(work: Work): Iterable<Step>;
 }
 
-/** The world in which a call has ended, and its caller has the answer. */
+/** Returns the world after a call has ended and its caller has the answer. */
 export function answered({ world, caller, call, request }: Work, what: Answer['what'], lead?: number): World {
   const keyWasFree = !world.rows.some(({ key, durable }) => durable && key === request.key);
   const named = lead === undefined ? {} : { lead };

@@ -4,10 +4,10 @@ import { answered, type Protocol, type Work } from './protocol.ts';
 import { type Call, type Reservation, type Row, type Step, type World, withCaller, withNewRow } from './world.ts';
 
 /**
- * The other common way: the key is reserved, the lead written, the reservation settled. Whoever dies in between leaves a
- * reservation behind.
+ * The other common protocol: reserve the key, write the lead, settle the reservation. A process that dies in between
+ * leaves a reservation behind.
  *
- * @param isDeleted whether others delete a reservation that is not settled, because its process may have died
+ * @param isDeleted whether other calls delete a reservation that is not settled, because its process may have died
  */
 export function reserveKey(isDeleted: boolean): Protocol {
   return {

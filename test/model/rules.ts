@@ -1,44 +1,47 @@
-/** How leads are created and moved. Each rule has its reason, which shows when the rule is broken. */
+/** How leads are created and moved. The tests break each rule to show why it is needed. */
 export interface Rules {
   /** Is there a unique index on the idempotency key? */
   readonly keyIndex: boolean;
-  /** Is there one on the claimed contact? */
+  /** Is there a unique index on the claimed contact? */
   readonly contactIndex: boolean;
-  /** In which order does a call look for what is in its way? The database may change between two looks. */
+  /** In which order does a call look for the conflicting lead? The database may change between two reads. */
   readonly looks: 'key, contact, key again' | 'key, then contact' | 'both at once';
   /** Which of the two decides when both are taken? */
   readonly decidesBy: 'key' | 'contact';
-  /** Is a lead that was found by its contact looked at for its key, too? */
+  /** Does a call compare the key of a lead that it found by its contact? */
   readonly knowsOwnByContact: boolean;
-  /** Is a lead under one's key one's own only with the same data? */
+  /** Is a lead under the caller's key the caller's own only with the same data? */
   readonly comparesData: boolean;
-  /** Does an insert that is repeated keep its id? */
+  /** Does a repeated insert keep its id? */
   readonly keepsId: boolean;
-  /** Is only that read which a majority of the servers has? */
+  /** Are only writes read that a majority of the servers has stored? */
   readonly readsMajority: boolean;
-  /** Is an insert answered only when a majority has it? */
+  /** Is an insert answered only when a majority has stored it? */
   readonly awaitsMajority: boolean;
-  /** Does a lead that is opened again claim its contact in the same write? */
+  /** Does reopening a lead claim its contact in the same write? */
   readonly reopeningClaims: boolean;
-  /** Is a lead opened again only as long as it has the contact that was read? */
+  /** Is a lead reopened only if it still has the contact that was read? */
   readonly opensOnlyWhatItRead: boolean;
-  /** Does an open lead that gets another contact claim it in the same write? */
+  /** Does correcting the contact of an open lead claim the new one in the same write? */
   readonly correctionClaims: boolean;
-  /** Does a mover that finds the very lead in its way try again? */
+  /** Does a mover retry when the conflicting lead is the one that it moves? */
   readonly moverKnowsItself: boolean;
-  /** Does a lead claim the text of its contact, besides what that means in its studio's region? */
+  /** Does a lead claim the text of its contact, besides its normalized form for its studio's region? */
   readonly claimsText: boolean;
-  /** Does a lead also claim what its contact meant in former regions, until all open leads claim by the region of now? */
+  /**
+   * Does a lead also claim the forms of its contact for former regions, until all open leads claim by the current
+   * region?
+   */
   readonly holdsToFormerRegions: boolean;
-  /** Does a studio whose region changes once more remember those before that, too? */
+  /** Does a studio whose region changes again remember all earlier regions, too? */
   readonly remembersAllRegions: boolean;
-  /** Does a renewed lead keep its claims by former regions until these are held to no longer? */
+  /** Does a renewed lead keep its claims by former regions until these are no longer honoured? */
   readonly renewsInTwoSteps: boolean;
-  /** Are claims made anew only as long as the lead claims what was read? */
+  /** Are claims renewed only if the lead still has the claims that were read? */
   readonly renewsOnlyWhatItRead: boolean;
 }
 
-/** The rules of the store in MongoDB, and so of every store. */
+/** The rules of the MongoDB store, and so of every store. */
 export const RULES: Rules = {
   keyIndex: true,
   contactIndex: true,

@@ -2,7 +2,7 @@ import type { Request, Scenario } from './world.ts';
 
 const request = (key: string, data: string, contact = 'ada'): Request => ({ key, data, contact });
 
-/** Each is small enough to be searched to its end, and large enough for its subject. */
+/** Each is small enough for an exhaustive search, and large enough for its subject. */
 export const SCENARIOS = {
   'one key twice and a rival, with failovers': {
     requests: [request('a', '1'), request('a', '1'), request('b', '2')],
@@ -46,7 +46,7 @@ export const SCENARIOS = {
   },
 } as const satisfies Record<string, Scenario>;
 
-/** A call may stand still until the claims by the region that it knows have long been made anew. */
+/** A call may stall until long after the claims by the region that it knows have been renewed. */
 export const OUTLASTED_RENEWAL: Scenario = {
   requests: [request('a', '1'), request('b', '2')],
   movers: 1,
@@ -54,11 +54,11 @@ export const OUTLASTED_RENEWAL: Scenario = {
   outlastsRenewal: true,
 };
 
-/** The same with two spellings. */
+/** The same with two spellings of one contact. */
 export const OUTLASTED_RENEWAL_SPELLED: Scenario = {
   ...OUTLASTED_RENEWAL,
   requests: [request('a', '1'), request('b', '2', 'Ada')],
 };
 
-/** An insert may be carried out when its call has long stopped waiting for it, and has said something else. */
+/** An insert may be carried out long after its call has stopped waiting for it and has given another answer. */
 export const LATE_INSERTS: Scenario = { requests: [request('a', '1'), request('b', '2')], movers: 1, lateInserts: 1 };

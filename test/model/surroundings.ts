@@ -14,7 +14,7 @@ import {
   withRow,
 } from './world.ts';
 
-/** Callers ask, and ask again when the process that worked for them has died. */
+/** Callers send requests, and repeat them when the process that served them has died. */
 export function* callerSteps(
   rules: Rules,
   world: World,
@@ -32,7 +32,7 @@ export function* callerSteps(
   }
 }
 
-/** A majority gets a write, or a failover takes it back; an insert arrives late, or never. */
+/** A majority stores a write, or a failover undoes it; an insert arrives late, or never. */
 export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
   for (const row of world.rows.filter(({ durable }) => !durable)) {
     yield [`a majority has lead ${row.id}`, withRow(world, row, { durable: true })];
@@ -46,8 +46,8 @@ export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
 }
 
 /**
- * The CRM closes and opens leads. An update is carried out only if its lead is still as it was read: so both are one step
- * here. What is written after an update a majority gets after it: so it needs no durability of its own.
+ * The CRM closes and opens leads. An update applies only if its lead is still as it was read, so read and update are
+ * one step here. Writes that follow an update become durable after it, so the update needs no durability of its own.
  */
 export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Iterable<Step> {
   for (const [mover, { at, lead, claims: begunWith, contact: contactRead }] of world.movers.entries()) {
@@ -65,7 +65,7 @@ export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Ite
         if (at === 'idle') yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: [] })];
         else yield [`mover ${mover} finds lead ${id} open`, to({ at: 'idle' })];
       } else if (at === 'idle' && scenario.newRegions !== undefined) {
-        // Between what it reads of studio and lead and what it writes, the region may change, and the contact be corrected.
+        // Between reading studio and lead and the write, the region may change and the contact may be corrected.
         yield [`mover ${mover} is about to open lead ${id}`, to({ at: 'open', lead: id, contact, claims })];
       } else if (at === 'open' && contact !== contactRead && rules.opensOnlyWhatItRead) {
         yield [`mover ${mover} finds another contact of lead ${id}`, to({ at: 'idle' })];
@@ -73,7 +73,8 @@ export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Ite
         const opened = withRow(to({ at: 'idle' }), row, { open: true, claims: rules.reopeningClaims ? claims : [] });
         yield [`mover ${mover} opens lead ${id}`, opened];
       } else if (world.movers.length > 1) {
-        // Alone it finds what it was refused for: nobody else could have opened the lead meanwhile.
+        // A mover that runs alone finds the lead that caused the refusal: no other mover could have opened it
+        // meanwhile.
         yield [`mover ${mover} may not open lead ${id}`, to({ at: 'look', lead: id })];
       } else if (at === 'open') {
         yield [`mover ${mover} may not open lead ${id}`, to({ at: 'idle' })];

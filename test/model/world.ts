@@ -1,30 +1,36 @@
-/** What a caller asks for, as often as it takes. */
+/** A caller's request, repeated as often as needed. */
 export interface Request {
   readonly key: string;
-  /** Stands for the whole body. */
+  /** Represents the whole body. */
   readonly data: string;
-  /** As it is typed. Two that differ in letter case only are two spellings of one contact, in every region. */
+  /** The contact as typed. Two that differ in letter case only are two spellings of one contact, in every region. */
   readonly contact: string;
 }
 
-/** Who asks for what, and what may happen besides. */
+/** The requests, and the other events that may happen. */
 export interface Scenario {
-  /** Of one caller each. */
+  /** One caller each. */
   readonly requests: readonly Request[];
-  /** How many at once close and open leads, and correct their contacts. */
+  /** The number of concurrent movers, which close and open leads and correct their contacts. */
   readonly movers: number;
-  /** What contacts may be corrected to. */
+  /** The contacts that leads may be corrected to. */
   readonly corrections?: readonly string[];
-  /** Whether a failover may take back what no majority has; otherwise every write is durable at once. */
+  /** Whether a failover may undo writes that no majority has stored; otherwise every write is durable immediately. */
   readonly failovers?: boolean;
-  /** How many inserts at once may still be carried out after their calls have stopped waiting for them. */
+  /**
+   * The maximum number of pending inserts that may still be carried out after their calls have stopped waiting for
+   * them.
+   */
   readonly lateInserts?: number;
   /**
-   * How often the region of the studio changes, each time to one that it never had; and claims are made anew. 0: never, but who moves
-   * a lead reads it first, and writes later.
+   * How often the studio's region changes, each time to a new one, with a renewal of claims. 0: never, but movers
+   * still read the region first, and write later.
    */
   readonly newRegions?: number;
-  /** Whether a call may go on when the renewal of the claims, which waits for longer than any call takes, has ended. */
+  /**
+   * Whether a call may continue after the renewal of claims has ended, although the renewal waits for longer than any
+   * call takes.
+   */
   readonly outlastsRenewal?: boolean;
 }
 
@@ -34,65 +40,68 @@ export interface Row extends Request {
   /** The call that wrote it. */
   readonly by: number;
   readonly open: boolean;
-  /** What it claims for itself: every form of its contact that is held to; nothing once it is closed. */
+  /** All honoured forms of its contact; none once it is closed. */
   readonly claims: readonly string[];
-  /** Whether a majority of the servers has it. */
+  /** Whether a majority of the servers has stored it. */
   readonly durable: boolean;
-  /** The contacts that it had before; absent until its contact is corrected. */
+  /** Its former contacts; absent until its contact is corrected. */
   readonly hadContacts?: readonly string[];
 }
 
-/** What matters of a row that was read. */
+/** The relevant fields of a row that was read. */
 export type Found = Pick<Row, 'id' | 'key' | 'data'>;
 
 /** A process's work on a request: one attempt of its caller. */
 export interface Call {
-  /** Where the work stands. */
+  /** The next step of the work. */
   readonly at: 'reserve' | 'insert' | 'written' | 'look' | 'settle';
   readonly number: number;
-  /** The id of the lead that it makes. */
+  /** The id of the lead that it creates. */
   readonly id: number;
-  /** What that is to claim, as its studio was when the call began. */
+  /** The claims of that lead, by the region of its studio when the call began. */
   readonly claims: readonly string[];
-  /** What it has found under its key and with its contact; absent as long as it has not looked. */
+  /** The leads found under its key and with its contact; null if there is none, absent until it has looked. */
   readonly byKey?: Found | null;
   readonly byContact?: Found | null;
-  /** Whether its key had no lead when it was looked for first. */
+  /** Whether its first lookup found no lead under its key. */
   readonly hasLookedForKey?: boolean;
 }
 
-/** What a caller has been told. */
+/** The answer that a caller received. */
 export interface Answer {
   readonly at: 'told';
   readonly what: 'created' | 'replayed' | 'conflict' | 'already open';
   /** The lead that was named. */
   readonly lead?: number;
-  /** The call that said so. */
+  /** The call that answered. */
   readonly by: number;
-  /** Whether there was no lead under the caller's key when it was said. */
+  /** Whether there was no lead under the caller's key at the time of the answer. */
   readonly keyWasFree: boolean;
 }
 
-/** Where a caller stands. One that is unsure got no answer, and asks again. */
+/** The state of a caller. An `unsure` caller got no answer, and repeats its request. */
 export type Caller = { readonly at: 'silent' | 'unsure' } | Call | Answer;
 
-/** One who closes, opens and corrects leads for the CRM. Who may not open one looks which other is in its way. */
+/**
+ * A process of the CRM that closes, opens and corrects leads. A mover that may not open a lead looks for the
+ * conflicting one.
+ */
 export interface Mover {
   readonly at: 'idle' | 'open' | 'look' | 'in its own way' | 'correct' | 'claim';
   readonly lead?: number;
-  /** What the lead had as its contact when it was read to be opened; or what that is corrected to. */
+  /** The contact of the lead when it was read to be opened, or the new contact of a correction. */
   readonly contact?: string;
-  /** What the lead is to claim that it opens or corrects, as the studio was when it began. */
+  /** The claims of the lead that is opened or corrected, by the region of the studio when the mover began. */
   readonly claims?: readonly string[];
 }
 
-/** The studio: where its phone numbers are from, and where they were from when open leads made claims that may still stand. */
+/** The studio: its region for phone numbers, and the former regions by which open leads may still have claims. */
 export interface Studio {
   readonly region: number;
   readonly formerRegions: readonly number[];
 }
 
-/** Who makes claims anew: one lead after the other, each only as it was read. */
+/** The process that renews claims, one lead after the other, each only if it is still as it was read. */
 export interface Renewer {
   readonly at: 'idle' | 'renew';
   readonly lead?: number;
@@ -100,7 +109,7 @@ export interface Renewer {
   readonly claims?: readonly string[];
 }
 
-/** A promise of a key to a call, as only a protocol of several writes makes it. */
+/** A reservation of a key for a call, used only by protocols of several writes. */
 export interface Reservation {
   readonly key: string;
   readonly data: string;
@@ -108,38 +117,41 @@ export interface Reservation {
   readonly settled: boolean;
 }
 
-/** Everything there is at a moment. Callers stand in the order of the scenario's requests. */
+/** The state of the system. Callers are in the order of the scenario's requests. */
 export interface World {
   readonly callers: readonly Caller[];
   readonly movers: readonly Mover[];
   readonly studio: Studio;
   readonly renewer: Renewer;
   readonly rows: readonly Row[];
-  /** Inserts that nobody waits for any more, and that may still be carried out. */
+  /** Inserts that may still be carried out although no call waits for them. */
   readonly late: readonly Row[];
   readonly reservations: readonly Reservation[];
 }
 
-/** What happens, and the world after it. */
+/** A label of what happens, and the world after it. */
 export type Step = readonly [label: string, next: World];
 
-/** The world in which a caller has come further. */
+/** Returns the world with a caller in another state. */
 export function withCaller(world: World, caller: number, state: Caller): World {
   return { ...world, callers: world.callers.with(caller, state) };
 }
 
-/** The world with one row more. The order of rows means nothing, and so is always the same. */
+/** Returns the world with one row more. The order of rows has no meaning, so it is canonical: by id. */
 export function withNewRow(world: World, row: Row): World {
   return { ...world, rows: [...world.rows, row].sort((a, b) => a.id - b.id) };
 }
 
-/** The world in which a row is another; null: in which it is gone. */
+/** Returns the world with a row changed; null: removed. */
 export function withRow(world: World, row: Row, changes: Partial<Row> | null): World {
   const rows = world.rows.flatMap((each) => (each !== row ? each : changes ? { ...row, ...changes } : []));
   return { ...world, rows };
 }
 
-/** A number that nothing in the world goes by. Each caller has its own, so that the order of asking leaves no trace. */
+/**
+ * Returns a number that is not in use. Callers draw from separate numbers, so that the order of requests does not
+ * multiply states.
+ */
 export function freeNumber({ callers, movers, rows, late, reservations }: World, caller: number): number {
   const used = new Set<number | undefined>();
   for (const { id, by } of [...rows, ...late]) used.add(id).add(by);

@@ -1,14 +1,14 @@
 import { explained, type Model, type Outcome, type Request } from './lead-model.ts';
 
-/** A request and what came of it. */
+/** A request and its outcome. */
 export interface Observation {
   readonly request: Request;
   readonly outcome: Outcome;
 }
 
 /**
- * What a service knows after requests that were made at once, if some order of them explains all outcomes. Which of several
- * it is makes no difference: outcomes tell each lead's last state.
+ * Returns a model of the service after concurrent requests if some order of them explains all outcomes. It does not
+ * matter which order is found: the outcomes determine the last state of each lead.
  */
 export function explanation(model: Model, observations: readonly Observation[]): Model | undefined {
   if (observations.length === 0) return model;

@@ -4,7 +4,7 @@ import { times } from '../support/builders.ts';
 import { aCapture, aService, leadOf, type StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 
-/** How many requests of each kind are timed; none unless told, because no usual test may be decided by time. */
+/** The number of requests of each kind that are timed; 0 by default, because no regular test may depend on timing. */
 const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
 
 describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as what nobody has', () => {
@@ -23,7 +23,7 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
     other = { ...studio, leadIds, cursor: page.nextCursor };
   });
 
-  // Nobody's are made of a foreign one, so that they look alike.
+  // Unknown ids are derived from foreign ones, so that both look alike.
   const altered = (id: string) => id.slice(0, -6) + randomUUID().slice(-6);
   const list = (cursor: string) => ({ path: `?cursor=${cursor}` });
   const create = (sourceId: string) => ({ path: '', body: aCapture({ sourceId }) });
@@ -37,7 +37,7 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
   ])('%s', { timeout: 60_000 + SAMPLES * 100 }, async (what, foreign, nobodys) => {
     const samples = { foreign: [] as number[], nobodys: [] as number[] };
     for (const index of times(SAMPLES + 200, (each) => each)) {
-      // In an order that chance gives, so that neither always has the other before it.
+      // In random order, so that neither kind always follows the other.
       const kinds = Math.random() < 0.5 ? (['foreign', 'nobodys'] as const) : (['nobodys', 'foreign'] as const);
       for (const kind of kinds) {
         const took = await timed(kind === 'foreign' ? foreign() : nobodys());
@@ -45,7 +45,7 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
       }
     }
     const chance = chanceToBeSlower(samples.foreign, samples.nobodys);
-    // Of two like ones, it is this far from one half two times in three.
+    // One standard deviation: for two equal distributions the result is this close to one half two times in three.
     const deviation = Math.sqrt((2 * SAMPLES + 1) / (12 * SAMPLES ** 2));
     const [first, second] = [median(samples.foreign), median(samples.nobodys)];
     console.info(
@@ -55,13 +55,13 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
     expect(Math.abs(chance - 0.5) / deviation).toBeLessThan(5);
   });
 
-  /** What is asked with the own key; with a body it is a creation. */
+  /** A request with the studio's own key; with a body it is a creation. */
   interface Asked {
     readonly path: string;
     readonly body?: object;
   }
 
-  /** Asks, and says how long that took; microseconds. */
+  /** Sends the request and returns its duration; microseconds. */
   async function timed({ path, body }: Asked): Promise<number> {
     const headers = {
       authorization: `Bearer ${own.secret}`,
@@ -79,7 +79,10 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
 
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
-/** How likely one of the first is greater than one of the second (Mann and Whitney); one half when they are alike. */
+/**
+ * Returns the probability that a value of the first sample exceeds one of the second (Mann and Whitney); one half
+ * when the distributions are equal.
+ */
 function chanceToBeSlower(first: readonly number[], second: readonly number[]): number {
   const all = [
     ...first.map((value) => ({ value, isFirst: true })),

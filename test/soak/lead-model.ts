@@ -4,14 +4,14 @@ import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { RefusalReason } from '../../src/domain/refusal.ts';
 import type { CreateLeadCommand } from '../../src/usecases/create-lead.ts';
 
-/** A lead, and what only its creation told. */
+/** A lead, and the data that only its creation reports. */
 export interface KnownLead extends Lead {
   readonly command: CreateLeadCommand;
-  /** Which of the contacts it has, however it is spelled. */
+  /** The index of its contact, in whichever spelling. */
   readonly person: number;
 }
 
-/** Everything that a service has to know: as little as it can be. */
+/** The minimal state of a service. */
 export type Model = readonly KnownLead[];
 
 /** A request as it was sent. */
@@ -29,7 +29,7 @@ export type Request =
       readonly studioId: string;
       readonly leadId: string;
       readonly correction: Correction;
-      /** Whose contact it gets; undefined: nobody else's. */
+      /** The index of its new contact; undefined: a contact that no other lead has. */
       readonly person: number | undefined;
       readonly expectedUpdatedAt: Date | undefined;
       readonly now: Date;
@@ -39,17 +39,17 @@ export type Request =
       readonly kind: 'list';
       readonly studioId: string;
       readonly pageSize: number;
-      /** Where the page begins, and whose token says so. */
+      /** Where the page begins, and the studio whose token is sent. */
       readonly after: { readonly studioId: string; readonly leadId: string } | undefined;
     };
 
-/** What came of it. */
+/** The outcome of a request. */
 export type Outcome =
   | { readonly lead: Lead; readonly replayed?: boolean }
   | { readonly leads: readonly Lead[]; readonly hasMore: boolean }
   | { readonly refused: RefusalReason; readonly leadId?: string };
 
-/** What a service would know after a request with this outcome; undefined when it could not have come of it. */
+/** Returns the model after a request with this outcome; undefined when the outcome contradicts the model. */
 export function explained(model: Model, request: Request, outcome: Outcome): Model | undefined {
   switch (request.kind) {
     case 'create':
@@ -77,7 +77,7 @@ function explainedCreation(
   const holder = own.find((each) => each.person === person && isOpen(each.stage));
   if (earlier && isDeepStrictEqual(earlier.command, command)) {
     const { displayName, note = null } = command;
-    // No answer has the contact, which is the one of now.
+    // No response includes the contact, which is the current one.
     const original = { ...leadOf(earlier), displayName, note, stage: 'new', updatedAt: earlier.createdAt } as const;
     return is(outcome, { lead: original, replayed: true }) ? model : undefined;
   }
@@ -141,7 +141,7 @@ function pageOf(model: Model, { studioId, pageSize, after }: Extract<Request, { 
 
 const after = (before: Date, now: Date): Date => (now > before ? now : new Date(before.getTime() + 1));
 
-/** Said here again, so that a fault in the domain's own rule shows. */
+/** Duplicated on purpose, so that a bug in the domain's own rule shows. */
 const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
 
 const leadOf = ({ command, person, ...lead }: KnownLead): Lead => lead;

@@ -6,7 +6,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { randomRuns } from './random-runs.ts';
 
-/** How many runs there are. One takes some 170 ms. */
+/** The number of runs. One takes about 170 ms. */
 const RUNS = sizeOf('SOAK_RUNS_MONGODB', { usual: 200, soak: 5_000 });
 
 describeWithMongo('leads in MongoDB', (mongoUrl) => {

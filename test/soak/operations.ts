@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import type { Contact } from '../../src/domain/contact.ts';
 import { LEAD_STAGES, type LeadStage } from '../../src/domain/lead.ts';
 
-/** Few, so that they meet: two studios, in a region whose phone numbers can be read. */
+/** Few, so that operations conflict: two studios, in a region whose phone numbers are normalized. */
 export const STUDIOS = 2;
 const KEYS = 9;
 
-/** Contacts, each in spellings that are one contact. */
+/** Contacts, each in several spellings. */
 export const CONTACTS: readonly (readonly Contact[])[] = [
   [
     { type: 'email', value: 'ada@example.org' },
@@ -22,17 +22,17 @@ export const CONTACTS: readonly (readonly Contact[])[] = [
   ],
 ];
 
-/** What else a caller says of a lead. */
+/** The other data of a lead. */
 export const BODIES = [{ displayName: 'Ada' }, { displayName: 'Ada', note: 'Calls back.' }] as const;
 
-/** Something that is asked of one of two processes on the same data. Leads are counted from the newest. */
+/** An operation sent to one of two processes on the same data. Leads are counted from the newest. */
 export type Operation =
   | {
       readonly kind: 'create';
       readonly process: number;
       readonly studio: number;
       readonly key: number;
-      /** Which of the contacts is used; that of the key, where it is 0. */
+      /** The index of the contact; 0: the one that belongs to the key. */
       readonly otherContact: number;
       readonly spelling: number;
       readonly body: number;
@@ -49,16 +49,16 @@ export type Operation =
       readonly process: number;
       readonly lead: number;
       readonly ofAnother: boolean;
-      /** Which of the contacts it gets; none of them: the one that it has. */
+      /** The index of the new contact; out of range: the contact that it has. */
       readonly contact: number;
       readonly spelling: number;
       readonly body: number;
-      /** Whether the time that is known of it is to be the one that it still has. */
+      /** Whether the expected time is the current one, as far as known. */
       readonly isTimeExpected: boolean;
     }
   | { readonly kind: 'get'; readonly process: number; readonly lead: number; readonly ofAnother: boolean };
 
-/** One page: the first, or the one after the last page that was read of a studio. */
+/** One page: the first, or the one after the last page read from a studio. */
 export interface Listing {
   readonly kind: 'list';
   readonly process: number;
@@ -67,7 +67,7 @@ export interface Listing {
   readonly after: 'nothing' | 'own page' | 'page of another';
 }
 
-/** What happens next, and by how much the clock moves before it; milliseconds. */
+/** The next event, and how far the clock moves before it; milliseconds. */
 export type Step = { readonly clock: number } & (
   | { readonly kind: 'at once'; readonly operations: readonly Operation[] }
   | Listing
@@ -76,7 +76,7 @@ export type Step = { readonly clock: number } & (
 
 const process = fc.nat(1);
 
-/** Mostly the first of so many: there things meet. */
+/** Mostly the first of `count`, so that operations conflict. */
 const mostlyFirst = (count: number) =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(count - 1) });
 
@@ -123,7 +123,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('get'), process, lead, ofAnother }) },
 );
 
-// It also stands still, and goes back.
+// The clock also stops, and goes backwards.
 const clock = fc.integer({ min: -3, max: 10 });
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -149,5 +149,5 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('reopen'), clock, process }) },
 );
 
-/** What happens in one run. */
+/** The steps of one run. */
 export const steps: fc.Arbitrary<Step[]> = fc.array(step, { maxLength: 25, size: 'max' });

@@ -6,25 +6,25 @@ import { times } from '../support/builders.ts';
 import { steps } from './operations.ts';
 import { runSteps } from './run-steps.ts';
 
-/** A failure tells its seed and path: SOAK_SEED and SOAK_PATH repeat it. */
+/** A failure prints its seed and path; SOAK_SEED and SOAK_PATH repeat it. */
 const { SOAK_SEED, SOAK_PATH } = process.env;
 
-/** What the first runs are made from: the same every time, so that what they find is due to a change. */
+/** The seed of the first runs: always the same, so that a new failure is due to a change. */
 const USUAL_SEED = 1;
 
-/** So many runs are made from one seed; after each of them, what is through is told. */
+/** The number of runs per seed, after which progress is printed. */
 const RUNS_OF_A_SEED = 1000;
 
-/** As much as the slowest store ever takes for one run; milliseconds. */
+/** The longest that one run takes on the slowest store; milliseconds. */
 const RUN_MS = 2000;
 
 /**
- * Random runs of steps on a store, through two processes, each outcome held against a model.
+ * Random runs of steps on a store, through two processes; each outcome is checked against a model.
  *
- * Requests that are made at once must have outcomes that some order of them explains. Listings are made alone: not every
- * database reads a page as of one moment.
+ * Concurrent requests must have outcomes that some order of them explains. Listings are sent alone: not every
+ * database reads a page from one snapshot.
  *
- * @param runs how many there are
+ * @param runs the number of runs
  * @param open opens a store on the same data each time
  */
 export function randomRuns(runs: number, open: () => Promise<Store>): void {

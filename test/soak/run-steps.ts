@@ -14,27 +14,27 @@ import { explanation, type Observation } from './explanation.ts';
 import type { Model, Outcome, Request } from './lead-model.ts';
 import { BODIES, CONTACTS, type Listing, type Operation, STUDIOS, type Step } from './operations.ts';
 
-/** By how much the clock of each process is behind the one before it; milliseconds. */
+/** How far the clock of each process is behind that of the previous one; milliseconds. */
 const SKEW_MS = 4;
 
 /** Processes on the same data. */
 export interface Processes {
-  /** The store of one of them. */
+  /** Returns the store of a process. */
   store(process: number): Store;
-  /** Ends one of them, and starts it again. */
+  /** Ends a process and restarts it. */
   reopen(process: number): Promise<void>;
 }
 
-/** The page that was read last of a studio: what it began, and its token. */
+/** The page read last from a studio: where it began, and its token. */
 interface Page {
   readonly token: string;
   readonly after: { readonly studioId: string; readonly leadId: string };
 }
 
 /**
- * Lets steps happen, in studios of their own.
+ * Runs steps, in new studios.
  *
- * @throws Error when nothing explains what came of one of them
+ * @throws Error when no order of the requests explains the outcome of a step
  */
 export async function runSteps(processes: Processes, steps: readonly Step[]): Promise<void> {
   const run = randomUUID();

@@ -6,7 +6,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { randomRuns } from './random-runs.ts';
 
-/** How many runs there are. One takes some 20 ms. */
+/** The number of runs. One takes about 20 ms. */
 const RUNS = sizeOf('SOAK_RUNS', { usual: 1000, soak: 50_000 });
 
 describe('leads in SQLite', () => {
