@@ -238,7 +238,7 @@ async function pauseBriefly(deployment: Deployment): Promise<void> {
   await sleep(RUNNING_MS);
 }
 
-/** Makes all leads look as if their changes had been pending for an hour. */
+/** Backdates the pending changes of all leads by an hour. */
 async function backdateChanges(databaseUrl: string): Promise<void> {
   const client = new MongoClient(databaseUrl);
   try {

@@ -8,7 +8,7 @@ import { anAuthority } from '../support/certificates.ts';
 import { grpcCaller, refusalOf } from '../support/grpc.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 
-/** The `callers` commands, on a file of their own that does not exist yet. */
+/** The `callers` commands, on a separate file that does not exist yet. */
 function commands() {
   const folder = temporaryFolder();
   const path = join(folder, 'callers.json');
@@ -49,7 +49,7 @@ test('a caller is added, gets a second token, loses the first, and is removed; n
   expect(await refused('retire', 'website', '--token', tokenHash(first).slice(0, 8))).toMatch(
     /^1 website has no token/,
   );
-  // The newer one, which has leaked.
+  // The newer token, which has leaked.
   await cli('retire', 'website', '--token', tokenHash(third).slice(0, 8));
   expect(entries().website?.tokens).toMatchObject([{ sha256: tokenHash(second) }]);
   await cli('remove', 'website');

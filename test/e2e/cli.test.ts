@@ -14,7 +14,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, claimsOf, times } from '../support/builders.ts';
 import { bash, ROOT, run, temporaryFolder } from '../support/processes.ts';
 
-/** The command line on a database of its own: resolves with the output, or rejects with the status and standard error. */
+/** The command line on a separate database: resolves with the output, or rejects with the status and standard error. */
 function commandLine() {
   const path = join(temporaryFolder(), 'leads.db');
   const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` };
@@ -190,7 +190,7 @@ test('a command ends with an error when MongoDB does not respond', async () => {
     env: { DATABASE_URL: `mongodb://127.0.0.1:${port}/leads` },
   });
 
-  // The command gives up after 3 s; without a timeout of its own, the driver would after 30.
+  // The command's timeout is 3 s; the driver's own would be 30 s.
   expect(await Promise.race([cli.ended(), sleep(20_000, 'still waits')])).toBe(1);
   expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);
 });
@@ -297,7 +297,7 @@ test('an operator imports what another deployment exported; an import that was k
   });
   writeFileSync(file, times(20_000, (index) => `${JSON.stringify(record(index))}\n`).join(''));
   await from.cli('studios', 'put', 's1');
-  // Killed at an arbitrary point.
+  // The process is killed at an arbitrary point.
   const args = ['leads', 'import', 's1', file];
   for (const ms of [900, 1500]) {
     const importing = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${from.path}` } });

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { run, temporaryFolder } from '../support/processes.ts';
 
-/** Runs a command as a user other than root, who may open every file. */
+/** Runs a command as a user other than root, because root may open every file. */
 const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
 const isRoot = process.getuid?.() === 0;
 

@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 60_000 });
 const READINESS_WITHIN_MS = 10_000;
 
 describeWithSmallDisks('a service on SQLite whose disk is full', () => {
-  /** A core on a disk of its own. */
+  /** A core on a separate disk. */
   async function aCore(disk: SmallDisk) {
     const metrics = `127.0.0.1:${await freePort()}`;
     const DATABASE_URL = `sqlite:${join(disk.folder, 'leads.db')}`;
@@ -26,7 +26,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     return { core, DATABASE_URL, storeUp };
   }
 
-  /** A core on a disk of its own, with a gateway. */
+  /** A core on a separate disk, with a gateway. */
   async function aService(disk: SmallDisk) {
     const { core, ...more } = await aCore(disk);
     const CORE_URL = await addressOf(core);
@@ -58,7 +58,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
 
     disk.fill();
     const [key, capture] = [crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) })];
-    // The space already allocated to the file takes some writes.
+    // The space already allocated to the file has room for some writes.
     await expect
       .poll(async () => (await service.post(crypto.randomUUID(), aCapture({ note: 'x'.repeat(2000) }))).status, {
         timeout: READINESS_WITHIN_MS,
@@ -66,7 +66,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
       .toBe(503);
 
     await expect.poll(service.readyz, { timeout: READINESS_WITHIN_MS }).toBe(503);
-    // It stays not ready, however often it is probed.
+    // The service stays unready, however often it is probed.
     for (const _ of times(25, () => 0)) {
       expect(await service.readyz()).toBe(503);
       await new Promise((resolve) => setTimeout(resolve, 100));

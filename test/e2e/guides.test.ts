@@ -13,7 +13,7 @@ import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
 import { LEADS } from '../support/service.ts';
 
-// Each command starts npx and a Node of its own.
+// Each command starts npx and a separate Node process.
 vi.setConfig({ testTimeout: 120_000 });
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');

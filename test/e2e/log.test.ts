@@ -118,7 +118,7 @@ test('a request whose caller disconnects before the response is logged, and the 
   const sent = once(leaving, 'finish');
   leaving.end();
   await sent;
-  // The gateway has seen the request before once it answers a later one.
+  // The gateway has seen the request before it answers a later one.
   await fetch(`${processes.url}/healthz`);
   // A reset, because a peer that only closes its direction may still read, and gets its response.
   leaving.socket?.resetAndDestroy();

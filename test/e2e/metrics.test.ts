@@ -71,7 +71,7 @@ describe('the metrics', () => {
     const of = (operation: string, outcome: string) =>
       `lead_intake_core_call_duration_seconds_count{operation="${operation}",outcome="${outcome}"}`;
     expect(grown).toMatchObject({
-      // Of the request that is refused by the gateway; the others carry their key with them.
+      // The gateway authenticates the key of the refused request separately; the other requests carry their key with them.
       [of('AuthenticateApiKey', 'ok')]: 1,
       [of('CreateLead', 'ok')]: 2,
       [of('CreateLead', 'IDEMPOTENCY_CONFLICT')]: 1,

@@ -51,7 +51,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     studio = await service.aStudioWithKey();
   });
   afterEach(async () => {
-    // Also after a failed test: the later ones need the database.
+    // Also after a failed test, because the later ones need the database.
     proxy.heal();
     mongo.resume();
     await recovered();
@@ -196,7 +196,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
 
         const written = await read(id);
         expect(written.note).toBe(note);
-        // Never a mismatch of the expected time: it matched when this was written.
+        // Never a mismatch of the expected time, which matched when the value was written.
         if (typeof answered === 'number') expect(answered).toBe(Code.Unavailable);
         else expect(timeOf(answered)).toBe(written.updatedAt);
       }
@@ -296,7 +296,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     const captures = times(150, () => ({ capture: aCapture(), key: { 'idempotency-key': randomUUID() } }));
     const create = ({ capture, key }: (typeof captures)[number]) => service.post(studio.secret, capture, key);
     const underWay = captures.map(async (each, index) => {
-      // They arrive one after the other, so that the kill finds some before, some in and some after their write.
+      // They arrive one after the other, so that the kill finds some before, some during and some after their write.
       await new Promise((resolve) => setTimeout(resolve, index * 3));
       return create(each);
     });
@@ -348,7 +348,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     },
   );
 
-  /** What no response may contain. */
+  /** Text that no response may contain. */
   const INTERNAL =
     /mongo|ferret|postgres|index|openContact|idempotencyKey|database|127\.0\.0\.1|ECONN|socket|pool|timed out/i;
 
@@ -360,7 +360,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     expect(JSON.stringify(problem)).not.toMatch(INTERNAL);
   }
 
-  /** Waits until the service can do everything again. */
+  /** Waits until the service has recovered completely. */
   async function recovered(of = service): Promise<void> {
     const isUnavailable = () =>
       of.countLeads(studio.studioId).then(

@@ -9,7 +9,7 @@ import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 const SILENT = { GATEWAY_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
 
-/** A core that only has the health check, and counts the calls. */
+/** A core that implements only the health check, and counts the calls. */
 async function aCountingCore() {
   let asked = 0;
   const server = createServer((request, response) => {

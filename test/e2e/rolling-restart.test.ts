@@ -87,7 +87,7 @@ test('two gateways and two cores are restarted one by one, and no request fails'
   expect(written).toBe(served);
 });
 
-/** A server that is to be stopped, and started again at its address. */
+/** A server that the test stops and starts again at the same address. */
 function step(
   balancer: Balancer,
   url: string,

@@ -110,7 +110,7 @@ test('the outbox does what the README and the page show: a form, a worker, entri
     `import { onContactForm } from './form.js';
     const grace = { name: 'Grace', email: 'grace@example.com', note: 'Asks for a trial.' };
     const formKey = crypto.randomUUID();
-    // A double click; then back, to another address.
+    // A double click, followed by a return to the form with another address.
     onContactForm({ formKey, ...grace });
     onContactForm({ formKey, ...grace });
     onContactForm({ formKey, ...grace, email: 'nobody' });`,

@@ -60,7 +60,7 @@ const WITH_OUTBOX = `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
   function tell(mixed $what): void { echo json_encode($what), "\\n"; }
 `;
 
-/** What the outbox for PHP must do, in addition to what all outboxes must (`test/outbox`). Each gets a website of its own. */
+/** Expectations of the outbox for PHP beyond those of all outboxes (`test/outbox`). Each runs on a separate website. */
 const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<void>>> = {
   async 'does what its README shows: stores, sends, and lists what needs attention'(website) {
     const { secret, studioId } = await service.aStudioWithKey();

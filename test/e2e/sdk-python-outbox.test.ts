@@ -98,7 +98,7 @@ outbox = Outbox(connect)
 outbox.set_up()
 connection = connect()`;
 
-/** What the outbox for Python must do, in addition to what all outboxes must (`test/outbox`). Each gets a website of its own. */
+/** Expectations of the outbox for Python beyond those of all outboxes (`test/outbox`). Each runs on a separate website. */
 const EXPECTATIONS: Readonly<Record<string, (website: Website) => Promise<void>>> = {
   async 'does what its README shows: stores, sends, and lists what needs attention'(website) {
     const { secret, studioId } = await service.aStudioWithKey();

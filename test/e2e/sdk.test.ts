@@ -33,8 +33,8 @@ const capture = (overrides: Partial<LeadCapture> = {}): LeadCapture => ({
   ...overrides,
 });
 
-// sdk/conformance has the retries, the deadlines, and what is known of a write (test/e2e/client-conformance.test.ts). Here are the
-// client's own types against a real service.
+// sdk/conformance covers the retries, the deadlines, and what is known of a write (test/e2e/client-conformance.test.ts). These tests
+// cover the client's own types against a real service.
 
 /** An attempt of a client: its idempotency key, and its outcome. */
 interface Sent {
@@ -177,7 +177,7 @@ describe('giving up', () => {
     expect(sent).toEqual([]);
   });
 
-  // Whatever a caller gives as its reason.
+  // Regardless of the reason that a caller gives.
   test.each([new Error('the visitor is gone'), null])(
     'during an attempt leaves it unknown whether the lead was written: %s',
     async (reason) => {

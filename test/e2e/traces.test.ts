@@ -34,7 +34,7 @@ function treeBelow(traceId: string, spanId: string): Tree {
   );
 }
 
-/** A trace that a caller has begun, and wants to be kept or not. */
+/** A trace that a caller has begun, sampled or not. */
 function aTrace(isSampled = true) {
   const traceId = randomBytes(16).toString('hex');
   const spanId = randomBytes(8).toString('hex');

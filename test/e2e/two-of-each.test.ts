@@ -83,7 +83,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       const { apiKeys } = clients;
       for (const round of times(20, (index) => index)) {
         const { secret, studioId, memberId, apiKeyId } = await studio();
-        // Both have the key in their caches.
+        // Both gateways have the key in their caches.
         for (const gateway of gateways) expect((await get(gateway, secret)).status).toBe(200);
 
         const request = { studioId, memberId, apiKeyId };
@@ -105,7 +105,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       const failed: unknown[] = [];
       let served = 0;
       let over = false;
-      /** Creates, repeats and lists leads at one gateway until the test is over. */
+      /** Creates, repeats and lists leads at one gateway until the end of the test. */
       const load = async (gateway: string, fails: (what: unknown) => void) => {
         while (!over) {
           try {
@@ -165,7 +165,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
     }
 
     /**
-     * Starts two cores on a database of their own, and a gateway to each of them.
+     * Starts two cores on a separate database, and a gateway to each of them.
      *
      * @returns `processes` are the first gateway and its core, in the order in which they can be stopped
      */

@@ -16,7 +16,7 @@ const METRICS = {
 const start = (env: { core?: Record<string, string>; gateway?: Record<string, string> } = {}): Promise<Service> =>
   aSeparateService({ core: { ...METRICS.core, ...env.core }, gateway: { ...METRICS.gateway, ...env.gateway } });
 
-/** Well formed: 32 zero bytes and their checksum. */
+/** Well-formed: 32 zero bytes and their checksum. */
 const A_SECRET = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
 const requests = (operation: string, outcome: string) =>
@@ -28,7 +28,7 @@ const calls = (operation: string, outcome: string) =>
 const polled = (read: () => Promise<Samples>, series: string) =>
   expect.poll(async () => (await read()).get(series), { timeout: 15_000, interval: 100 });
 
-// Each as docs/how-to/runbook.md describes it.
+// The failures are those of docs/how-to/runbook.md.
 describe('the metrics show', () => {
   test('that the store is unavailable, and that requests fail with integration_unavailable', async () => {
     const service = await start({ core: { DATABASE_URL: 'mongodb://127.0.0.1:1/away' } });

@@ -15,7 +15,7 @@ import { run, temporaryFolder } from '../support/processes.ts';
 const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };
 const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
 
-/** What each method is for, as docs/reference/rpc-api.md says it. */
+/** The roles that may call each method, as in docs/reference/rpc-api.md. */
 const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
   'LeadIntakeService/CreateLead': ['crm'],
   'LeadIntakeService/GetLead': ['read', 'crm'],
@@ -112,7 +112,7 @@ describe('callers of a file', () => {
       caller.call(rpc, {}, { authorization: `Bearer ${token}`, deadline: Date.now() + 1000 });
     const allowed: string[] = [];
     for (const rpc of CONTRACT_RPCS) {
-      // An empty request is refused by its own rules if it is let in at all, or has its answer in time, or goes on: as the feed does.
+      // With access, an empty request fails by the method's own rules, is answered in time, or stays open, as the feed does.
       if (!(await isForbidden(call(rpc)))) allowed.push(rpc);
     }
     expect(allowed.toSorted()).toEqual(
@@ -276,7 +276,7 @@ test('the operator lists and revokes keys of any studio without being a member, 
   }
   const byOperator = as(caller, operator);
   expect(await byOperator('ApiKeyService/ListApiKeys', { studioId })).toMatchObject({ apiKeys: [{ id: apiKey.id }] });
-  // A named member needs the role.
+  // A member named in the request must have the role.
   expect(await refusalOf(byOperator('ApiKeyService/ListApiKeys', { studioId, memberId: 'x' }))).toMatchObject({
     reason: 'MEMBER_FORBIDDEN',
   });
@@ -308,7 +308,7 @@ describe('a file that changes', () => {
     }
 
     file.put({ website: { may: ['gateway'], tokens: tokens.slice(1) } });
-    // Ended by the core, and not as a failure.
+    // The core ends the call, but not as a failure.
     expect(await Promise.race([calls[0]?.ended.then(() => 'ended'), sleep(6000, 'still open')])).toBe('ended');
     expect(await refusalOf(as(caller, first)('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject(
       UNAUTHENTICATED,

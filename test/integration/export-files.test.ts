@@ -34,7 +34,7 @@ async function studioWith(studioId: string, leads: readonly Partial<Lead>[]): Pr
   return all;
 }
 
-/** Two studios with leads that have every hard text, in quotes and in several lines, too; the first one's id is defused in CSV. */
+/** Two studios whose leads contain every difficult text, also quoted and in several lines; the first one's id is neutralised in CSV. */
 const hardLeads = async () => [
   ...(await studioWith(
     '-s',
@@ -70,13 +70,13 @@ async function toFile({ name = 'out', format, resumes = false, studioId = '', fr
   return readFileSync(path, 'utf8');
 }
 
-/** An output that keeps what it is given. */
+/** An output that collects the texts written to it. */
 function inMemory(): ExportOutput & { readonly texts: string[] } {
   const texts: string[] = [];
   return { texts, written: undefined, write: async (text) => void texts.push(text), close: async () => {} };
 }
 
-/** A store that is unavailable from a page on. */
+/** A store that fails from a given page on. */
 const awayFrom = (page: number): Store => {
   let asked = 0;
   return {
@@ -107,7 +107,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     const whole = await toFile({ name: 'whole', format });
     const path = join(folder, 'out');
     const size = Buffer.byteLength(whole);
-    // Each length around what begins and ends records, and others.
+    // Each length near the beginning and the end of the file, and others.
     const lengths = new Set([...times(130, (index) => index), ...times(60, (index) => size - index)]);
     for (let at = 131; at < size; at += 61) lengths.add(at);
 

@@ -32,13 +32,13 @@ import { temporaryFolder } from '../support/processes.ts';
 
 const RPC = 'LeadIntakeService/ExportLeads';
 
-/** How many leads a message has at most. */
+/** The maximum number of leads in a message. */
 const MAX_IN_A_MESSAGE = 100;
 
-/** As long as a note may be, in characters of which each is 3 bytes: a message of such has half a megabyte. */
+/** The longest note, in characters of 3 bytes: a message of leads with it has half a megabyte. */
 const LONG_NOTE = '長'.repeat(2000);
 
-/** What is sent, as the client of gRPC gives it. */
+/** A message of the export, as the gRPC client returns it. */
 interface Sent {
   readonly leads: readonly { readonly id: string; readonly studioId: string }[];
   readonly resumeToken: string;
@@ -83,7 +83,7 @@ async function aCore(path = join(temporaryFolder(), 'leads.db')) {
 
 type Core = Awaited<ReturnType<typeof aCore>>;
 
-/** A studio with so many leads, in the order of their ids. */
+/** Creates a studio with these leads; returns them in the order of their ids. */
 async function studioWith({ store }: Core, studioId: string, leads: readonly Partial<Lead>[]): Promise<Lead[]> {
   await store.putStudio(aStudio({ id: studioId }), BY);
   const all = leads.map((overrides) => aLead({ studioId, ...overrides }));
@@ -102,7 +102,7 @@ const idsOf = (leads: readonly Lead[]) => leads.map(({ id }) => id);
 
 type MakeTransport = typeof createGrpcTransport;
 
-/** A transport that speaks HTTP/1.1, too. */
+/** Makes a transport that also supports HTTP/1.1 use HTTP/2. */
 function overHttp2(make: typeof createConnectTransport | typeof createGrpcWebTransport): MakeTransport {
   return (options) => make({ ...options, httpVersion: '2' });
 }
@@ -114,7 +114,7 @@ function transportTo(url: string, make: MakeTransport): Transport {
   return make({
     baseUrl: url,
     sessionManager,
-    // What is sent is to be as long as it is.
+    // Compression would change the size of the messages.
     acceptCompression: [],
     interceptors: [
       (next) => (request) => {
@@ -125,7 +125,7 @@ function transportTo(url: string, make: MakeTransport): Transport {
   });
 }
 
-/** A lead in the contract's JSON, with everything. */
+/** A lead with every field in the contract's JSON. */
 const toldOf = ({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) => ({
   id,
   studioId,
@@ -219,7 +219,7 @@ describe('an export', () => {
         leadId,
         stage: 'LEAD_STAGE_WON',
       });
-      // Those that are created would keep it going.
+      // Otherwise the leads created meanwhile would extend the export forever.
       if (created.length >= 200) break;
     }
     expect(new Set(seen).size).toBe(seen.length);
@@ -298,7 +298,7 @@ describe('an export', () => {
   });
 });
 
-/** An export of a studio whose reader has one message, and takes no more before the test wants it to. */
+/** An export of a studio whose reader has one message, and reads no more until the test calls `rest`. */
 async function heldExport(core: Core) {
   const client = createClient(LeadIntakeService, transportTo(core.url, overHttp2(createConnectTransport)));
   const leaving = new AbortController();
@@ -319,7 +319,7 @@ async function heldExport(core: Core) {
   };
 }
 
-/** How many pages were read, once that grows no more while others are served. */
+/** Returns the number of pages read, once it stays the same while other calls are served. */
 async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
   for (let before = -1; walkLeads.mock.calls.length !== before; ) {
     before = walkLeads.mock.calls.length;
@@ -332,7 +332,7 @@ async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
 describe('a reader of 60 MB', () => {
   const PAGES = 100;
 
-  /** The one that they have, the one that is on its way, and what the network takes of others. */
+  /** The page that the reader has, the page in flight, and those that the network buffers. */
   const MAX_READ_AHEAD = 10;
 
   async function aLargeStudio() {

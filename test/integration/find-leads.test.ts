@@ -41,7 +41,7 @@ const anEmail = () => ({ email: `${newId()}@example.org` });
 const putRegion = (regionCode: string) =>
   caller.call('DirectoryService/PutStudio', { studio: { id: studioId, regionCode } });
 
-/** Creates a lead, and may move it; gives its id. */
+/** Creates a lead, and optionally moves it; returns its id. */
 async function aLead(contact: object, stage?: string): Promise<string> {
   const { lead } = await leads<{ lead: { id: string } }>('CreateLead', aCreateLeadRequest(studioId, { contact }));
   if (stage) await move(lead.id, stage);
@@ -125,7 +125,7 @@ describe('FindLeads', () => {
 
   test('returns at most the bound of leads per contact, the open one first, and reports it', async () => {
     const contact = anEmail();
-    // Not all at once: each call has a deadline.
+    // In groups, because each call has a deadline.
     for (let done = 0; done < MAX_LEADS_PER_CONTACT + 5; done += 40) {
       const closed = await Promise.all(times(40, () => aLead(anEmail(), 'LOST')));
       await Promise.all(closed.map((id) => leads('UpdateLead', { studioId, lead: { id, contact } })));

@@ -29,7 +29,7 @@ import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 
-/** A client that knows nothing but the port, with a connection of its own. */
+/** A client that knows only the port, with its own connection. */
 function clientOf(port: number): Client {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
   onTestFinished(() => client.close());
@@ -161,7 +161,7 @@ test('health is available without a token and with the right one, and refused wi
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
   expect(await watch(core, { token: 'another', client }).failed).toBe(grpcStatus.UNAUTHENTICATED);
   expect(await check(client, CORE_TOKEN)).toBe(Status.SERVING);
-  // Also on a connection on which the right one was presented.
+  // Even on a connection on which the right token was presented.
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
 });
 
@@ -202,7 +202,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
   });
   afterAll(() => Promise.all([core.stop(), silent.stop()]));
 
-  /** What grpcurl prints when it knows nothing but the address and the token. */
+  /** Returns what grpcurl prints when it knows only the address and the token. */
   async function grpcurl(target: TestCore, ...args: string[]): Promise<string> {
     const options = ['-plaintext', '-H', `authorization: Bearer ${CORE_TOKEN}`];
     const data = args[0]?.startsWith('{') ? ['-d', args.shift() as string] : [];

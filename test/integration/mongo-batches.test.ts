@@ -19,7 +19,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const MAX_CALLS = 2048;
 const DEADLINE_MS = 4000;
 
-/** An insert whose id exists is attempted eight times in all. */
+/** An insert whose id exists is attempted eight times in total. */
 const RETRIES_OF_A_TAKEN_ID = 7;
 
 describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
@@ -171,7 +171,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     }
   });
 
-  /** In a studio of its own, a creation for each thing that can stand in its way; none in the way of another. */
+  /** In a separate studio, a creation for each possible conflict; none conflicts with another. */
   async function arrange(): Promise<Creation[]> {
     const of = await aStudioIn(store);
     const earlier = async (stage: 'new' | 'won'): Promise<Creation> => {
@@ -198,15 +198,15 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     const [closed, open] = [await earlier('won'), await earlier('new')];
     return [
       aCreation(of),
-      // Its own key again, with the same data and with other.
+      // The key of an earlier creation, with the same data and with other data.
       underKeyOf(closed, like(closed)),
       underKeyOf(open, like(open, { note: 'other' })),
       // The contact of an open lead, and that of a closed one.
       like(await earlier('new')),
       like(await earlier('won')),
-      // Another lead's id, which no new one has.
+      // The id of another lead, which a new lead never has.
       like(aCreation(of), { id: (await earlier('new')).lead.id }),
-      // Another lead's key and the contact of a third one: the key decides.
+      // The key of one lead and the contact of another: the key decides.
       underKeyOf(await earlier('won'), like(await earlier('new'))),
       aCreation(of),
     ];
@@ -216,7 +216,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     return (await store.listLeads(studioId, null, 10_000)).records.length;
   }
 
-  /** Counts requests on the way to the database from now on. */
+  /** Counts the requests sent to the database from now on. */
   function countRequests(...names: readonly string[]): () => number {
     let count = 0;
     proxy.loseReplies({
@@ -256,7 +256,7 @@ describeWithMongoServer('a store whose MongoDB answers no command', () => {
     expect(heapMb() - idle).toBeLessThan(100);
 
     mongo.resume();
-    // Waits for whatever is still under way.
+    // Waits for everything in flight.
     await store.close();
     expect(heapMb() - idle).toBeLessThan(30);
   });

@@ -23,7 +23,7 @@ const ANSWER_BYTES = 6 * 1024 * 1024;
 /** A tenth of the product's timeouts. */
 const TIMEOUTS = { readTimeoutMs: 3000, checkIntervalMs: 100, kernelQueryIntervalMs: 500, kernelQueryMinAgeMs: 1000 };
 
-/** By when a slow reader is closed, also on a busy machine; milliseconds. */
+/** The time within which a slow reader is closed, also on a busy machine; milliseconds. */
 const CLOSED_WITHIN_MS = 30_000;
 
 /** The speed of a slow caller; bytes per millisecond. Socket buffers drain only in steps of some hundred KB. */
@@ -38,10 +38,10 @@ afterAll(() => {
 
 /** A server of long responses, each for the key in its path; `/` has no key. */
 async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
-  // Longer than anything here takes.
+  // Longer than any test takes.
   const server = createServer({ keepAliveTimeout: 600_000 });
   const connections = new OpenConnections(server, pino({ level: 'silent' }), TIMEOUTS);
-  // Of such a text each character takes three bytes.
+  // Each character of this text takes three bytes.
   const answer = isText ? '\u20ac'.repeat(answerBytes / 3) : Buffer.alloc(answerBytes);
   const sockets = new Map<string, Socket>();
   server.on('request', ({ url = '/', socket, headers }, response) => {
@@ -56,9 +56,9 @@ async function aServer(answerBytes = ANSWER_BYTES, { isText = false } = {}) {
   return {
     server,
     port,
-    /** The server's ends, by the names that callers gave. */
+    /** The server's ends, by the keys of the requests. */
     sockets,
-    /** Asks for an answer of a key, and reads nothing of it. Gives the server's end of the connection. */
+    /** Requests a response for a key, and reads nothing of it. Returns the server's end of the connection. */
     async ask(
       path: string,
       options: { readonly onread?: OnReadOpts; readonly localAddress?: string } = {},
@@ -80,7 +80,7 @@ const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_S
 const unreadBytes = (sockets: readonly Socket[]) =>
   sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
 
-/** Expects connections to be closed, and not before their time. */
+/** Expects connections to be closed, but not before the timeout. */
 async function expectClosedInTime(sockets: readonly Socket[], begun: number): Promise<void> {
   const closed = () => sockets.map(({ destroyed }) => destroyed);
   await vi.waitFor(() => expect(closed()).toEqual(sockets.map(() => true)), { timeout: CLOSED_WITHIN_MS });
@@ -102,7 +102,7 @@ describe.concurrent('of a slow reader', () => {
     const { ask } = await aServer();
     const begun = performance.now();
     const { caller, socket } = await ask('/', { onread: { buffer: Buffer.alloc(512), callback: () => false } });
-    // 10 KB/s: of what the systems keep, so that the server gives them no more.
+    // 10 KB/s, read from the socket buffers, so that the server can write no more.
     const trickle = setInterval(() => caller.resume(), 50);
     caller.on('close', () => clearInterval(trickle));
     await expectClosedInTime([socket], begun);
@@ -145,14 +145,14 @@ describe.concurrent('of a slow reader', () => {
       received += chunk.length;
       caller.pause();
     });
-    // For longer than any silence may last.
+    // Longer than the read timeout.
     const begun = performance.now();
     while (performance.now() - begun < 1.5 * TIMEOUTS.readTimeoutMs) {
       if (received < (performance.now() - begun) * SLOW_BYTES_PER_MS) caller.resume();
       await sleep(10);
     }
     expect(socket.destroyed).toBe(false);
-    // There is more to take.
+    // The server still has data to send.
     expect(socket.writableLength).toBeGreaterThan(0);
     caller.on('data', () => caller.resume()).resume();
     await vi.waitUntil(() => received > 2 * ANSWER_BYTES, { timeout: 10_000 });
@@ -160,7 +160,7 @@ describe.concurrent('of a slow reader', () => {
 });
 
 describeIf(hasCommand('python3'), 'of a reader of small pieces', 'install python3', () => {
-  /** Reads so many bytes ten times a second, of which its system lets come no more than it must: Node cannot ask for that. */
+  /** Reads up to `bytes` bytes ten times a second, with a small receive buffer and small segments, which Node cannot request. */
   const reads = (port: number, bytes: number) => `
 import socket, time
 s = socket.socket()
@@ -202,7 +202,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   });
 
   test('text to one key, by its bytes and not by its characters', async () => {
-    // Two are too much by their bytes, whatever the systems keep of them, and not by their characters.
+    // Two responses exceed the bound by their bytes, whatever the socket buffers hold, but not by their characters.
     const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
     const [first, second] = [await ask('/key'), await ask('/key')];
     await vi.waitFor(() => expect(first.socket.destroyed).toBe(true), { timeout: TIMEOUTS.readTimeoutMs - 500 });
@@ -260,7 +260,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
 test('connections are bounded, and when all are taken, idle ones are closed for others', async () => {
   const { server, ask } = await aServer(1);
   expect(server.maxConnections).toBe(MAX_CONNECTIONS);
-  // As many as any machine lets a test have.
+  // A number that every machine allows.
   server.maxConnections = 20;
   const idle = await Promise.all(times(20, (index) => ask('/', { localAddress: localAddressOf(index) })));
   const refused = connect((server.address() as AddressInfo).port, '127.0.0.1');

@@ -17,7 +17,7 @@ import { lines } from '../support/raw-http.ts';
 /** The size of a read of Node; bytes. */
 const ONE_READ_BYTES = 64 * 1024;
 
-/** The gateway's HTTP server with a handler that records requests, and responds only once it is allowed to. */
+/** The gateway's HTTP server with a handler that records requests, and responds only when the test allows it. */
 async function aServer(arrivalMs?: number) {
   const carriedOut: string[] = [];
   const sockets: Socket[] = [];
@@ -101,7 +101,7 @@ test('the timeout of an arriving request is that of the deadlines by default', (
 });
 
 test('a request on a connection that is held back does not time out meanwhile', async () => {
-  // Longer than the responses to all waiting requests take.
+  // Longer than all responses to the waiting requests take.
   const arrivalMs = 3000;
   const server = await aServer(arrivalMs);
   const [patient, never] = ['', 'GET /never'].map((last) => {
@@ -179,7 +179,7 @@ test('waiting requests of all connections are bounded: a connection that brings 
   expect(server.carriedOut.length).toBeLessThanOrEqual(MAX_QUEUED_REQUESTS + callers.length);
   expect(server.carriedOut.length).toBeGreaterThanOrEqual(MAX_QUEUED_REQUESTS);
   expect(callers.filter(({ answers }) => answers() < OF_ONE).length).toBeGreaterThanOrEqual(2);
-  // Afterwards there is room again.
+  // Afterwards requests are accepted again.
   const later = server.connect();
   later.write(aGet('/later').repeat(2));
   await once(later, 'data');

@@ -36,13 +36,13 @@ beforeEach(() => {
   folder = temporaryFolder();
 });
 
-/** From yesterday on, for so many days. */
+/** The validity of a certificate: from yesterday, for this number of days from now. */
 const lasting = (days: number) => [daysFromNow(-1), daysFromNow(days)] as const;
 const daysFromNow = (days: number) => new Date(Math.floor(plus(new Date(), days * DAY_MS).getTime() / 1000) * 1000);
 
 const aCertificate = (by = authority) => by.issue('localhost', 'server');
 
-/** The settings of a core with this certificate, whose files stand in the folder of the test. */
+/** The settings of a core with this certificate, whose files are in the folder of the test. */
 function showing(certificate: Certificate, ca?: string) {
   const { cert, key } = writeCertificate(folder, 'core', certificate);
   const env: Record<string, string> = { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key };
@@ -62,7 +62,7 @@ async function aCore(env: Record<string, string>) {
   return core;
 }
 
-/** A core in a process of its own, whose log is read. */
+/** A core in a separate process whose log the test reads. */
 async function aLoggingCore(env: Record<string, string>): Promise<{ port: number; running: RunningProcess }> {
   const running = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
@@ -237,7 +237,7 @@ test('authorities that are replaced: a certificate of the former gets no new con
     )
     .toBe('served');
   await expect(list(aCaller(port, known))).rejects.toThrow(/UNAVAILABLE/);
-  // In TLS 1.3 a client learns only after its own handshake that it is refused.
+  // In TLS 1.3 a client learns that it is refused only after its own handshake.
   const again = await shakeHands(port, { ...known, session });
   const closed = once(again.resume(), 'close').then(() => 'closed');
   expect(again.isSessionReused()).toBe(false);
@@ -247,7 +247,7 @@ test('authorities that are replaced: a certificate of the former gets no new con
 });
 
 test('a gateway and a core get new authorities and certificates under load, step by step, and no request fails', async () => {
-  // As concatenated files may have it: without the line end between them.
+  // Concatenated files may lack the line end between them.
   const both = authority.cert.trim() + next.cert;
   const core = await aCore({ ...showing(await aCertificate(), authority.cert), CORE_CONNECTION_MAX_AGE_MS: '1000' });
   const proxy = await startProxy('127.0.0.1', core.port);
@@ -299,7 +299,7 @@ test('a gateway and a core get new authorities and certificates under load, step
     writeFile('trusted.pem', next.cert);
     writeFile('authorities.pem', next.cert);
     await expect.poll(() => isServed(known), NOTICED).toBe(false);
-    // The gateway is let in, and lets itself in, by nothing of before.
+    // New connections depend on none of the former certificates, on either side.
     const before = proxy.opened();
     await expect.poll(() => proxy.opened(), NOTICED).toBeGreaterThan(before + 2);
   } finally {
@@ -324,7 +324,7 @@ test('the metrics have the expiry of certificates in use, of core and gateway', 
   await expect.poll(told, NOTICED).toBe(late[1].getTime() / 1000);
 });
 
-/** When what a process uses of a file expires, by its metrics; seconds since 1970. */
+/** Returns when the certificates that a process uses expire, by its metrics; seconds since 1970. */
 const expiryOf = async (process: 'core' | 'gateway', url: string | undefined, file = '') =>
   (await scrape(url)).get(`lead_intake_${process}_certificate_expiry_timestamp_seconds{file="${file}"}`);
 

@@ -194,7 +194,7 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
 const isBeside = ({ oneof }: DescField, name: string) =>
   oneof?.fields.some(({ jsonName }) => jsonName === name) ?? false;
 
-/** What the core refuses without a rule in the contract, because it cannot be expressed there. */
+/** The checks of the core without a rule in the contract, because it cannot express them. */
 const UNSAID: Readonly<Record<string, (rpc: string, variant: Variant) => boolean>> = {
   'which versions and variants of UUIDs there are': (_, { value }) =>
     typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(value),

@@ -203,7 +203,7 @@ describe('UpdateLead', () => {
     await update({ id: lead.id }, mask('source_id'));
 
     expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
-    // Its answer does not depend on the source any more, which is looked at before the key.
+    // The response no longer depends on the source, which the core checks before the key.
     await caller.call('DirectoryService/RemoveLeadSource', { studioId, leadSourceId: sourceId });
     expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
   });

@@ -140,7 +140,7 @@ describe('a key', () => {
     const { studioId, memberId, apiKeyId } = studio;
     const after = Date.now();
 
-    // The expiry lies 1500 ms after some moment between before and after.
+    // The expiry is 1500 ms after some moment between before and after.
     for (;;) {
       const sentAt = Date.now();
       const response = await service.get(studio.secret);

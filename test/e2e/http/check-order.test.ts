@@ -8,7 +8,7 @@ const LIMIT = 2;
 
 const service = aService({ gateway: { QUOTA_LIMIT: String(LIMIT), QUOTA_WINDOW_SECONDS: '3600' } });
 
-/** What can be wrong with a request to create a lead, in the order of the checks. */
+/** The possible faults of a request to create a lead, in the order of the checks. */
 const FAULTS = [
   { name: 'revoked key', status: 401, code: 'integration_key_invalid' },
   { name: 'suspended studio', status: 402, code: 'subscription_suspended' },
@@ -33,7 +33,7 @@ async function sendWith(
   ...names: readonly FaultName[]
 ): Promise<{ response: Response; written: number }> {
   const has = (name: FaultName) => names.includes(name);
-  // Using up the quota takes a request that the key may make: this one may always list.
+  // Requests that the key may make use up the quota: this key may always list.
   const scopes = has('missing scope') ? [ApiKeyScope.LEADS_READ] : BOTH_SCOPES;
   const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey({ scopes });
   const idempotencyKey = randomUUID();

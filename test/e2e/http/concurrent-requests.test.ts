@@ -126,7 +126,7 @@ const KINDS: Readonly<Record<string, (studio: Arranged, other: Arranged, mark: M
     const response = await service.get(secret, `?limit=${limit}`, headers);
     const { leads } = (await response.json()) as { leads: unknown[] };
     expect(leads).toHaveLength(limit);
-    // All of this studio, whoever was created last.
+    // All leads belong to this studio, in whichever order they were created.
     const [person] = known.lead.displayName.split(' ');
     for (const lead of leads) expect(expectLead(lead).displayName.split(' ')[0]).toBe(person);
     return response;

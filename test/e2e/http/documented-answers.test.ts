@@ -17,7 +17,7 @@ import {
   type Service,
 } from '../../support/service.ts';
 
-// The first works; each of the others is broken in its own way.
+// The first service works; each of the others is broken in a different way.
 const service = aService();
 const strict = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
 const uncounted = aService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
@@ -52,7 +52,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 };
 
-/** A way to every answer: the operation's own one by its name, status and code, else that of all by status and code. */
+/** A request for every response: under the operation's name, status and code, or for all operations under status and code. */
 const REQUESTS_BY_RESPONSE: Readonly<Record<string, (operation: Operation) => Promise<Response>>> = {
   'createLead 201': async () => service.post(await aSecret(), aCapture()),
   'getLead 200': async () => {
@@ -112,7 +112,7 @@ const REQUESTS_BY_RESPONSE: Readonly<Record<string, (operation: Operation) => Pr
 
 const aSecret = async () => (await service.aStudioWithKey()).secret;
 
-// What is not documented fails every test that gets it: `service` and `rawRequest` see to that.
+// `service` and `rawRequest` fail every test that receives an undocumented response.
 describe.concurrent('every documented response is returned, and equals its example', () => {
   test.each(DOCUMENTED_ANSWERS)(
     '$operationId: $status $code',
@@ -144,7 +144,7 @@ test('no two codes share a title', () => {
   expect(new Set(titles).size).toBe(titles.length);
 });
 
-/** The body of an error without what differs between responses. */
+/** The body of an error without the parts that differ between responses. */
 function comparable({ requestId, detail, ...body }: ProblemJson) {
   return { ...body, detail: detail?.replaceAll(/\d+/g, 'N') };
 }

@@ -25,7 +25,7 @@ async function created() {
   const studio = await service.aStudioWithKey();
   const capture = {
     displayName: 'Ada Lovelace',
-    // Also a valid phone number.
+    // The address is also a valid phone number.
     contact: anEmail(`123-${randomUUID()}@example.org`),
     sourceId: studio.sourceId,
     note: 'Asked about the trial.',
@@ -249,7 +249,7 @@ describe('the same key with other data', () => {
 });
 
 describe('a key is bound by a success only', () => {
-  /** What makes a valid request be refused, and how to undo it. */
+  /** A condition that refuses a valid request, and how to undo it. */
   test.each<[string, number, (studio: StudioWithKey) => Promise<() => Promise<unknown>>]>([
     [
       'a disabled source',

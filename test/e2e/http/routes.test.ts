@@ -19,7 +19,7 @@ const send = (method: string, path: string, body = '{') =>
     ) + body,
   );
 
-// CONNECT has no path: http-faults.test.ts has it.
+// CONNECT has no path; http-faults.test.ts covers it.
 const methodsBut = (...allowed: string[]) =>
   METHODS.filter((method) => method !== 'CONNECT' && !allowed.includes(method));
 

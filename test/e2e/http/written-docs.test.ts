@@ -75,7 +75,7 @@ describe('every page', () => {
   test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs', '/docs/limits'])(
     'and its assets get 304 when they are unchanged: %s',
     async (path) => {
-      // As a browser reloads; without the second header `fetch` would say that it wants nothing that was kept.
+      // As a browser reloads; without the second header `fetch` would send `Cache-Control: no-cache`.
       const reload = (tag: string) => get(path, { 'if-none-match': tag, 'cache-control': 'max-age=0' });
       const etag = (await get(path)).headers.get('etag') ?? '';
       expect(etag).toMatch(/^W\/"\S+"$/);
@@ -231,7 +231,7 @@ test.each([
   await expectProblem(answer, 404, 'route_not_found');
 });
 
-/** A header without which an error would not be of its status. */
+/** A header that a response of its status must have. */
 const HEADERS: Readonly<Record<number, RegExp>> = {
   401: /\nwww-authenticate: Bearer\n/,
   405: /\nallow: GET, POST\n/,
