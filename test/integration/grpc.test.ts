@@ -70,7 +70,7 @@ let core: TestCore;
 let caller: GrpcCaller;
 let studioId: string;
 
-// Calls of the one core that most tests share; each test has a studio of its own there.
+// Calls of the one core that most tests share; each test has a separate studio there.
 const call: GrpcCaller['call'] = (rpc, request, options) => caller.call(rpc, request, options);
 const leads = <Answer>(method: string, request: object) => call<Answer>(`LeadIntakeService/${method}`, request);
 const keys = <Answer>(method: string, request: object) => call<Answer>(`ApiKeyService/${method}`, request);

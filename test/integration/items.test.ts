@@ -30,7 +30,7 @@ import { openUnreadCall } from '../support/unread-call.ts';
 /** The maximum number of items in a call whose results are not yet sent. */
 const MAX_PENDING_LEADS = 1000;
 
-/** Long enough that the network buffers few leads with it, and short enough that its size does not limit a call to fewer than MAX_PENDING_LEADS. */
+/** Long enough that the network buffers few leads, and short enough that a call still reaches MAX_PENDING_LEADS. */
 const LONG_NOTE = '長'.repeat(1000);
 
 /** The methods whose calls last until the client ends them. */

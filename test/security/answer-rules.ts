@@ -15,7 +15,7 @@ export interface Verdict {
 
 const GO_ON = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 
-/** Returns a sentence that says which rule an exchange breaks, or the verdict on each of its responses. */
+/** Returns a sentence about the rule that an exchange breaks, or the verdict on each of its responses. */
 export function judge(request: HostileRequest, exchange: Exchange): string | readonly Verdict[] {
   const { answers, rest, hangs } = exchange;
   if (hangs) return 'is neither answered nor hung up on';
@@ -123,7 +123,7 @@ function judgeProblem({ status, headers, body }: RawAnswer): string | Verdict {
 /** Keys with access to anything at all. */
 const OPENING = new Set<KeyState>(['good', 'read-only', 'create-only', 'foreign']);
 
-/** Returns what is wrong with a response, given its request. */
+/** Returns the fault of a response, given its request. */
 function faultFor(
   request: HostileRequest,
   { status, headers, body }: RawAnswer,
@@ -144,7 +144,7 @@ function faultFor(
   return capture && captureFault(capture, kind, lead);
 }
 
-/** Returns what is wrong with the response to a creation that depends on its body alone. */
+/** Returns the fault of the response to a creation that depends on its body alone. */
 function captureFault(body: Buffer, kind: string, lead: LeadJson | undefined): string | undefined {
   const capture = readCapture(body);
   if (capture === undefined)

@@ -144,7 +144,7 @@ describe('a core in a process of its own', () => {
           Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, block), aReset(2 * index + 1)]),
         ),
       ]);
-      // A connection that is closed before the flood begins counts as closed.
+      // A connection that is closed before it is established counts as closed.
       const floods = await Promise.all(times(560, () => talk(port, flood).catch(() => undefined)));
 
       // Without a bound, this would take more than half a minute.

@@ -477,7 +477,7 @@ function spoilings(): Arbitrary<(text: string) => Buffer> {
   );
 }
 
-// ---- reads, lists, and what is neither ----
+// ---- reads, lists, and others ----
 
 function reads(world: World): Arbitrary<Parts> {
   const id = fc.oneof(

@@ -320,7 +320,7 @@ const EDGES: readonly unknown[] = [
   undefined,
 ];
 
-/** Encodes a request in which an edge replaces one of its fields, or a field of its message; it is unchanged where the edge does not fit. */
+/** Encodes a request with an edge in place of one of its fields, or of a field of its message; unchanged if the edge does not fit. */
 function withEdge(rpc: string, at: number, edge: unknown): Uint8Array {
   const request = aRequestOf(rpc) as Record<string, unknown>;
   const [inner = request] = Object.values(request).filter((value) => value?.constructor === Object);

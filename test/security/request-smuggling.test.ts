@@ -369,7 +369,7 @@ describe('callers of another protocol', () => {
     ['mail', 'EHLO leads.example.test\r\n', 400],
   ])('are refused, in HTTP/1.1 and with the connection: %s', async (_, bytes, status) => {
     const answers = await rawConversation(service.url, bytes + aPost());
-    // For some requests that ask to close the connection, the response reports the bytes after them instead.
+    // After a request that closes the connection, the server may report the bytes behind it instead: 400.
     expect([[status], [400]]).toContainEqual(statuses(answers));
     expect(await written()).toBe(0);
   });

@@ -61,7 +61,7 @@ function aDeafCaller(request: string): Socket {
   return socket;
 }
 
-/** The number of ends of all connections, of which this process has both; a client that does not read does not notice that its peer is gone. */
+/** The number of ends of all connections in this process; a client that does not read does not notice that its peer is gone. */
 const ends = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
 /** How often this process has the script of the docs open; 0 where the system does not report it. */
@@ -133,7 +133,7 @@ test('what one key can leave unread on all its connections is bounded', { timeou
   const room = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);
   const callers = times(room + 2, () => aDeafCaller(aPage().repeat(ON_ONE_CONNECTION)));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
-  // Each client is left with one page that does not fit; before any is closed for that alone, no more remain than there is room for.
+  // Each client is left with one page that does not fit; before that alone closes any, no more remain than there is room for.
   await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length + room), {
     timeout: READ_TIMEOUT_MS - 5000,
   });
