@@ -2,20 +2,20 @@ import { STATUS_CODES } from 'node:http';
 import type { Answer, Attempt } from './conversation.ts';
 import shared from './shared.json' with { type: 'json' };
 
-/** An answer with all of its parts. */
+/** A response with defaults applied and its bytes rendered. */
 export interface WholeAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** What the body says; undefined when it is no JSON of the media type that its status has at the service. */
+  /** The parsed body; undefined unless it is JSON of the media type that the service uses for the status. */
   readonly says: unknown;
-  /** As it goes over the wire. */
+  /** The bytes on the wire. */
   readonly bytes: Buffer;
 }
 
 /**
- * What an attempt is answered, in full, were it not cut.
+ * Returns the complete response to an attempt, as if it were not cut.
  *
- * @throws Error when shared.json has no answer of that name
+ * @throws Error when shared.json has no answer with that name
  */
 export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAnswer | undefined {
   if (answer === undefined) return undefined;

@@ -4,10 +4,10 @@ import type { Call } from './conversation.ts';
 import type { DriverRequest, Parts, Report } from './driver-process.ts';
 import { type Exchange, retryAfterOf, successOf, wholeAnswerTo } from './exchanges.ts';
 
-/** What of a lead a client must give as the service does. What else an answer has it may give, or leave out. */
+/** The lead fields that a client must report exactly as the service sends them. Any other field is optional. */
 const LEAD = ['id', 'displayName', 'stage', 'sourceId', 'note', 'createdAt', 'updatedAt'];
 
-/** What is wrong with a report, after what has come and was answered. */
+/** Returns the faults of a report, given the requests that arrived and the responses they received. */
 export function faultsOfReport(
   call: Call,
   asked: DriverRequest,
@@ -61,7 +61,7 @@ function errorOf({ report }: Call, asked: DriverRequest, exchanges: readonly Exc
   };
 }
 
-/** Whether each attempt was seen: where nobody listens it is not, and not always when the client is to end it. */
+/** Whether every attempt was observed. A refused connection is not, and an attempt that the client ends may not be. */
 const areCounted = (exchanges: readonly Exchange[]): boolean =>
   exchanges.every(({ arrivals }) => arrivals.length > 0 && arrivals.every(({ doneAtMs }) => doneAtMs !== undefined));
 
@@ -71,8 +71,8 @@ const sentKey = (exchanges: readonly Exchange[]): string | undefined =>
     .find(Boolean);
 
 /**
- * A part of a report, so that what says the same as the answer is the same. What a client makes of what is not as it is
- * documented is its own affair.
+ * Normalizes a part of a report, so that values equivalent to the response compare equal. Parts of the response that
+ * deviate from the documentation are ignored: how a client handles them is unspecified.
  */
 function comparable(name: string, value: unknown, answered: unknown): unknown {
   if (name === 'lead') return publicLead(value, answered);
@@ -85,7 +85,7 @@ function comparable(name: string, value: unknown, answered: unknown): unknown {
   return value ?? undefined;
 }
 
-/** What of a lead the answer has as it is documented. */
+/** Returns the lead fields that the response contains in their documented form. */
 function publicLead(lead: unknown, answered: unknown): unknown {
   if (!(lead instanceof Object)) return lead;
   const documented = LEAD.filter((name) => {
@@ -95,7 +95,7 @@ function publicLead(lead: unknown, answered: unknown): unknown {
   return documented.map((name) => (lead as Parts)[name] ?? null);
 }
 
-/** Whether they are as they are documented. */
+/** Whether the value has the documented form of `fields`. */
 function areFields(value: unknown): boolean {
   return value instanceof Object && !Array.isArray(value) && Object.values(value).every(Array.isArray);
 }

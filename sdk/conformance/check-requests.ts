@@ -5,14 +5,14 @@ import type { Arrival } from './scripted-server.ts';
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i;
 
-/** The least that a back-off may be: before the second attempt, and before any, however many there were. */
+/** The minimum backoff: before the second attempt, and the cap that it reaches by doubling. */
 const MIN_FIRST_BACK_OFF_MS = 250;
 const MIN_LATE_BACK_OFF_MS = 15_000;
 
-/** Timers and clocks of two processes round differently. */
+/** The tolerance for rounding: timers and clocks of two processes round differently. */
 const ROUNDING_MS = 20;
 
-/** What is wrong with what has come in a call, whatever it was answered. */
+/** Returns the faults of the requests of a call. */
 export function faultsOfRequests(asked: DriverRequest, exchanges: readonly Exchange[]): string[] {
   return exchanges.flatMap(({ arrivals, cursor }, page) =>
     arrivals.flatMap((arrival, index) => {
@@ -41,7 +41,7 @@ function faultsOfHead(asked: DriverRequest, request: NonNullable<Arrival['reques
   const leads = `${new URL(asked.baseUrl).pathname.replace(/\/$/, '')}/v1/integrations/leads`;
   if (asked.call === 'getLead') {
     const segment = pathname.startsWith(`${leads}/`) ? pathname.slice(leads.length + 1) : pathname;
-    // What needs no encoding may be encoded as well.
+    // Percent-encoding is also allowed where it is not needed.
     expect('the path to', segment.includes('/') ? pathname : decoded(segment), asked.leadId);
   } else {
     expect('the path', pathname, leads);
@@ -70,13 +70,13 @@ function faultsOfBody({ call, capture }: DriverRequest, body: Buffer): string[] 
   }
 }
 
-/** To the service null and nothing are the same, and a client's own types need not tell them apart. */
+/** Removes nulls: the service treats null as absent, and a client's types need not distinguish the two. */
 function said(capture: unknown): unknown {
   if (!(capture instanceof Object)) return capture;
   return Object.fromEntries(Object.entries(capture).filter(([, value]) => value !== null));
 }
 
-/** What an attempt must have in common with the first one, and how long it must have waited for its turn. */
+/** Returns the faults of a retry: it must have the key and body of the first attempt, and respect the backoff. */
 function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string[] {
   const { [index]: arrival, [index - 1]: before } = arrivals;
   if (!arrival || !before) return [];
@@ -99,7 +99,7 @@ function faultsOfRepetition(arrivals: readonly Arrival[], index: number): string
   return faults;
 }
 
-/** The key that a request has; undefined when it has none. */
+/** Returns the Idempotency-Key of a request; undefined when it has none. */
 export function idempotencyKeyOf({ headersDistinct }: NonNullable<Arrival['request']>): string | undefined {
   return headersDistinct['idempotency-key']?.join(' and ');
 }

@@ -1,29 +1,29 @@
-/** Conversations about one thing: what a file in `conversations` has, by `conversation.schema.json`. */
+/** Conversations on one topic: the content of a file in `conversations`, described by `conversation.schema.json`. */
 export interface Topic {
   readonly topic: string;
   readonly conversations: readonly Conversation[];
 }
 
-/** What a client is asked, what happens to its requests, and what it must report. */
+/** The calls of a client, what happens to its requests, and the reports it must return. */
 export interface Conversation {
   readonly name: string;
-  /** What would go wrong for whom. */
+  /** What would go wrong, and for which user. */
   readonly why: string;
-  /** One after another, to the same server. */
+  /** Made sequentially, to the same server. */
   readonly calls: readonly Call[];
 }
 
 /** One call of a client. */
 export interface Call {
   readonly ask: Ask;
-  /** What happens to each attempt, in their order. No other may come. */
+  /** What happens to each attempt, in order. Any further attempt is a fault. */
   readonly attempts: readonly Attempt[];
   readonly report: ExpectedReport;
-  /** The report must be there so many milliseconds after the request; unless told, some time after the deadline. */
+  /** The timeout of the report, from the request on; ms. Default: the deadline plus a margin. */
   readonly reportWithinMs?: number;
 }
 
-/** What the client is asked; what is missing is filled in from `shared.json`. */
+/** A call and its arguments; missing ones default to those of `shared.json`. */
 export interface Ask {
   readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads';
   readonly capture?: object;
@@ -34,30 +34,30 @@ export interface Ask {
   readonly cancelAfterMs?: number;
   readonly deadlineMs?: number;
   readonly attemptTimeoutMs?: number;
-  /** What the client's `baseUrl` has behind host and port. */
+  /** The path of the client's `baseUrl`. */
   readonly basePath?: string;
 }
 
-/** What happens to an attempt: it is answered, or its connection breaks. */
+/** What happens to an attempt: it receives a response, or its connection breaks. */
 export interface Attempt {
-  /** By the name that it has in `shared.json`, or in full. */
+  /** A name in `shared.json`, or the complete response. */
   readonly answer?: string | Answer;
-  /** How much of the answer is sent; negative: without so many bytes at its end; `each`: a conversation for every byte. */
+  /** The number of response bytes sent; negative: the number omitted at the end; `each`: one variant for every byte. */
   readonly cutAfterBytes?: number | 'each';
-  /** What the server does where the answer is cut; unless told, it closes the connection. */
+  /** What the server does where the response is cut. Default: it closes the connection. */
   readonly atCut?: 'close' | 'reset' | 'silence';
-  /** Sends the answer byte by byte. */
+  /** Sends the response byte by byte, at this interval. */
   readonly byteEveryMs?: number;
-  /** The connection may be used again after the answer. Unless told, the server closes it. */
+  /** Keeps the connection alive after the response. Default: the server closes it. */
   readonly keepsConnection?: boolean;
   readonly connection?: Breakage;
-  /** This happens to all further attempts as well. */
+  /** Applies to all further attempts as well. */
   readonly again?: boolean;
-  /** The clock of the client's machine is set forward, or back, as the attempt arrives. */
+  /** When the attempt arrives, sets the clock of the client's machine forward, or back if negative. */
   readonly clockJumpsSeconds?: number;
 }
 
-/** How a connection breaks before anything is answered. */
+/** How a connection breaks before any response. */
 export type Breakage =
   | 'refused'
   | 'closed-at-accept'
@@ -67,28 +67,28 @@ export type Breakage =
   | 'reset'
   | 'silent';
 
-/** An answer of HTTP. */
+/** An HTTP response. */
 export interface Answer {
-  /** The name, in `shared.json`, of the answer that this one is like. */
+  /** The name, in `shared.json`, of the response that this one extends. */
   readonly like?: string;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The body, as JSON. Unless told, the media type is that of the service for the status. */
+  /** The body, as JSON. Default media type: the one that the service uses for the status. */
   readonly json?: unknown;
-  /** The body, as it is. */
+  /** The body, verbatim. */
   readonly text?: string;
-  /** How the body's end is told; unless told, by `Content-Length`. */
+  /** How the end of the body is marked. Default: by `Content-Length`. */
   readonly framing?: 'length' | 'chunked' | 'until-close';
-  /** So many spaces follow the body: white space that JSON may have. */
+  /** The number of spaces after the body, where JSON allows white space. */
   readonly spaces?: number;
-  /** Whether `103 Early Hints` comes first. */
+  /** Whether `103 Early Hints` precedes the response. */
   readonly isAfterEarlyHints?: boolean;
 }
 
-/** What is to be reported: the answer's lead or leads, or an error. What the answer says of it must be in the report, too. */
+/** The expected report: the lead or leads of the response, or an error. It also matches the details of the response. */
 export type ExpectedReport = 'result' | ExpectedError;
 
-/** What a report must have of an error, besides what the last answer says. */
+/** The expected parts of an error report, in addition to those of the last response. */
 export interface ExpectedError {
   readonly kind: 'problem' | 'lead-already-open' | 'idempotency-conflict' | 'no-answer';
   readonly written: 'no' | 'unknown';

@@ -7,26 +7,26 @@ import { type Arrival, ScriptedServer } from './scripted-server.ts';
 import shared from './shared.json' with { type: 'json' };
 import type { Variant } from './variants.ts';
 
-/** How much later than its deadline a report may come: a machine may be busy, and time is not to decide. */
+/** How long after its deadline a report may arrive. Generous, so that a busy machine does not fail a conversation. */
 const PATIENCE_MS = 10_000;
 
-/** Nobody listens at this port: it is of a protocol that there never was. Ports that are free now may be somebody's soon. */
+/** A port without a listener, reserved for a protocol that never existed. A port that is merely free may be taken. */
 const REFUSING_PORT = 2;
 
-/** What came of a conversation. */
+/** The outcome of a conversation. */
 export interface Outcome {
-  /** What the client did otherwise than it must; empty when it did all it must. */
+  /** Deviations of the client from the required behaviour; empty when there are none. */
   readonly faults: readonly string[];
-  /** Why the client's language cannot do what is asked. */
+  /** Why the client's language does not support the call. */
   readonly unsupported?: string;
-  /** Whether the driver has not reported, and is not to be asked any more. */
+  /** Whether the driver did not report; the process must not be used again. */
   readonly isDriverLost?: true;
-  /** Why this machine cannot hold the conversation. */
+  /** Why this machine cannot run the conversation. */
   readonly notRun?: string;
 }
 
 /**
- * Holds a conversation.
+ * Runs a conversation.
  *
  * @param setClock sets the clock of the driver's machine
  */
@@ -51,7 +51,7 @@ export async function converse(
   return { faults };
 }
 
-/** @param keys those that the client has made before; gets the one that it makes now */
+/** @param keys the keys that the client generated before; the new one is added */
 async function hold(
   call: Call,
   id: number,
@@ -100,13 +100,13 @@ function baseUrlFor({ ask, attempts }: Call, { port }: ScriptedServer): string {
   return `http://127.0.0.1:${isRefused ? REFUSING_PORT : port}${ask.basePath ?? ''}`;
 }
 
-/** Attempts that were to come. Those to an address where nobody listens are not seen. */
+/** Reports missing attempts. Attempts to the refusing port cannot be observed and do not count. */
 function missingAttempts({ attempts }: Call, arrivals: readonly Arrival[]): string[] {
   const expected = attempts.filter(({ connection }) => connection !== 'refused').length;
   return arrivals.length < expected ? [`only ${arrivals.length} of ${expected} attempts have come`] : [];
 }
 
-/** Two leads under one key are one lead, or a conflict. */
+/** Reports a key used by an earlier call: two leads under one key become one lead, or a conflict. */
 function reusedKeys(asked: DriverRequest, arrivals: readonly Arrival[], known: Set<string | undefined>): string[] {
   if (asked.call !== 'createLead' || asked.idempotencyKey) return [];
   const key = arrivals.map(({ request }) => request && idempotencyKeyOf(request)).find(Boolean);

@@ -2,17 +2,17 @@ import { globSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What Debian's `faketime` brings. The loader finds the folder of the machine it runs on. */
+/** The library of Debian's package `faketime`. The loader expands `$LIB` to the machine's library folder. */
 const LIBRARY = '/usr/$LIB/faketime/libfaketime.so.1';
 
-/** Whether a driver on this machine can have a clock that is set. */
+/** Whether this machine can fake a driver's clock. */
 export const canClockBeSet: boolean = globSync('/usr/lib{,64}{,/*-linux-*}/faketime/libfaketime.so.1').length > 0;
 
-/** The clock of a driver's machine. What measures how long something takes is not the clock, and goes on evenly. */
+/** The wall clock of a driver's machine. The monotonic clock, which measures durations, is not affected. */
 export class DriverClock {
   readonly #folder = mkdtempSync(join(tmpdir(), 'lead-intake-clock-'));
   readonly #file = join(this.#folder, 'clock');
-  /** With these settings a process has this clock. */
+  /** The environment variables that give a process this clock. */
   readonly env = {
     LD_PRELOAD: LIBRARY,
     FAKETIME_TIMESTAMP_FILE: this.#file,
@@ -25,9 +25,9 @@ export class DriverClock {
     this.set(0);
   }
 
-  /** Sets it so many seconds ahead of the time, or behind it. */
+  /** Sets the clock ahead of the real time, or behind it if negative. */
   set(aheadSeconds: number): void {
-    // Whoever reads it finds the one or the other, whole.
+    // The rename is atomic: a reader sees either the old or the new content.
     writeFileSync(`${this.#file}.new`, `${aheadSeconds < 0 ? '' : '+'}${aheadSeconds}s\n`);
     renameSync(`${this.#file}.new`, this.#file);
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import type { Ask } from './conversation.ts';
 
-/** What a driver is asked. */
+/** A request to a driver. */
 export interface DriverRequest
   extends Pick<Ask, 'call' | 'capture' | 'idempotencyKey' | 'leadId' | 'limit' | 'cursor'> {
   readonly id: number;
@@ -15,17 +15,17 @@ export interface DriverRequest
 
 export type Parts = Readonly<Record<string, unknown>>;
 
-/** What a driver reports: one of the three. */
+/** The report of a driver: exactly one of the three. */
 export interface Report {
   readonly result?: Parts;
   readonly error?: Parts;
   readonly unsupported?: string;
 }
 
-/** A driver that does not do as a driver should. It is not to be asked any more. */
+/** A violation of the driver protocol. The process must not be used again. */
 export class DriverFault extends Error {}
 
-/** A process of a driver. It is asked one thing at a time. */
+/** A driver process. It handles one request at a time. */
 export class DriverProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #lines: AsyncIterator<string>;
@@ -37,7 +37,7 @@ export class DriverProcess {
     this.#child.stderr.setEncoding('utf8').on('data', (text) => {
       this.#stderr += text;
     });
-    // What ends in the middle of a request is told by its end.
+    // A driver that ends during a request is reported through #ended.
     this.#child.stdin.on('error', () => {});
     this.#lines = linesOf(this.#child.stdout.setEncoding('utf8'));
     this.#ended = once(this.#child, 'close').then(
@@ -47,9 +47,9 @@ export class DriverProcess {
   }
 
   /**
-   * Asks for one thing.
+   * Sends a request and returns its report.
    *
-   * @throws DriverFault when no report of it comes in time
+   * @throws DriverFault when no valid report arrives in time
    */
   async ask(request: DriverRequest, withinMs: number): Promise<Report> {
     this.#stderr = '';
@@ -65,7 +65,7 @@ export class DriverProcess {
     return report;
   }
 
-  /** Tells it that nothing more comes. Gives back what is wrong: it is to end by itself, with status 0. */
+  /** Closes stdin. Returns a fault unless the driver then exits by itself, with status 0. */
   async end(): Promise<readonly string[]> {
     this.#child.stdin.end();
     const timeout = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
@@ -74,7 +74,7 @@ export class DriverProcess {
     return ended === 'ended with 0' ? [] : [this.#fault(`${ended} at the end of stdin, not by itself with 0`).message];
   }
 
-  /** Ends it at once. What it has started itself ends with its streams. */
+  /** Kills the process immediately. Its own child processes end with its streams. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     for (const stream of this.#child.stdio) stream?.destroy();
@@ -94,14 +94,14 @@ export class DriverProcess {
   }
 }
 
-/** Some languages end lines at these as well, and JSON need not escape them. */
+/** Escapes characters that some languages treat as line ends, and that JSON need not escape. */
 const lineOf = (request: DriverRequest): string =>
   JSON.stringify(request).replace(
     /[\u0085\u2028\u2029]/g,
     (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** Only a line feed ends a line. Node's own reader ends lines at others, too. */
+/** Splits a stream into lines at line feeds only. Node's readline also splits at other characters. */
 async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<string> {
   let rest = '';
   for await (const text of stream) {

@@ -2,14 +2,14 @@ import { answerOf, type WholeAnswer } from './answers.ts';
 import type { DriverRequest } from './driver-process.ts';
 import type { Arrival } from './scripted-server.ts';
 
-/** A request with all of its attempts. Reading all leads is several of them, one for each page; any other call is one. */
+/** A request with all of its attempts. `allLeads` makes one for each page, any other call exactly one. */
 export interface Exchange {
   readonly arrivals: readonly Arrival[];
-  /** Where the page begins; undefined for the first. */
+  /** The cursor of the page; undefined for the first. */
   readonly cursor: string | undefined;
 }
 
-/** What has come in a call. */
+/** Groups the arrivals of a call into exchanges. */
 export function exchangesOf({ call, cursor }: DriverRequest, arrivals: readonly Arrival[]): Exchange[] {
   return call === 'allLeads' ? pagesOf(arrivals, undefined) : [{ arrivals, cursor }];
 }
@@ -24,20 +24,20 @@ function pagesOf(arrivals: readonly Arrival[], cursor: string | undefined): Exch
   ];
 }
 
-/** The answer that an attempt has got, unless it was cut. */
+/** Returns the complete response to an attempt; undefined when it was cut or not sent. */
 export const wholeAnswerTo = (arrival: Arrival | undefined): WholeAnswer | undefined =>
   arrival?.attempt && arrival.attempt.cutAfterBytes === undefined && arrival.doneAtMs !== undefined
     ? answerOf(arrival.attempt)
     : undefined;
 
-/** What an attempt was answered when it has succeeded. */
+/** Returns the response body of a successful attempt; undefined for any other. */
 export function successOf(arrival: Arrival | undefined): object | undefined {
   const { status = 0, says } = wholeAnswerTo(arrival) ?? {};
   const isSuccess = status < 300 && says instanceof Object && ('lead' in says || 'leads' in says);
   return isSuccess ? says : undefined;
 }
 
-/** How long an answer asks to wait; whole seconds, undefined when it does not say so. */
+/** Returns Retry-After in whole seconds; undefined when it is missing or has another form. */
 export function retryAfterOf(answer: WholeAnswer | undefined): number | undefined {
   const value = answer?.headers.get('retry-after') ?? '';
   return /^\d+$/.test(value) ? Number(value) : undefined;

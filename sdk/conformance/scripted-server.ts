@@ -6,23 +6,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { answerOf } from './answers.ts';
 import type { Attempt, Breakage } from './conversation.ts';
 
-/** An attempt that has come. */
+/** An attempt that arrived. */
 export interface Arrival {
-  /** What happens to it; undefined when none was to come any more. */
+  /** The script for it; undefined when no further attempt was expected. */
   readonly attempt: Attempt | undefined;
   readonly arrivedAtMs: number;
   /**
-   * When the server had done its part. Undefined when it was for the client to end the attempt, and when only a connection
-   * has come: libraries of HTTP open another one by themselves as long as nothing was sent.
+   * When the server completed its part. Undefined when the client has to end the attempt, and when only a connection
+   * arrived: HTTP libraries open another one on their own as long as nothing was sent.
    */
   doneAtMs?: number;
-  /** What was sent; undefined when nothing was read. */
+  /** The request; undefined when nothing was read. */
   request?: IncomingMessage;
-  /** Undefined when it was not read, or has not come whole. */
+  /** Undefined when the body was not read, or did not arrive completely. */
   body?: Buffer;
 }
 
-/** Plays what happens to the attempts of a client, on a port of its own, and notes what comes. */
+/** Plays the script of a call to a client, on a separate port, and records what arrives. */
 export class ScriptedServer {
   readonly #server: Server;
   readonly #setClock: (aheadSeconds: number) => void;
@@ -33,7 +33,7 @@ export class ScriptedServer {
   /** @param setClock sets the clock of the client's machine */
   constructor(setClock: (aheadSeconds: number) => void) {
     this.#setClock = setClock;
-    // It is for the script how long a connection lives.
+    // The script decides how long a connection lives.
     this.#server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
     this.#server.on('connection', (socket) => this.#accept(socket));
     this.#server.on('request', (request) => void this.#receive(request));
@@ -48,7 +48,7 @@ export class ScriptedServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Begins a call. What comes is added to the list that it gives back. */
+  /** Begins a call. Arrivals are appended to the returned list. */
   play(attempts: readonly Attempt[]): readonly Arrival[] {
     this.#attempts = [...attempts];
     this.#arrivals = [];
@@ -74,7 +74,7 @@ export class ScriptedServer {
     arrival.request = request;
     if (attempt?.connection !== 'closed-before-body') {
       const body = await buffer(request).catch(() => undefined);
-      // Whoever goes away in between wants no answer.
+      // A client that disconnects meanwhile expects no response.
       if (!body) return;
       arrival.body = body;
     }
@@ -99,7 +99,7 @@ function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
   else socket.end();
 }
 
-/** Sends as much of an answer as is to be sent. An attempt that was not to come is not answered. */
+/** Sends the response, up to its cut. An unexpected attempt gets no response: its connection is closed. */
 async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): Promise<void> {
   const bytes = answerOf(attempt)?.bytes ?? Buffer.alloc(0);
   const { cutAfterBytes: cut = bytes.length, atCut = 'close', byteEveryMs, keepsConnection } = attempt;
@@ -111,7 +111,7 @@ async function answer(arrival: Arrival, socket: Socket, attempt: Attempt = {}): 
     socket.write(rest.subarray(0, 1));
     await sleep(byteEveryMs);
   }
-  // Whoever has the last byte may come again before it is known here that it was sent.
+  // Set before the last write: a client that has the last byte may retry before the write is confirmed here.
   if (end !== 'silence') arrival.doneAtMs = performance.now();
   await new Promise((resolve) => socket.write(rest, resolve));
   if (end === 'reset') socket.resetAndDestroy();

@@ -5,35 +5,35 @@ import type { Outcome } from './converse.ts';
 import { variantsOf } from './variants.ts';
 import { Worker } from './worker.ts';
 
-/** What came of a conversation. */
+/** The verdict on a conversation. */
 export interface Verdict {
   readonly name: string;
-  /** `not-supported`: the client's language cannot do what is asked. `not-run`: this machine cannot. */
+  /** `not-supported`: the client's language does not support the call. `not-run`: this machine cannot run it. */
   readonly verdict: 'passed' | 'failed' | 'not-supported' | 'not-run';
-  /** How many variants it has: one for every byte, where an answer is cut at each. */
+  /** The number of variants: one for every byte of a response that is cut after each. */
   readonly variants: number;
-  /** What the client did wrong, or why the conversation was not held. */
+  /** The faults of the client, or why the conversation was not run. */
   readonly reasons: readonly string[];
 }
 
-/** How the suite is run. */
+/** Options of a run. */
 export interface SuiteOptions {
-  /** Those to be held, by their names or their topics; unless given, all. */
+  /** The names or topics of the conversations to run. Default: all. */
   readonly only?: readonly string[];
-  /** Where the driver is started; unless given, here. */
+  /** The working directory of the driver. Default: the current one. */
   readonly folder?: string;
-  /** How many processes of the driver there are at a time; unless told, 12. Mostly they wait. */
+  /** The number of concurrent driver processes, which mostly wait. Default: 12. */
   readonly drivers?: number;
-  /** Gets each verdict when it is known. */
+  /** Called with each verdict as soon as it is known. */
   readonly onVerdict?: (verdict: Verdict) => void;
 }
 
 const FOLDER = join(import.meta.dirname, 'conversations');
 
-/** So many variants in which the client is wrong tell enough. */
+/** The number of failed variants after which the rest of a conversation is skipped. */
 const MAX_FAILURES = 3;
 
-/** All conversations, each with the name of its file before its own: `written/no-after-a-refusal`. */
+/** Returns all conversations, their names prefixed with that of the file: `written/no-after-a-refusal`. */
 export function readConversations(): Conversation[] {
   return readdirSync(FOLDER).flatMap((file) => {
     const { conversations }: Topic = JSON.parse(readFileSync(join(FOLDER, file), 'utf8'));
@@ -42,10 +42,10 @@ export function readConversations(): Conversation[] {
 }
 
 /**
- * Holds the conversations with processes of a driver.
+ * Runs the conversations with driver processes.
  *
  * @param command the driver's program and its arguments
- * @throws Error when there is no conversation of a name that is asked for
+ * @throws Error when `only` contains an unknown name
  */
 export async function runSuite(
   command: readonly string[],
@@ -61,7 +61,7 @@ export async function runSuite(
     variants: variantsOf(conversation),
     outcomes: [] as Outcome[],
   }));
-  // Those with many variants come last: they leave no driver without work.
+  // Conversations with many variants run last, so that all drivers stay busy until the end.
   const queue = tasks
     .toSorted((a, b) => a.variants.length - b.variants.length)
     .flatMap((task) => task.variants.map((variant) => ({ task, variant })));

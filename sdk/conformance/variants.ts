@@ -1,14 +1,14 @@
 import { answerOf } from './answers.ts';
 import type { Call, Conversation } from './conversation.ts';
 
-/** A conversation as it is held. */
+/** A conversation as it is run. */
 export interface Variant {
   readonly calls: readonly Call[];
-  /** In what it differs from others of its conversation; empty when it is the only one. */
+  /** The difference from other variants of the conversation; empty when there is only one. */
   readonly label: string;
 }
 
-/** One for every byte after which an answer is to be cut; mostly, the conversation itself. */
+/** Returns one variant for every byte after which a response is cut; otherwise, only the conversation itself. */
 export function variantsOf({ calls }: Conversation): Variant[] {
   const cuts = calls.flatMap(({ attempts }, call) =>
     attempts.flatMap((attempt, at) => (attempt.cutAfterBytes === 'each' ? [{ call, at, attempt }] : [])),

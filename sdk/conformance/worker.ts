@@ -3,7 +3,7 @@ import { canClockBeSet, DriverClock } from './driver-clock.ts';
 import { DriverProcess } from './driver-process.ts';
 import type { Variant } from './variants.ts';
 
-/** Holds one conversation after another, with one process of the driver as long as that does what it should. */
+/** Runs conversations sequentially, with one driver process until it violates the protocol. */
 export class Worker {
   readonly #command: readonly string[];
   readonly #folder: string;
@@ -11,7 +11,7 @@ export class Worker {
 
   /**
    * @param command the driver's program and its arguments
-   * @param folder where it is started
+   * @param folder its working directory
    */
   constructor(command: readonly string[], folder: string) {
     this.#command = command;
@@ -48,13 +48,13 @@ export class Worker {
     }
   }
 
-  /** Lets the process end, and says what was wrong with that. */
+  /** Ends the driver process and returns the faults of its shutdown. */
   async end(): Promise<readonly string[]> {
     return (await this.#driver?.end()) ?? [];
   }
 }
 
-/** A proxy of this machine is none for clients that talk to itself. */
+/** Removes the machine's proxy settings, because clients connect to the local machine. */
 function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:https?|all)_proxy$/i.test(name)));
 }

@@ -1,6 +1,6 @@
 <?php
 
-// Lets the conformance suite (sdk/conformance) speak with this client: a request per line of stdin, a report per line of stdout.
+// The driver of this client for the conformance suite (sdk/conformance): one request per line of stdin, one report per line of stdout.
 
 declare(strict_types=1);
 
@@ -77,7 +77,7 @@ function publicLead(Lead $lead): array
 {
     $time = static fn (?DateTimeImmutable $at): ?string => $at?->format((int) $at->format('v') ? 'Y-m-d\TH:i:s.v\Z' : 'Y-m-d\TH:i:s\Z');
     $told = ['createdAt' => $time($lead->createdAt), 'updatedAt' => $time($lead->updatedAt)] + get_object_vars($lead);
-    // An empty text is one that the answer has not had.
+    // An empty string means that the response did not have the field.
     return array_map(static fn (?string $part): ?string => $part === '' ? null : $part, $told);
 }
 

@@ -1,6 +1,6 @@
 <?php
 
-// Lets the suite of all outboxes (test/outbox) speak with this one: one command for each run.
+// The driver of this outbox for the suite of all outboxes (test/outbox): one command per run.
 
 declare(strict_types=1);
 

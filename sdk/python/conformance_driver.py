@@ -1,6 +1,6 @@
-"""Lets the conformance suite (sdk/conformance) speak with this client; with --asyncio, with its asyncio client.
+"""The driver of this client for the conformance suite (sdk/conformance); with --asyncio, of its asyncio client.
 
-A request per line of stdin, a report per line of stdout."""
+One request per line of stdin, one report per line of stdout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-# The client that stands beside the driver, not one that is installed.
+# Imports the client beside the driver rather than an installed one.
 sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from lead_intake import (  # noqa: E402
@@ -145,7 +145,7 @@ def error_of(error: LeadIntakeError) -> dict[str, Any]:
     return told
 
 
-# The suite sets the clock by libfaketime, which fails the call that time.sleep makes.
+# The suite sets the clock with libfaketime, which breaks the system call of time.sleep.
 time.sleep = lambda seconds: threading.Event().wait(seconds)  # type: ignore[assignment]
 
 for line in sys.stdin:

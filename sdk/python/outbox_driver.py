@@ -1,6 +1,6 @@
-"""Lets the suite of all outboxes (test/outbox) speak with this one; with --sqlalchemy, over a Session of SQLAlchemy.
+"""The driver of this outbox for the suite of all outboxes (test/outbox); with --sqlalchemy, over a SQLAlchemy Session.
 
-A command with its arguments, as test/outbox/README.md has it."""
+Takes a command and its arguments, as documented in test/outbox/README.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-# The client that stands beside the driver, not one that is installed.
+# Imports the client beside the driver rather than an installed one.
 sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from lead_intake import LeadIntakeClient  # noqa: E402
@@ -67,7 +67,7 @@ def visit(connection: Any, note: str) -> None:
 def add(outbox: Outbox, connection: Any, lead: dict[str, Any]) -> None:
     end = lead.get("end", "commit")
     capture = lead["capture"]
-    # Each driver begins the transaction by itself.
+    # Each database driver begins the transaction implicitly.
     visit(connection, str(capture.get("displayName") if isinstance(capture, dict) else capture)[:100])
     try:
         key = outbox.add(connection, capture, **({"idempotency_key": lead["key"]} if "key" in lead else {}))

@@ -10,7 +10,7 @@ import {
   ProblemError,
 } from '../../index.ts';
 
-/** What the suite asks for; README.md has it in full. */
+/** A request of the suite; README.md documents it in full. */
 interface Request {
   readonly id: number;
   readonly baseUrl: string;

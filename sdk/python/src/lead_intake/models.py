@@ -1,4 +1,4 @@
-"""What is sent and answered: the schemas of the OpenAPI document, in Python's names."""
+"""The data of requests and responses: the schemas of the OpenAPI document, with Python names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class EmailContact:
-    """An e-mail address, of up to 254 characters."""
+    """An e-mail address of up to 254 characters."""
 
     value: str
     type = "email"
@@ -20,7 +20,7 @@ class EmailContact:
 
 @dataclass(frozen=True)
 class PhoneContact:
-    """A phone number as people type it, of 5 to 64 characters, with at least 3 digits."""
+    """A phone number as people type it: 5 to 64 characters, with at least 3 digits."""
 
     value: str
     type = "phone"
@@ -28,18 +28,18 @@ class PhoneContact:
 
 @dataclass(frozen=True)
 class LeadCapture:
-    """A lead to be created."""
+    """The data of a lead to create."""
 
-    #: Name of the person, of 1 to 160 characters.
+    #: The name of the person; 1 to 160 characters.
     display_name: str
     contact: EmailContact | PhoneContact
-    #: An enabled lead source of the key's studio; None: none.
+    #: The id of an enabled lead source of the key's studio, or None.
     source_id: str | None = None
-    #: What the visitor wrote, or what else there is to know, of 1 to 2,000 characters; None: nothing.
+    #: The visitor's message or any other information, 1 to 2,000 characters, or None.
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The lead as the API takes it."""
+        """Returns the lead in the format of the API."""
         optional = {"sourceId": self.source_id, "note": self.note}
         return {
             "displayName": self.display_name,
@@ -49,7 +49,7 @@ class LeadCapture:
 
 
 class LeadStage(str, Enum):
-    """Where a lead stands, as far as this release knows."""
+    """The stages of a lead known to this release."""
 
     NEW = "new"
     CONTACTED = "contacted"
@@ -62,13 +62,13 @@ class LeadStage(str, Enum):
 @dataclass(frozen=True)
 class Lead:
     """
-    A lead; its contact is in no answer. What an answer has not, or not as documented, is None, but for the id: no answer
-    of the service is like that.
+    A lead; responses never contain its contact. A field other than the id is None if a response lacks it or deviates
+    from the documentation, which the service never does.
     """
 
     id: str
     display_name: str
-    #: Equals a LeadStage; the service may come to know others.
+    #: Equals a LeadStage; later versions of the service may add others.
     stage: str
     source_id: str | None
     note: str | None
@@ -80,9 +80,9 @@ class Lead:
     @classmethod
     def from_json(cls, lead: Any) -> Lead:
         """
-        A lead as the API answers it, whatever else stands there.
+        Parses a lead of a response, ignoring unknown fields.
 
-        :raises KeyError, TypeError, ValueError: when it is none: it has no UUID as its id
+        :raises KeyError, TypeError, ValueError: when it is not a lead: its id is not a UUID
         """
         lead_id = lead["id"]
         if not is_uuid(lead_id):
@@ -101,11 +101,11 @@ class Lead:
 
 @dataclass(frozen=True)
 class CreatedLead:
-    """A lead that there is now, because of this creation or of an earlier one with the same key."""
+    """A lead that was created, by this call or by an earlier one with the same key."""
 
-    #: As it was created.
+    #: The lead as it was created.
     lead: Lead
-    #: Whether an earlier attempt had created it.
+    #: Whether an earlier attempt created it.
     replayed: bool
     idempotency_key: str
 
@@ -115,12 +115,12 @@ class LeadList:
     """A page of the list, newest first."""
 
     leads: list[Lead]
-    #: Give it unchanged as ``cursor`` to get the next page; None: there is none.
+    #: Pass it unchanged as ``cursor`` to get the next page; None on the last page.
     next_cursor: str | None
 
 
 class ProblemCode(str, Enum):
-    """What the service has against a request, as far as this release knows."""
+    """The codes of problems known to this release."""
 
     INTEGRATION_INVALID_REQUEST = "integration_invalid_request"
     INTEGRATION_SOURCE_INVALID = "integration_source_invalid"
@@ -140,13 +140,13 @@ class ProblemCode(str, Enum):
 
 
 def is_uuid(value: object) -> bool:
-    """Whether it is the text of a UUID, of any version."""
+    """Whether the value is the text of a UUID, of any version."""
     return isinstance(value, str) and bool(re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value))
 
 
 def _time(text: Any) -> Any:
     try:
-        # Seconds may be missing and have any number of decimals, which Python 3.10 does not read by itself.
+        # Seconds may be missing and have any number of decimals, which Python 3.10 does not parse.
         whole, _, decimals = text.removesuffix("Z").partition(".")
         microsecond = int(decimals[:6].ljust(6, "0"))
         return datetime.fromisoformat(whole).replace(microsecond=microsecond, tzinfo=timezone.utc)

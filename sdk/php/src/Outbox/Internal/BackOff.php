@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Outbox\Internal;
 
 /**
- * When a lead is sent again.
+ * The backoff between attempts to send a lead.
  *
  * @internal
  */
@@ -14,10 +14,10 @@ final class BackOff
     private const FIRST_MS = 30_000;
     private const MAX_MS = 3_600_000;
 
-    /** However long the service asks to wait. */
+    /** The maximum wait, even when the service asks for a longer one. */
     private const MAX_OF_ALL_MS = 24 * 3_600_000;
 
-    /** Doubles with each attempt, by chance up to a half shorter, and never before the service wants the next one. */
+    /** Doubles with each attempt, minus a random jitter of up to a half, and is never shorter than Retry-After. */
     public static function afterMs(int $attempts, ?int $retryAfterSeconds): int
     {
         $longest = min(self::MAX_MS, self::FIRST_MS * 2 ** ($attempts - 1));

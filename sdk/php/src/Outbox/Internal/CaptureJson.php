@@ -7,13 +7,13 @@ namespace LeadIntake\Outbox\Internal;
 use LeadIntake\LeadCapture;
 
 /**
- * A lead as the column `capture` has it. It is ASCII, so that no connection's character set changes it.
+ * The encoding of the column `capture`. It is ASCII, so that no connection's character set can alter it.
  *
  * @internal
  */
 final class CaptureJson
 {
-    /** What MySQL's TEXT takes. */
+    /** The capacity of MySQL's TEXT. */
     private const MAX_BYTES = 65_535;
 
     /**
@@ -38,14 +38,14 @@ final class CaptureJson
         return $json;
     }
 
-    /** @return ?array<string, mixed> null when it is no JSON object */
+    /** @return ?array<string, mixed> null when the text is not a JSON object */
     public static function decode(string $json): ?array
     {
         $capture = json_decode($json);
         return $capture instanceof \stdClass ? json_decode($json, true) : null;
     }
 
-    /** Whether two say the same, in whatever order and with whatever escapes: null is as nothing. */
+    /** Whether two texts are equivalent: the order of members and escapes do not matter, and null equals absent. */
     public static function areSame(string $one, string $other): bool
     {
         $first = self::decode($one);

@@ -16,14 +16,14 @@ use LeadIntake\Outbox\State;
 use LeadIntake\Outbox\Summary;
 
 /**
- * Sends what is due, once. An entry is taken up before it is sent and settled after it was answered: whoever is killed in between
- * leaves it waiting, and it is sent again with the same key.
+ * Sends all due entries once. An entry is leased before it is sent, and settled after the response: if the process is killed in
+ * between, the entry stays waiting and is sent again with the same key.
  *
  * @internal
  */
 final class Pass
 {
-    /** As many in a row that got no answer mean that the service is away. */
+    /** The number of consecutive attempts without a response after which the service counts as unavailable. */
     private const MAX_SILENCES = 3;
 
     private int $delivered = 0;
@@ -42,7 +42,7 @@ final class Pass
     ) {
     }
 
-    /** @throws OutboxException when something was thrown at a lead; all that was due was sent nevertheless */
+    /** @throws OutboxException when an entry caused an exception; the other due entries were sent nevertheless */
     public function run(int $limit): Summary
     {
         $this->stoppedBecause = $this->table->pause();
@@ -102,7 +102,7 @@ final class Pass
         if ($problem instanceof LeadAlreadyOpenException) {
             $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId);
         } elseif (in_array($problem->status, [401, 402, 403, 429], true)) {
-            // Not about this lead: the others would get the same.
+            // The status is not specific to this lead: the others would receive the same.
             $this->postpone($entry, $problem, isForAll: true);
         } elseif ($problem->status === 408 || $problem->status >= 500) {
             $this->postpone($entry, $problem, isForAll: false);
@@ -122,7 +122,7 @@ final class Pass
         }
     }
 
-    /** @return bool whether the listener, while it can still have the data, was told */
+    /** @return bool whether the listener, called while the data are still stored, succeeded */
     private function tell(Entry $entry, State $outcome, ?string $leadId): bool
     {
         if ($this->onSettled === null) {

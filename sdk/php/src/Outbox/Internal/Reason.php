@@ -8,7 +8,7 @@ use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\ProblemException;
 
 /**
- * Why a lead is not delivered, for people; the same in all languages. It has nothing of the lead's data.
+ * The human-readable reason why a lead is not delivered; the same in all languages. It contains none of the lead's data.
  *
  * @internal
  */
@@ -33,19 +33,19 @@ final class Reason
         return self::cut("$error->status $error->problemCode: $said (request $error->requestId)");
     }
 
-    /** Its message may have the visitor's data in it. */
+    /** Omits the message, because it may contain the visitor's data. */
     public static function ofListener(\Throwable $error): string
     {
         return self::cut('listener: ' . get_debug_type($error));
     }
 
-    /** What was thrown, and is no answer. Its message may have the visitor's data in it. */
+    /** For an exception other than a response. Omits the message, because it may contain the visitor's data. */
     public static function ofError(\Throwable $error): string
     {
         return self::cut(get_debug_type($error));
     }
 
-    /** Printable characters, as many as the column takes; what is no UTF-8 no database would take. */
+    /** Keeps printable characters, up to the size of the column. Text that is not UTF-8 is reduced to ASCII, because databases reject it. */
     private static function cut(string $text): string
     {
         $isText = preg_match('//u', $text) === 1;

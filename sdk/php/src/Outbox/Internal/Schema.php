@@ -7,7 +7,7 @@ namespace LeadIntake\Outbox\Internal;
 use LeadIntake\Outbox\Dialect;
 
 /**
- * The table as all languages have it. What it takes is made where it is missing, and nothing is changed that is there.
+ * The table, the same in all languages. The statements create what is missing and change nothing that exists.
  *
  * @internal
  */
@@ -29,10 +29,10 @@ final class Schema
     public static function of(Dialect $dialect, string $table): array
     {
         $columns = self::COLUMNS;
-        // PostgreSQL has at most 63 characters in any name.
+        // PostgreSQL limits names to 63 characters.
         $index = substr($table, 0, 59) . '_due';
         if ($dialect === Dialect::MySQL) {
-            // MySQL knows no CREATE INDEX IF NOT EXISTS.
+            // MySQL does not support CREATE INDEX IF NOT EXISTS.
             $columns[] = "INDEX $index (state, next_attempt_at)";
         }
         $list = implode(",\n  ", $columns);

@@ -1,4 +1,4 @@
-"""What the outbox asks of a database, by whatever kind of connection the website has."""
+"""The database operations of the outbox, for each kind of connection that a website may have."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """A connection. Statements have ``?`` where values stand, and no other question mark, colon or per cent sign."""
+    """A connection. Placeholders are ``?``; statements contain no other question mark, colon or per cent sign."""
 
     engine: Engine
 
     def change(self, sql: str, *values: object) -> int:
-        """Carries a statement out that has no rows for an answer; gives the number of rows that it has changed."""
+        """Executes a statement that returns no rows; returns the number of changed rows."""
 
     def read(self, sql: str, *values: object) -> list[Row]:
-        """The rows of an answer."""
+        """Executes a query and returns its rows."""
 
 
 def database_of(connection: Any) -> Database:
     """
-    :raises TypeError: when it is no connection that the outbox knows
+    :raises TypeError: when the outbox does not support this kind of connection
     """
     if iscoroutinefunction(getattr(connection, "commit", None)):
         raise TypeError(
             "The outbox takes no connection of asyncio. With SQLAlchemy, "
             "await session.run_sync(lambda session: outbox.add(session, capture))."
         )
-    # Sessions and connections are often of classes that the website has derived.
+    # Sessions and connections are often instances of subclasses that the website defines.
     modules = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     if "sqlalchemy" in modules:
         return _SqlAlchemy(connection)
-    # Django's connections all take %s, and say what they lead to.
+    # Django's connections all use %s, and have the engine as their vendor.
     vendor = _ENGINES.get(getattr(connection, "vendor", ""))
     if vendor is not None:
         return _DbApi(connection, vendor, "%s")
@@ -61,7 +61,7 @@ def database_of(connection: Any) -> Database:
 
 @contextmanager
 def committing(connect: Callable[[], Connection]) -> Iterator[Database]:
-    """A connection that commits after each statement, whatever its driver calls autocommit, and is closed after it."""
+    """Yields a connection that commits after each statement, whatever the driver's autocommit, and then closes it."""
     connection = connect()
     database = database_of(connection)
     with closing(connection):
@@ -70,7 +70,7 @@ def committing(connect: Callable[[], Connection]) -> Iterator[Database]:
 
 _ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
 
-#: By the package of a driver: what it leads to, and what stands in its statements for a value.
+#: For each driver's package: the engine, and the placeholder in its statements.
 _DRIVERS: dict[str, tuple[Engine, str]] = {
     "sqlite3": ("sqlite", "?"),
     "psycopg": ("postgresql", "%s"),
@@ -94,7 +94,7 @@ class _DbApi:
     def read(self, sql: str, *values: object) -> list[Row]:
         with closing(self._connection.cursor()) as cursor:
             cursor.execute(self._in_its_style(sql), values)
-            # A website may have its rows as dictionaries.
+            # A website may configure rows as dictionaries.
             return [tuple(row.values() if isinstance(row, dict) else row) for row in cursor.fetchall()]
 
     def _in_its_style(self, sql: str) -> str:
@@ -137,6 +137,6 @@ class _Committing:
 
     def read(self, sql: str, *values: object) -> list[Row]:
         rows = self._database.read(sql, *values)
-        # Else a transaction would stay open, in which the next one would see what this one has seen.
+        # Otherwise the transaction would stay open, and later reads would see the same snapshot.
         self._connection.commit()
         return rows

@@ -1,4 +1,4 @@
-"""The rows of the table, one statement for each step that a lead makes."""
+"""The rows of the table, with one statement for each state change of a lead."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MINUTE_MS = 60 * _SECOND_MS
 _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 
-#: How long a lead is left to the worker that has taken it up: who is killed meanwhile is waited for that long.
+#: The lease of a worker on a lead; if the worker is killed, the lead waits until the lease expires.
 _LEASE_MS = 5 * _MINUTE_MS
 
 _FIRST_BACK_OFF_MS = 30 * _SECOND_MS
 _MAX_BACK_OFF_MS = _HOUR_MS
 
-#: Nothing is postponed for longer.
+#: The maximum time by which a lead is postponed.
 _MAX_WAIT_MS = _DAY_MS
 
-#: What waits for longer than anything may was written while a clock was ahead: it is due.
+#: A row that waits longer than the maximum was written while a clock was ahead, and is due.
 _CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 
-#: Rows that go at once: a pass is not held up by them.
+#: The maximum number of rows deleted in one pass, so that deletion does not delay sending.
 _DELETED_AT_MOST = 500
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -42,20 +42,20 @@ _SETTLED = "('delivered', 'already_open', 'discarded')"
 
 @dataclass(frozen=True)
 class TakenUp:
-    """A lead that this worker has taken up."""
+    """A lead leased by this worker."""
 
     key: str
-    #: None when what stands in the table cannot be read.
+    #: None when the stored data cannot be read.
     capture: dict[str, Any] | None
     created_at: datetime
-    #: This one included.
+    #: Including this one.
     attempts: int
-    #: What this worker has written as its next attempt: as long as that stands there, nobody else has changed the row.
+    #: The next attempt that this worker stored: while the row has this value, no one else has changed it.
     lease: int
 
 
 class Rows:
-    """The table, by one connection."""
+    """The table, accessed through one connection."""
 
     def __init__(self, database: Database, table: str) -> None:
         self._database = database
@@ -63,9 +63,9 @@ class Rows:
 
     def add(self, key: str, text: str) -> None:
         """
-        Stores a lead, unless it is there already.
+        Stores a lead, unless its key is already stored.
 
-        :raises OutboxError: when the key is there with other data
+        :raises OutboxError: when the key is stored with other data
         """
         is_mysql = self._database.engine == "mysql"
         unless_there = (
@@ -82,8 +82,8 @@ class Rows:
             now,
             now,
         )
-        # Where the key was there, drivers give different numbers of rows. A transaction of MySQL sees what others have
-        # committed since it began only where it locks.
+        # When the key already exists, the row counts of drivers differ. In MySQL, only a locking read sees what other
+        # transactions have committed since this one began.
         locking = " FOR UPDATE" if is_mysql else ""
         stored = self._database.read(f"SELECT capture FROM {self._table} WHERE idempotency_key = ?{locking}", key)
         if not stored:
@@ -94,8 +94,8 @@ class Rows:
 
     def due(self, limit: int) -> list[tuple[str, int]]:
         """
-        What is to be sent now, what was tried least and is oldest first: keys, and until when each has waited. So those
-        that never have an answer do not keep others waiting.
+        Returns the due leads, as keys and the time of the next attempt. Those with the fewest attempts come first, then
+        the oldest, so that leads that never receive a response do not delay others.
         """
         now = _now()
         rows = self._database.read(
@@ -109,7 +109,7 @@ class Rows:
         return [(_key(key), int(next_attempt_at)) for key, next_attempt_at in rows]
 
     def used_up_quota(self) -> str | None:
-        """Why nothing is to be sent now: the reason of a lead that waits for as long as the service has asked for."""
+        """Returns the reason of a lead that waits for the quota (429); until it is due, nothing is sent."""
         now = _now()
         rows = self._database.read(
             f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND reason LIKE ?"
@@ -121,7 +121,7 @@ class Rows:
         return next((str(reason) for (reason,) in rows), None)
 
     def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
-        """Takes a lead from the other workers, for a while; None when one of them was faster."""
+        """Leases a lead to this worker; returns None when another worker was faster."""
         lease = _now() + _LEASE_MS
         changed = self._database.change(
             f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?"
@@ -132,7 +132,7 @@ class Rows:
         )
         if changed != 1:
             return None
-        # Only now: until then a person may mend it.
+        # Read after leasing, because a person may correct the data until then.
         for capture, created_at, attempts in self._database.read(
             f"SELECT capture, created_at, attempts FROM {self._table}"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
@@ -143,7 +143,7 @@ class Rows:
         return None
 
     def note(self, lead: TakenUp, outcome: Outcome) -> bool:
-        """Writes down what came of it, unless somebody has changed the row meanwhile; gives whether it did."""
+        """Stores the outcome, unless the row was changed meanwhile; returns whether it was stored."""
         match outcome:
             case Postponed(reason=reason, retry_after_seconds=seconds):
                 next_attempt_at = _now() + _time_to_wait(lead.attempts, seconds)
@@ -160,14 +160,14 @@ class Rows:
                 )
 
     def count_waiting(self) -> int:
-        """How many wait, due or not."""
+        """Returns the number of waiting leads, due or not."""
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} WHERE state = 'waiting'")
         return int(count)
 
     def delete_settled(self, keep_days: float) -> None:
-        """Removes rows of leads that were settled longer ago."""
+        """Removes rows of leads that were settled more than ``keep_days`` ago."""
         before = _now() - int(keep_days * _DAY_MS)
-        # MySQL has no LIMIT where an IN looks.
+        # MySQL does not support LIMIT in a subquery of IN.
         rows = self._database.read(
             f"SELECT idempotency_key FROM {self._table} WHERE state IN {_SETTLED} AND settled_at < ? LIMIT ?",
             before,
@@ -180,7 +180,7 @@ class Rows:
             )
 
     def attention(self, limit: int) -> Attention:
-        """What needs a person."""
+        """Returns the leads that need a person."""
         of_the_key = " OR ".join("reason LIKE ?" for _ in STATUSES_OF_THE_KEY)
         where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR {of_the_key}))"
         now = _now()
@@ -202,9 +202,9 @@ class Rows:
 
     def retry(self, key: str, text: str | None) -> None:
         """
-        Has a lead be sent again.
+        Schedules a lead to be sent again.
 
-        :raises OutboxError: when none waits or was refused under the key
+        :raises OutboxError: when no lead with the key waits or was refused
         """
         stored_key = self._key_among(key, ("waiting", "refused"))
         self._database.change(
@@ -217,9 +217,9 @@ class Rows:
 
     def discard(self, key: str) -> None:
         """
-        Erases a lead that is not to be sent.
+        Discards a lead and erases its data.
 
-        :raises OutboxError: when none waits, was refused or was discarded under the key
+        :raises OutboxError: when no lead with the key waits, was refused or was discarded
         """
         stored_key = self._key_among(key, ("waiting", "refused", "discarded"))
         self._database.change(
@@ -271,12 +271,12 @@ def _time(milliseconds: int) -> datetime:
 
 
 def _lead_id(told: str | None) -> str | None:
-    # The column has no room for anything else, and the lead is settled all the same.
+    # The column holds only a UUID; the lead is settled without it.
     return told.lower() if told is not None and is_uuid(told) else None
 
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:
-    """Milliseconds: twice as long each time, by chance up to a half shorter, never before the service wants it."""
+    """The backoff in ms: doubles each time, minus a random jitter of up to a half, never shorter than Retry-After."""
     back_off = min(_MAX_BACK_OFF_MS, _FIRST_BACK_OFF_MS * 2.0 ** min(attempts - 1, 30))
     wait = max(retry_after_seconds * _SECOND_MS, back_off * (1 - random.random() / 2))
     return round(min(_MAX_WAIT_MS, wait))

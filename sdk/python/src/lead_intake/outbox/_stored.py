@@ -1,4 +1,4 @@
-"""The data of a lead, as it stands in the table."""
+"""The stored form of the data of a lead."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from ..models import LeadCapture
 
-#: As much as MySQL's TEXT holds; more it cuts, unless it is strict. Bytes.
+#: The capacity of MySQL's TEXT, which truncates longer text unless in strict mode; bytes.
 _MAX_TEXT = 65_535
 
 
 class StoredCapture(LeadCapture):
-    """A lead as it was stored, perhaps by another language or a later release: it is sent as it is, whatever it has."""
+    """A lead as it was stored, possibly by another language or a later release; it is sent unchanged."""
 
     def __init__(self, stored: dict[str, Any]) -> None:
         object.__setattr__(self, "_stored", stored)
@@ -25,10 +25,10 @@ class StoredCapture(LeadCapture):
 
 def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     """
-    A lead as it is stored: JSON in ASCII, which no encoding of a connection can spoil. Whether it is one is for the
-    service to say.
+    Returns the stored form of a lead: JSON in ASCII, which no connection's encoding can alter. The service validates
+    the data.
 
-    :raises ValueError, TypeError: when it is no JSON object, or longer than the column
+    :raises ValueError, TypeError: when it is not a JSON object, or longer than the column
     """
     value = capture.to_json() if isinstance(capture, LeadCapture) else capture
     if not isinstance(value, Mapping):
@@ -37,7 +37,7 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     try:
         json.dumps(dict(value), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        # The error has the text in it.
+        # The original error contains the text.
         raise ValueError("The data of the lead has text that is not well-formed Unicode.") from None
     if len(text) > _MAX_TEXT:
         raise ValueError(f"The data of a lead must not be longer than {_MAX_TEXT} bytes of JSON.")
@@ -45,7 +45,7 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
 
 
 def capture_in(text: str | None) -> dict[str, Any] | None:
-    """What was stored; None when it is nothing, or no object."""
+    """Returns the stored data; None when there are none, or they are not a JSON object."""
     try:
         value = json.loads(text or "null")
     except (TypeError, ValueError, RecursionError):
@@ -54,7 +54,7 @@ def capture_in(text: str | None) -> dict[str, Any] | None:
 
 
 def is_same_data(one: str, other: str) -> bool:
-    """Whether two texts are the same data to the service, whoever wrote them in whatever order."""
+    """Whether two texts are the same data to the service, regardless of the order of members and the writer."""
     return _canonical(capture_in(one)) == _canonical(capture_in(other))
 
 

@@ -6,10 +6,10 @@ import re
 
 from ._database import Database, Engine
 
-#: What the table is called unless told.
+#: The default name of the table.
 DEFAULT_TABLE = "lead_intake_outbox"
 
-#: Keeps processes that make the table at once from meeting in PostgreSQL's catalogue; the same number in all languages.
+#: Prevents conflicts in PostgreSQL's catalogue between concurrent set-ups; the same number in all languages.
 _SET_UP_LOCK = 7_165_204_417
 
 _COLUMNS = """\
@@ -35,7 +35,7 @@ def checked_table(name: str) -> str:
 
 def set_up_sql(engine: Engine, table: str = DEFAULT_TABLE) -> str:
     """
-    The statements that make the table and its index where they are missing, for the website's own migrations.
+    Returns the statements that create the table and its index if missing, for the website's own migrations.
 
     :raises ValueError: when the name would not be safe in a statement
     """
@@ -43,10 +43,10 @@ def set_up_sql(engine: Engine, table: str = DEFAULT_TABLE) -> str:
 
 
 def set_up(database: Database, table: str) -> None:
-    """Makes the table and its index where they are missing."""
+    """Creates the table and its index if missing."""
     statements = _statements(database.engine, table)
     if database.engine == "postgresql":
-        # One statement, and so one transaction, at whose end the lock is given back.
+        # One statement is one transaction, whose end releases the lock.
         steps = [f"PERFORM pg_advisory_xact_lock({_SET_UP_LOCK})", *statements]
         statements = [f"DO $$ BEGIN {'; '.join(steps)}; END $$"]
     for statement in statements:
@@ -54,10 +54,10 @@ def set_up(database: Database, table: str) -> None:
 
 
 def _statements(engine: Engine, table: str) -> list[str]:
-    # PostgreSQL has at most 63 characters in any name.
+    # PostgreSQL limits names to 63 characters.
     index = f"{table[:59]}_due"
     if engine == "mysql":
-        # It knows no CREATE INDEX IF NOT EXISTS.
+        # MySQL does not support CREATE INDEX IF NOT EXISTS.
         columns = f"{_COLUMNS},\n  INDEX {index} (state, next_attempt_at)"
         options = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
         return [f"CREATE TABLE IF NOT EXISTS {table} (\n{columns}\n) {options}"]
