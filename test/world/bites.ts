@@ -1,10 +1,10 @@
 /**
- * Whether lives at random find faults: each planted bug is planted in the processes of one life after the other until a
- * promise is broken. The control has no bug, and is to break none.
+ * Measures whether random lives find faults: runs lives with each planted bug until a promise is broken. The control has no
+ * bug, and must break no promise.
  *
- * `npm run soak:bites` runs it. WORLD_BITES: a pattern of the bugs' names; unless given, all that a life may find.
- * WORLD_BITE_LIVES: how many lives are lived with each at most. What came of each is written to `.test-report/bites.md` at
- * once: what was found is not lived again, and with what was not only the lives are that it did not have yet.
+ * `npm run soak:bites` runs it. WORLD_BITES: a pattern for the bugs' names; by default all bugs that a life can find.
+ * WORLD_BITE_LIVES: the maximum number of lives per bug. Each result is written to `.test-report/bites.md` immediately: a
+ * later run skips the bugs that were found, and runs only the missing lives of the others.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,10 +21,10 @@ import { type Database, onEachDatabase } from './on-each-database.ts';
 const PATTERN = process.env.WORLD_BITES ? new RegExp(process.env.WORLD_BITES) : undefined;
 const LIVES = Number(process.env.WORLD_BITE_LIVES ?? 6);
 
-/** Of every bug's lives, in this order. */
+/** The seeds of every bug's lives, in this order. */
 const SEEDS = coveringSeeds(LIVES, STEPS);
 
-/** As long as one life may take, with what comes before and after it. */
+/** The maximum duration of one life, with setup and shutdown; milliseconds. */
 const LIFE_MS = 300_000;
 
 const REPORT = join(ROOT, '.test-report');
@@ -32,13 +32,13 @@ const TABLE = join(REPORT, 'bites.md');
 const COLUMNS = ['planted bug', 'database', 'lives until found', 'seconds', 'the first promise that was broken'];
 const MAX_PROMISE = 150;
 
-/** What came of the lives with one bug. */
+/** The result of the lives with one bug. */
 interface Row {
   readonly name: string;
   readonly database: Database;
   readonly lives: number;
   readonly seconds: number;
-  /** The first that was broken; empty: none was. */
+  /** The first broken promise; empty: none. */
   readonly promise: string;
 }
 
@@ -54,7 +54,7 @@ function bitesOn(database: Database, startWorld: StartWorld): void {
     { timeout: LIVES * LIFE_MS },
     async (name, place) => {
       const before = rowOf(database, name) ?? { name, database, lives: 0, seconds: 0, promise: '' };
-      // Each bug has the same lives.
+      // Every bug has the same seeds; earlier runs have used the first ones.
       const seeds = SEEDS.slice(before.lives);
       const begin = performance.now();
       const { lives, failure } = await liveFor(
@@ -73,7 +73,7 @@ function bitesOn(database: Database, startWorld: StartWorld): void {
   );
 }
 
-/** Those whose faults the first version had come first. */
+/** Returns the bugs to run on a database; faults of the first version come first. */
 function variantsOn(database: Database): string[] {
   const first = [CONTROL, ...Object.values(VERSION_ONE_FAULTS).flat()];
   const rankOf = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);

@@ -5,31 +5,31 @@ import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority } from '../support/certificates.ts';
 import type { Settings } from './settings.ts';
 
-/** What somebody shows a core whose callers show certificates, and whom they take for it. */
+/** The client certificate and key for a core that requires mutual TLS, and the authority that the client trusts. */
 export interface Shown {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** The certificates of a world in which core and gateways show theirs to each other. */
+/** The certificates of a world with mutual TLS between core and gateways. */
 export interface Certificates {
   readonly core: Settings;
   readonly gateway: Settings;
-  /** What the CRM, and whoever else calls a core, shows. */
+  /** The client certificate of the CRM and of all other callers of a core. */
   readonly caller: Shown;
-  /** Has whoever starts from now on show others, of the same authority. */
+  /** Replaces the certificates of core and gateways, by the same authority, for processes that start later. */
   renew(): Promise<void>;
 }
 
-/** How a client of gRPC shows it. */
+/** Returns gRPC channel credentials with this certificate. */
 export const channelWith = ({ ca, cert, key }: Shown): ChannelCredentials =>
   credentials.createSsl(Buffer.from(ca), Buffer.from(key), Buffer.from(cert));
 
-/** A day ago, for clocks that are behind, and long enough. */
+/** Begins a day ago, for clocks that are behind; ends in 30 days, longer than any run. */
 const validity = () => [plus(new Date(), -DAY_MS), plus(new Date(), 30 * DAY_MS)] as const;
 
-/** @param folder where the files are */
+/** @param folder the folder for the certificate files */
 export async function someCertificates(folder: string): Promise<Certificates> {
   const authority = await anAuthority('The authority of a world', validity());
   mkdirSync(folder, { recursive: true });

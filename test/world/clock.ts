@@ -2,21 +2,21 @@ import { globSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Settings } from './settings.ts';
 
-/** What Debian's `faketime` brings. The loader finds the folder of the machine it runs on. */
+/** The library of Debian's `faketime` package. The dynamic loader expands `$LIB` to the folder of the platform. */
 const LIBRARY = '/usr/$LIB/faketime/libfaketime.so.1';
 
-/** Whether this machine has it. In CI it has to. */
+/** Whether the library is installed. CI requires it. */
 export const canClocksBeSet: boolean =
   process.env.CI === 'true' || globSync('/usr/lib{,64}{,/*-linux-*}/faketime/libfaketime.so.1').length > 0;
 
-/** The clock of a machine, which can be set. What measures how long something takes is not the clock, and goes on evenly. */
+/** The settable wall clock of a simulated machine. The monotonic clock is not affected. */
 export class MachineClock {
   readonly name: string;
-  /** With these settings a process has this clock. */
+  /** Settings that give a process this clock. */
   readonly settings: Settings;
   readonly #file: string;
 
-  /** @param folder where the clock keeps what it is set to */
+  /** @param folder the folder of the file with the clock's offset */
   constructor(name: string, folder: string) {
     mkdirSync(folder, { recursive: true });
     this.name = name;
@@ -31,9 +31,9 @@ export class MachineClock {
     };
   }
 
-  /** Has it be so many seconds ahead of the time, or behind it, within a second from now. */
+  /** Sets the offset from the real time; processes use it within a second. */
   set(aheadSeconds: number): void {
-    // Whoever reads it finds the one or the other, whole.
+    // The rename is atomic: a reader finds the old or the new file, never a partial one.
     writeFileSync(`${this.#file}.new`, `${aheadSeconds < 0 ? '' : '+'}${aheadSeconds}s\n`);
     renameSync(`${this.#file}.new`, this.#file);
   }

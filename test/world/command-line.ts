@@ -2,31 +2,31 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningProcess, start } from '../support/processes.ts';
 import type { Settings } from './settings.ts';
 
-/** What a command came to. */
+/** The result of a command. */
 export interface CommandEnd {
-  /** Its exit status, or the signal that ended it. */
+  /** The exit status, or the signal that ended it. */
   readonly status: number | NodeJS.Signals;
   readonly answer: string;
-  /** What it says besides its answer. */
+  /** Its standard error. */
   readonly complaint: string;
 }
 
-/** Where operators type commands of the product: a machine that sees the database. */
+/** Runs operator commands of the product, as on a machine with access to the database. */
 export class CommandLine {
   readonly #env: Settings;
   readonly #within: readonly string[];
   readonly #running = new Set<RunningProcess>();
   #isDown = false;
 
-  /** @param within what stands before a command that is to see the disk of the database */
+  /** @param within the command prefix that gives a process access to the disk of the database */
   constructor(env: Settings, within: readonly string[] = []) {
     this.#env = env;
     this.#within = within;
   }
 
   /**
-   * @param endsAfterMs when it is killed, unless it has ended; milliseconds
-   * @param other another program than the command line, and other settings
+   * @param endsAfterMs the time after which the command is killed; milliseconds
+   * @param other a program other than the command line, and additional settings
    */
   async run(
     args: readonly string[],
@@ -54,7 +54,7 @@ export class CommandLine {
     return { status, answer, complaint };
   }
 
-  /** Ends what runs, as the loss of its machine does, and has nothing begin until something is over. */
+  /** Kills all running commands, as the loss of their machine does, and starts none until `happen` has ended. */
   async whileDown(happen: () => Promise<void>): Promise<void> {
     this.#isDown = true;
     await this.kill();

@@ -2,13 +2,13 @@ import type { SentLead } from './history.ts';
 
 type ContactValue = SentLead['contact'];
 
-/** Regions that studios change between; the empty one is none. */
+/** The regions that studios change between; `none` is no region. */
 export const REGIONS = ['DE', 'FR', 'GB', 'none'] as const;
 export type Region = (typeof REGIONS)[number];
 
 /**
- * Phone numbers that mean the same, or not, by the region of their studio: what each stands for, worked out by hand from the
- * contract's rule (4.1.same-contact).
+ * Phone numbers, with their normalized forms per region of the studio. The forms are derived by hand from the contract's rule
+ * (4.1.same-contact).
  */
 const PHONES: readonly { readonly value: string; readonly stands: Readonly<Record<Region, string>> }[] = [
   everywhere('+49 30 7654321', '+49307654321'),
@@ -25,16 +25,16 @@ function everywhere(value: string, stands: string) {
   return { value, stands: { DE: stands, FR: stands, GB: stands, none: stands } };
 }
 
-/** As they are typed. */
+/** The numbers as typed. */
 export const PHONE_NUMBERS = PHONES.map(({ value }) => value);
 
-/** Those that have no country code: their places among the shared contacts. */
+/** The indexes, among the shared contacts, of the numbers without a country code. */
 export const LOCAL_PHONES = PHONES.flatMap(({ value }, index) => (/^0\d+[ /]\d+$/.test(value) ? [index] : []));
 
-/** How many contacts a studio's callers share. */
+/** The number of contacts that a studio's callers share. */
 export const SHARED_CONTACTS = PHONES.length + 6;
 
-/** A contact that a studio's callers share, in one of its spellings. */
+/** Returns a contact that a studio's callers share, in one of its spellings. */
 export function sharedContact(personal: string, index: number): ContactValue {
   const phone = PHONES[index];
   if (phone) return { type: 'phone', value: phone.value };
@@ -43,19 +43,19 @@ export function sharedContact(personal: string, index: number): ContactValue {
     `ADA@${personal}.Example`,
     `grace@${personal}.example`,
     `Grace@${personal}.example`,
-    // Of Sigma two letters are small, and they are two.
+    // Sigma has two lowercase letters; contacts that differ in them are different.
     `nikos@\u03c2${personal}.example`,
     `nikos@\u03c3${personal}.example`,
   ];
   return { type: 'email', value: emails[index - PHONES.length] as string };
 }
 
-/** A contact that only the requests of one idempotency key have. */
+/** Returns a contact that only requests with this idempotency key have. */
 export function ownContact(personal: string, idempotencyKey: string): ContactValue {
   return { type: 'email', value: `${idempotencyKey}@${personal}.example` };
 }
 
-/** Whether two contacts are surely, or possibly, the same in a studio that had these regions. */
+/** Returns whether two contacts are surely, possibly or never the same in a studio that had these regions. */
 export function sameness(
   a: ContactValue,
   b: ContactValue,
@@ -67,7 +67,7 @@ export function sameness(
   const equal = regions.map((region) => standsFor(a.value, region) === standsFor(b.value, region));
   const isRead = (value: string) => value.startsWith('+') || /[a-z]/i.test(value);
   if (isRead(a.value) && isRead(b.value)) return equal[0] ? 'surely' : 'never';
-  // Two leads that a new region makes one contact stay open both: then of one of them only its own text is held.
+  // A new region may make the contacts of two open leads equal. Both stay open, and one of them claims only its literal text.
   if (regions.length === 1) return equal[0] ? 'surely' : 'never';
   return equal.includes(true) ? 'possibly' : 'never';
 }

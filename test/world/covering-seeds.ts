@@ -1,16 +1,16 @@
 import { type Plan, planFrom } from './plan.ts';
 
-/** From how many seeds they are chosen. */
+/** The number of candidate seeds. */
 const SEEDS = 300;
 
-/** Somebody stays in each so manieth: such lives last longest, and little is found in them alone. */
+/** Every third life has clients that stay connected: such lives are the longest, and few faults need them. */
 const STAYS_IN_EACH = 3;
 
 /**
- * Seeds of plans in which together as much as possible happens, in as many kinds of lives: each adds more than any other to
- * those before it.
+ * Returns seeds whose plans together cover as many scenarios as possible, in as many kinds of lives. The choice is greedy: each
+ * seed adds the most to the previous ones.
  *
- * @param length how many steps a plan has at most
+ * @param length the maximum number of steps of a plan
  */
 export function coveringSeeds(count: number, length: number): number[] {
   const left = new Set(
@@ -32,7 +32,7 @@ export function coveringSeeds(count: number, length: number): number[] {
   });
 }
 
-/** What happens in a plan, and in what kind of life. */
+/** Returns the combinations of scenario and setting that a plan has. */
 function contentOf({ steps, quota, stays, ...settings }: Plan): Set<string> {
   const kinds = Object.entries({ quota: quota.limit, ...settings }).map(([name, value]) => `${name} ${value}`);
   return new Set(steps.flatMap(({ name }) => kinds.map((kind) => `${name}, ${kind}`)));

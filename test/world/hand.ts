@@ -3,35 +3,35 @@ import { leadKey } from '../../src/store/mongo/documents.ts';
 import { ID_BYTES, isBytes, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { CommandLine } from './command-line.ts';
 
-/** A record of the database. */
+/** The address of a record in the database. */
 export interface StoredRecord {
   readonly kind: 'lead' | 'key' | 'studio' | 'member' | 'source';
   readonly studioId: string;
   readonly id: string;
 }
 
-/** Somebody at the database, past the service. Each deed may be repeated, and throws where the database is away. */
+/** Direct access to the database, bypassing the service. Each method is idempotent, and throws when the database is unavailable. */
 export interface Hand {
   readonly database: 'SQLite' | 'MongoDB';
-  /** What stands in a field of a record, which has the name that the database has for it. */
+  /** Returns the value of a field, by its database name. */
   read(record: StoredRecord, field: string): Promise<unknown>;
-  /** Writes into it whatever one likes; undefined, where there can be such a thing, takes the field away. */
+  /** Writes any value into a field; undefined removes the field where the database allows that. */
   write(record: StoredRecord, field: string, value: unknown): Promise<void>;
-  /** Drops the index that keeps idempotency keys unique, and may put one in its place that does not hold for every lead. */
+  /** Drops the unique index of idempotency keys; may replace it by one that does not enforce uniqueness for all leads. */
   weakenIndexOfKeys(how: 'gone' | 'partial' | 'not unique'): Promise<void>;
-  /** Takes away what stands in its place. */
+  /** Removes the replacement of the unique index. */
   mendIndexOfKeys(): Promise<void>;
   /** Deletes all leads of a studio. */
   forgetLeadsOf(studioId: string): Promise<void>;
 }
 
-/** Nothing that is done by hand takes longer; milliseconds. */
+/** The timeout of each access; milliseconds. */
 const OVER_WITHIN_MS = 10_000;
 
 const SQLITE_INDEX_OF_KEYS = 'leads_by_idempotency_key';
 const MONGO_INDEX_OF_KEYS = { name: 'idempotencyKey', key: { studioId: 1, 'idempotency.key': 1 } } as const;
 
-/** Where records are, and by what they are found there; the parameters are the ids of the studio and of the record. */
+/** The table and the condition for each kind of record; the parameters are the ids of the studio and of the record. */
 const TABLES = {
   lead: ['leads', `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
@@ -40,12 +40,12 @@ const TABLES = {
   source: ['lead_sources', 'studio_id = ? AND id = ?'],
 } as const;
 
-/** What stands in a column of bytes: JSON has none. */
+/** The JSON representation of a value of type BLOB. */
 interface Bytes {
   readonly hex: string;
 }
 
-/** By a program of its own, on the machine that has the file. */
+/** Runs a separate program on the machine that has the file. */
 export class SqliteHand implements Hand {
   readonly database = 'SQLite';
   readonly #commandLine: CommandLine;
@@ -91,7 +91,7 @@ export class SqliteHand implements Hand {
     );
   }
 
-  /** Carries out statements, each with its values, all or none; gives the rows of each. */
+  /** Runs statements, each with its values, in one transaction; returns the rows of each. */
   async carryOut(...statements: readonly (readonly unknown[])[]): Promise<unknown[][]> {
     const args = [JSON.stringify(statements)];
     const { status, answer, complaint } = await this.#commandLine.run(args, OVER_WITHIN_MS, {
@@ -104,12 +104,12 @@ export class SqliteHand implements Hand {
 
 const COLLECTIONS = { lead: 'leads', key: 'apiKeys', studio: 'studios', member: 'studios', source: 'studios' } as const;
 
-/** By the driver, over the way that the cores go. */
+/** Uses the MongoDB driver, through the same proxy as the cores. */
 export class MongoHand implements Hand {
   readonly database = 'MongoDB';
   readonly #url: string;
 
-  /** @param url one by which a write is answered when it is done */
+  /** @param url a URL whose write concern acknowledges writes */
   constructor(url: string) {
     this.#url = url;
   }
@@ -138,7 +138,7 @@ export class MongoHand implements Hand {
       if (how === 'gone') return;
       const weak = how === 'partial' ? { unique: true, partialFilterExpression: { stage: 'lost' } } : {};
       const { key, name } = MONGO_INDEX_OF_KEYS;
-      // A core may be the quicker one, and make the right one again.
+      // A core may recreate the correct index first.
       while (
         !(await leads.createIndex(key, { name, ...weak }).then(
           () => isWeak(client),
@@ -169,7 +169,7 @@ export class MongoHand implements Hand {
   }
 }
 
-/** Whether another index stands where that of keys belongs. */
+/** Returns whether another index replaces the unique index of idempotency keys. */
 async function isWeak(client: MongoClient): Promise<boolean> {
   const indexes = await client.db().collection('leads').indexes();
   const found = indexes.find(({ name }) => name === MONGO_INDEX_OF_KEYS.name);
@@ -181,7 +181,7 @@ function placeOf({ kind, studioId, id }: StoredRecord): { readonly collection: s
   return { collection: COLLECTIONS[kind], _id: own as Document };
 }
 
-/** A studio's document has its members and sources. */
+/** Returns the path of a field: members and sources are embedded in the studio's document. */
 function pathTo({ kind, id }: StoredRecord, field: string): string {
   if (kind === 'member') return `members.${id}`;
   return kind === 'source' ? `sources.${id}.${field}` : field;

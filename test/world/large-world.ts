@@ -18,12 +18,12 @@ import { ProductPart } from './product-part.ts';
 import type { Settings } from './settings.ts';
 import type { Part, World } from './world.ts';
 
-/** How often balancers ask who serves; milliseconds. */
+/** The interval of the load balancers' readiness probes; milliseconds. */
 const PROBE_MS = 100;
 
 const CARELESS = { w: '0', journal: 'false', readConcernLevel: 'local', readPreference: 'secondaryPreferred' };
 
-/** Two cores and two gateways, each pair behind a balancer, on MongoDB and Redis, which outlive the world. */
+/** Starts two cores and two gateways, each pair behind a load balancer, on MongoDB and Redis, which outlive the world. */
 export async function startLargeWorld(
   settings: Settings,
   { clocks: areSet, tls }: Plan,
@@ -44,7 +44,7 @@ export async function startLargeWorld(
   const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
   const certificates = tls ? await someCertificates(home) : undefined;
   const channel = certificates && channelWith(certificates.caller);
-  // A certificate has a name.
+  // The certificate is valid for the name only, not for the address.
   const coreUrlAt = (port?: number) => (certificates ? `https://localhost:${port}` : `http://127.0.0.1:${port}`);
   const clocks: MachineClock[] = [];
   const clockOf = (name: string): Settings => {
@@ -69,7 +69,7 @@ export async function startLargeWorld(
       CORE_PORT: `${port}`,
       DATABASE_URL: databaseUrl,
       CORE_METRICS_ADDRESS: `127.0.0.1:${metricsPorts[index]}`,
-      // Connections end many times in a life.
+      // Short, so that connections end many times in a life.
       CORE_CONNECTION_MAX_AGE_MS: '1500',
       ...certificates?.core,
     }),
@@ -138,14 +138,14 @@ export async function startLargeWorld(
   };
 }
 
-/** As who types it asks for less certainty than the service promises: what it says of that is not to count. */
+/** Adds options that ask for weaker guarantees than the service promises: the service must ignore them. */
 function carelessly(address: string): string {
   const url = new URL(address);
   for (const [name, value] of Object.entries(CARELESS)) url.searchParams.set(name, value);
   return url.href;
 }
 
-/** The same address, reached through another port of this machine. */
+/** Returns the same URL with another port of this machine. */
 function addressThrough(address: string, port: number, path?: string): string {
   const url = new URL(address);
   url.host = `127.0.0.1:${port}`;

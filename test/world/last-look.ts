@@ -10,13 +10,13 @@ import type { KnownStudio, Life } from './life.ts';
 import { lookAtLeads, stageOf } from './scenarios/crm.ts';
 import { ask } from './scenarios/website.ts';
 
-/** How often a request is repeated until it has an outcome. */
+/** The maximum number of attempts to get the outcome of a request. */
 const MAX_ATTEMPTS = 12;
 
-/** How many are repeated at once. */
+/** The number of concurrent repetitions. */
 const AT_ONCE = 8;
 
-/** A lead as it stands when everything is over. */
+/** A lead in its final state. */
 export interface FinalLead {
   readonly id: string;
   readonly idempotencyKey: string;
@@ -28,8 +28,8 @@ export interface FinalLead {
 }
 
 /**
- * Once nothing disturbs it any more, has each creation that was ever sent come to an outcome by repeating it, and reads all
- * leads of all studios.
+ * After the last disturbance, repeats each creation that was ever sent until it has an outcome, then reads all leads of all
+ * studios.
  */
 export async function lastLook(life: Life): Promise<ReadonlyMap<string, readonly FinalLead[]>> {
   await life.untilServed();
@@ -49,7 +49,7 @@ export async function lastLook(life: Life): Promise<ReadonlyMap<string, readonly
   return found;
 }
 
-/** Every creation that was sent, once. */
+/** Returns each distinct creation that was sent. */
 function creationsIn({ history }: Life, { id }: KnownStudio): SentLead[] {
   const sent = history
     .of('request')
@@ -58,7 +58,7 @@ function creationsIn({ history }: Life, { id }: KnownStudio): SentLead[] {
   return [...new Map(sent.map((lead) => [JSON.stringify(lead), lead])).values()];
 }
 
-/** Has the studio served again, with a key that is good. */
+/** Makes requests of the studio possible again; returns the secret of a valid key. */
 async function openStudio(life: Life, studio: KnownStudio): Promise<string> {
   const { id: studioId } = studio;
   const { directory, apiKeys } = life.crm[0] as CoreClients;
@@ -72,7 +72,7 @@ async function openStudio(life: Life, studio: KnownStudio): Promise<string> {
   life.put(`role of ${memberId} in ${studioId}`, 'owner');
   const { apiKeys: keys } = await apiKeys.listApiKeys({ studioId, memberId });
   const living = keys.filter(({ revokeTime }) => revokeTime === undefined);
-  // There is always room for another one.
+  // A studio may have 20 keys that are not revoked: this makes room for one more.
   if (living.length >= 20) await apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: living[0]?.id ?? '' });
   const expireTime = timestampFromMs(Date.now() + DAY_MS);
   const request = { studioId, memberId, name: 'At the end', scopes: [...BOTH_SCOPES], expireTime };
@@ -81,7 +81,7 @@ async function openStudio(life: Life, studio: KnownStudio): Promise<string> {
   return secret;
 }
 
-/** Repeats a creation until it has come to something. */
+/** Repeats a creation until it has an outcome. */
 async function settle(life: Life, studio: KnownStudio, secret: string, lead: SentLead): Promise<void> {
   let last: EventOf<'request'>['answer'];
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {

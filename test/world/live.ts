@@ -26,28 +26,28 @@ import { canStay } from './staying.ts';
 import { storyOf } from './story.ts';
 import type { World } from './world.ts';
 
-/** Nothing takes longer, whatever happens; milliseconds. */
+/** The maximum duration of a life; milliseconds. */
 const OVER_WITHIN_MS = 150_000;
 
-/** How much longer it takes where some stay for as long as they are let; milliseconds. */
+/** The additional time for clients that stay connected for as long as the service allows; milliseconds. */
 const STAYS_FOR_MS = 60_000;
 
-/** How many disturbances go on, or wait, before nothing else happens. */
+/** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
 
 export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
 
-/** What came of a plan. */
+/** The result of running a plan. */
 export interface Lived {
-  /** Every promise that was broken, in words. */
+  /** A text for every broken promise. */
   readonly broken: readonly string[];
-  /** What could be held against no promise, because it is too tangled. */
+  /** Observations that were too many to check. */
   readonly unknown: readonly string[];
   /** What each party did and saw, in order. */
   readonly story: string;
 }
 
-/** Has a plan happen in a world of its own, and holds what everybody was told against the promises. */
+/** Runs a plan in a new world, and checks all observations against the promises. */
 export async function live(plan: Plan, name: string, startWorld: StartWorld): Promise<Lived> {
   const { quota, drainMs, logLevel } = plan;
   const world = await startWorld(
@@ -80,7 +80,7 @@ async function lived(life: Life, { steps, quota, stays }: Plan): Promise<Omit<Li
   const happening: Promise<void>[] = pages ? [stayAtCore(life), stay(life, pages).then(() => crowd(life, pages))] : [];
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
-    // Else all requests were over before the second disturbance.
+    // Otherwise disturbances queue up, and all requests end before the second one begins.
     while (life.inTurnCount > MAX_IN_TURN) await sleep(5);
     const happens = SCENARIOS[name];
     if (!happens || happens.isPossible?.(life) === false) continue;

@@ -5,13 +5,13 @@ import type { CoreClients } from '../support/core-clients.ts';
 import type { Life } from './life.ts';
 import { makeKey, makeStudioApart } from './scenarios/apart.ts';
 
-/** How many leads are created at once. */
+/** The number of concurrent creations. */
 const AT_ONCE = 10;
 
-/** How many keys open the studio. */
+/** The number of valid keys of the studio. */
 const KEYS = 12;
 
-/** A studio in which nothing happens, whose page of leads is as long as one can be: some 900 KB. */
+/** A studio without activity whose page of leads has the maximum length: about 900 KB. */
 export interface LongPages {
   readonly studioId: string;
   readonly secrets: readonly string[];

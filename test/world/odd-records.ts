@@ -1,6 +1,6 @@
 import type { Hand, StoredRecord } from './hand.ts';
 
-/** What somebody may find written into a record that no release of ours writes, by what cannot be read then. */
+/** A kind of record that no release of the product writes, named by what is unreadable. */
 export type Oddness =
   | 'where a lead stands'
   | 'what a lead is'
@@ -28,18 +28,18 @@ export const ODD_STUDIOS = [
   'a source',
 ] as const;
 
-/** A time that can be kept, and not told. */
+/** A time that can be stored, but that no response can represent. */
 const NO_TIME = 8.64e15;
 
 interface Odd {
   readonly kind: StoredRecord['kind'];
-  /** Fields by the names that the database has for them, each with what may stand there. */
+  /** Database field names, each with a possible odd value. */
   readonly fields: readonly (readonly [field: string, value: unknown])[];
 }
 
 type Oddities = Readonly<Record<Oddness, Odd>>;
 
-/** @param word one that nobody knows, and that no process may print */
+/** @param word an unknown word, which no process may print */
 const IN_SQLITE = (word: string): Oddities => ({
   'where a lead stands': {
     kind: 'lead',
@@ -180,7 +180,7 @@ const IN_MONGODB = (word: string): Oddities => ({
 
 const ODDITIES = { SQLite: IN_SQLITE, MongoDB: IN_MONGODB } as const;
 
-/** A field, and what is to be written there. */
+/** Returns a field and the odd value to write into it. */
 export function oddValue(
   { database }: Pick<Hand, 'database'>,
   oddness: Oddness,

@@ -8,9 +8,9 @@ import { startSmallWorld } from './small-world.ts';
 export type Database = 'SQLite' | 'MongoDB';
 
 /**
- * Has tests made of worlds on SQLite, and on MongoDB with Redis where their servers are there.
+ * Defines tests for worlds on SQLite, and on MongoDB with Redis when these servers are installed.
  *
- * @param databases leaves out the others
+ * @param databases the databases to test
  */
 export function onEachDatabase(
   testsOn: (database: Database, startWorld: StartWorld) => void,

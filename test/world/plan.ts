@@ -61,14 +61,14 @@ export interface Plan {
   readonly quota: Quota;
   readonly drainMs: number;
   readonly logLevel: string;
-  /** What the database is on, where it is a file. */
+  /** The disk of the database file; only for SQLite. */
   readonly disk: 'usual' | 'small' | 'forgetful';
-  /** Whether core and gateways speak over TLS. */
+  /** Whether core and gateways use TLS. */
   readonly tls: boolean;
-  /** Whether clocks are set. */
+  /** Whether the clocks of the machines can be set. */
   readonly clocks: boolean;
   readonly steps: readonly Step[];
-  /** Whether some stay for as long as they are let. */
+  /** Whether some clients stay connected for as long as the service allows. */
   readonly stays: boolean;
 }
 
@@ -112,9 +112,9 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
   );
 
 /**
- * The plan of a seed.
+ * Returns the plan of a seed.
  *
- * @param length how many steps it has at most
+ * @param length the maximum number of steps
  */
 export function planFrom(seed: number, length: number): Plan {
   const [plan] = fc.sample(planOf(length), { seed, numRuns: 1 });

@@ -1,2 +1,2 @@
-/** Settings of a process, by their own names. */
+/** Settings of a process, by their names. */
 export type Settings = Readonly<Record<string, string>>;

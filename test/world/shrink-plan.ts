@@ -7,17 +7,17 @@ const TRIES = 2;
 /** A plan of at most this many steps runs in one or two seconds, so a second try is cheap. */
 const SHORT = 40;
 
-/** A plan that broke a promise, and what came of it. */
+/** A plan that broke a promise, and its result. */
 export interface Found {
   readonly plan: Plan;
   readonly lived: Lived;
 }
 
 /**
- * Leaves out of a plan what it does not need to break a promise: ever smaller parts of its steps, as Zeller's delta debugging
- * does, and then what is unusual about its settings.
+ * Removes from a plan what is not needed to break a promise: first ever smaller groups of steps, as in Zeller's delta
+ * debugging, then unusual settings.
  *
- * @param until when that ends, whatever is left; milliseconds of performance.now
+ * @param until the deadline; milliseconds of performance.now
  */
 export async function shrinkPlan(
   found: Found,
@@ -40,7 +40,7 @@ export async function shrinkPlan(
     return { ...shortest.plan, steps };
   };
   for (let size = Math.ceil(found.plan.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
-    // From the end: what comes after the fault is the most.
+    // From the end: most of the removable steps come after the fault.
     for (let from = shortest.plan.steps.length - size; from > -size && performance.now() < until; from -= size) {
       const start = Math.max(from, 0);
       const count = Math.min(size, from + size, shortest.plan.steps.length - 1);

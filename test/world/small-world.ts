@@ -17,10 +17,10 @@ import type { Part, World, WorldDisk } from './world.ts';
 
 const FILES = { core: 'src/main.ts', gateway: 'gateway/main.ts' } as const;
 
-/** As much as the leads of a life need several times over; KiB. */
+/** Several times the space that the leads of a life need; KiB. */
 const SMALL_DISK_KIB = 16_384;
 
-/** What `npm start` runs, on SQLite: one core and one gateway, which end with each other. */
+/** Starts what `npm start` runs, on SQLite: one core and one gateway; when one ends, so does the other. */
 export async function startSmallWorld(settings: Settings, { disk: kind, clocks: areSet, tls }: Plan): Promise<World> {
   const disk = await diskOf(kind);
   const home = mkdtempSync(join(tmpdir(), 'lead-intake-world-'));
@@ -47,7 +47,7 @@ export async function startSmallWorld(settings: Settings, { disk: kind, clocks: 
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
     CORE_METRICS_ADDRESS: `127.0.0.1:${coreMetrics}`,
-    // Connections end many times in a life.
+    // Short, so that connections end many times in a life.
     CORE_CONNECTION_MAX_AGE_MS: '1500',
     GATEWAY_METRICS_ADDRESS: `127.0.0.1:${gatewayMetrics}`,
     ...settings,
@@ -101,7 +101,7 @@ export async function startSmallWorld(settings: Settings, { disk: kind, clocks: 
 
 const DISKS = { usual: undefined, small: SMALL_DISKS, forgetful: FORGETFUL_DISKS } as const;
 
-/** Where a machine lacks such disks, lives have usual ones; in CI that would hide a fault. */
+/** Falls back to a usual disk on a machine that cannot make the others; in CI this fails, because it would hide faults. */
 async function diskOf(kind: Plan['disk']): Promise<WorldDisk | undefined> {
   const disks = DISKS[kind];
   if (disks && !disks.areAvailable) {

@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 import { type History, now } from './history.ts';
 import type { World } from './world.ts';
 
-/** How often it is looked whether the machine gives everybody time; milliseconds. */
+/** The interval between checks of the scheduling delay; milliseconds. */
 const LOOK_MS = 250;
 
-/** What a process of the product may wait for its turn in that time, so that nobody else is late because of it; milliseconds. */
+/** The maximum scheduling delay of a process within one interval that does not excuse late responses; milliseconds. */
 const MAX_WAITING_MS = 150;
 
 /**
- * Notes as a disturbance when the machine, too busy with something else, left a process of the product waiting for a processor:
- * what is late then tells nothing of the service.
+ * Records a disturbance whenever the machine was too busy to give a process of the product a processor: late responses of that
+ * time are not a fault of the service.
  *
- * @returns what ends it
+ * @returns a function that stops the recording
  */
 export function recordStarvation(history: History, world: World): () => void {
   let last = now();
@@ -33,7 +33,7 @@ export function recordStarvation(history: History, world: World): () => void {
   return () => clearInterval(timer);
 }
 
-/** How long the main thread of a process has waited for a processor since it began; milliseconds. */
+/** Returns how long the main thread of a process has waited for a processor since its start; milliseconds. */
 function waitedMs(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;

@@ -1,9 +1,9 @@
 """
-Connections that stay, and take nothing of what they are told, or as little as they like; Node cannot ask its system for that.
+Clients that keep their connections and read nothing, or little, of the responses; Node has no access to these socket options.
 
-A line of JSON on standard input says who comes: {"port", "gapSeconds", "callers": [{"from", "says", "isNarrow", "takes", "adds"}]}. A line of
-JSON on standard output says each second how it stands with each: whether the connection stands, the status it was told, how
-long that answer is, and how much of it the other process still has itself. It ends with its standard input.
+A line of JSON on standard input lists the clients: {"port", "gapSeconds", "callers": [{"from", "says", "isNarrow", "takes", "adds"}]}. A line of
+JSON on standard output reports each second, for each client: whether the connection is open, the response status, the length
+of the response, and how much of it the server process still buffers itself. The program ends when its standard input ends.
 """
 
 import array
@@ -17,7 +17,7 @@ import sys
 import termios
 import time
 
-# Shorter than the backlog of any server.
+# Smaller than the listen backlog of any server.
 WAVE = 100
 WAVE_SECONDS = 0.02
 TICKS_A_SECOND = 4
@@ -34,7 +34,7 @@ class Caller:
         self.isOpen = True
         try:
             if wanted["isNarrow"]:
-                # Of what is sent here neither system keeps more than it must.
+                # Keeps the kernel buffers of both ends as small as possible.
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 100)
             self.socket.settimeout(10)
@@ -81,7 +81,7 @@ class Caller:
             self.length = found.end() + int(found[2])
 
     def left(self, kept):
-        """How much of its answer is neither taken nor with a system; bytes."""
+        """Returns how much of the response is neither read nor in a kernel buffer; bytes."""
         if not self.isOpen:
             return 0
         waiting = array.array("i", [0])
@@ -94,7 +94,7 @@ def hex_of(name):
 
 
 def kept_for(port):
-    """How much the system keeps for each caller of a port, by the caller's address as the system writes it; bytes."""
+    """Returns the bytes that the kernel buffers for each client of a port, by the client's address as in /proc/net/tcp."""
     kept = {}
     for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"]:
         try:

@@ -3,40 +3,40 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { hasCommand } from '../support/servers.ts';
 
-/** Somebody with a connection of their own who says something, and takes little or nothing of the answer. */
+/** A client that sends something on its own connection, and reads little or nothing of the response. */
 export interface Caller {
-  /** Its address, of this machine. */
+  /** Its local address on this machine. */
   readonly from: string;
   readonly says: string;
-  /** Whether the systems keep no more than they must of what is sent to it. */
+  /** Whether its socket has the smallest receive buffer and segment size. */
   readonly isNarrow: boolean;
-  /** How much it takes of its answer; bytes in a second. */
+  /** How fast it reads its response; bytes per second. */
   readonly takes: number;
-  /** What it says besides, each second. */
+  /** What it sends in addition, each second. */
   readonly adds: string;
 }
 
-/** How it stands with a caller. */
+/** The state of a caller's connection. */
 export interface Seen {
   readonly isOpen: boolean;
-  /** Of the first answer; 0 until there is one. */
+  /** The status of the first response; 0 until there is one. */
   readonly status: number;
   readonly length: number;
-  /** How much of it the gateway still has itself: neither taken, nor with a system. */
+  /** How much of the response the gateway still buffers itself: neither read by the client, nor in a kernel buffer. */
   readonly left: number;
 }
 
-/** Whether somebody can stay here: on Linux, which tells of a connection that is closed to who takes nothing of it. */
+/** Whether this machine can run such clients: only Linux reports a closed connection to a client that reads nothing. */
 export const canStay: boolean = process.platform === 'linux' && (process.env.CI === 'true' || hasCommand('python3'));
 
-/** Callers who stay until they are told to leave. */
+/** Clients that keep their connections until `leave` is called. */
 export interface Staying {
-  /** How it stands with each, as of the last second; empty until all have come. */
+  /** The state of each client, updated every second; empty until all have connected. */
   seen(): readonly Seen[];
   leave(): Promise<void>;
 }
 
-/** @param gapSeconds how long after one the next comes */
+/** @param gapSeconds the time between two connects */
 export function letStay(url: string, callers: readonly Caller[], gapSeconds = 0): Staying {
   const child = spawn('python3', [join(import.meta.dirname, 'stayers.py')], { stdio: ['pipe', 'pipe', 'inherit'] });
   let seen: readonly Seen[] = [];

@@ -7,17 +7,17 @@ import type { StartWorld } from './live.ts';
 import { liveFor } from './lives.ts';
 import { type Database, onEachDatabase } from './on-each-database.ts';
 
-/** How long lives are lived on each database; seconds. */
+/** The duration of the run on each database; seconds. */
 const SECONDS = sizeOf('WORLD_SECONDS', { usual: 30, soak: 600 });
 
-/** WORLD_SEED repeats one life. Unless told, the first is the same each time, and the others are drawn. */
+/** WORLD_SEED repeats one life. By default the first seed is fixed, and the others are random. */
 const SEEDS = process.env.WORLD_SEED ? [Number(process.env.WORLD_SEED)] : [11];
 const seconds = process.env.WORLD_SEED ? 0 : SECONDS;
 
-/** As long as the last life, and the search for a shorter one, may take on top. */
+/** The additional time for the last life and for shrinking its plan; milliseconds. */
 const LAST_MS = 600_000;
 
-// Each world waits for itself most of the time.
+// Concurrent, because each world is idle most of the time.
 describe.concurrent('whatever happens', () => {
   onEachDatabase((database, startWorld) => {
     test(`every promise is kept, on ${database}`, { timeout: seconds * 1000 + LAST_MS }, () =>
@@ -26,7 +26,7 @@ describe.concurrent('whatever happens', () => {
   });
 });
 
-/** How many broken promises a failure tells at once; the file has them all. */
+/** The maximum number of broken promises in a failure message; the file has all of them. */
 const MAX_REPORTED = 10;
 
 async function expectKept(database: Database, startWorld: StartWorld): Promise<void> {

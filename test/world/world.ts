@@ -7,57 +7,57 @@ import type { CommandLine } from './command-line.ts';
 import type { Hand } from './hand.ts';
 import type { Settings } from './settings.ts';
 
-/** Something that runs, and that can be ended, or stand still. */
+/** A process, or something else that can be killed, paused and restarted. */
 export interface Part {
   readonly name: string;
-  /** Ends it at once, as a crash does. */
+  /** Ends it immediately, like a crash. */
   kill(): Promise<void>;
-  /** Starts it after it has ended, at the same address. */
+  /** Restarts it after it has ended, at the same address. */
   start(more?: Settings): Promise<void>;
-  /** Until it resumes it does nothing. */
+  /** Suspends it until `resume`. */
   pause(): void;
   resume(): void;
-  /** Stops it in order, told once or twice; gives the exit status, or the signal that ended it. Only of a process of the product. */
+  /** Shuts it down with one or two SIGTERM; returns the exit status, or the signal that ended it. Only for processes of the product. */
   terminate?(isToldTwice: boolean): Promise<number | NodeJS.Signals>;
-  /** What happens now may well end it. */
+  /** From now on its end is not unexpected. */
   mayEnd?(): void;
-  /** What it counts is gone when it ends. */
+  /** Whether the counters of the quota are lost when it ends. */
   readonly losesCounts: boolean;
 }
 
-/** A process of the product that runs now. */
+/** A running process of the product. */
 export interface ProductProcess {
   readonly name: string;
   readonly pid: number;
 }
 
-/** Everything that runs on one machine. */
+/** All parts of a simulated deployment, on one machine. */
 export interface World {
-  /** Where website servers are sent, each of these ways leads to a gateway that serves. */
+  /** The public URLs for website servers; each leads to a gateway that serves. */
   readonly urls: readonly string[];
-  /** Of each gateway itself. */
+  /** The direct URL of each gateway. */
   readonly gatewayUrls: readonly string[];
-  /** Of each core itself. */
+  /** The direct URL of each core. */
   readonly coreUrls: readonly string[];
   readonly metricsUrls: readonly string[];
   readonly coreToken: string;
   readonly databaseUrl: string;
-  /** Those that one of these names end alone. */
+  /** The parts that can fail independently. */
   readonly parts: readonly Part[];
-  /** What connections go through, by where they lead. */
+  /** The TCP proxies between the parts, by destination. */
   readonly ways: Readonly<Record<string, TcpProxy>>;
   readonly commandLine: CommandLine;
   readonly hand: Hand;
-  /** Where core and gateways show them to each other. */
+  /** Undefined unless core and gateways use mutual TLS. */
   readonly certificates: Certificates | undefined;
-  /** Of its machines, where they can be set. */
+  /** The clocks of the simulated machines; empty when they cannot be set. */
   readonly clocks: readonly MachineClock[];
-  /** Where the database is, when it is a disk of which more than usual can go wrong. */
+  /** The disk of the database, when it is one that simulates failures. */
   readonly disk: WorldDisk | undefined;
   processes(): readonly ProductProcess[];
-  /** Everything that processes of the product have printed. */
+  /** All output of the processes of the product. */
   outputs(): readonly string[];
-  /** What ended by itself. */
+  /** Descriptions of processes that ended unexpectedly. */
   readonly unexpectedEnds: readonly string[];
   stop(): Promise<void>;
 }

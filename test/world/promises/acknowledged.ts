@@ -1,13 +1,13 @@
 import type { Life } from '../life.ts';
 
-/** A lead that was acknowledged, and when that was over. */
+/** An acknowledged lead, and when the acknowledgement arrived. */
 export interface Acknowledged {
   readonly studioId: string;
   readonly id: string;
   readonly end: number;
 }
 
-/** Every lead that was acknowledged, as often as it was. */
+/** Returns an entry for each acknowledgement; a lead may have several. */
 export const acknowledgedIn = ({ history }: Life): Acknowledged[] =>
   history
     .of('request')

@@ -3,7 +3,7 @@ import type { FinalLead } from '../last-look.ts';
 import type { Life } from '../life.ts';
 import { type Acknowledged, acknowledgedIn } from './acknowledged.ts';
 
-/** Holds exports against all that was acknowledged before, and what is there in the end. */
+/** Compares exports with the leads that were acknowledged before, and with the final leads. */
 export function brokenOfExports(life: Life, atLast: ReadonlyMap<string, readonly FinalLead[]>): string[] {
   const acknowledged = acknowledgedIn(life);
   return life.history.of('exported').flatMap((event) => brokenOfExport(event, acknowledged, atLast));
@@ -31,5 +31,5 @@ function brokenOfExport(
   return broken;
 }
 
-/** A blank is lower than whatever an id may have. */
+/** A sort key: a space sorts before every character of an id. */
 const nameOf = ({ studioId, id }: { readonly studioId: string; readonly id: string }): string => `${studioId} ${id}`;

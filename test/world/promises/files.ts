@@ -2,11 +2,11 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { World } from '../world.ts';
 
-/** Files of a database on this machine are for their owner alone. */
+/** Checks that only the owner can access the files of a local database. */
 export function brokenOfFiles({ databaseUrl, processes }: World): string[] {
   const [, path] = /^sqlite:(.*)$/.exec(databaseUrl) ?? [];
   if (!path) return [];
-  // Where the database has a disk of its own, only its processes see that.
+  // A separate disk of the database is mounted only for the processes of the product.
   const [{ pid } = { pid: process.pid }] = processes();
   const folder = join(`/proc/${pid}/root`, dirname(path));
   if (!existsSync(folder)) return [];

@@ -1,7 +1,7 @@
 import { type EventOf, possibleValues, when } from '../history.ts';
 import type { KnownKey, Life } from '../life.ts';
 
-/** What a request is refused by before it is looked at. */
+/** The check that refuses a request before its content is examined; `open`: none does. */
 type Gate = 'key' | 'studio' | 'issuer' | 'scope' | 'open';
 
 const GATES: Readonly<Record<string, Gate>> = {
@@ -12,8 +12,8 @@ const GATES: Readonly<Record<string, Gate>> = {
 };
 
 /**
- * Holds what each request was let in or refused by against what its key, studio and issuer were while it was under way: dead
- * is dead with the answer that says so, and what is good is never refused.
+ * Compares the outcome of each request with the states of its key, studio and issuer while it was in flight: an invalid key
+ * is refused with the matching error, and a valid request is never refused.
  */
 export function brokenOfKeys(life: Life): string[] {
   const keys = new Map(life.studios.flatMap(({ keys }) => keys).map((key) => [key.apiKeyId, key]));
@@ -21,7 +21,7 @@ export function brokenOfKeys(life: Life): string[] {
   const at = (what: string, { span }: EventOf<'request'>) => possibleValues(puts.get(what) ?? [], span);
   return life.history.of('request').flatMap((request) => {
     const { answer, secret, studioId, operation } = request;
-    // Where it is not known how a key stands, or how often it came, 503 takes that answer's place; 408 comes before all.
+    // 503 replaces these responses when the key or its quota cannot be checked; 408 precedes all checks.
     if (!answer || answer.status === 503 || answer.status === 408) return [];
     const told = GATES[answer.code ?? ''] ?? 'open';
     const key = keys.get(life.keyBySecret.get(secret) ?? '') as KnownKey;

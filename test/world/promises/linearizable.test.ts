@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { explain, type Observed } from './linearizable.ts';
 
-/** Somebody sees, or sets, a number: in this span. */
+/** A read of a number within a span; `sets` is a write. */
 const sees = (begin: number, end: number, value: number): Observed<number> => ({
   span: { begin, end },
   story: `sees ${value}`,
@@ -21,7 +21,7 @@ const mayHaveSet = (begin: number, value: number): Observed<number> => ({
   guess: `set ${value}`,
 });
 
-/** What is not explained, if anything is not. */
+/** Returns the text of an unexplained history; undefined when an order exists. */
 function found(...observed: Observed<number>[]): string | undefined {
   const verdict = explain(observed, 0, String);
   expect(verdict.is).not.toBe('given up');

@@ -3,7 +3,7 @@ import type { FinalLead } from '../last-look.ts';
 import type { Life } from '../life.ts';
 import { type Acknowledged, acknowledgedIn } from './acknowledged.ts';
 
-/** Holds lists that were followed to their end, and what is there in the end, against all that was acknowledged. */
+/** Compares lists that were read to their end, and the final leads, with all acknowledged leads. */
 export function brokenOfLists(life: Life, atLast: ReadonlyMap<string, readonly FinalLead[]>): string[] {
   const requests = life.history.of('request');
   const acknowledged = acknowledgedIn(life);

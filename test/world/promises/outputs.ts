@@ -1,7 +1,7 @@
 import { PHONE_NUMBERS } from '../contacts.ts';
 import type { Life } from '../life.ts';
 
-/** Holds what the processes have printed against what nobody may find there. */
+/** Searches the output of the processes for secrets and personal data. */
 export function brokenOfOutputs({ world, keyBySecret, personal }: Life): string[] {
   const printed = world.outputs().join('\n');
   const found = [

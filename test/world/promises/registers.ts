@@ -1,7 +1,7 @@
 import { possibleValues, when } from '../history.ts';
 import type { Life } from '../life.ts';
 
-/** Holds what somebody was shown of something against all that it was put to. */
+/** Compares each read of a register with all writes to it. */
 export function brokenOfRegisters({ history }: Life): string[] {
   const puts = Map.groupBy(history.of('put'), ({ what }) => what);
   return history.of('shown').flatMap(({ party, what, value, span }) => {
