@@ -10,7 +10,7 @@ import { answered, called } from './until-told.ts';
 
 export const WAITS = { timeoutMs: CRM_WAITS_MS };
 
-/** A studio in which one party alone does anything: how all stands in it is known at each moment. */
+/** A studio that only one scenario uses, so that its state is known at each moment. */
 export interface StudioApart {
   readonly id: string;
   readonly sourceId: string;
@@ -20,7 +20,7 @@ export interface StudioApart {
 
 const counts = new WeakMap<Life, number>();
 
-/** The CRM makes such a studio, with an owner, a source and a key. */
+/** Creates such a studio through the CRM, with an owner, a source and a key. */
 export async function makeStudioApart(life: Life, region: Region = 'DE'): Promise<StudioApart> {
   const count = (counts.get(life) ?? 0) + 1;
   counts.set(life, count);
@@ -36,7 +36,7 @@ export async function makeStudioApart(life: Life, region: Region = 'DE'): Promis
   return { id, sourceId, secret, apiKeyId };
 }
 
-/** Any of the cores. */
+/** Returns the client of one of the cores. */
 export const crmOf = (life: Life, index: number): CoreClients => one(life.crm, index);
 
 export const putOwner = (life: Life, studioId: string) =>
@@ -49,13 +49,13 @@ export const putSource = (life: Life, studioId: string, id: string) =>
     crmOf(life, 0).directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: true } }, WAITS),
   );
 
-/** What came of a key that was asked for, perhaps several times. */
+/** The outcome of creating a key, perhaps in several attempts. */
 export interface MadeKey {
   readonly apiKeyId: string;
   readonly secret: string;
-  /** Why there is none. */
+  /** The reason of the refusal; undefined if a key was created. */
   readonly refused: string | undefined;
-  /** Whether there may be one of which nobody was told. */
+  /** Whether a key may exist whose response was lost. */
   readonly isUnsure: boolean;
 }
 
@@ -75,12 +75,12 @@ export async function makeKey(life: Life, studioId: string, scopes = BOTH_SCOPES
   );
   if ('refused' in told) return { apiKeyId: '', secret: '', refused: told.refused, isUnsure };
   const { apiKey, secret } = told.answer;
-  // No process may print it.
+  // No process may print the secret.
   life.keyBySecret.set(secret, apiKey?.id ?? '');
   return { apiKeyId: apiKey?.id ?? '', secret, refused: undefined, isUnsure };
 }
 
-/** A lead as a website server sends it: the same for the same name. */
+/** Returns the lead that a website server sends: the same for the same name. */
 export function leadApart(life: Life, studioId: string, name: string, contact?: SentLead['contact']): SentLead {
   const idempotencyKey = life.uuid('key', studioId, name);
   return {
@@ -94,8 +94,8 @@ export function leadApart(life: Life, studioId: string, name: string, contact?: 
 export const createApart = (life: Life, { secret }: StudioApart, lead: SentLead): Promise<RestAnswer> =>
   answered(life, secret, { name: 'create', lead });
 
-/** The id of the lead that an answer is about. */
+/** Returns the id of the lead in a response. */
 export const leadIdIn = ({ text }: RestAnswer): string => JSON.parse(text).lead?.id;
 
-/** What a website server was told, in short. */
+/** Returns a response in short: its status and code. */
 export const inShort = ({ status, code }: RestAnswer): string => (code ? `${status} ${code}` : `${status}`);

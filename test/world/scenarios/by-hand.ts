@@ -20,19 +20,22 @@ import {
   wholeAnswer,
 } from './website.ts';
 
-/** How a request goes out. */
+/** How a request is written. */
 const writing = fc.record({
-  /** After which part of it somebody pauses, and for how long; milliseconds. */
+  /** The pauses: after which part of the request, and for how long; milliseconds. */
   pauses: fc.array(fc.record({ sharePercent: fc.nat(100), forMs: fc.nat(250) }), {
     maxLength: 8,
   }),
-  /** Says that no more will come. */
+  /** Whether the client closes its sending direction after the request. */
   halfCloses: fc.boolean(),
 });
 
 type Writing = typeof writing extends fc.Arbitrary<infer Choice> ? Choice : never;
 
-/** A website server that knows only sockets writes its request in pieces, perhaps closes its direction, and reads on. */
+/**
+ * A website server without an HTTP client writes its request in pieces, perhaps half-closes the connection, and reads
+ * the response.
+ */
 export const writeByHand = aScenario({
   weight: 6,
   choice: fc.record({
@@ -64,7 +67,7 @@ function operationOf(
   return { name: 'get', leadId: newest(studio.leadIds, recent) ?? life.uuid('nobody’s lead') };
 }
 
-/** What is asked for, by whom, and how it is written. */
+/** The operation, the secret of the caller, and how the request is written. */
 interface Request {
   readonly secret: string;
   readonly operation: Operation;

@@ -3,14 +3,14 @@ import { now } from '../history.ts';
 import { one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-/** How far a clock may be from the time; seconds. Less than a key lives, and more than anything in the service lasts. */
+/** The offset of a clock; seconds. Less than the lifetime of a key, and more than any timeout in the service. */
 const ahead = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(0, -1, 1) },
   { weight: 3, arbitrary: fc.integer({ min: -90, max: 90 }) },
   { weight: 2, arbitrary: fc.integer({ min: -6 * 3600, max: 6 * 3600 }) },
 );
 
-/** Somebody, or something, sets the clock of one machine. */
+/** The clock of one machine is set. */
 export const setClock = aScenario({
   weight: 5,
   choice: fc.record({ clock: fc.nat(5), ahead }),

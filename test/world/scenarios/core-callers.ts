@@ -11,26 +11,28 @@ import { lasting, one } from './choices.ts';
 import { connection, hold } from './holders.ts';
 import { aScenario } from './scenario.ts';
 
-/** How many calls one connection has under way. */
+/** The number of calls in flight on one connection. */
 const CALLS = 50;
 
-/** Within which time a connection ends that is to end; milliseconds. A core takes a quarter of a second for it. */
+/**
+ * The time within which a connection that must be closed is closed; milliseconds. A core takes a quarter of a second.
+ */
 const CLOSED_WITHIN_MS = 2500;
 
 /** The longest message that a core reads; bytes. */
 const MAX_MESSAGE = 64 * 1024;
 
-/** What gRPC calls a call of somebody who is not known. */
+/** The gRPC status of an unauthenticated call. */
 const UNAUTHENTICATED = 16;
 
 const GRPC = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
 
-/** A call, whole. */
+/** A complete call. */
 interface WholeCall {
   readonly path: string;
   readonly message: Buffer;
-  /** Whoever has no token may ask for it; who presents a wrong one is to learn that it is. */
+  /** Calls without a token are allowed; a wrong token is still refused. */
   readonly isForAll?: boolean;
 }
 
@@ -43,12 +45,12 @@ const CALLS_WITHOUT_TOKEN: Readonly<Record<string, WholeCall>> = {
   },
   'what there is to call': {
     path: '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
-    // It asks for a list of services.
+    // A request for the list of services.
     message: framed(Buffer.of(0x3a, 0)),
   },
 };
 
-/** Somebody with the token asks for many pages, and reads none of them. */
+/** A client with the token requests many pages and reads none of them. */
 export const unreadPages = aScenario({
   weight: 1,
   choice: fc.record({ connections: fc.constantFrom(1, 5, 30), core: fc.nat(1), forMs: lasting(50, 3000) }),
@@ -60,7 +62,7 @@ export const unreadPages = aScenario({
     }),
 });
 
-/** Somebody without the token opens more connections to a core than it lets strangers have. */
+/** A client without the token opens more connections to a core than it allows for unauthenticated clients. */
 export const strangers = aScenario({
   weight: 1,
   choice: fc.record({
@@ -89,7 +91,7 @@ export const strangers = aScenario({
     }),
 });
 
-/** Somebody without the token calls what is for those who have it, and looks whether the connection ends with that. */
+/** A client without the token calls methods that require it, and checks whether the core then closes the connection. */
 export const withoutToken = aScenario({
   weight: 1,
   choice: fc.record({
@@ -116,7 +118,7 @@ export const withoutToken = aScenario({
   },
 });
 
-/** Somebody with the token sends a message that is too long to be read; nothing else is wrong with it. */
+/** A client with the token sends a message that exceeds the maximum length and is otherwise valid. */
 export const longMessage = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), length: fc.constantFrom(MAX_MESSAGE + 1, 3 * MAX_MESSAGE) }),
@@ -137,25 +139,25 @@ function sessionTo({ world }: Life, url: string, settings: Settings = {}): Clien
   return session;
 }
 
-/** A message in the frame that gRPC puts around it. */
+/** Returns a message in gRPC's frame. */
 function framed(bytes: Uint8Array): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(bytes.length, 1);
   return Buffer.concat([prefix, bytes]);
 }
 
-/** A connection that leaves no room for answers, and asks for a page of leads again and again. */
+/** Opens a connection with a window of 0 bytes for responses, and requests pages of leads repeatedly. */
 function callers(life: Life, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
   const session = sessionWithoutRoom(life, url);
   for (const _ of times(CALLS, () => 0)) askForPage(life, session, studioId);
   return session;
 }
 
-/** A connection that leaves no room for answers. */
+/** Opens a connection with a window of 0 bytes for responses. */
 export const sessionWithoutRoom = (life: Life, url: string): ClientHttp2Session =>
   sessionTo(life, url, { initialWindowSize: 0 });
 
-/** Asks on it for a page of leads. */
+/** Requests a page of leads on the connection. */
 export function askForPage({ world }: Life, session: ClientHttp2Session, studioId: string): ClientHttp2Stream {
   const call = session.request({
     ':method': 'POST',

@@ -8,36 +8,38 @@ import { type Life, STUDIOS } from '../life.ts';
 import { one, studioAt } from './choices.ts';
 import { askForPage, sessionWithoutRoom } from './core-callers.ts';
 
-/** How much later than promised a busy machine may do what is due; milliseconds. */
+/** How late a busy machine may meet a deadline; milliseconds. */
 const LATE_BY_MS = 20_000;
 
-/** Whoever stays for longer knows that nothing will come of it, whatever stood still; milliseconds. */
+/**
+ * After this time a client leaves: the connection will not be closed any more, whatever was suspended; milliseconds.
+ */
 const LEAVES_AFTER_MS = 130_000;
 
-/** For how long those who were cut off come again, and how long after that; milliseconds. */
+/** For how long clients that were cut off reconnect, and the delay before they do; milliseconds. */
 const COMES_AGAIN_FOR_MS = 45_000;
 const COMES_AGAIN_AFTER_MS = 1000;
 
-/** Whoever is cut off after less of the promised time was cut off by something else. */
+/** The fraction of the promised time before which a cut-off must have another cause. */
 const IN_TIME = 0.7;
 
-/** Somebody who has what they stay with, and what of it is promised to be closed. */
+/** A client that holds a connection or a call that the core promises to close. */
 interface Stayer {
   isOpen(): boolean;
   leave(): void;
 }
 
-/** One way of staying. */
+/** A way of holding a connection. */
 interface Manner {
   readonly what: string;
   readonly closedWithinMs: number;
-  /** Before which time nothing but a disturbance closes it, where that is so; milliseconds. */
+  /** The time before which only a disturbance closes it, if that is promised; milliseconds. */
   readonly openForMs?: number;
-  /** Gives undefined where nothing came of it. */
+  /** Returns undefined if the client cannot hold anything. */
   come(life: Life, url: string): Promise<Stayer | undefined>;
 }
 
-/** It is looked thirty times, a second apart, whether something of an answer is taken. */
+/** The core checks thirty times, a second apart, whether any part of a response is taken. */
 const readsNothing: Manner = {
   what: 'takes nothing of an answer of a core',
   closedWithinMs: 31_000,
@@ -53,7 +55,10 @@ const readsNothing: Manner = {
   },
 };
 
-/** It is looked each twenty seconds whether a connection has answered; the third such look that it has not closes it. */
+/**
+ * The core checks every twenty seconds whether a connection has responded; it closes the connection at the third
+ * check without a response.
+ */
 const givesNoSign: Manner = {
   what: 'gives a core no sign of life',
   closedWithinMs: 80_000,
@@ -61,7 +66,7 @@ const givesNoSign: Manner = {
   async come({ world }, url) {
     const socket = await lifelessConnection(url, world.certificates?.caller);
     if (!socket) return undefined;
-    // A call with the token: those who have not presented it go for other reasons, too.
+    // A call with the token: connections without it are closed for other reasons, too.
     const head = headerBlock({
       ':method': 'POST',
       ':scheme': 'http',
@@ -87,7 +92,10 @@ async function lifelessConnection(url: string, shown: object | undefined): Promi
   return socket.destroyed ? undefined : socket;
 }
 
-/** Stays at a core in each way in which nothing has to be said for that, until that is ended; who is cut off comes again. */
+/**
+ * Holds a connection to a core in each way that requires no further messages, until the core closes it; clients that
+ * are cut off early reconnect.
+ */
 export async function stayAtCore(life: Life): Promise<void> {
   await Promise.all([readsNothing, givesNoSign].map((manner) => stayIn(life, manner)));
 }
@@ -106,7 +114,7 @@ async function stayIn(life: Life, manner: Manner): Promise<void> {
 async function stayedFor(life: Life, { what, closedWithinMs, openForMs = 0 }: Manner, stayer: Stayer): Promise<number> {
   const begin = now();
   const forMs = () => now() - begin;
-  // Looks are counted, not timed: in a core that stands still there are none.
+  // The core counts checks, not time: while it is suspended, it makes none.
   const isDue = () => forMs() > closedWithinMs + LATE_BY_MS + stoodStillMs(life, begin);
   while (stayer.isOpen() && forMs() < LEAVES_AFTER_MS && (!isDue() || life.isDisturbedSince(now()))) await sleep(250);
   const tookMs = forMs();
@@ -120,7 +128,7 @@ async function stayedFor(life: Life, { what, closedWithinMs, openForMs = 0 }: Ma
   return tookMs;
 }
 
-/** How long anything stood still since a moment; milliseconds. */
+/** Returns how long parts were suspended since a moment; milliseconds. */
 function stoodStillMs(life: Life, begin: number): number {
   return life.history
     .of('disturbance')

@@ -9,15 +9,16 @@ import { outcomeOf } from './crm.ts';
 import { aScenario } from './scenario.ts';
 import { answered, asFarAsTold, called, untilTold } from './until-told.ts';
 
-/** What a lead is corrected to. */
+/** The new data of a lead. */
 interface Correction {
   readonly displayName?: string;
   readonly contact: { readonly value: { readonly case: 'email'; readonly value: string } };
 }
 
 /**
- * In a studio of its own a lead gets another contact, and then two at once one more: the former contact is free, the other taken,
- * one of the two has the last and is found by it, and a repetition of the creation is answered what that was.
+ * In a separate studio a lead gets another contact, and then two leads get a third one concurrently: the former
+ * contact is free, the new one is taken, exactly one of the two has the third and is found by it, and repeating the
+ * creation returns the original response.
  */
 export const correctLeads = aScenario({
   weight: 2,
@@ -77,7 +78,10 @@ async function correctTwice(life: Life, core: number): Promise<void> {
   expect(fields.join('; '), `${winner === id ? 'contact; ' : ''}displayName,contact`, 'what is kept of it');
 }
 
-/** The CRM corrects a lead as it reads it, until it knows what came of that: what comes late finds another time. */
+/**
+ * Corrects a lead that was just read, until the outcome is certain: a delayed update fails because the lead has
+ * changed since.
+ */
 function correct(life: Life, core: number, studioId: string, id: string, correction: Correction): Promise<string> {
   const { leads } = crmOf(life, core);
   return untilTold(life, `a lead of ${studioId} is corrected`, async () => {
@@ -97,7 +101,7 @@ const expecting = ({ updateTime }: Lead) => (updateTime ? { expectedUpdateTime: 
 
 const emailIn = (contact: Contact | undefined): string | undefined => contact?.value.value;
 
-/** The lead that keeps another from being created; else what was answered. */
+/** Returns the id of the lead that conflicts with a creation, or else the response in short. */
 function inTheWay(answer: RestAnswer): string {
   const link = /\/([0-9a-f-]{36})>/.exec(answer.headers.get('link') ?? '')?.[1];
   return answer.code === 'integration_lead_already_open' && link ? link : inShort(answer);

@@ -20,7 +20,7 @@ const WAITS = { timeoutMs: CRM_WAITS_MS };
 const core = fc.nat(1);
 const crmAt = (life: Life, index: number): CoreClients => one(life.crm, index);
 
-/** What the CRM does by a call. */
+/** Performs an action of the CRM by a call. */
 const byRpc = <T>(call: () => Promise<T>): deeds.Doing<T> => ({ party: 'CRM', doIt: () => outcomeOf(call()) });
 
 export async function outcomeOf<T>(call: Promise<T>): Promise<deeds.Outcome<T>> {
@@ -67,7 +67,7 @@ export const move = aScenario({
   },
 });
 
-/** The CRM looks at the newest leads of a studio. */
+/** The CRM lists the newest leads of a studio. */
 export const look = aScenario({
   weight: 4,
   choice: fc.record({ studio, core }),
@@ -76,7 +76,7 @@ export const look = aScenario({
   },
 });
 
-/** Reads a studio's leads as the CRM does, and notes how each stands. */
+/** Lists a studio's leads through the core, and records the state of each. */
 export async function lookAtLeads(life: Life, { id: studioId }: KnownStudio, { leads }: CoreClients, pages: number) {
   const found: Lead[] = [];
   let pageToken = '';
@@ -94,7 +94,7 @@ export async function lookAtLeads(life: Life, { id: studioId }: KnownStudio, { l
   return found;
 }
 
-/** A studio is suspended, or served again. */
+/** A studio is suspended or reactivated. */
 export const suspend = aScenario({
   weight: 2,
   choice: fc.record({ studio, status: fc.constantFrom('suspended', 'active', 'active'), core }),
@@ -123,7 +123,7 @@ export const moveStudio = aScenario({
 
 const ROLES = { owner: MemberRole.OWNER, admin: MemberRole.ADMIN, staff: MemberRole.STAFF } as const;
 
-/** Somebody gets another role, or leaves. */
+/** A member gets another role, or leaves. */
 export const changeRole = aScenario({
   weight: 2,
   choice: fc.record({
@@ -144,7 +144,7 @@ export const changeRole = aScenario({
   },
 });
 
-/** A source is switched off, on, or removed. */
+/** A source is disabled, enabled, or removed. */
 export const changeSource = aScenario({
   weight: 2,
   choice: fc.record({
@@ -165,7 +165,7 @@ export const changeSource = aScenario({
   },
 });
 
-/** A key is made. */
+/** A key is created. */
 export const makeKey = aScenario({
   weight: 1,
   choice: fc.record({ studio, member: fc.nat(1), scopes: fc.constantFrom('both', 'both', 'read', 'create'), core }),
@@ -196,7 +196,7 @@ const issued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; read
   secret,
 });
 
-/** A key gets another secret. */
+/** The secret of a key is replaced. */
 export const replaceKey = aScenario({
   weight: 2,
   choice: fc.record({ studio, key: mostlyFirst(3), member: mostlyFirst(2), core }),

@@ -16,35 +16,41 @@ import { one } from './choices.ts';
 import { hold } from './holders.ts';
 import { aPage, FROM_NOBODY } from './stayers.ts';
 
-/** Addresses of this machine that only these callers have, and one that only makes connections. */
+/** Local addresses that only these callers use, and one that only opens connections. */
 const ADDRESSES = ['127.0.0.30', '127.0.0.31', '127.0.0.32'] as const;
 const CONNECTING = '127.0.0.40';
 
-/** How long answers for all may take, and after how much longer there is no more of them than may be; milliseconds. */
+/**
+ * How long responses to all callers may take, and how long after that memory must be back within its bound;
+ * milliseconds.
+ */
 const ANSWERED_WITHIN_MS = 20_000;
 const BOUNDED_WITHIN_MS = 3000;
 
-/** How long after one page the next is asked for: all at once, they would be more than a gateway waits for. */
+/** The delay between two page requests: concurrently they would exceed the pending requests that a gateway allows. */
 const GAP_SECONDS = 0.1;
 
-/** How many pages each key is asked for: as many as it may leave unread. */
+/** The number of pages requested per key: as many as it may leave unread. */
 const PAGES = 8;
 
-/** Whoever asks for a file, which needs no key, and takes nothing: what a gateway then has of it in memory is some 64 KiB, but not each time. */
+/**
+ * The number of callers that request a file, which needs no key, and read nothing. A gateway then buffers about 64
+ * KiB for each, but not always.
+ */
 const WITHOUT_KEY = 1500;
 const MIN_OF_FILE_BYTES = 32 * 1024;
 
-/** More connections than one address may have; and of how many open files a process then knows. */
+/** More connections than one address may have, which is a fraction of the open files that a process may have. */
 const MAX_PER_ADDRESS = MAX_CONNECTIONS / ADDRESS_SHARE_DIVISOR;
 const CONNECTIONS = MAX_PER_ADDRESS + 150;
 const FILES = CONNECTIONS + 500;
 
-/** When so many connections are looked at, and until when: before those on which nothing comes are closed; milliseconds. */
+/** The period in which connections are counted: before idle ones are closed; milliseconds. */
 const LOOKED_AT_MS = { from: 3000, until: 6000 };
 
 const hasFiles = Number(spawnSync('sh', ['-c', 'ulimit -Hn']).stdout) >= FILES;
 
-/** What is left unread by whom, and how much of it a gateway may keep. */
+/** What callers leave unread, and how much of it a gateway may buffer. */
 const UNREAD = {
   'one key': {
     mostBytes: MAX_UNREAD_BYTES_PER_KEY,
@@ -80,11 +86,14 @@ const askingFor = (secret = '', from: string): Caller => ({
   says: aPage(secret),
 });
 
-/** How often each comes, until nothing disturbs it; and until how long after the first no more come: milliseconds. */
+/**
+ * The maximum number of attempts per crowd until one is not disturbed; and the time after which no further attempt
+ * begins: milliseconds.
+ */
 const TRIES = 3;
 const COMES_FOR_MS = 60_000;
 
-/** Has crowds come to gateways, one after the other, that are more than callers may be, or leave more unread than they may. */
+/** Sends crowds to gateways, one after the other, that exceed the limits on connections or on unread responses. */
 export async function crowd(life: Life, pages: LongPages): Promise<void> {
   const begin = now();
   const crowds = [
@@ -101,7 +110,7 @@ export async function crowd(life: Life, pages: LongPages): Promise<void> {
   }
 }
 
-/** Many take nothing of answers that together are more than may stand unread. */
+/** Many callers read nothing of responses that together exceed the limit of unread bytes. */
 const leaveUnread = (life: Life, pages: LongPages, of: keyof typeof UNREAD, url: string): Promise<void> =>
   hold(life, `answers that nobody takes, to ${of}`, async () => {
     const begin = now();
@@ -127,7 +136,7 @@ async function allAnswered(staying: Staying): Promise<void> {
   while (now() < until && (staying.seen().length === 0 || staying.seen().some(waits))) await sleep(250);
 }
 
-/** One address has as many connections as it can, and is served again when they have ended. */
+/** One address opens as many connections as it can, and is served again after they have ended. */
 const connectMuch = (life: Life, url: string): Promise<void> =>
   hold(life, `${CONNECTIONS} connections of one address`, async () => {
     const begin = now();
@@ -139,7 +148,7 @@ const connectMuch = (life: Life, url: string): Promise<void> =>
     life.history.breaks('an address whose connections have ended is given no other');
   });
 
-/** How many there were at least while it is looked; they have ended when it is told. */
+/** Returns the smallest number of open connections seen in the period; they end when it resolves. */
 async function fewestOpen(staying: Staying): Promise<number> {
   for (let waited = 0; waited < ANSWERED_WITHIN_MS && staying.seen().length === 0; waited += 100) await sleep(100);
   await sleep(LOOKED_AT_MS.from);
@@ -152,7 +161,7 @@ async function fewestOpen(staying: Staying): Promise<number> {
   return fewest;
 }
 
-/** Whether somebody at the address of those connections is answered, some time after they ended. */
+/** Whether the address of those connections is served, some time after they ended. */
 async function isServed(url: string): Promise<boolean> {
   const says = lines('GET /healthz HTTP/1.1', 'Host: x', '');
   for (let tries = 0; tries < 5; tries += 1) {

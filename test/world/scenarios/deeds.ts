@@ -2,24 +2,24 @@ import type { LeadStage } from '../../../src/domain/lead.ts';
 import { type EventOf, now } from '../history.ts';
 import type { KnownKey, KnownStudio, Life } from '../life.ts';
 
-// What the CRM does by RPC, operators do at the command line: whoever does it, everybody knows of it in the same way.
+// Actions that the CRM performs by RPC and operators perform at the command line; both are recorded in the same way.
 
-/** What came of it: an answer; why it was refused, and changed nothing; or nothing is known. */
+/** The outcome: an answer; a refusal with its reason, which changed nothing; or unknown. */
 export type Outcome<T> =
   | { readonly answer: T }
   | { readonly refused: string; readonly leadId: string | undefined }
   | { readonly unknown: string };
 
-/** Somebody who does things, and one way of doing one of them. */
+/** An actor, and its way of performing an action. */
 export interface Doing<T> {
   readonly party: string;
   readonly doIt: () => Promise<Outcome<T>>;
 }
 
-/** Something that can be done to a key. */
+/** An action on a key. */
 type KeyDeed = Pick<EventOf<'keyDeed'>, 'studioId' | 'apiKeyId' | 'memberId' | 'deed'>;
 
-/** Has something be what it is put to. */
+/** Sets something to a value. */
 export async function put(life: Life, what: string, value: string, { party, doIt }: Doing<unknown>): Promise<void> {
   const begin = now();
   const outcome = await doIt();
@@ -29,7 +29,7 @@ export async function put(life: Life, what: string, value: string, { party, doIt
   } else life.put(what, value, { party, begin, isDone: 'answer' in outcome });
 }
 
-/** A lead, and where it is to go. */
+/** A lead, and its new stage. */
 interface Move {
   readonly studioId: string;
   readonly leadId: string;
@@ -53,7 +53,7 @@ export async function move(life: Life, move: Move, { party, doIt }: Doing<unknow
   });
 }
 
-/** What opens a key that was just made, or made anew. */
+/** The secret of a key that was created or replaced. */
 export interface IssuedKey {
   readonly apiKeyId: string;
   readonly secret: string;
@@ -67,12 +67,12 @@ export async function makeKey(
 ): Promise<void> {
   const begin = now();
   const outcome = await doIt();
-  // Of a key that nobody was told of nobody knows.
+  // A key whose response was lost stays unknown.
   if (!('answer' in outcome)) return;
   life.knowKey(studio, { ...outcome.answer, ...may, mayDie: false }, memberId, { party, begin });
 }
 
-/** A key gets another secret: the former one is dead as soon as that is told. */
+/** The secret of a key is replaced: the former one is invalid as soon as that is acknowledged. */
 export async function replaceKey(
   life: Life,
   { id: studioId }: KnownStudio,
@@ -86,12 +86,12 @@ export async function replaceKey(
     if (!('answer' in outcome)) return;
     key.secret = outcome.answer.secret;
     life.knowSecret(key, done);
-    // What became of an earlier call is not known: it may still come, and end this secret, too.
+    // The outcome of an earlier call is unknown: it may still be carried out, and invalidate this secret, too.
     if (key.mayDie) dies(life, key, { ...done, isDone: false });
   });
 }
 
-/** A key is revoked. The first of a studio stays. */
+/** A key is revoked. The first key of a studio stays. */
 export async function revokeKey(
   life: Life,
   { id: studioId, keys }: KnownStudio,
@@ -104,7 +104,7 @@ export async function revokeKey(
   await endSecret(life, key, { studioId, apiKeyId, memberId, deed: 'revoked' }, doing);
 }
 
-/** Has something done after which what opens a key does so no more; and notes what else comes of it. */
+/** Performs an action that invalidates the secret of a key, and records its other effects. */
 async function endSecret<T>(
   life: Life,
   key: KnownKey,
@@ -123,14 +123,14 @@ async function endSecret<T>(
   });
 }
 
-/** Who did something, since when, and whether they were told that it is done. */
+/** The actor, the time since when the action may have happened, and whether it was acknowledged. */
 interface Done {
   readonly party: string;
   readonly begin: number;
   readonly isDone: boolean;
 }
 
-/** Notes that what opens a key does so no more, or perhaps not. */
+/** Records that the secret of a key is invalid, or may be. */
 function dies(life: Life, key: KnownKey, done: Done): void {
   life.put(`secret ${key.secret}`, 'dead', done);
   key.mayDie ||= !done.isDone;

@@ -11,14 +11,20 @@ import { lasting } from './choices.ts';
 import { aScenario } from './scenario.ts';
 import { onMachine } from './weather.ts';
 
-/** When whoever asks is told so; cores and gateways look about once a second each; milliseconds. */
+/**
+ * How long a full disk may take to show in readiness, which cores and gateways check about once a second;
+ * milliseconds.
+ */
 const READY_NO_MORE_WITHIN_MS = 5000;
 
-/** How long, and by how many at once, a full disk is written to until it takes nothing more; milliseconds. */
+/**
+ * How long, and by how many concurrent writers, a full disk is written to until it accepts nothing more;
+ * milliseconds.
+ */
 const WRITES_FOR_MS = 4000;
 const WRITERS = 4;
 
-/** The disk of the database fills, and after a while has room again. */
+/** The disk of the database fills up, and has room again after a while. */
 export const fullDisk = aScenario({
   weight: 2,
   choice: fc.record({ forMs: lasting(50, 4000) }),
@@ -36,7 +42,7 @@ export const fullDisk = aScenario({
     }),
 });
 
-/** Whether the CRM may put a studio that nobody needs; of the one that it may, the id is kept. */
+/** Whether the CRM is refused an unneeded studio; if not, the studio's id is recorded. */
 async function isRefused({ crm }: Life, acknowledged: string[]): Promise<boolean> {
   const { directory } = crm[0] as CoreClients;
   const studio = { id: `studio-of-a-full-disk-${randomUUID()}`, status: StudioStatus.SUSPENDED };
@@ -50,9 +56,9 @@ async function isRefused({ crm }: Life, acknowledged: string[]): Promise<boolean
 }
 
 /**
- * What is written already has files with room in them, so writes go on for a while on a full disk.
+ * The files that exist have free space inside, so writes still succeed for a while on a full disk.
  *
- * @returns the studios that were put, as somebody was told
+ * @returns the studios whose writes were acknowledged
  */
 async function writeUntilRefused(life: Life): Promise<string[]> {
   const acknowledged: string[] = [];
@@ -66,7 +72,7 @@ async function writeUntilRefused(life: Life): Promise<string[]> {
   return acknowledged;
 }
 
-/** Whoever is refused one write after the other because the disk is full sees soon that the service is not ready. */
+/** When writes are refused repeatedly because the disk is full, the service soon reports that it is not ready. */
 async function seeThatItIsNotReady(life: Life, acknowledged: string[]): Promise<void> {
   const isReady = () =>
     fetch(`${life.world.urls[0]}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) }).then(
@@ -74,7 +80,7 @@ async function seeThatItIsNotReady(life: Life, acknowledged: string[]): Promise<
       () => false,
     );
   for (let waited = 0; waited < READY_NO_MORE_WITHIN_MS; waited += 250) {
-    // What is taken after all was refused for something that passed, such as somebody else's long write.
+    // A write that succeeds after all was refused for a temporary reason, such as another long write.
     if (!(await isReady()) || !(await isRefused(life, acknowledged))) return;
     await sleep(250);
   }
@@ -83,7 +89,7 @@ async function seeThatItIsNotReady(life: Life, acknowledged: string[]): Promise<
   );
 }
 
-/** What was told to be written on a full disk is there when it has room again. */
+/** Writes that were acknowledged on a full disk are stored when it has room again. */
 async function seeThatTheyAreThere({ crm, history }: Life, studioIds: readonly string[]): Promise<void> {
   const { directory } = crm[0] as CoreClients;
   for (const studioId of studioIds) {
@@ -96,7 +102,7 @@ async function seeThatTheyAreThere({ crm, history }: Life, studioIds: readonly s
 
 const kept = fc.constantFrom(0, 0.1, 0.5, 0.9, 1);
 
-/** The power of the machine fails: of what was not synced a part is left, and nothing runs. */
+/** The power of the machine fails: a random part of the unsynced changes survives, and all processes end. */
 export const powerCut = aScenario({
   weight: 3,
   choice: fc.record({
@@ -114,7 +120,7 @@ export const powerCut = aScenario({
       if (disk?.kind !== 'forgetful' || !everything) return;
       everything.mayEnd?.();
       await disk.disk.failPower(cut);
-      // Where nothing more is changed it fails by itself.
+      // If no further change triggers the failure, it is triggered here.
       const isFailed = await Promise.race([disk.disk.failed().then(() => true), sleep(1500, false)]);
       if (!isFailed) await disk.disk.failPower({ ...cut, after: 0, of: '' });
       await disk.disk.failed();

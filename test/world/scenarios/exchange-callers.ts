@@ -13,13 +13,16 @@ import { answered, asFarAsTold, untilTold } from './until-told.ts';
 
 type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
-/** What is asked for in one message, by what it is to be answered with. */
+/** One item of a message, and the answer that it expects. */
 interface Asked {
   readonly item: Item;
   readonly expected: string;
 }
 
-/** Somebody who stands where a gateway stands asks by keys that do not allow everything, and by what is no key, all at once. */
+/**
+ * A client in the place of a gateway sends, concurrently, items with keys of limited permissions and with strings
+ * that are no keys.
+ */
 export const askByKeys = aScenario({
   weight: 1,
   choice: fc.record({
@@ -72,7 +75,7 @@ function creation({ contact, ...lead }: SentLead, sourceId?: string) {
   return { case: 'createLead', value: sourceId === undefined ? value : { ...value, sourceId } } as const;
 }
 
-/** What became of each item, in a word; undefined unless all of them are told for certain. */
+/** Returns the outcome of each item in short; undefined unless all are certain. */
 async function outcomes(life: Life, core: number, items: readonly Item[]): Promise<string[] | undefined> {
   const told: string[] = [];
   async function* messages() {

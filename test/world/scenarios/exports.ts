@@ -5,16 +5,19 @@ import { one, studio, studioAt } from './choices.ts';
 import { outcomeOf } from './crm.ts';
 import { aScenario } from './scenario.ts';
 
-/** How often an export that was broken off is gone on with. */
+/** How often an interrupted export is resumed. */
 const MAX_ATTEMPTS = 4;
 
-/** The CRM exports all leads of a studio, or of all studios; broken off by whatever happens or by itself, it goes on elsewhere. */
+/**
+ * The CRM exports all leads of a studio, or of all studios; an export interrupted by a disturbance or by the client
+ * resumes on another core.
+ */
 export const exportLeads = aScenario({
   weight: 6,
   choice: fc.record({
     studio: fc.oneof(fc.constant(null), studio),
     core: fc.nat(1),
-    /** After how many messages it is broken off at first. */
+    /** The number of messages after which the client first interrupts it. */
     leavesAfter: fc.constantFrom(null, 1, 1, 2),
   }),
   async happen(life, { studio, core, leavesAfter }) {

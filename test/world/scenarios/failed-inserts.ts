@@ -5,7 +5,10 @@ import type { TcpProxy } from '../../support/tcp-proxy.ts';
 import { lasting } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-/** Inserts fail as a whole, with nothing said of any of their documents: MongoDB says so when it is about to stop, for one. */
+/**
+ * Inserts fail as a whole, without a result for any document: MongoDB responds like that when it is about to shut
+ * down, for example.
+ */
 export const failInserts = aScenario({
   weight: 1,
   choice: fc.record({ inserts: fc.integer({ min: 1, max: 8 }), forMs: lasting(100, 2000) }),

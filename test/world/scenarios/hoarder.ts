@@ -9,16 +9,16 @@ import { aScenario } from './scenario.ts';
 
 const WAITS = { timeoutMs: CRM_WAITS_MS };
 
-/** How many living keys a studio may have; and more than that. */
+/** The maximum number of live keys of a studio; and a number above it. */
 const MAX_KEYS = 20;
 const KEYS = 24;
 
-/** More keys are asked for at once, at all cores, than a studio may have. */
+/** More keys are requested concurrently, from all cores, than a studio may have. */
 export const hoardKeys = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1) }),
   async happen(life, { core }) {
-    // One in which little else goes on: nobody else has room for a key there from now on.
+    // A studio that is used little: from now on it has no room for another key.
     const studio = studioAt(life, STUDIOS - 2);
     const crmAt = (index: number) => one(life.crm, index) as CoreClients;
     const owner = { studioId: studio.id, memberId: 'owner' };

@@ -15,13 +15,13 @@ import { ask, leadChoice, leadOf, textOf } from './website.ts';
 
 const where = { url: fc.nat(2) };
 
-/** How long whoever asks for one thing waits at most while others hold what they can; milliseconds. */
+/** The longest that a single request may wait while other clients hold what they can; milliseconds. */
 const BYSTANDER_WAITS_MS = 6000;
 
-/** What a process may hold in memory, whatever it is sent; megabytes. */
+/** The maximum memory of a process, whatever it is sent; megabytes. */
 const MAX_MEMORY_MB = 700;
 
-/** One connection on which many requests come at once, and nobody waits for an answer. */
+/** Many requests are pipelined on one connection, without waiting for responses. */
 export const pipeline = aScenario({
   weight: 1,
   choice: fc.record({ count: fc.constantFrom(40, 300, 3000), reads: fc.boolean(), forMs: lasting(50, 3000), ...where }),
@@ -45,7 +45,7 @@ export const pipeline = aScenario({
     }),
 });
 
-/** Connections that begin a request and do not go on with it. */
+/** Connections begin a request and do not complete it. */
 export const halfRequests = aScenario({
   weight: 1,
   choice: fc.record({
@@ -68,7 +68,7 @@ export const halfRequests = aScenario({
     }),
 });
 
-/** Many requests with keys that nobody has. */
+/** Many requests with unknown keys. */
 export const unknownKeys = aScenario({
   weight: 1,
   choice: fc.record({ count: fc.constantFrom(50, 500, 3000), ...where }),
@@ -93,7 +93,7 @@ export const unknownKeys = aScenario({
     }),
 });
 
-/** Many who want to be told how a core is, with its token and without, and stay. */
+/** Many clients watch the health of a core, with its token and without, and stay connected. */
 export const watchers = aScenario({
   weight: 1,
   choice: fc.record({
@@ -123,11 +123,11 @@ export const watchers = aScenario({
     }),
 });
 
-/** Has somebody hold what they can, while somebody else asks for one thing after the other, and is to be served. */
+/** Runs clients that hold what they can, while another client sends one request after the other and must be served. */
 export async function hold(life: Life, what: string, holds: (studio: KnownStudio) => Promise<void>): Promise<void> {
   let isOver = false;
   const bystander = (async () => {
-    // A studio in which little else goes on.
+    // A studio that is used little.
     const studio = studioAt(life, STUDIOS - 1);
     do {
       const begin = performance.now();
@@ -147,7 +147,7 @@ export async function hold(life: Life, what: string, holds: (studio: KnownStudio
   }
 }
 
-/** Whoever cannot connect, or is cut off, holds nothing. */
+/** A client that cannot connect, or is cut off, holds nothing. */
 function noted({ history }: Life, what: string, error: unknown): void {
   const span = { begin: performance.now(), end: performance.now() };
   history.add({ kind: 'other', party: 'holder', what: `${what}: ${error}`, span });
@@ -161,7 +161,7 @@ export async function connection(url: string): Promise<Socket> {
   return socket;
 }
 
-/** Keeps what comes; gives the whole answers in it. */
+/** Collects what is received; the returned function gives the complete responses in it. */
 function collect(socket: Socket) {
   const chunks: Buffer[] = [];
   const answers: RawAnswer[] = [];

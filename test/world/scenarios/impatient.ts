@@ -4,14 +4,14 @@ import { keyOf, mostlyFirst, one, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 import { ask } from './website.ts';
 
-/** As many as a small quota has, and some. */
+/** Somewhat more than a small quota. */
 const REQUESTS = 40;
 
-/** How soon somebody comes again who was told to wait, and for how long they do so at most; milliseconds. */
+/** The delay before a refused client retries, and for how long it does so at most; milliseconds. */
 const AGAIN_AFTER_MS = 20;
 const COMES_FOR_MS = 4500;
 
-/** Somebody who asks until the quota is used up, and then again and again until it is not. */
+/** A client sends requests until the quota is used up, and then retries until there is quota again. */
 export const impatient = aScenario({
   weight: 3,
   choice: fc.record({ studio, key: mostlyFirst(3), url: fc.nat(2) }),

@@ -10,16 +10,16 @@ import { aScenario } from './scenario.ts';
 import { asFarAsTold } from './until-told.ts';
 import { MACHINE } from './weather.ts';
 
-/** How many creations go to each core at once, all with one key, each for another contact. */
+/** The number of concurrent creations per core, all with one key, each with another contact. */
 const AT_ONCE = 3;
 
-/** How long an index may take to be made again; milliseconds. */
+/** How long rebuilding an index may take; milliseconds. */
 const MADE_WITHIN_MS = 65_000;
 
-/** As long as whatever was asked for before may be under way; milliseconds. */
+/** The longest that an earlier request may still be in flight; milliseconds. */
 const SETTLES_MS = 1000;
 
-/** What came of a creation: the id of the lead that was answered, or nothing. */
+/** The outcome of a creation: the id of the lead in the response, if any. */
 interface Creation {
   readonly idempotencyKey: string;
   readonly begin: number;
@@ -27,7 +27,7 @@ interface Creation {
   readonly leadId: string | undefined;
 }
 
-/** Somebody drops the index that keeps keys unique, or puts a weaker one in its place, and takes that away again. */
+/** The unique index of keys is dropped, or replaced by a weaker one, which is then removed. */
 export const loseIndex = aScenario({
   weight: 1,
   choice: fc.record({
@@ -36,7 +36,7 @@ export const loseIndex = aScenario({
   }),
   happen: (life, { hows, forMs }) =>
     life.inTurn(MACHINE, () =>
-      // A way that is cut would keep what was asked for before under way.
+      // A cut connection would keep earlier requests in flight.
       life.inTurn('way database', () =>
         asFarAsTold(async () => {
           const studio = await makeStudioApart(life);
@@ -49,8 +49,8 @@ export const loseIndex = aScenario({
 
 async function lose(life: Life, studio: StudioApart, how: 'gone' | 'partial' | 'not unique', forMs: number) {
   const { hand, parts } = life.world;
-  // On MongoDB leads that are one too many may be written in that moment, and somebody has to delete them: so nobody but
-  // whoever does this creates any. On SQLite none is.
+  // On MongoDB duplicate leads may be written in that moment and must be deleted afterwards, so only this scenario
+  // may create leads. On SQLite there are none.
   const gateways = hand.database === 'MongoDB' ? parts.filter(({ name }) => name.startsWith('gateway')) : [];
   const before = leadApart(life, studio.id, `before it is ${how}`).idempotencyKey;
   const { leadId: known } = await create(life, studio, 0, before, 0);
@@ -81,7 +81,7 @@ async function lose(life: Life, studio: StudioApart, how: 'gone' | 'partial' | '
   await untilCreated(life, studio, how);
 }
 
-/** Asks every core again and again for leads with one key, each time with another. */
+/** Sends creations to every core repeatedly, with a new key in each round. */
 async function keepCreating(life: Life, studio: StudioApart, how: string, isOver: () => boolean): Promise<Creation[]> {
   const all: Promise<Creation>[] = [];
   for (let round = 0; !isOver(); round += 1) {
@@ -104,7 +104,7 @@ async function create(life: Life, { id: studioId }: StudioApart, core: number, i
   return { idempotencyKey, begin, end: now(), leadId };
 }
 
-/** Never two leads of one key are answered; and none that an index does not stand on, while it is known that none stands. */
+/** One key never yields two leads; and no creation is acknowledged while the unique index is known to be missing. */
 function judge({ history }: Life, creations: readonly Creation[], weak: { begin: number; end: number } | undefined) {
   const answered = creations.filter(({ leadId }) => leadId !== undefined);
   for (const [key, same] of Map.groupBy(answered, ({ idempotencyKey }) => idempotencyKey)) {
@@ -132,7 +132,7 @@ async function expectDoctorSays({ world, history }: Life): Promise<void> {
     history.breaks(`while an index is lost, doctor says ${status} ${answer} ${complaint}`);
 }
 
-/** Once nothing stands in its way the index is made again, and all goes on. */
+/** Once nothing prevents it, the index is rebuilt and creations succeed again. */
 async function untilCreated(life: Life, studio: StudioApart, how: string): Promise<void> {
   const giveUp = now() + MADE_WITHIN_MS;
   for (const core of life.crm.keys()) {

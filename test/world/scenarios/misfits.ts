@@ -12,7 +12,7 @@ const other = fc.integer({ min: 1, max: STUDIOS - 1 });
 const otherThan = (life: Life, index: number, distance: number): KnownStudio =>
   studioAt(life, (index + distance) % STUDIOS);
 
-/** A website server goes on with a secret that another has replaced. */
+/** A website server continues to use a secret that has been replaced. */
 export const formerSecret = aScenario({
   weight: 3,
   choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url }),
@@ -32,7 +32,7 @@ export const formerSecret = aScenario({
   },
 });
 
-/** A lead is said to come from a source of another studio. */
+/** A lead names a source of another studio. */
 export const foreignSource = aScenario({
   weight: 1,
   choice: fc.record({ lead: leadChoice, other, url }),
@@ -44,7 +44,7 @@ export const foreignSource = aScenario({
   },
 });
 
-/** A list of one studio is gone on with in another. */
+/** A list of one studio is continued in another. */
 export const foreignCursor = aScenario({
   weight: 1,
   choice: fc.record({ studio, other, url }),
@@ -62,7 +62,7 @@ export const foreignCursor = aScenario({
   },
 });
 
-/** A creation that breaks one rule of its form: nothing may come of it. */
+/** A creation that violates one rule of its format: it must create nothing. */
 export const wrongForm = aScenario({
   weight: 2,
   choice: fc.record({

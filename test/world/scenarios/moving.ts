@@ -7,7 +7,10 @@ import { create } from './website.ts';
 
 const idempotencyKey = fc.nat(59);
 
-/** Visitors with one phone number, without its country code, come before, while and after their studio gets another region. */
+/**
+ * Visitors with one phone number, without its country code, create leads before, while and after their studio changes
+ * its region.
+ */
 export const movingStudio = aScenario({
   weight: 2,
   choice: fc.record({

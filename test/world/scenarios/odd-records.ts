@@ -22,19 +22,19 @@ import {
 import { aScenario } from './scenario.ts';
 import { answered, asFarAsTold, called, type Told, untilTold } from './until-told.ts';
 
-// A newer release, another program or somebody's hand leaves in the database what this release does not know: each time in
-// a studio of its own, in which it is known what everybody is to be told then.
+// A newer release, another program or a manual change leaves data in the database that this release does not know:
+// each time in a separate studio, in which the expected response to every request is known.
 
-/** What is written where: one of many things. */
+/** Selects the value that is written, and its place. */
 const which = fc.nat(11);
 
-/** How many live keys a studio may have, and more than that. */
+/** More than the maximum number of live keys of a studio. */
 const ENOUGH_KEYS = 22;
 
-/** Notes what somebody was told in a studio with odd records. */
+/** Records the response to a request in a studio with odd records. */
 type Note = (asked: string, told: string) => void;
 
-/** Has something happen in a studio apart from the others, as far as what disturbs the service lets it. */
+/** Runs a scenario in a separate studio, as far as disturbances of the service permit. */
 async function inStudioApart(
   life: Life,
   happen: (studio: StudioApart, noteOf: (oddness: Oddness) => Note) => Promise<void>,
@@ -49,7 +49,7 @@ async function inStudioApart(
   });
 }
 
-/** Writes by hand into a record what nobody knows; gives what sets it right again. */
+/** Writes an unknown value directly into a record; returns a function that restores it. */
 async function makeOdd(
   life: Life,
   record: Omit<StoredRecord, 'kind'>,
@@ -75,7 +75,7 @@ async function makeOdd(
   return () => write(before.value);
 }
 
-/** Leads, from the oldest to the newest. */
+/** The leads, from the oldest to the newest. */
 const ROLES = ['first', 'odd 1', 'odd 2', 'odd 3', 'last'] as const;
 
 interface MadeLead {
@@ -99,7 +99,7 @@ export const oddLeads = aScenario({
         const answer = await createApart(life, studio, sent);
         made.push({ sent, id: leadIdIn(answer), answer, role });
       }
-      // A clock that is set back in between makes the next one the older.
+      // By id, because a clock that is set back in between makes a later lead the older one.
       made.sort((a, b) => (a.id < b.id ? -1 : 1));
       for (const [index, role] of ROLES.entries()) (made[index] as MadeLead).role = role;
       const roleOf = (id: string | undefined) => made.find((each) => each.id === id)?.role ?? `${id}`;
@@ -108,7 +108,7 @@ export const oddLeads = aScenario({
       const setRight = [];
       for (const { id } of odd) setRight.push(await makeOdd(life, { studioId, id }, oddness, which));
 
-      // Together, so that they are read together.
+      // Concurrently, so that they are read in one batch.
       await Promise.all([
         ...made.flatMap(({ role, id }) =>
           times(2, async () => {
@@ -147,7 +147,7 @@ export const oddLeads = aScenario({
     }),
 });
 
-/** The ids of a list, page by page. */
+/** Returns the ids of a list, page by page. */
 async function pages(life: Life, secret: string, limit: number): Promise<string[][]> {
   const all: string[][] = [];
   for (let cursor: string | null = ''; cursor !== null && all.length < 20; ) {
@@ -164,7 +164,7 @@ async function pages(life: Life, secret: string, limit: number): Promise<string[
 const inWords = <T>(told: Told<T>, words: (answer: T) => string): string =>
   'refused' in told ? told.refused : words(told.answer);
 
-/** A key of a studio that has as many as it may cannot be read. */
+/** A key of a studio that has its maximum number of keys cannot be read. */
 export const oddKey = aScenario({
   weight: 2,
   choice: fc.record({ oddness: fc.constantFrom(...ODD_KEYS), which, core: fc.nat(1) }),
@@ -201,14 +201,14 @@ export const oddKey = aScenario({
       const revoked = (await listed()).find(({ id }) => id === odd.apiKeyId);
       note('it is revoked', revoked?.revokeTime ? 'revoked' : 'not revoked');
       const next = await makeKey(life, studioId);
-      // Of one that was made, and nobody was told of it, the next try only sees that there is no more room.
+      // If a key was created but its response was lost, the next attempt sees only that there is no room.
       if (!next.isUnsure) note('one more is made, then', next.refused ?? 'made');
       await setRight();
       await tried('it is tried, set right', odd.secret);
     }),
 });
 
-/** What depends on what cannot be read of a studio is closed, until it is put again. */
+/** Operations that depend on an unreadable record of a studio are refused until it is written again. */
 export const oddStudio = aScenario({
   weight: 3,
   choice: fc.record({

@@ -7,13 +7,13 @@ import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } fr
 import * as deeds from './deeds.ts';
 import { aScenario } from './scenario.ts';
 
-/** Nothing that operators type takes longer, whatever becomes of the database; milliseconds. */
+/** The longest that a command may take, whatever fails in the database; milliseconds. */
 const OVER_WITHIN_MS = 30_000;
 
-/** When somebody ends what was typed; milliseconds. 0: never. */
+/** The time after which a command is interrupted; milliseconds. 0: never. */
 const endsAfterMs = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: lasting(100, 1500) });
 
-/** One thing that somebody types: its words, and when it is ended. */
+/** A command: its words, and when it is interrupted. */
 interface Typed {
   readonly words: readonly string[];
   readonly endsAfterMs: number;
@@ -21,15 +21,12 @@ interface Typed {
 
 const memberOf = ({ memberIds }: KnownStudio, member: number) => one(memberIds, member);
 
-/** What an operator does by a command. */
+/** Performs an action of an operator by a command. */
 function byCommand<T>(life: Life, typed: Typed, read: (answer: unknown) => T): deeds.Doing<T> {
   return { party: 'operator', doIt: () => type(life, typed, read) };
 }
 
-/**
- * Types a command, and holds what it comes to against what is promised: status 0 and an answer, or status 1 and a reason in
- * words that a person can read.
- */
+/** Runs a command and checks its result: status 0 and an answer, or status 1 and a human-readable reason. */
 async function type<T>(
   life: Life,
   { words, endsAfterMs }: Typed,
@@ -52,7 +49,7 @@ async function type<T>(
   const isEnded = status === 'SIGKILL' && (endsAfterMs > 0 || life.isDisturbedSince(begin));
   if (status === 'SIGKILL' && !isEnded) life.history.breaks(`${command} is not over in ${OVER_WITHIN_MS} ms`);
   if (!isEnded && status !== 1) life.history.breaks(`${command} ends with ${told}`);
-  // Clocks that differ are what a doctor is to find.
+  // Clocks that differ are a problem that the doctor must report.
   const isFound = words[0] === 'doctor' && life.world.clocks.length > 0;
   if (status === 1 && !isFound && !life.isDisturbedSince(begin))
     life.history.breaks(`${command} fails, and nothing was wrong: ${told} ${answer}`);
@@ -61,7 +58,7 @@ async function type<T>(
 
 const nothing = () => {};
 
-/** An operator puts something of a studio to another value. */
+/** An operator changes a record of a studio. */
 export const operatorPuts = aScenario({
   weight: 1,
   choice: fc.record({
@@ -82,7 +79,7 @@ export const operatorPuts = aScenario({
   },
 });
 
-/** The words that put something of a studio to a value. */
+/** Returns the words of the command that changes a record of a studio. */
 function putting({ id, memberIds, sourceIds }: KnownStudio, what: string, value: string, which: number) {
   const isGone = value === 'gone';
   switch (what) {
@@ -104,7 +101,7 @@ function putting({ id, memberIds, sourceIds }: KnownStudio, what: string, value:
   }
 }
 
-/** An operator makes a key, gives it another secret, or revokes it. */
+/** An operator creates a key, replaces its secret, or revokes it. */
 export const operatorKeys = aScenario({
   weight: 1,
   choice: fc.record({
@@ -150,7 +147,7 @@ export const operatorMoves = aScenario({
   },
 });
 
-/** An operator looks at something. */
+/** An operator reads something. */
 export const operatorLooks = aScenario({
   weight: 2,
   choice: fc.record({

@@ -6,22 +6,25 @@ import { one } from './choices.ts';
 import { connection } from './holders.ts';
 import { aScenario } from './scenario.ts';
 
-/** What is answered at once, without a look at anything; so short that so many are read at a time. */
+/**
+ * A request that is answered immediately, without any I/O, and the number of such requests that fit in one read,
+ * because each is so short.
+ */
 const REQUEST = 'GET / HTTP/1.1\r\nHost:x\r\n\r\n';
 const ONE_READ = 2400;
 
-/** More than may wait on all connections. */
+/** More than the pending requests allowed on all connections. */
 const MORE_THAN_WAIT = 30_000;
 
 const ANSWER = 'HTTP/1.1 ';
 
-/** How long answers to all of a packet may take; milliseconds. */
+/** How long responses to a whole packet may take; milliseconds. */
 const ANSWERED_WITHIN_MS = 60_000;
 
-/** On a busy machine one who came at the same time may be read after a whole packet was answered: but not each time. */
+/** On a busy machine a concurrent request may be read after a whole packet was answered, but not every time. */
 const TRIES = 4;
 
-/** A packet of requests on one connection, whose answers are read, and one request on another. */
+/** A packet of requests on one connection, whose responses are read, and one request on another. */
 export const packet = aScenario({
   weight: 1,
   choice: fc.record({ count: fc.constantFrom(300, ONE_READ, MORE_THAN_WAIT), url: fc.nat(2) }),
@@ -31,14 +34,18 @@ export const packet = aScenario({
       const told = await answersTo(life, count, one(life.world.urls, url));
       if (!told) return;
       if (told.answered < count) life.history.breaks(`${what} ${told.answered} are answered`);
-      // A connection is one caller among many. Of a longer one the other request may be read long after its begin.
+      // A connection counts as one caller among many. With a longer packet the other request may be read long after
+      // the packet has begun.
       if (count > ONE_READ || told.before < count) return;
     }
     life.history.breaks(`${what} all are answered before one on another connection, ${TRIES} times`);
   },
 });
 
-/** How many of a packet were answered, and before another connection's request; undefined where something else was in the way. */
+/**
+ * Returns how many requests of a packet were answered, and how many before the other connection's request; undefined
+ * if something else interfered.
+ */
 async function answersTo(
   life: Life,
   count: number,
@@ -74,7 +81,7 @@ async function answersTo(
   return isConnected && !life.isDisturbedSince(begin) ? { answered, before } : undefined;
 }
 
-/** Packets of both kinds once nothing disturbs them: else that may be why they are not answered in order. */
+/** Sends packets of both kinds once nothing disturbs the service: a disturbance could change the order of responses. */
 export async function lastPackets(life: Life): Promise<void> {
   for (const count of [ONE_READ, MORE_THAN_WAIT] as const) await packet.happen(life, { count, url: 0 });
 }

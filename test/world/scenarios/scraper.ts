@@ -6,28 +6,28 @@ import type { Life } from '../life.ts';
 import { one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-/** Nobody who asks how things are waits longer, unless something disturbs them; milliseconds. */
+/** The longest that a request for status may take without a disturbance; milliseconds. */
 const ANSWERED_WITHIN_MS = 5000;
 
-/** One line of what a process tells of itself, that is no comment; a value as Go reads it, in any letter case. */
+/** A line of a process's metrics that is no comment; the value as Go parses it, in any letter case. */
 const SAMPLE =
   /^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\.)*",?)*\})?) ([+-]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|[iI][nN][fF])|[nN][aA][nN])$/;
 
-/** What was told at an address, and by which processes it can have been. */
+/** The metrics at an address, and the processes that may have served them. */
 interface Scrape {
   readonly pids: string;
   readonly counters: ReadonlyMap<string, number>;
 }
 
-/** What each life was told last, by address. */
+/** The last metrics of each life, by address. */
 const lastScrapes = new WeakMap<Life, Map<string, Scrape>>();
 
-/** Prometheus reads what every process tells of itself. */
+/** Prometheus scrapes the metrics of every process. */
 export const scrape = aScenario({
   weight: 3,
   choice: fc.constant(undefined),
   happen: (life) =>
-    // As one scraper does: never the same address twice at once.
+    // Like a single scraper: never the same address twice concurrently.
     life.inTurn('scraper', async () => {
       const last = lastScrapes.get(life) ?? new Map<string, Scrape>();
       lastScrapes.set(life, last);
@@ -58,7 +58,7 @@ const pidsOf = ({ world }: Life): string =>
     .sort()
     .join();
 
-/** Everything that only grows, by series. */
+/** Returns the value of every counter, by series. */
 function countersIn(text: string, unreadable: (line: string) => void): ReadonlyMap<string, number> {
   const types = new Map<string, string>();
   const counters = new Map<string, number>();
@@ -78,7 +78,7 @@ function countersIn(text: string, unreadable: (line: string) => void): ReadonlyM
   return counters;
 }
 
-/** Somebody asks whether a gateway lives and is ready, and what there is to call. */
+/** A client asks whether a gateway is live and ready, and which operations it has. */
 export const lookFromOutside = aScenario({
   weight: 2,
   choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz', '/v1/openapi.json') }),
@@ -91,7 +91,7 @@ export const lookFromOutside = aScenario({
   },
 });
 
-/** What is told at an address; undefined where nothing is, which only a disturbance may do. */
+/** Returns the response of an address; undefined if there is none, which only a disturbance may cause. */
 async function read(life: Life, url: string, expected: readonly number[]): Promise<string | undefined> {
   const begin = now();
   const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);

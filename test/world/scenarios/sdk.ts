@@ -7,11 +7,11 @@ import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 import { leadChoice, leadOf, noteRequest, requestOf, where, wholeAnswer } from './website.ts';
 
-/** How long somebody waits for a call of the SDK, and for each of its attempts; milliseconds. */
+/** The deadline of a call of the SDK, and of each of its attempts; milliseconds. */
 const patience = fc.record({
   deadlineMs: fc.constantFrom(2500, 8000, 15_000),
   attemptTimeoutMs: fc.constantFrom(200, 2000, 10_000),
-  /** When the caller gives up; 0: never. */
+  /** When the caller aborts the call; 0: never. */
   givesUpAfterMs: fc.oneof(
     { weight: 5, arbitrary: fc.constant(0) },
     { weight: 2, arbitrary: fc.integer({ min: 1, max: 40 }) },
@@ -21,7 +21,7 @@ const patience = fc.record({
 
 type Patience = typeof patience extends fc.Arbitrary<infer Choice> ? Choice : never;
 
-/** A website server that uses the SDK has a lead created. */
+/** A website server creates a lead by the SDK. */
 export const createBySdk = aScenario({
   weight: 8,
   choice: fc.record({ lead: leadChoice, patience, ...where }),
@@ -38,7 +38,7 @@ export const createBySdk = aScenario({
   },
 });
 
-/** It reads all of its leads by the SDK. */
+/** It lists all of its leads by the SDK. */
 export const listBySdk = aScenario({
   weight: 3,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), patience, ...where }),
@@ -55,16 +55,16 @@ export const listBySdk = aScenario({
   },
 });
 
-/** What a call is made of, besides what it asks for. */
+/** The parameters of a call, besides its operation. */
 interface Calling {
   readonly url: number;
   readonly key: number;
   readonly patience: Patience;
-  /** What an attempt asks for, by its address. */
+  /** Returns the operation of an attempt, by its address. */
   readonly operationOf: (url: URL) => Operation;
 }
 
-/** Notes each attempt of a call as a request of its own, and holds what the SDK says of all of them against them. */
+/** Records each attempt of a call as a separate request, and checks the SDK's result against them. */
 async function call<T>(
   life: Life,
   studio: KnownStudio,

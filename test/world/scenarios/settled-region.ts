@@ -7,31 +7,34 @@ import { createApart, crmOf, inShort, leadApart, makeStudioApart, WAITS } from '
 import { aScenario } from './scenario.ts';
 import { asFarAsTold, called } from './until-told.ts';
 
-/** For so long after a change every former region is held to; milliseconds. */
+/** How long after a change every former region is honoured; milliseconds. */
 const FORMER_HELD_FOR_MS = 10_000;
 
-/** Within so long, while nothing is wrong, all claims are made anew; milliseconds: two pauses, and a look before each step. */
+/**
+ * The time in which all claims are renewed without a disturbance; milliseconds: two pauses, and a read before each
+ * step.
+ */
 const SETTLED_WITHIN_MS = 60_000;
 
 const PHONE = { type: 'phone', value: '030 7654321' } as const;
 
-/** What the number is where its studio is in Germany, and where it is elsewhere. */
+/** What the number means for a studio in Germany, and elsewhere. */
 const IN_GERMANY = { type: 'phone', value: '+49 30 7654321' } as const;
 const ELSEWHERE = { FR: '+33 3 07 65 43 21', GB: '+44 307654321' } as const;
 
 /**
- * A studio with an open lead gets another region, or one after the other: the lead is held to as it was for ten seconds, and
- * once its claims are made anew by the new region alone, and always by its very text.
+ * A studio with an open lead gets another region, or two, one after the other. Claims by the former region hold for
+ * ten seconds; once renewed, the lead claims only by the new region, and always by its exact text.
  */
 export const settleInRegion = aScenario({
   weight: 1,
   choice: fc.record({
     regions: fc.constantFrom(['FR'], ['GB'], ['FR', 'GB'], ['GB', 'FR']),
-    // Another lead has what the number means in the new region.
+    // Another lead has the meaning of the number in the new region.
     isTaken: fc.boolean(),
     core: fc.nat(1),
   }),
-  // What is due when goes by the clock.
+  // The deadlines here depend on the clock.
   isPossible: ({ world }) => world.clocks.length === 0,
   happen: (life, { regions, isTaken, core }) =>
     asFarAsTold(() => settle(life, regions as readonly ('FR' | 'GB')[], isTaken, core)),

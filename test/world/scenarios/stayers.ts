@@ -14,52 +14,52 @@ import type { LongPages } from '../long-pages.ts';
 import { type Caller, letStay, type Seen } from '../staying.ts';
 import { one } from './choices.ts';
 
-/** How much later than promised a busy machine may do what is due; milliseconds. */
+/** How late a busy machine may meet a deadline; milliseconds. */
 const LATE_BY_MS = 20_000;
 
-/** How long after a disturbance what was due meanwhile may take; milliseconds. */
+/** How long after a disturbance an action that came due meanwhile may take; milliseconds. */
 const AFTER_DISTURBANCE_MS = 15_000;
 
-/** How long whoever stays for an answer waits for it; milliseconds. */
+/** How long a client waits for the response that it then leaves unread; milliseconds. */
 const ANSWERED_WITHIN_MS = 15_000;
 
-/** For how long those who were cut off, or not answered, come again, and how long after that; milliseconds. */
+/** For how long clients that were cut off, or not answered, reconnect, and the delay before they do; milliseconds. */
 const COMES_AGAIN_FOR_MS = 60_000;
 const COMES_AGAIN_AFTER_MS = 1000;
 
-/** Whoever is cut off after less of the promised time was cut off by something else. */
+/** The fraction of the promised time before which a cut-off must have another cause. */
 const IN_TIME = 0.7;
 
-/** An address of this machine that nobody else has. */
+/** A local address that no other client uses. */
 const FROM = '127.0.0.20';
 
 const SECONDS = READ_TIMEOUT_MS / 1000;
 
-/** More requests in one write than are read at a time. */
+/** More requests in one write than one read takes. */
 const MANY = 2000;
 
-/** One way of staying. */
+/** A way of holding a connection. */
 interface Manner {
   readonly what: string;
   readonly caller: Caller;
-  /** Within which time the connection is promised to be closed, or else be left alone; milliseconds. */
+  /** The time within which the connection is promised to be closed, unless disturbed; milliseconds. */
   readonly closedWithinMs: number;
-  /** Whether it has what it stays with, so that its time runs. */
+  /** Whether the connection is in the state that is limited in time, so that the time runs. */
   isHeld(seen: Seen): boolean;
 }
 
-/** How it went with one of them. */
+/** The outcome of one connection. */
 type Outcome = 'under way' | 'as promised' | 'in vain';
 
-/** What whoever stays asks for. */
+/** Returns the request whose response is left unread. */
 export const aPage = (secret: string): string =>
   lines(`GET ${LEADS}?limit=100 HTTP/1.1`, 'Host: x', `Authorization: Bearer ${secret}`, '');
 
 export const FROM_NOBODY: Caller = { from: FROM, says: '', isNarrow: false, takes: 0, adds: '' };
 
 /**
- * Stays at a gateway in each way in which somebody can without taking an answer, or ending a request, until each connection is
- * closed; who is cut off before its time, or gets no answer to stay with, comes again.
+ * Holds connections to a gateway in each way that is possible without reading a response or completing a request,
+ * until each is closed; clients that are cut off early, or get no response, reconnect.
  */
 export async function stay(life: Life, pages: LongPages): Promise<void> {
   const begin = now();
@@ -100,7 +100,7 @@ function unread({ secrets }: LongPages): Manner[] {
   ];
 }
 
-/** Requests that never become whole. */
+/** Requests that are never completed. */
 function unended({ secrets }: LongPages): Manner[] {
   const head = lines(
     `POST ${LEADS} HTTP/1.1`,
@@ -124,7 +124,7 @@ function unended({ secrets }: LongPages): Manner[] {
   }));
 }
 
-/** @returns those that stayed in vain: what came of them says nothing */
+/** @returns those whose attempt was in vain: its outcome proves nothing */
 async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Promise<Manner[]> {
   const begin = now();
   const serving = gatewaysOf(life);
@@ -143,7 +143,7 @@ async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Pr
       if (seen?.isOpen && heldSince[index] === Number.POSITIVE_INFINITY && manner.isHeld(seen))
         heldSince[index] = now();
       outcomes[index] = outcomeOf(life, manner, seen, { begin, heldForMs: now() - (heldSince[index] as number) });
-      // Of a gateway that has ended, its system keeps the connection until somebody takes what was sent.
+      // When a gateway has ended, the operating system keeps the connection until the client reads what was sent.
       if (outcomes[index] === 'under way' && gatewaysOf(life) !== serving) outcomes[index] = 'in vain';
     });
   }
@@ -153,7 +153,7 @@ async function stayOnce(life: Life, url: string, manners: readonly Manner[]): Pr
   return manners.filter((_, index) => outcomes[index] === 'in vain');
 }
 
-/** Which processes serve; others after one has ended. */
+/** Returns the processes that serve; others after one has ended. */
 const gatewaysOf = ({ world }: Life): string =>
   world
     .processes()

@@ -16,10 +16,10 @@ import { asFarAsTold, called } from './until-told.ts';
 
 const OVER_WITHIN_MS = 30_000;
 
-/** What clears a screen, forges a line, or turns what follows: others may send each of it. */
+/** Sequences that clear a screen, forge a line, or change the direction of text: clients may send each of them. */
 const HOSTILE = ['\u001b[2J\u001b[H', '\r\nstatus  active', '\u009b2J\u0085\u007f', '\u2028\u2029', '\u202e\u2066'];
 
-/** What a terminal obeys, or lets change how the rest of a line reads, but the ends of our lines. */
+/** Characters that a terminal interprets, or that change how the rest of a line reads, except line feeds. */
 const OBEYED = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 const choice = fc.record({
@@ -34,7 +34,7 @@ function expectNothingObeyed({ history }: Life, what: string, { status, answer, 
   if (found) history.breaks(`${what} sends U+${found.charCodeAt(0).toString(16)} to the terminal: ${shown}`);
 }
 
-/** What the CRM has named so that a terminal would obey it, an operator is shown written out. */
+/** Names set by the CRM that a terminal would interpret are shown escaped to an operator. */
 export const lookOnTerminal = aScenario({
   weight: 1,
   choice,
@@ -50,7 +50,7 @@ export const lookOnTerminal = aScenario({
     }),
 });
 
-/** A doctor who is sent to the wrong place shows what is told there written out, and that it is not well. */
+/** A doctor that is sent to the wrong address shows the response escaped, and reports a problem. */
 export const doctorAtImpostor = aScenario({
   weight: 1,
   choice,
@@ -66,7 +66,7 @@ export const doctorAtImpostor = aScenario({
   },
 });
 
-/** A core that is none: refuses every call with a text of its own. */
+/** Starts a fake core, which refuses every call with a given text. */
 async function anImpostor(text: string): Promise<{ readonly url: string; stop(): void }> {
   const refuse = () => () => {
     throw new ConnectError(text, Code.Internal);

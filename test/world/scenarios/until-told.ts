@@ -5,19 +5,19 @@ import { now, type Operation, type RestAnswer } from '../history.ts';
 import type { Life } from '../life.ts';
 import { ANSWERED_WITHIN_MS, requestOf, wholeAnswer } from './website.ts';
 
-// Who does things in a studio that nobody else knows asks for each until it is told something for certain: whatever
-// disturbs the service meanwhile, they know at each moment how all stands there.
+// A client of a studio that no other client uses repeats each operation until its outcome is certain. Whatever
+// disturbs the service meanwhile, the state of the studio is known at each moment.
 
-/** How long somebody keeps asking; milliseconds. More than all may take to be served again. */
+/** How long a client repeats an operation; milliseconds. More than the service takes to recover. */
 const ASKS_FOR_MS = 45_000;
 
-/** For how long nothing may have disturbed anything before it is a fault that somebody is told nothing; milliseconds. */
+/** How long nothing must have been disturbed before a missing response counts as a fault; milliseconds. */
 const UNDISTURBED_MS = 15_000;
 
-/** Nothing can be found out any more: too much disturbs it. */
+/** The outcome cannot be determined: there are too many disturbances. */
 class NotTold extends Error {}
 
-/** Has something happen as far as what disturbs the service lets it. */
+/** Runs a scenario as far as disturbances of the service permit. */
 export async function asFarAsTold(happen: () => Promise<void>): Promise<void> {
   try {
     await happen();
@@ -26,7 +26,7 @@ export async function asFarAsTold(happen: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Asks until somebody is told something for certain. @throws what ends `asFarAsTold` where nobody is */
+/** Repeats an operation until its outcome is certain. @throws an error that ends `asFarAsTold` if it stays uncertain */
 export async function untilTold<T>(life: Life, what: string, ask: () => Promise<T | undefined>): Promise<T> {
   for (const giveUp = now() + ASKS_FOR_MS; now() < giveUp; await sleep(100)) {
     const told = await ask();
@@ -37,7 +37,7 @@ export async function untilTold<T>(life: Life, what: string, ask: () => Promise<
   throw new NotTold(what);
 }
 
-/** What a website server is answered for certain. */
+/** Returns the definitive response to a website server. */
 export function answered(life: Life, secret: string, operation: Operation): Promise<RestAnswer> {
   const { method, path, headers, body } = requestOf(operation);
   return untilTold(life, `${method} ${path}`, async () => {
@@ -52,19 +52,19 @@ export function answered(life: Life, secret: string, operation: Operation): Prom
       if (![408, 429, 503].includes(answer.status)) return answer;
       await sleep(1000 * Number(answer.headers.get('retry-after') ?? 0));
     } catch {
-      // Nothing was answered.
+      // There was no response.
     }
     return undefined;
   });
 }
 
-/** What the CRM is told for certain: an answer, or in a word why there is none. */
+/** A definitive outcome of a call of the CRM: an answer, or the reason for the refusal in short. */
 export type Told<T> = { readonly answer: T } | { readonly refused: string };
 
 /**
- * What the CRM is told for certain of something that may be done twice.
+ * Returns the definitive outcome of an idempotent call of the CRM.
  *
- * @param isLostOnce where that makes a difference, is told that it may have been done already
+ * @param isLostOnce is notified when the call may already have been carried out, where that makes a difference
  */
 export function called<T>(life: Life, what: string, call: () => Promise<T>, isLostOnce?: () => void): Promise<Told<T>> {
   return untilTold(life, what, async () => {
@@ -74,7 +74,7 @@ export function called<T>(life: Life, what: string, call: () => Promise<T>, isLo
       const fault = ConnectError.from(error);
       const [info] = fault.findDetails(ErrorInfoSchema);
       if (info?.domain === 'leadintake') return { refused: info.reason };
-      // So a core tells a fault inside; a connection that breaks has other words.
+      // A core reports internal faults with this text; a broken connection has another.
       if (fault.code === Code.Internal && fault.rawMessage === 'internal error') return { refused: 'a fault inside' };
       isLostOnce?.();
       return undefined;

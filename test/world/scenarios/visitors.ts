@@ -8,10 +8,10 @@ import { move } from './crm.ts';
 import { aScenario, type Scenario } from './scenario.ts';
 import { create, get, list } from './website.ts';
 
-/** How long a caller waits before it goes on; milliseconds. */
+/** The maximum pause of a caller between two actions; milliseconds. */
 const MAX_BETWEEN_MS = 25;
 
-/** What somebody does, in one of the ways in which it can be done: the same for the same seed. */
+/** Actions of visitors, each with parameters generated from a seed: the same for the same seed. */
 const DEEDS = [
   ...[create, create, create, create].map(chosenFor),
   ...[move, move].map(chosenFor),
@@ -24,7 +24,7 @@ function chosenFor<Choice>({ choice, happen }: Scenario<Choice>): (life: Life, s
   return (life, seed) => happen(life, fc.sample(arbitrary, { seed, numRuns: 1 })[0] as Choice);
 }
 
-/** Many visitors: what website servers and the CRM do all day, for a while, whatever else happens. */
+/** Many visitors: the usual activity of website servers and the CRM for a while, whatever else happens. */
 export const visitors = aScenario({
   weight: 6,
   choice: fc.record({ callers: fc.integer({ min: 1, max: 6 }), forMs: lasting(20, 4000), seed: fc.nat() }),

@@ -8,10 +8,10 @@ import { aScenario } from './scenario.ts';
 
 const part = fc.nat(5);
 
-/** Parts of one machine, or one process group, go down and come up one after the other. */
+/** Parts of one machine, or of one process group, stop and start one after the other. */
 export const MACHINE = 'machine';
 
-/** Has something happen to a machine, or to what runs on it, because of which requests may fail. */
+/** Disturbs a machine, or a process on it, so that requests may fail. */
 export const onMachine = (
   life: Life,
   what: string,
@@ -19,12 +19,15 @@ export const onMachine = (
   happen: () => Promise<void>,
 ): Promise<void> => life.inTurn(MACHINE, () => life.disturb(what, loses, happen));
 
-/** How long a process may take to stop, without its drain; milliseconds. Ten seconds, and what a busy machine adds. */
+/**
+ * How long a process may take to stop, without its drain; milliseconds. Ten seconds, and an allowance for a busy
+ * machine.
+ */
 const STOPS_WITHIN_MS = 14_000;
 
 const lostWith = ({ losesCounts }: Part): readonly Lost[] => (losesCounts ? ['counts'] : []);
 
-/** A part is killed, and after a while started again. */
+/** A part is killed, and restarted after a while. */
 export const crash = aScenario({
   weight: 1,
   choice: fc.record({ part, forMs: lasting(0, 1500) }),
@@ -38,7 +41,7 @@ export const crash = aScenario({
   },
 });
 
-/** A part stands still. */
+/** A part is suspended. */
 export const standstill = aScenario({
   weight: 1,
   choice: fc.record({ part, forMs: lasting(10, 8000) }),
@@ -52,7 +55,7 @@ export const standstill = aScenario({
   },
 });
 
-/** A process is stopped in order and started again, perhaps with other settings. */
+/** A process is shut down and restarted, perhaps with other settings. */
 export const restart = aScenario({
   weight: 1,
   choice: fc.record({
@@ -69,7 +72,7 @@ export const restart = aScenario({
       const tookMs = now() - begin;
       if (status !== 0) life.history.breaks(`${part.name} was stopped in order, and ended with ${status}`);
       if (tookMs > life.drainMs + STOPS_WITHIN_MS) life.history.breaks(`${part.name} took ${tookMs} ms to stop`);
-      // New certificates come with a restart, too.
+      // Certificates are also renewed with a restart.
       await life.world.certificates?.renew();
       await part.start(settings);
     });
@@ -78,7 +81,7 @@ export const restart = aScenario({
 
 const way = fc.nat(4);
 
-/** A way between two parts breaks, or nothing comes through. */
+/** A connection between two parts breaks, or transmits nothing. */
 export const cutWay = aScenario({
   weight: 2,
   choice: fc.record({ way, how: fc.constantFrom('refuse', 'silence', 'break'), forMs: lasting(5, 2500) }),

@@ -7,19 +7,19 @@ import type { KnownStudio, Life } from '../life.ts';
 import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-/** Nobody waits longer for an answer, whatever becomes of the service; milliseconds. */
+/** The longest that a caller may wait for a response, whatever fails; milliseconds. */
 export const ANSWERED_WITHIN_MS = 15_000;
 
-/** How many idempotency keys a studio's callers use. */
+/** The number of idempotency keys that a studio's callers use. */
 const IDEMPOTENCY_KEYS = 60;
 
 export const where = { url: fc.nat(2), key: mostlyFirst(3) };
 
-/** Which lead somebody means to create. */
+/** Selects the lead to create. */
 export interface LeadChoice {
   readonly studio: number;
   readonly idempotencyKey: number;
-  /** Which of the shared contacts, in spite of the one that goes with the key; 0: that one. */
+  /** The index of a shared contact, used instead of the key's own; 0: the key's own. */
   readonly otherContact: number;
   readonly otherBody: number;
   readonly source: number;
@@ -33,7 +33,7 @@ export const leadChoice = fc.record({
   source: fc.constantFrom(0, 0, 0, 0, 1, 2),
 });
 
-/** A website server asks for a lead to be created, once or several times at once. */
+/** A website server sends a creation, once or several times concurrently. */
 export const create = aScenario({
   weight: 20,
   choice: fc.record({ lead: leadChoice, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...where }),
@@ -65,7 +65,7 @@ export const get = aScenario({
   },
 });
 
-/** It reads all of its leads, page by page. */
+/** It lists all of its leads, page by page. */
 export const list = aScenario({
   weight: 4,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), ...where }),
@@ -88,7 +88,7 @@ export const list = aScenario({
   },
 });
 
-/** What is sent to create a lead: the same for the same choice. */
+/** Returns the body of a creation: the same for the same choice. */
 export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
   const idempotencyKey = life.uuid('key', id, choice.idempotencyKey);
   const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
@@ -96,7 +96,7 @@ export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadC
   const sourceId = choice.source > 0 ? sourceIds[choice.source - 1] : undefined;
   return {
     idempotencyKey,
-    // In a form that is not the shortest: it stays as it was typed.
+    // Not in Unicode's composed form: it is stored as typed.
     displayName: `Jose\u0301 ${life.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
     contact: shared === undefined ? ownContact(life.personal, idempotencyKey) : sharedContact(life.personal, shared),
     ...(sourceId !== undefined && { sourceId }),
@@ -104,7 +104,7 @@ export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadC
   };
 }
 
-/** Sends a request as a website server does, and notes what it is answered. */
+/** Sends a request as a website server does, and records the response. */
 export async function ask(
   life: Life,
   studio: KnownStudio,
@@ -119,7 +119,7 @@ export async function ask(
   return answer;
 }
 
-/** Notes what somebody has asked for and was answered; of a lead that this tells of, everybody knows from now on. */
+/** Records a request and its response; a lead that it reveals is known to all parties from then on. */
 export function noteRequest(life: Life, request: EventOf<'request'>): void {
   life.history.add(request);
   if (request.answer?.status !== 201) return;
@@ -154,7 +154,7 @@ export function breaksByWaiting({ history }: Life, method: string, path: string)
   history.breaks(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
 }
 
-/** Reads an answer to its end, and holds it against what is documented. */
+/** Reads a response completely, and checks it against the API description. */
 export async function wholeAnswer(life: Life, method: string, path: string, response: Response): Promise<RestAnswer> {
   const copy = response.clone();
   const text = await response.text();
@@ -165,7 +165,7 @@ export async function wholeAnswer(life: Life, method: string, path: string, resp
   return { status: response.status, code, text, headers: response.headers };
 }
 
-/** The request of HTTP that an operation is. */
+/** Returns the HTTP request of an operation. */
 export function requestOf(operation: Operation): {
   readonly method: string;
   readonly path: string;
@@ -186,7 +186,7 @@ export function requestOf(operation: Operation): {
   }
 }
 
-/** The same as it goes over the wire. */
+/** Returns the same as text for the wire. */
 export function textOf(operation: Operation, secret: string): string {
   const { method, path, headers, body = '' } = requestOf(operation);
   const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };

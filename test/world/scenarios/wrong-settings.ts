@@ -6,24 +6,24 @@ import { now } from '../history.ts';
 import type { Settings } from '../settings.ts';
 import { aScenario } from './scenario.ts';
 
-/** As long as a start may take on a busy machine; milliseconds. */
+/** The longest that a start may take on a busy machine; milliseconds. */
 const OVER_WITHIN_MS = 40_000;
 
 const CORE = 'src/main.ts';
 const GATEWAY = 'gateway/main.ts';
 
-/** A setting that is to be refused, and the process that is to refuse it. */
+/** An invalid setting, and the process that must refuse it. */
 interface Wrong {
   readonly file: string;
-  /** The setting that is to be named. */
+  /** The setting that the message must name. */
   readonly named: string;
   readonly settings: Settings;
 }
 
-/** Long enough to be looked for in what is printed, and too short to be a token. */
+/** Long enough to be searched for in the output, and too short to be a valid token. */
 const SHORT_TOKEN = 'open-sesame-4711';
 
-/** Docs/settings.md has what each may be. */
+/** docs/settings.md describes the valid values. */
 const WRONG: readonly Wrong[] = [
   { file: CORE, named: 'CORE_TOKEN', settings: { CORE_TOKEN: SHORT_TOKEN } },
   { file: GATEWAY, named: 'CORE_TOKEN', settings: { CORE_TOKEN: SHORT_TOKEN } },
@@ -34,14 +34,14 @@ const WRONG: readonly Wrong[] = [
   { file: GATEWAY, named: 'QUOTA_LIMIT', settings: { QUOTA_LIMIT: '0' } },
 ];
 
-/** Somebody starts a process with a setting that is to be refused: it says which, tells no secret, and does not start. */
+/** A process is started with an invalid setting: it names the setting, reveals no secret, and does not start. */
 export const startWrongly = aScenario({
   weight: 1,
   choice: fc.record({ which: fc.nat(WRONG.length - 1) }),
   async happen(life, { which }) {
     const { file, named, settings } = WRONG[which] as Wrong;
     const begin = now();
-    // Should it start, it is in nobody's way.
+    // If it does start, it conflicts with no other process.
     const apart = {
       CORE_PORT: '0',
       GATEWAY_PORT: '0',
