@@ -3,7 +3,7 @@ import { type Plan, planFrom } from './plan.ts';
 /** The number of candidate seeds. */
 const SEEDS = 300;
 
-/** Every third life has clients that stay connected: such lives are the longest, and few faults need them. */
+/** One life in this many has clients that stay connected: such lives are the longest, and few faults need them. */
 const STAYS_IN_EACH = 3;
 
 /**

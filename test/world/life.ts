@@ -180,7 +180,7 @@ export class Life {
     }
   }
 
-  /** Runs an overload, during which the service may reject requests with the response for too many requests. */
+  /** Runs an overload, during which the service may reject requests with a 503 that says that nothing was written. */
   async crowd(what: string, happen: () => Promise<void>): Promise<void> {
     const begin = now();
     await happen();

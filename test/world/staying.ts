@@ -8,7 +8,7 @@ export interface Caller {
   /** Its local address on this machine. */
   readonly from: string;
   readonly says: string;
-  /** Whether its socket has the smallest receive buffer and segment size. */
+  /** Whether its receive buffer and segment size are minimal, so that the kernels buffer little of its response. */
   readonly isNarrow: boolean;
   /** How fast it reads its response; bytes per second. */
   readonly takes: number;

@@ -17,7 +17,7 @@ export interface Part {
   /** Suspends it until `resume`. */
   pause(): void;
   resume(): void;
-  /** Shuts it down with one or two SIGTERM; returns the exit status, or the signal that ended it. Only for processes of the product. */
+  /** Sends SIGTERM once or twice; returns the exit status, or the signal that ended it. Only for processes of the product. */
   terminate?(isToldTwice: boolean): Promise<number | NodeJS.Signals>;
   /** From now on its end is not unexpected. */
   mayEnd?(): void;
