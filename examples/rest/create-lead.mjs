@@ -4,15 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const ATTEMPTS = 6;
 
-/** The lead; undefined when the contact has an open one already, which is a normal outcome. */
+/** Returns the lead; undefined when the contact already has an open one, which is a normal outcome. */
 async function createLead(lead, idempotencyKey) {
   let last = 'no answer';
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const { status, body, retryAfter = 0 } = await send(lead, idempotencyKey);
     if (status === 201) return body.lead;
     if (body?.code === 'integration_lead_already_open') return undefined;
-    // Other 4xx do not change by repeating, nor does a key that has created a lead with other data (409): the answer
-    // says what is wrong.
+    // A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response
+    // states the problem.
     if (status < 500 && status !== 408 && status !== 429) throw new Error(JSON.stringify(body));
 
     last = `${status ?? ''} ${body?.code ?? 'no answer'}`;
@@ -40,12 +40,12 @@ async function send(lead, idempotencyKey) {
     const retryAfter = Number(response.headers.get('Retry-After') ?? 0);
     return { status: response.status, retryAfter, body: await response.json() };
   } catch {
-    // The lead may be written all the same: the same key finds out.
+    // The lead may have been created nevertheless; a retry with the same key finds out.
     return {};
   }
 }
 
-// One key per lead, the same in every repetition: keep it with the lead until there is an answer.
+// One key per lead, the same for every retry: store it with the lead until there is a response.
 const [lead, idempotencyKey = randomUUID()] = process.argv.slice(2);
 try {
   const created = await createLead(JSON.parse(lead), idempotencyKey);

@@ -10,7 +10,7 @@ final class OutcomeUnknown extends Exception
 {
 }
 
-/** The lead; null when the contact has an open one already, which is a normal outcome. */
+/** Returns the lead; null when the contact already has an open one, which is a normal outcome. */
 function createLead(array $lead, string $idempotencyKey): ?array
 {
     for ($attempt = 0; $attempt < ATTEMPTS; $attempt++) {
@@ -21,8 +21,8 @@ function createLead(array $lead, string $idempotencyKey): ?array
         if (($body['code'] ?? '') === 'integration_lead_already_open') {
             return null;
         }
-        // Other 4xx do not change by repeating, nor does a key that has created a lead with other data (409): the answer
-        // says what is wrong.
+        // A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response
+        // states the problem.
         if ($status >= 300 && $status < 500 && $status !== 408 && $status !== 429) {
             throw new RuntimeException(json_encode($body));
         }
@@ -36,7 +36,10 @@ function createLead(array $lead, string $idempotencyKey): ?array
     throw new OutcomeUnknown("no certain outcome ($last): repeat later with the same data and the key $idempotencyKey");
 }
 
-/** Status, body and Retry-After. Without an answer (0) the lead may be written all the same: the same key finds out. */
+/**
+ * Returns status, body and Retry-After. Without a response (0), the lead may have been created nevertheless; a retry with
+ * the same key finds out.
+ */
 function send(array $lead, string $idempotencyKey): array
 {
     $retryAfter = 0;
@@ -71,7 +74,7 @@ function uuid(): string
     return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex($bytes), 4));
 }
 
-// One key per lead, the same in every repetition: keep it with the lead until there is an answer.
+// One key per lead, the same for every retry: store it with the lead until there is a response.
 try {
     $created = createLead(json_decode($argv[1], true, flags: JSON_THROW_ON_ERROR), $argv[2] ?? uuid());
     echo $created ? json_encode(['lead' => $created]) : 'open already', "\n";

@@ -14,19 +14,19 @@ ATTEMPTS = 6
 
 
 class OutcomeUnknown(Exception):
-    """Repeat later, with the same data and the same key."""
+    """Retry later, with the same data and the same key."""
 
 
 def create_lead(lead: dict, idempotency_key: str) -> "dict | None":
-    """The lead; None when the contact has an open one already, which is a normal outcome."""
+    """Returns the lead; None when the contact already has an open one, which is a normal outcome."""
     for attempt in range(ATTEMPTS):
         status, body, retry_after = send(lead, idempotency_key)
         if status == 201:
             return body["lead"]
         if body.get("code") == "integration_lead_already_open":
             return None
-        # Other 4xx do not change by repeating, nor does a key that has created a lead with other data (409): the
-        # answer says what is wrong.
+        # A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response
+        # states the problem.
         if status and status < 500 and status not in (408, 429):
             raise ValueError(json.dumps(body))
 
@@ -55,12 +55,12 @@ def send(lead: dict, idempotency_key: str) -> "tuple[int | None, dict, int]":
         with response:
             return response.status, json.load(response), int(response.headers.get("Retry-After", 0))
     except (OSError, HTTPException, ValueError):
-        # The lead may be written all the same: the same key finds out.
+        # The lead may have been created nevertheless; a retry with the same key finds out.
         return None, {}, 0
 
 
 if __name__ == "__main__":
-    # One key per lead, the same in every repetition: keep it with the lead until there is an answer.
+    # One key per lead, the same for every retry: store it with the lead until there is a response.
     key = sys.argv[2] if len(sys.argv) > 2 else str(uuid.uuid4())
     try:
         created = create_lead(json.loads(sys.argv[1]), key)

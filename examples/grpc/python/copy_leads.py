@@ -1,4 +1,4 @@
-"""Keeps a copy of all leads in a file of SQLite until it is stopped. It may be killed at any moment, and run twice at once."""
+"""Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ copy.execute(
         studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT,
         PRIMARY KEY (studio_id, id))"""
 )
-# One statement, so that nobody puts an older state over a newer one. An erased lead has neither name nor contact.
+# A single statement, so that an older state never overwrites a newer one. An erased lead has no name or contact.
 PUT = """INSERT INTO leads VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET revision = excluded.revision, display_name = excluded.display_name,
         contact = excluded.contact, stage = excluded.stage
@@ -39,7 +39,7 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
             request = pb.PullLeadChangesRequest(max=100, wait=Duration(seconds=15))
             changes = leads.PullLeadChanges(request, metadata=METADATA, timeout=20).changes
             copy.executemany(PUT, [row_of(change) for change in changes])
-            # Only now: what is acknowledged is not sent again.
+            # Acknowledged last, because an acknowledged lead is not sent again.
             seen = [
                 pb.LeadChangeAcknowledgement(
                     studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision
@@ -49,6 +49,6 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
             request = pb.AcknowledgeLeadChangesRequest(acknowledgements=seen)
             leads.AcknowledgeLeadChanges(request, metadata=METADATA, timeout=5)
         except grpc.RpcError as error:
-            # Nothing is lost: whatever is not acknowledged comes again.
+            # Nothing is lost: unacknowledged leads are sent again.
             print(error.code(), file=sys.stderr)
             time.sleep(1)

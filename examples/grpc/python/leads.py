@@ -20,7 +20,7 @@ OPTIONS = {
 
 
 def reason_of(error: grpc.RpcError) -> Optional[str]:
-    """Why the service said no; None: it did not say, and the outcome is unknown."""
+    """Returns why the service refused; None when it gave no reason, so that the outcome is unknown."""
     status = rpc_status.from_call(error)
     for detail in status.details if status else []:
         info = ErrorInfo()
@@ -30,7 +30,7 @@ def reason_of(error: grpc.RpcError) -> Optional[str]:
 
 
 def create(leads: LeadIntakeServiceStub, request: pb.CreateLeadRequest) -> pb.CreateLeadResponse:
-    """Creates a lead. While the outcome is unknown, the same request is sent again: its key makes it one lead."""
+    """Creates a lead. Retries the same request while the outcome is unknown; the key prevents duplicates."""
     attempt = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Tells how the core is, as a load balancer sees it, until it stops. No token is needed."""
+"""Prints the health of the core, as a load balancer sees it, until the core stops. No token is needed."""
 
 import os
 
@@ -11,7 +11,7 @@ name_of = HealthCheckResponse.ServingStatus.Name
 
 
 def check() -> str:
-    """Asks once, over a connection of its own."""
+    """Checks once, over a separate connection."""
     with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
         return name_of(HealthStub(channel).Check(HealthCheckRequest(service=SERVICE), timeout=5).status)
 

@@ -3,7 +3,7 @@ use std::{error::Error, fs};
 use prost::Message;
 use prost_types::FileDescriptorSet;
 
-/// Generates the client from the contract's descriptor set, for which no protoc is needed.
+/// Generates the client from the contract's descriptor set, which does not need protoc.
 fn main() -> Result<(), Box<dyn Error>> {
     let path = "../../../.generated/lead-intake-proto/lead-intake.binpb";
     println!("cargo::rerun-if-changed={path}");

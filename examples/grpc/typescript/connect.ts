@@ -21,13 +21,13 @@ const leads = createClient(
   }),
 );
 
-/** Why the service said no; undefined: it did not say, and the outcome is unknown. */
+/** Returns why the service refused; undefined when it gave no reason, so that the outcome is unknown. */
 function reasonOf(error: unknown): string | undefined {
   const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
   return info?.domain === 'leadintake' ? info.reason : undefined;
 }
 
-/** Creates a lead. While the outcome is unknown, the same request is sent again: its key makes it one lead. */
+/** Creates a lead. Retries the same request while the outcome is unknown; the key prevents duplicates. */
 async function create(request: MessageInitShape<typeof CreateLeadRequestSchema>) {
   for (let attempt = 0; ; attempt += 1) {
     try {

@@ -1,4 +1,4 @@
-/** Keeps a copy of all leads in a file of SQLite until it is stopped. It may be killed at any moment, and run twice at once. */
+/** Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently. */
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enumToJson } from '@bufbuild/protobuf';
@@ -20,7 +20,7 @@ const leads = createClient(
 const copy = new DatabaseSync(COPY, { timeout: 30_000 });
 copy.exec(`CREATE TABLE IF NOT EXISTS leads (
   studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT, PRIMARY KEY (studio_id, id))`);
-// One statement, so that nobody puts an older state over a newer one. An erased lead has neither name nor contact.
+// A single statement, so that an older state never overwrites a newer one. An erased lead has no name or contact.
 const put = copy.prepare(`INSERT INTO leads VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET revision = excluded.revision, display_name = excluded.display_name,
     contact = excluded.contact, stage = excluded.stage
@@ -36,7 +36,7 @@ for (;;) {
   try {
     for await (const { changes } of leads.watchLeadChanges({})) {
       for (const change of changes) apply(change);
-      // Only now: what is acknowledged is not sent again.
+      // Acknowledged last, because an acknowledged lead is not sent again.
       const acknowledgements = changes.map(({ lead, revision }) => ({
         studioId: lead?.studioId ?? '',
         leadId: lead?.id ?? '',
@@ -45,7 +45,7 @@ for (;;) {
       await leads.acknowledgeLeadChanges({ acknowledgements }, { timeoutMs: 5000 });
     }
   } catch (error) {
-    // Nothing is lost: whatever is not acknowledged comes again.
+    // Nothing is lost: unacknowledged leads are sent again.
     console.error(ConnectError.from(error).message);
   }
   await sleep(1000);

@@ -22,7 +22,7 @@ const leads = new leadintake.v1.LeadIntakeService(CORE_ADDRESS, credentials.crea
 const metadata = new Metadata();
 if (CORE_TOKEN) metadata.set('authorization', `Bearer ${CORE_TOKEN}`);
 
-/** Makes a call that ends within five seconds. */
+/** Makes a call with a deadline of five seconds. */
 function call<Answer>(
   start: (options: { deadline: number }, done: (error: ServiceError | null, answer?: Answer) => void) => unknown,
 ): Promise<Answer> {
@@ -31,7 +31,7 @@ function call<Answer>(
   });
 }
 
-/** Why the service said no; undefined: it did not say, and the outcome is unknown. */
+/** Returns why the service refused; undefined when it gave no reason, so that the outcome is unknown. */
 function reasonOf(error: ServiceError): string | undefined {
   const [packed] = error.metadata?.get('grpc-status-details-bin') ?? [];
   if (!packed) return undefined;
@@ -46,7 +46,7 @@ function reasonOf(error: ServiceError): string | undefined {
   return domain === 'leadintake' ? reason : undefined;
 }
 
-/** Creates a lead. While the outcome is unknown, the same request is sent again: its key makes it one lead. */
+/** Creates a lead. Retries the same request while the outcome is unknown; the key prevents duplicates. */
 async function create(request: CreateLeadRequest): Promise<CreateLeadResponse__Output> {
   for (let attempt = 0; ; attempt += 1) {
     try {

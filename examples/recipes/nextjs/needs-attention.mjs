@@ -1,6 +1,6 @@
 import { openWebsite, outbox } from './lib/website.mjs';
 
-// What a person must look after, with the reason. A line of cron can mail it.
+// Prints the leads that need a person, with the reason. A cron job can mail it.
 const { count, entries } = await outbox.needsAttention(await openWebsite());
 console.log(`${count} leads need a person`);
 for (const { idempotencyKey, state, createdAt, attempts, reason } of entries) {

@@ -1,11 +1,11 @@
 import { createLeadIntakeClient } from 'lead-intake-sdk';
 import { openWebsite, outbox } from './lib/website.mjs';
 
-// The worker: sends what the website has stored, until SIGTERM or Ctrl-C ends it between two leads.
+// The worker: sends the stored leads until SIGTERM or Ctrl-C, which stop it between two leads.
 const { LEAD_INTAKE_URL, LEAD_INTAKE_KEY } = process.env;
 if (!LEAD_INTAKE_URL || !LEAD_INTAKE_KEY) throw new Error('Set LEAD_INTAKE_URL and LEAD_INTAKE_KEY.');
 
-// The outbox repeats by itself.
+// The outbox itself retries.
 const leads = createLeadIntakeClient({ baseUrl: LEAD_INTAKE_URL, apiKey: LEAD_INTAKE_KEY, deadlineMs: 10_000 });
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());

@@ -1,6 +1,6 @@
 <?php
 
-// The cron line: sends what waits. It prints something only when a person is needed, so that cron mails nothing else.
+// The cron job: sends the waiting leads. It prints only when a person is needed, so that cron mails nothing else.
 
 declare(strict_types=1);
 

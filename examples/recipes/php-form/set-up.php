@@ -1,6 +1,6 @@
 <?php
 
-// Makes the tables, where they are missing.
+// Creates the tables if missing.
 
 declare(strict_types=1);
 

@@ -1,6 +1,6 @@
 <?php
 
-// What the pages and the cron line share.
+// Shared by the pages and the cron job.
 
 declare(strict_types=1);
 
@@ -9,7 +9,7 @@ use LeadIntake\Outbox\Outbox;
 
 require __DIR__ . '/vendor/autoload.php';
 
-/** The website's own database: here SQLite, `mysql:host=…;dbname=…` and `pgsql:…` do as well. */
+/** The website's own database: here SQLite; `mysql:host=…;dbname=…` and `pgsql:…` work as well. */
 function database(): PDO
 {
     static $database;

@@ -24,7 +24,7 @@ type client struct {
 	studio string
 }
 
-// reasonOf gives why the service said no; empty: it did not say, and the outcome is unknown.
+// reasonOf returns why the service refused; empty when it gave no reason, so that the outcome is unknown.
 func reasonOf(err error) string {
 	var refusal *connect.Error
 	if errors.As(err, &refusal) {
@@ -38,7 +38,7 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// create creates a lead. While the outcome is unknown, the same request is sent again: its key makes it one lead.
+// create creates a lead. It retries the same request while the outcome is unknown; the key prevents duplicates.
 func (c client) create(request *leadintake.CreateLeadRequest) (*leadintake.CreateLeadResponse, error) {
 	for attempt := 0; ; attempt++ {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -54,7 +54,7 @@ func (c client) create(request *leadintake.CreateLeadRequest) (*leadintake.Creat
 	}
 }
 
-// all gives every lead, newest first, page by page.
+// all returns every lead, newest first, page by page.
 func (c client) all() (leads []*leadintake.Lead, err error) {
 	request := &leadintake.ListLeadsRequest{StudioId: c.studio, PageSize: 2}
 	for {
@@ -106,7 +106,7 @@ func (c client) run() error {
 	return nil
 }
 
-// presentToken lets the core know its caller.
+// presentToken authenticates calls to the core.
 func presentToken(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		if token := os.Getenv("CORE_TOKEN"); token != "" {
@@ -117,7 +117,7 @@ func presentToken(next connect.UnaryFunc) connect.UnaryFunc {
 }
 
 func main() {
-	// The core speaks HTTP/2 without TLS.
+	// The core serves HTTP/2 without TLS.
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	leads := leadintakev1connect.NewLeadIntakeServiceClient(

@@ -19,7 +19,7 @@ import (
 	leadintake "example.com/leads/gen/leadintake/v1"
 )
 
-// Which calls the connection repeats by itself while the core cannot be reached.
+// The calls that the connection retries automatically while the core is unreachable.
 //
 //go:embed service-config.json
 var serviceConfig string
@@ -29,7 +29,7 @@ type client struct {
 	studio string
 }
 
-// reasonOf gives why the service said no; empty: it did not say, and the outcome is unknown.
+// reasonOf returns why the service refused; empty when it gave no reason, so that the outcome is unknown.
 func reasonOf(err error) string {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.Domain == "leadintake" {
@@ -39,14 +39,14 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// create creates a lead. While the core cannot be reached, the same request is sent again: its key makes it one lead.
+// create creates a lead. The connection retries it while the core is unreachable; the key prevents duplicates.
 func (c client) create(request *leadintake.CreateLeadRequest) (*leadintake.CreateLeadResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	return c.CreateLead(ctx, request)
 }
 
-// all gives every lead, newest first, page by page.
+// all returns every lead, newest first, page by page.
 func (c client) all() (leads []*leadintake.Lead, err error) {
 	request := &leadintake.ListLeadsRequest{StudioId: c.studio, PageSize: 2}
 	for {
@@ -98,7 +98,7 @@ func (c client) run() error {
 	return nil
 }
 
-// presentToken lets the core know its caller.
+// presentToken authenticates calls to the core.
 func presentToken(
 	ctx context.Context, method string, request, answer any,
 	connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,

@@ -21,7 +21,7 @@ mod leadintake {
 type Present = fn(Request<()>) -> Result<Request<()>, Status>;
 type Leads = LeadIntakeServiceClient<InterceptedService<Channel, Present>>;
 
-/// Lets the core know its caller, who waits for five seconds.
+/// Authenticates a call to the core and sets a timeout of five seconds.
 fn present_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     if let Ok(token) = env::var("CORE_TOKEN") {
         let value = format!("Bearer {token}").parse();
@@ -32,13 +32,13 @@ fn present_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     Ok(request)
 }
 
-/// Why the service said no; none: it did not say, and the outcome is unknown.
+/// Returns why the service refused; none when it gave no reason, so that the outcome is unknown.
 fn reason_of(status: &Status) -> Option<String> {
     let info = status.get_details_error_info()?;
     (info.domain == "leadintake").then_some(info.reason)
 }
 
-/// Creates a lead. While the outcome is unknown, the same request is sent again: its key makes it one lead.
+/// Creates a lead. Retries the same request while the outcome is unknown; the key prevents duplicates.
 async fn create(leads: &mut Leads, lead: &CreateLeadRequest) -> Result<CreateLeadResponse, Status> {
     let mut wait = Duration::from_millis(250);
     for _ in 0..4 {
@@ -53,7 +53,7 @@ async fn create(leads: &mut Leads, lead: &CreateLeadRequest) -> Result<CreateLea
     Ok(leads.create_lead(lead.clone()).await?.into_inner())
 }
 
-/// Every lead, newest first, page by page.
+/// Returns every lead, newest first, page by page.
 async fn all(leads: &mut Leads, studio_id: &str) -> Result<Vec<Lead>, Status> {
     let mut all = Vec::new();
     let mut request = ListLeadsRequest { studio_id: studio_id.into(), page_size: 2, ..Default::default() };
@@ -97,7 +97,7 @@ async fn run(leads: &mut Leads) -> Result<(), Status> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let core = Endpoint::from_shared(format!("http://{}", env::var("CORE_ADDRESS")?))?;
-    // It connects with the first call, and again whenever that has become necessary.
+    // The channel connects on the first call, and reconnects when necessary.
     let mut leads = LeadIntakeServiceClient::with_interceptor(core.connect_lazy(), present_token as Present);
     if let Err(status) = run(&mut leads).await {
         eprintln!("failed {}", reason_of(&status).unwrap_or(status.to_string()));

@@ -8,7 +8,7 @@ from .outbox import outbox
 
 @admin.register(StoredLead)
 class LeadsInNeed(admin.ModelAdmin):
-    """What needs a person, with why. Nobody edits a row by hand: the outbox sends it again, or erases it."""
+    """The leads that need a person, with the reason. Rows are read-only: the outbox resends or erases them."""
 
     list_display = ["idempotency_key", "stored_at", "state", "attempts", "reason"]
     fields = ["idempotency_key", "stored_at", "state", "attempts", "reason", "capture"]

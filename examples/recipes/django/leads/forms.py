@@ -5,9 +5,9 @@ from lead_intake import EmailContact, LeadCapture
 
 
 class ContactForm(forms.Form):
-    """The bounds are the API's, so that a visitor hears at once what would be refused later."""
+    """The limits are those of the API, so that a visitor immediately sees what would be refused later."""
 
-    #: Stands for the page: however often it is sent with the same data, that is one lead.
+    #: Identifies the page: submitting it several times with the same data creates one lead.
     key = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput)
     name = forms.CharField(max_length=160)
     email = forms.EmailField(max_length=254)

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class StoredLead(models.Model):
-    """The table of the outbox, for the admin's pages; who writes into it is the outbox."""
+    """The table of the outbox, for the admin's pages; only the outbox writes to it."""
 
     idempotency_key = models.CharField(max_length=36, primary_key=True)
     capture = models.TextField(null=True)

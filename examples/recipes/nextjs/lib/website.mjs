@@ -5,7 +5,7 @@ export const outbox = createOutbox();
 
 let opened;
 
-/** The website's own database. It is opened when it is first asked for: a build of Next.js only loads this file. */
+/** Returns the website's own database, opened on first use, because a build of Next.js loads this file too. */
 export function openWebsite() {
   opened ??= open();
   return opened;
@@ -13,7 +13,7 @@ export function openWebsite() {
 
 async function open() {
   const database = new DatabaseSync(process.env.WEBSITE_DATABASE ?? 'website.db', { timeout: 5000 });
-  // The worker writes while visitors do; data that is erased is overwritten.
+  // The worker and visitors write concurrently; erased data are overwritten.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON');
   await outbox.setUp(database);
   return database;

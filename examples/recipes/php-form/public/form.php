@@ -1,6 +1,6 @@
 <?php
 
-// A contact form: it stores what the visitor sends, shows the next page, and then tries to send the lead at once.
+// A contact form: it stores the submission, shows the next page, and then immediately tries to send the lead.
 
 declare(strict_types=1);
 
@@ -15,7 +15,7 @@ if ($_SERVER['REQUEST_METHOD'] === 'POST') {
     if ($fault === '') {
         header('Location: thanks.html', true, 303);
         sendThePage();
-        // What this does not send, the cron line does.
+        // The cron job sends what fails here.
         outbox()->deliver(client(deadlineSeconds: 5), limit: 1);
         exit;
     }
@@ -23,10 +23,10 @@ if ($_SERVER['REQUEST_METHOD'] === 'POST') {
 showForm($_POST, $fault);
 
 /**
- * Stores an enquiry, once however often its form is sent.
+ * Stores an enquiry once, even if its form is submitted several times.
  *
  * @param array<string, mixed> $form
- * @return string what is wrong with it; '': nothing
+ * @return string what is invalid; '' when nothing is
  */
 function store(array $form): string
 {
@@ -40,7 +40,7 @@ function store(array $form): string
     $capture = new LeadCapture($name, Contact::email($email), note: $note === '' ? null : $note);
     $website = database();
     $website->beginTransaction();
-    // What else the website stores of it, in the same transaction.
+    // Store other data of the enquiry in the same transaction.
     $website->prepare('INSERT INTO enquiries (received_at) VALUES (?)')->execute([time()]);
     outbox()->add($capture, keyFor($page, $capture));
     $website->commit();
@@ -48,10 +48,10 @@ function store(array $form): string
 }
 
 /**
- * The same for a form that is sent twice, and another one for a form that was changed in between: the key of a lead that was
- * delivered stands for that lead, whatever comes with it.
+ * Returns the same key for a form that is submitted twice, and another one if the form was changed in between: the key of a
+ * delivered lead identifies that lead, regardless of the data sent with it.
  *
- * @param string $page the random text of the page that the form stood on
+ * @param string $page the random text of the page with the form
  * @return string UUID (version 8)
  */
 function keyFor(string $page, LeadCapture $capture): string
@@ -61,7 +61,7 @@ function keyFor(string $page, LeadCapture $capture): string
     return "$parts[1]-$parts[2]-8$parts[3]-a$parts[4]-$parts[5]";
 }
 
-/** Ends the answer, so that the visitor does not wait for what follows. */
+/** Completes the response, so that the visitor does not wait for what follows. */
 function sendThePage(): void
 {
     ignore_user_abort(true);
@@ -75,12 +75,12 @@ function sendThePage(): void
     flush();
 }
 
-/** @param array<string, mixed> $form what was entered before */
+/** @param array<string, mixed> $form the previous input */
 function showForm(array $form, string $fault): void
 {
     $entered = static fn (string $field): string => htmlspecialchars(is_string($form[$field] ?? null) ? $form[$field] : '');
     http_response_code($fault === '' ? 200 : 422);
-    // The next visitor gets a random text of his own.
+    // Each visitor gets a different random text.
     header('Cache-Control: no-store');
     ?>
     <!doctype html>

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The plugin's own classes, and those of the client for PHP, which the build puts beside them.
+// Loads the plugin's own classes and those of the PHP client, which the build places beside them.
 spl_autoload_register(static function (string $class): void {
     foreach (['LeadIntakePlugin\\' => 'src', 'LeadIntake\\' => 'client'] as $namespace => $folder) {
         $file = __DIR__ . "/$folder/" . str_replace('\\', '/', substr($class, strlen($namespace))) . '.php';

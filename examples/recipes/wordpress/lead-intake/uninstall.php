@@ -10,5 +10,5 @@ defined('WP_UNINSTALL_PLUGIN') || exit;
 require __DIR__ . '/autoload.php';
 
 Settings::forget();
-// What was not delivered is somebody's enquiry: the table stays until nothing of that kind is in it.
+// An undelivered lead is a person's enquiry: the table stays until it contains none.
 Outboxes::dropIfDelivered();

@@ -16,9 +16,9 @@ class Migration(migrations.Migration):
     initial = True
 
     operations = [
-        # MySQL cannot roll back what makes a table; elsewhere the whole migration is one transaction.
+        # MySQL cannot roll back CREATE TABLE; elsewhere the whole migration is one transaction.
         migrations.RunPython(set_up, take_down, atomic=False),
-        # For the admin's pages; it makes no table.
+        # For the admin's pages; it creates no table.
         migrations.CreateModel(
             name="StoredLead",
             fields=[

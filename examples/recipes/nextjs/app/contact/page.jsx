@@ -3,7 +3,7 @@ import { connection } from 'next/server';
 
 /** The form. It needs no JavaScript. */
 export default async function ContactPage() {
-  // Each visitor's form has a key of its own, so that one that is sent twice is one lead: it is not rendered in the build.
+  // Rendered per request, not in the build: each form has a unique key, so that submitting it twice creates one lead.
   await connection();
   return (
     <main>

@@ -6,7 +6,7 @@ namespace LeadIntakePlugin;
 
 use LeadIntake\LeadCapture;
 
-/** Stores leads, and has WP-Cron send them. */
+/** Stores leads and schedules WP-Cron to send them. */
 final class Delivery
 {
     private const EACH_MINUTE = 'lead_intake_deliver';
@@ -20,7 +20,7 @@ final class Delivery
         });
         add_action(self::EACH_MINUTE, self::deliver(...));
         add_action(self::SOON, self::deliver(...));
-        // For whatever else has leads: other plugins for forms, shops, bookings.
+        // For other sources of leads: plugins for forms, shops, bookings.
         add_action('lead_intake_capture', self::store(...));
     }
 
@@ -40,9 +40,9 @@ final class Delivery
     }
 
     /**
-     * Stores a lead, to be sent soon. The same lead within an hour is stored once.
+     * Stores a lead to be sent soon. The same lead within an hour is stored once.
      *
-     * @param LeadCapture|array<string, mixed> $capture an array has the names of the API
+     * @param LeadCapture|array<string, mixed> $capture an array uses the field names of the API
      *
      * @throws \InvalidArgumentException when it cannot be stored
      * @throws \RuntimeException when the database fails
@@ -53,7 +53,7 @@ final class Delivery
         self::deliverSoon();
     }
 
-    /** Has WP-Cron send what is due with its next run, instead of within a minute. */
+    /** Schedules due leads for the next run of WP-Cron, instead of within a minute. */
     public static function deliverSoon(): void
     {
         wp_schedule_single_event(time(), self::SOON);
@@ -61,7 +61,7 @@ final class Delivery
 
     private static function deliver(): void
     {
-        // What is not set up yet keeps leads waiting, which LeadsPage tells.
+        // While the plugin is not set up, leads wait; LeadsPage shows this.
         $client = Settings::client();
         if ($client !== null) {
             Outboxes::own()->deliver($client);
@@ -69,8 +69,8 @@ final class Delivery
     }
 
     /**
-     * A key that a page has would be that of many visitors where pages are cached. So it is made of the data, and of the hour: who sends
-     * twice sends one lead. The salt keeps others from guessing the data by it.
+     * Derives the key from the data and the hour, so that submitting twice creates one lead. A key in the page would be shared by many
+     * visitors where pages are cached. The salt prevents others from guessing the data from the key.
      *
      * @return string UUID (version 8)
      */

@@ -8,8 +8,8 @@ use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
 
 /**
- * The shortcode `[lead_intake_form]`: a form that works without JavaScript, and on pages that are cached: nothing in it is one visitor's
- * own. So it has no nonce, which a cached page would have out of date, and which would keep nobody from anything: all may send it.
+ * The shortcode `[lead_intake_form]`: a form that works without JavaScript and on cached pages, because it contains nothing specific to
+ * a visitor. It therefore has no nonce: on a cached page it would be out of date, and it would protect nothing, as anyone may submit.
  */
 final class Form
 {
@@ -19,7 +19,7 @@ final class Form
     private const MAX_EMAIL = 254;
     private const MAX_NOTE = 2000;
 
-    /** @var array{name?: string, email?: string, note?: string} what the visitor has sent, when it could not be taken */
+    /** @var array{name?: string, email?: string, note?: string} the visitor's input when it was not accepted */
     private static array $entered = [];
     private static string $fault = '';
 
@@ -29,7 +29,7 @@ final class Form
         add_action('template_redirect', self::receive(...));
     }
 
-    /** Takes a form that was sent to the page that it stands on, and leads to that page again: to reload it sends nothing. */
+    /** Handles a form submitted to its own page, and redirects to that page, so that reloading does not submit it again. */
     private static function receive(): void
     {
         if (!isset($_POST[self::FIELD])) {
@@ -37,7 +37,7 @@ final class Form
         }
         nocache_headers();
         $field = static fn (string $name): string => trim((string) (wp_unslash((array) $_POST[self::FIELD])[$name] ?? ''));
-        // Browsers send lines as \r\n.
+        // Browsers send line breaks as \r\n.
         $note = str_replace("\r\n", "\n", $field('note'));
         self::$entered = ['name' => $field('name'), 'email' => $field('email'), 'note' => $note];
         self::$fault = self::faultOf(self::$entered);
@@ -49,7 +49,7 @@ final class Form
         try {
             Delivery::store(new LeadCapture(self::$entered['name'], $contact, note: $note === '' ? null : $note));
         } catch (\Exception $error) {
-            // Its message has nothing of the visitor.
+            // The message contains none of the visitor's data.
             error_log("Lead Intake: a lead could not be stored: {$error->getMessage()}");
             self::$fault = __('That could not be stored. Please send it again later.', 'lead-intake');
             status_header(500);
@@ -97,7 +97,7 @@ final class Form
             <p><button><?php esc_html_e('Send', 'lead-intake'); ?></button></p>
         </form>
         <?php
-        // Without line breaks, of which WordPress would make paragraphs.
+        // Without line breaks, which WordPress would turn into paragraphs.
         return preg_replace('/>\s+</', '><', (string) ob_get_clean());
     }
 }

@@ -8,7 +8,7 @@ use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\OutboxException;
 use LeadIntake\Outbox\State;
 
-/** Tools › Leads: what was sent and what was not, and what a person can do about it. */
+/** Tools › Leads: what was sent, what was not, and the actions of a person. */
 final class LeadsPage
 {
     private const PAGE = 'lead-intake-leads';
@@ -24,7 +24,7 @@ final class LeadsPage
         add_action('admin_notices', self::tellWhoCanHelp(...));
     }
 
-    /** Sends an entry again, or gives it up. */
+    /** Retries or discards an entry. */
     private static function act(): void
     {
         $key = (string) wp_unslash($_POST['key'] ?? '');
@@ -40,7 +40,7 @@ final class LeadsPage
                 Delivery::deliverSoon();
             }
         } catch (OutboxException) {
-            // It was delivered meanwhile: the list shows it.
+            // The entry was delivered meanwhile, as the list shows.
         }
         wp_safe_redirect(self::url());
         exit;
@@ -73,7 +73,7 @@ final class LeadsPage
                 $texts[] = sprintf($text, $count);
             }
         } catch (\RuntimeException $error) {
-            // A table that is missing must not take the pages with it by which plugins are managed.
+            // A missing table must not break the pages that manage plugins.
             $texts[] = $error->getMessage();
         }
         if (Settings::client() === null) {
@@ -142,7 +142,7 @@ final class LeadsPage
         <?php
     }
 
-    /** Whose lead it is, while its data are there. */
+    /** Returns the name, contact and note of the lead, while its data are stored. */
     private static function person(Entry $entry): string
     {
         $text = static fn (mixed $value): string => is_scalar($value) ? (string) $value : '';

@@ -16,7 +16,7 @@ final class Outboxes
         return new Outbox(new WpdbDatabase($wpdb), self::table());
     }
 
-    /** Removes the table, unless something in it was not delivered. */
+    /** Removes the table, unless it contains undelivered leads. */
     public static function dropIfDelivered(): void
     {
         global $wpdb;

@@ -6,12 +6,12 @@ namespace LeadIntakePlugin;
 
 use LeadIntake\LeadIntakeClient;
 
-/** Where leads are sent, and with which key. The key is never part of a page. */
+/** The URL to which leads are sent, and the key. The key never appears in a page. */
 final class Settings
 {
     public const OPTION = 'lead_intake_settings';
 
-    /** The outbox tries again: one attempt of a pass need not be long. */
+    /** Short, because the outbox retries. */
     private const DEADLINE_SECONDS = 10.0;
 
     public static function url(): string
@@ -24,13 +24,13 @@ final class Settings
         return self::key() !== '';
     }
 
-    /** Whether wp-config.php has the key: then it is not asked for, and none of the database counts. */
+    /** Whether wp-config.php defines the key; then the form does not ask for it, and a key in the database is ignored. */
     public static function isKeyInConfig(): bool
     {
         return defined('LEAD_INTAKE_KEY');
     }
 
-    /** @return ?LeadIntakeClient null while something is missing */
+    /** @return ?LeadIntakeClient null while a setting is missing */
     public static function client(): ?LeadIntakeClient
     {
         return self::url() === '' || !self::hasKey()
@@ -40,7 +40,7 @@ final class Settings
 
     public static function setUp(): void
     {
-        // Nothing that each page would have to load.
+        // Not autoloaded with every page.
         add_option(self::OPTION, [], '', false);
     }
 
@@ -50,7 +50,7 @@ final class Settings
     }
 
     /**
-     * What is to be stored of a form that was sent: a field that cannot be right, and a key that is left empty, stay as they were.
+     * Returns the settings to store from a submitted form. For an invalid field or an empty key, the stored value stays.
      *
      * @return array{url?: string, key?: string}
      */
@@ -59,7 +59,7 @@ final class Settings
         $settings = self::stored();
         $url = trim((string) ($form['url'] ?? ''));
         $key = trim((string) ($form['key'] ?? ''));
-        // What opens the service must not go over the network in clear.
+        // The key must not go over the network unencrypted.
         if (preg_match('~^https://[^\s/?#]+[^\s?#]*$|^http://(localhost|127\.0\.0\.1)(:\d+)?/?$~Di', $url)) {
             $settings['url'] = $url;
         } else {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
-/** Settings › Lead Intake. WordPress checks its nonce and who may change options. */
+/** Settings › Lead Intake. WordPress checks the nonce and the permission to change options. */
 final class SettingsPage
 {
     private const PAGE = 'lead-intake-settings';
@@ -14,7 +14,7 @@ final class SettingsPage
         add_action('admin_init', static function (): void {
             register_setting(self::PAGE, Settings::OPTION, ['sanitize_callback' => Settings::checked(...)]);
         });
-        // What waited for them need not wait for its next minute.
+        // Leads that waited for the settings are sent without waiting for the next minute.
         add_action('update_option_' . Settings::OPTION, Delivery::deliverSoon(...), accepted_args: 0);
         add_action('admin_menu', static function (): void {
             $title = __('Lead Intake', 'lead-intake');
@@ -47,7 +47,7 @@ final class SettingsPage
         <?php
     }
 
-    /** A field that is only written: a stored key is not shown again, and an empty field leaves it as it is. */
+    /** A write-only field: a stored key is not shown, and an empty field keeps it. */
     private static function showKey(): void
     {
         if (Settings::isKeyInConfig()) {

@@ -7,7 +7,7 @@ namespace LeadIntakePlugin;
 use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\Dialect;
 
-/** WordPress's own connection. Its errors come as exceptions, and are neither printed nor logged: they have visitors' data in them. */
+/** WordPress's own connection. Errors become exceptions and are neither printed nor logged, because they contain visitors' data. */
 final class WpdbDatabase implements Database
 {
     public function __construct(private readonly \wpdb $wpdb)
@@ -32,7 +32,7 @@ final class WpdbDatabase implements Database
 
     public function isInTransaction(): bool
     {
-        // MySQL does not tell more.
+        // MySQL exposes nothing more precise.
         return $this->query('SELECT @@autocommit AS autocommit')[0]['autocommit'] !== '1';
     }
 

@@ -37,7 +37,7 @@ public final class Leads {
     this.leads = leads;
   }
 
-  /** Why the service said no; empty: it did not say, and the outcome is unknown. */
+  /** Returns why the service refused; empty when it gave no reason, so that the outcome is unknown. */
   private static Optional<String> reasonOf(StatusRuntimeException error) {
     try {
       for (var detail : StatusProto.fromThrowable(error).getDetailsList()) {
@@ -51,12 +51,12 @@ public final class Leads {
     }
   }
 
-  /** Creates a lead. While the core cannot be reached, the same request is sent again: its key makes it one lead. */
+  /** Creates a lead. The channel retries it while the core is unreachable; the key prevents duplicates. */
   private CreateLeadResponse create(CreateLeadRequest request) {
     return leads.withDeadlineAfter(20, SECONDS).createLead(request);
   }
 
-  /** Every lead, newest first, page by page. */
+  /** Returns every lead, newest first, page by page. */
   private List<Lead> all() {
     var all = new ArrayList<Lead>();
     var request = ListLeadsRequest.newBuilder().setStudioId(STUDIO_ID).setPageSize(2);
@@ -92,7 +92,7 @@ public final class Leads {
     System.out.println("listed " + all().size());
   }
 
-  /** Which calls a channel repeats by itself while the core cannot be reached. */
+  /** The calls that a channel retries automatically while the core is unreachable. */
   private static Map<String, ?> serviceConfig() throws IOException {
     try (var file = new InputStreamReader(Leads.class.getResourceAsStream("/service-config.json"), UTF_8)) {
       return new Gson().fromJson(file, new TypeToken<Map<String, ?>>() {}.getType());

@@ -20,7 +20,7 @@ class Command(BaseCommand):
             url, key = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
         except KeyError as missing:
             raise CommandError(f"{missing} must be set") from None
-        # The outbox repeats by itself.
+        # The outbox itself retries.
         with LeadIntakeClient(url, key, deadline_seconds=10) as client:
             if loop:
                 stop = Event()

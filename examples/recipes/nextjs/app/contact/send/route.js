@@ -1,7 +1,7 @@
 import { keyFor } from 'lead-intake-sdk/outbox';
 import { openWebsite, outbox } from '../../../lib/website.mjs';
 
-/** Stores the lead. The worker sends it: nobody waits for another server, and this one does not know the API key. */
+/** Stores the lead. The worker sends it, so no visitor waits for another server, and this one does not hold the API key. */
 export async function POST(request) {
   const form = await request.formData();
   const [formKey, name, email, note] = ['formKey', 'name', 'email', 'note'].map((field) =>
@@ -13,12 +13,12 @@ export async function POST(request) {
   const capture = { displayName: name, contact: { type: 'email', value: email }, note: note || null };
   database.exec('BEGIN IMMEDIATE');
   try {
-    // What else the website stores of an enquiry belongs here.
+    // Store other data of the enquiry here.
     outbox.add(database, capture, { idempotencyKey: keyFor(formKey, capture) });
     database.exec('COMMIT');
   } catch (error) {
     database.exec('ROLLBACK');
-    // No key of the form, or text that cannot be stored: not from the form as it is.
+    // An invalid form key, or text that cannot be stored: the request does not come from the unmodified form.
     if (error instanceof TypeError) return new Response('This is not our form.', { status: 400 });
     throw error;
   }
