@@ -73,7 +73,7 @@ describeWithMongo('on the way to the database', (mongoUrl) => {
 });
 
 /**
- * Cuts each message that creating a lead takes at every place, in a separate creation each.
+ * Cuts each message of a creation at each place, one cut per creation.
  *
  * @param of the messages that are cut
  * @returns the number of cuts

@@ -157,8 +157,8 @@ export async function portToKeep(): Promise<number> {
 }
 
 /**
- * Marks a port as reserved for other tests by binding the UDP port of the same number, which is used for nothing
- * else.
+ * Reserves a port among the tests by binding the UDP port of the same number, which is used for nothing else; returns
+ * whether no other test has reserved it.
  */
 async function isKept(port: number): Promise<boolean> {
   const mark = createSocket('udp4').unref();

@@ -113,7 +113,7 @@ export async function brokenPromises(
   }
 }
 
-/** Whether a response is a transient failure, which promises nothing. */
+/** Whether a response is a conflict or a temporary failure: it promises nothing about the final outcome. */
 function isFailure({ status, code }: NonNullable<Answer>): boolean {
   return status === 409 || code === 'integration_unavailable' || code === 'integration_rate_unavailable';
 }

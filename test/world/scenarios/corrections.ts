@@ -79,8 +79,8 @@ async function correctTwice(life: Life, core: number): Promise<void> {
 }
 
 /**
- * Corrects a lead that was just read, until the outcome is certain: a delayed update fails because the lead has
- * changed since.
+ * Corrects a lead on the condition that it is as just read, until the outcome is certain: an earlier attempt that
+ * arrives late fails, because the lead's update time has changed.
  */
 function correct(life: Life, core: number, studioId: string, id: string, correction: Correction): Promise<string> {
   const { leads } = crmOf(life, core);

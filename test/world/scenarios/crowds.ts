@@ -34,13 +34,13 @@ const GAP_SECONDS = 0.1;
 const PAGES = 8;
 
 /**
- * The number of callers that request a file, which needs no key, and read nothing. A gateway then buffers about 64
- * KiB for each, but not always.
+ * The number of callers that request a file, which needs no key, and read nothing. A gateway then buffers about
+ * 64 KiB for each, but not always.
  */
 const WITHOUT_KEY = 1500;
 const MIN_OF_FILE_BYTES = 32 * 1024;
 
-/** More connections than one address may have, which is a fraction of the open files that a process may have. */
+/** More connections than one address may have, and the number of open files that a process needs for them. */
 const MAX_PER_ADDRESS = MAX_CONNECTIONS / ADDRESS_SHARE_DIVISOR;
 const CONNECTIONS = MAX_PER_ADDRESS + 150;
 const FILES = CONNECTIONS + 500;
@@ -50,7 +50,7 @@ const LOOKED_AT_MS = { from: 3000, until: 6000 };
 
 const hasFiles = Number(spawnSync('sh', ['-c', 'ulimit -Hn']).stdout) >= FILES;
 
-/** What callers leave unread, and how much of it a gateway may buffer. */
+/** The groups of callers that leave responses unread, and how much of these a gateway may buffer. */
 const UNREAD = {
   'one key': {
     mostBytes: MAX_UNREAD_BYTES_PER_KEY,
@@ -148,7 +148,7 @@ const connectMuch = (life: Life, url: string): Promise<void> =>
     life.history.breaks('an address whose connections have ended is given no other');
   });
 
-/** Returns the smallest number of open connections seen in the period; they end when it resolves. */
+/** Returns the smallest number of connections open in that period; all are closed before it resolves. */
 async function fewestOpen(staying: Staying): Promise<number> {
   for (let waited = 0; waited < ANSWERED_WITHIN_MS && staying.seen().length === 0; waited += 100) await sleep(100);
   await sleep(LOOKED_AT_MS.from);

@@ -78,7 +78,7 @@ function countersIn(text: string, unreadable: (line: string) => void): ReadonlyM
   return counters;
 }
 
-/** A client asks whether a gateway is live and ready, and which operations it has. */
+/** A client requests the liveness, the readiness, or the API description of a gateway. */
 export const lookFromOutside = aScenario({
   weight: 2,
   choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz', '/v1/openapi.json') }),

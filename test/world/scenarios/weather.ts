@@ -8,7 +8,7 @@ import { aScenario } from './scenario.ts';
 
 const part = fc.nat(5);
 
-/** Parts of one machine, or of one process group, stop and start one after the other. */
+/** The mutex key that serializes stops and starts of parts of one machine or process group. */
 export const MACHINE = 'machine';
 
 /** Disturbs a machine, or a process on it, so that requests may fail. */
