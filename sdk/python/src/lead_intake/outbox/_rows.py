@@ -239,7 +239,7 @@ class Rows:
         return changed == 1
 
     def _key_among(self, key: str, states: tuple[str, ...]) -> str:
-        """The key as it stands in the table, which may be in capitals when a person has written it there."""
+        """Returns the key as stored, which may be in upper case when a person has entered it."""
         rows = self._database.read(
             f"SELECT idempotency_key, state FROM {self._table} WHERE idempotency_key IN (?, ?)", key, key.lower()
         )
