@@ -6,7 +6,7 @@ interface Window {
   readonly endsAtMs: number;
   /** The number of admitted requests. */
   count: number;
-  /** The latest time that a refused caller was told to wait for; 0 when none was refused. */
+  /** The latest time that a refusal gave for its retry; 0 when no request was refused. */
   refusesUntilMs: number;
 }
 

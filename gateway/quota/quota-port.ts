@@ -13,7 +13,7 @@ export interface Quota {
    * Counts one request in the key's window and, if the studio has a limit, in the studio's: in both, or, when either refuses, in
    * neither. Of any number of concurrent calls in one window, in any number of gateways that share it, exactly `limit` must be
    * admitted. A refused request must not consume: it neither extends a window, beyond the time that the caller gets, nor takes
-   * anything from the next one, nor begins one. What a caller was told must hold even if the limits change or requests are
+   * anything from the next one, nor begins one. What a response said must hold even if the limits change or requests are
    * refunded meanwhile.
    *
    * Must resolve or reject within QUOTA_TIMEOUT_MS.

@@ -13,7 +13,7 @@ const END_TOLERANCE_MS = 500;
  *
  * The counter: the number of admitted requests. It expires when the window ends. Gateways of release 1.0 use the same counters for
  * keys, except on a cluster.
- * The refusal: exists while requests are refused. It expires at the latest time that a caller was told.
+ * The refusal: exists while requests are refused. It expires at the latest time that a refusal gave for its retry.
  *
  * An invalid counter (another type, not a number, no expiry) counts as missing and is replaced: otherwise the key could not be
  * counted until someone removed it.
