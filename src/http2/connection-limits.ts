@@ -53,7 +53,10 @@ export function limitConnections(
     connection.socket.once('close', () => unauthenticated.delete(connection) || authenticated.delete(connection));
     if (unauthenticated.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;
     report('connection: too many unauthenticated connections');
-    leastActive(unauthenticated).socket.destroy();
+    const other = leastActive(unauthenticated);
+    other.cutOff(0);
+    // It closes later; until then, it must not be chosen again in place of one that is still open.
+    unauthenticated.delete(other);
   });
 
   app.addHook('onRequest', async (request, reply) => {
@@ -65,15 +68,19 @@ export function limitConnections(
     if (!unauthenticatedUse) return;
     if (identify(request)) {
       unauthenticated.delete(connection);
-      const newUse = { inFlight: 0, lastMs: performance.now() };
-      const idle = authenticated.size >= MAX_AUTHENTICATED_CONNECTIONS ? longestIdle(authenticated) : undefined;
-      authenticated.set(connection, newUse);
-      if (authenticated.size <= MAX_AUTHENTICATED_CONNECTIONS) return track(newUse, reply);
-      report('connection: too many authenticated connections');
-      if (idle) {
+      if (authenticated.size >= MAX_AUTHENTICATED_CONNECTIONS) {
+        report('connection: too many authenticated connections');
+        const idle = longestIdle(authenticated);
+        if (!idle) {
+          connection.cutOff(0);
+          return discard(reply);
+        }
         idle.cutOff(0);
-        return track(newUse, reply);
+        authenticated.delete(idle);
       }
+      const newUse = { inFlight: 0, lastMs: performance.now() };
+      authenticated.set(connection, newUse);
+      return track(newUse, reply);
     } else if (!isHealthPath(request.url)) {
       report('connection: unauthenticated call');
       if (!streamOf(reply)) reply.header('connection', 'close');

@@ -196,6 +196,12 @@ export const CORE_BUGS: readonly PlantedBug[] = [
         find: 'if (unauthenticated.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;',
         put: 'return;',
       },
+  {
+    name: 'connections that authenticate at the same moment all displace the same idle connection',
+    suite: PORT,
+    caughtBy: 'closes idle authenticated connections to admit 64 more at the same moment, and none that is in use',
+    patches: [{ file: CONNECTION_LIMITS, find: 'authenticated.delete(idle);', put: '' }],
+  },
     ],
   },
   {

@@ -274,30 +274,37 @@ describe('a core in a process of its own', () => {
     expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
-  test('connections that are left open after a call with the token make room for others, and those that are used stay', async () => {
+  test.each([
+    ['one more', 1],
+    ['64 more at the same moment', 64],
+  ])('closes idle authenticated connections to admit %s, and none that is in use', async (_, extra) => {
     const watcher = sessionTo(url);
     const watch = watcher.request(grpc(WATCH, WITH_TOKEN));
     watch.end(EMPTY);
     await once(watch, 'data');
-    const gone = vi.fn();
-    watcher.on('close', gone);
+    const closed = vi.fn();
+    watcher.on('close', closed);
 
-    const left: Awaited<ReturnType<typeof talk>>[] = [];
-    while (left.length < MAX_AUTHENTICATED_CONNECTIONS) {
+    const idle: Awaited<ReturnType<typeof talk>>[] = [];
+    while (idle.length < MAX_AUTHENTICATED_CONNECTIONS) {
       const more = await Promise.all(times(64, () => talk(port, open(), aCall(1, head(CHECK, WITH_TOKEN)))));
       const isAnswered = ({ frames }: (typeof more)[0]) =>
         frames().some(({ stream, flags }) => stream === 1 && flags & FLAG.endStream);
       await expect.poll(() => more.filter(isAnswered).length, { timeout: 20_000 }).toBe(64);
-      left.push(...more);
+      idle.push(...more);
     }
-    await served();
+    const others = times(extra, () => sessionTo(url));
+    await Promise.all(others.map((other) => once(other, 'connect')));
+    const served = await Promise.all(others.map((other) => onStream(other, grpc(LIST, WITH_TOKEN), PAGE)));
+    expect(served.map(({ grpcStatus }) => grpcStatus)).toEqual(times(extra, () => 0));
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
+    // Besides them, the watcher, the caller of `beforeEach` and the others are open.
     await expect
-      .poll(() => left.filter(isOpen).length, { timeout: 10_000 })
-      .toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS);
-    expect(left.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - 20);
-    expect(gone).not.toHaveBeenCalled();
+      .poll(() => idle.filter(isOpen).length, { timeout: 10_000 })
+      .toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS - extra);
+    expect(idle.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - extra - 20);
+    expect(closed).not.toHaveBeenCalled();
     expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 });
