@@ -196,13 +196,13 @@ export const CORE_BUGS: readonly PlantedBug[] = [
         find: 'if (unauthenticated.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;',
         put: 'return;',
       },
+    ],
+  },
   {
     name: 'connections that authenticate at the same moment all displace the same idle connection',
     suite: PORT,
     caughtBy: 'closes idle authenticated connections to admit 64 more at the same moment, and none that is in use',
     patches: [{ file: CONNECTION_LIMITS, find: 'authenticated.delete(idle);', put: '' }],
-  },
-    ],
   },
   {
     name: 'a stranger may begin as many health checks as they like',
