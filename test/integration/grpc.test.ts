@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { connect, type IncomingHttpHeaders } from 'node:http2';
 import { request as httpsRequest } from 'node:https';
+import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
@@ -16,7 +17,7 @@ import type { ApiKey } from '../../src/domain/api-key.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { anApiKey, DAY_MS, HARD_TEXTS, plus, times } from '../support/builders.ts';
-import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
+import { type Authority, anAuthority, type Certificate, writeCertificate } from '../support/certificates.ts';
 import {
   aCreateLeadRequest,
   CONTRACT_RPCS,
@@ -28,23 +29,8 @@ import {
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
-
-interface WireTime {
-  readonly seconds: number;
-  readonly nanos: number;
-}
-
-interface WireLead {
-  readonly id: string;
-  readonly studioId: string;
-  readonly displayName: string;
-  readonly contact: { readonly email?: string; readonly phone?: string } | null;
-  readonly sourceId?: string;
-  readonly note?: string;
-  readonly stage: string;
-  readonly createTime: WireTime;
-  readonly updateTime: WireTime;
-}
+import { temporaryFolder } from '../support/processes.ts';
+import { millis, type WireLead, type WireTime } from './wire-lead.ts';
 
 interface WireKey {
   readonly id: string;
@@ -63,7 +49,6 @@ const timestamp = (moment: Date): WireTime => ({
   nanos: (moment.getTime() % 1000) * 1_000_000,
 });
 const inDays = (days: number) => timestamp(plus(new Date(), days * DAY_MS));
-const millis = ({ seconds, nanos }: WireTime) => seconds * 1000 + nanos / 1_000_000;
 const sha256 = (secret: string) => createHash('sha256').update(secret).digest();
 
 let core: TestCore;
@@ -87,7 +72,6 @@ const refused = (code: string, reason: string, metadata: Record<string, string> 
   message: expect.stringMatching(/./),
 });
 const STUDIO_NOT_FOUND = refused('NOT_FOUND', 'STUDIO_NOT_FOUND');
-const MEMBER_FORBIDDEN = refused('PERMISSION_DENIED', 'MEMBER_FORBIDDEN');
 const LEAD_NOT_FOUND = refused('NOT_FOUND', 'LEAD_NOT_FOUND');
 const KEY_NOT_FOUND = refused('NOT_FOUND', 'KEY_NOT_FOUND');
 const KEY_INVALID = refused('UNAUTHENTICATED', 'KEY_INVALID');
@@ -162,102 +146,10 @@ describe('CreateLead', () => {
     );
   });
 
-  test('returns ids in lower case, whatever the case in the request', async () => {
-    const sourceId = await aSource();
-    const request = capture({ sourceId: sourceId.toUpperCase() });
-
-    const first = await create({ ...request, idempotencyKey: request.idempotencyKey.toUpperCase() });
-
-    expect(first.lead.sourceId).toBe(sourceId);
-    expect(await create({ ...request, sourceId })).toEqual({ lead: first.lead, replayed: true });
-  });
-
-  test('returns the lead as created to a retry, even when it has changed since', async () => {
-    const request = capture({ note: 'same' });
-    const { lead } = await create(request);
-    await moveTo(lead, 'LEAD_STAGE_WON');
-
-    expect(await create(request)).toEqual({ lead, replayed: true });
-  });
-
-  test('creates one lead from 50 identical concurrent requests', async () => {
-    const request = capture();
-
-    const answers = await Promise.all(times(50, () => create(request)));
-
-    expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
-    expect(new Set(answers.map(({ lead }) => lead.id)).size).toBe(1);
-  });
-
   test('works while the studio is suspended', async () => {
     const suspended = await aStudio({ status: 'STUDIO_STATUS_SUSPENDED' });
 
     expect(await create(capture({ studioId: suspended }))).toMatchObject({ replayed: false });
-  });
-
-  test.each(Object.entries(HARD_TEXTS))('stores text unchanged: %s', async (_, text) => {
-    const lead = await aLead({ displayName: text, note: text });
-
-    const { lead: read } = await leads<{ lead: WireLead }>('GetLead', { studioId, leadId: lead.id });
-
-    expect([lead.displayName, lead.note, read.displayName, read.note]).toEqual([text, text, text, text]);
-  });
-
-  test('accepts the longest value of every field', async () => {
-    const longest = {
-      displayName: '🦉'.repeat(160),
-      note: '🦉'.repeat(2000),
-      contact: { email: `${'🦉'.repeat(242)}@example.org` },
-      sourceId: await aSource(),
-    };
-    const lead = await aLead(longest);
-
-    const { lead: read } = await leads<{ lead: WireLead }>('GetLead', {
-      studioId,
-      leadId: lead.id,
-      view: 'LEAD_VIEW_FULL',
-    });
-    expect(read).toMatchObject(longest);
-  });
-
-  test.each<[field: string, change: object]>([
-    ['studioId', { studioId: '' }],
-    ['studioId', { studioId: 'a b' }],
-    ['idempotencyKey', { idempotencyKey: '' }],
-    ['idempotencyKey', { idempotencyKey: '0123456789abcdef0123456789abcdef' }],
-    ['displayName', { displayName: '' }],
-    ['displayName', { displayName: 'x'.repeat(161) }],
-    ['displayName', { displayName: 'a\0b' }],
-    ['contact', { contact: undefined }],
-    ['contact', { contact: {} }],
-    ['contact.email', { contact: { email: '' } }],
-    ['contact.email', { contact: { email: 'nobody' } }],
-    ['contact.email', { contact: { email: `${'x'.repeat(250)}@b.de` } }],
-    ['contact.phone', { contact: { phone: '' } }],
-    ['contact.phone', { contact: { phone: '1234' } }],
-    ['contact.phone', { contact: { phone: '1'.repeat(65) } }],
-    ['contact.phone', { contact: { phone: '12----' } }],
-    ['sourceId', { sourceId: '' }],
-    ['sourceId', { sourceId: 'form' }],
-    ['note', { note: '' }],
-    ['note', { note: 'x'.repeat(2001) }],
-  ])('refuses a request whose %s is not valid: %o', async (field, change) => {
-    expect(await refusalOf(create(capture(change)))).toMatchObject({ ...INVALID, fields: [field] });
-  });
-
-  test('reports all faults of a request together', async () => {
-    const refusal = await refusalOf(
-      create({ studioId: '!', idempotencyKey: 'x', displayName: '', contact: { phone: '1' }, sourceId: 'x', note: '' }),
-    );
-
-    expect(refusal).toMatchObject({
-      ...INVALID,
-      fields: ['studioId', 'idempotencyKey', 'displayName', 'contact.phone', 'sourceId', 'note'],
-    });
-  });
-
-  test('refuses an unknown studio', async () => {
-    expect(await refusalOf(create(capture({ studioId: 'nowhere' })))).toEqual(STUDIO_NOT_FOUND);
   });
 
   test("refuses a source that is unknown, another studio's or disabled, and leaves the key free", async () => {
@@ -283,44 +175,6 @@ describe('CreateLead', () => {
       );
     }
   });
-
-  test('accepts a retry even when its source has been disabled since', async () => {
-    const sourceId = await aSource();
-    const request = capture({ sourceId });
-    const { lead } = await create(request);
-    await directory('PutLeadSource', { leadSource: { studioId, id: sourceId, name: 'Form', enabled: false } });
-
-    expect(await create(request)).toEqual({ lead, replayed: true });
-    expect(await refusalOf(create({ ...request, note: 'other' }))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
-  });
-
-  test('refuses a contact that has an open lead, names that lead, and leaves the key free', async () => {
-    const contact = { email: `${newId()}@example.org` };
-    const first = await aLead({ contact });
-    const request = capture({ contact: { email: contact.email.toUpperCase() } });
-
-    expect(await refusalOf(create(request))).toEqual(
-      refused('ALREADY_EXISTS', 'LEAD_ALREADY_OPEN', { leadId: first.id }),
-    );
-    await moveTo(first, 'LEAD_STAGE_LOST');
-    expect(await create(request)).toMatchObject({ replayed: false });
-  });
-
-  test("compares phone numbers as the studio's region reads them", async () => {
-    studioId = await aStudio({ regionCode: 'DE' });
-    const first = await aLead({ contact: { phone: '030 / 123 45 67' } });
-
-    expect(await refusalOf(create(capture({ contact: { phone: '+49 (0)30 1234567' } })))).toMatchObject({
-      reason: 'LEAD_ALREADY_OPEN',
-      metadata: { leadId: first.id },
-    });
-  });
-
-  test('keeps an e-mail address and a phone number apart', async () => {
-    await aLead({ contact: { email: '12345@6' } });
-
-    expect(await create(capture({ contact: { phone: '12345@6' } }))).toMatchObject({ replayed: false });
-  });
 });
 
 describe('GetLead', () => {
@@ -336,28 +190,13 @@ describe('GetLead', () => {
     expect((await get({ leadId: created.id.toUpperCase() })).lead).toEqual({ ...won, contact: null });
   });
 
-  test("an unknown lead and another studio's are refused in the same words", async () => {
+  test('an unknown lead and a lead of another studio get the same refusal', async () => {
     const { id } = await aLead();
     const unknown = await refusalOf(get({ leadId: newId() }));
 
     expect(unknown).toEqual(LEAD_NOT_FOUND);
     expect(await refusalOf(get({ leadId: id, studioId: await aStudio() }))).toEqual(unknown);
     expect(await refusalOf(get({ leadId: id, studioId: 'nowhere' }))).toEqual(unknown);
-  });
-
-  test.each<[field: string, change: object]>([
-    ['studioId', { studioId: '' }],
-    ['leadId', { leadId: '' }],
-    ['leadId', { leadId: '01890a5dac96774bbcceb302099a8057' }],
-    ['view', { view: 3 }],
-  ])('refuses a request whose %s is not valid: %o', async (field, change) => {
-    expect(await refusalOf(get({ leadId: newId(), ...change }))).toMatchObject({ ...INVALID, fields: [field] });
-  });
-
-  test('reports all faults of a request together', async () => {
-    const { fields } = await refusalOf(get({ studioId: '!', leadId: 'x', view: 99 }));
-
-    expect(fields?.toSorted()).toEqual(['leadId', 'studioId', 'view']);
   });
 });
 
@@ -385,24 +224,6 @@ describe('ListLeads', () => {
     expect(pages.map((page) => page.leads.length)).toEqual([3, 3, 1]);
     expect(pages.flatMap((page) => page.leads)).toEqual(newestFirst);
     for (const { nextPageToken } of pages) expect(nextPageToken).toMatch(/^[A-Za-z0-9_-]{0,512}$/);
-  });
-
-  test('has no page after a full last page', async () => {
-    await someLeads(4);
-    const first = await list({ pageSize: 2 });
-
-    expect(await list({ pageSize: 2, pageToken: first.nextPageToken })).toMatchObject({ nextPageToken: '' });
-    expect(await list({ pageSize: 4 })).toMatchObject({ nextPageToken: '' });
-  });
-
-  test('has stable pages while leads are created', async () => {
-    const newestFirst = await someLeads(4);
-    const first = await list({ pageSize: 2 });
-    await someLeads(3);
-
-    const second = await list({ pageSize: 2, pageToken: first.nextPageToken });
-
-    expect([...first.leads, ...second.leads]).toEqual(newestFirst);
   });
 
   test('has pages of 25 leads by default, and of at most 100', async () => {
@@ -435,44 +256,12 @@ describe('ListLeads', () => {
     expect(await list({ studioId: await aStudio() })).toEqual({ leads: [], nextPageToken: '' });
     expect(await list({ studioId: 'nowhere' })).toEqual({ leads: [], nextPageToken: '' });
   });
-
-  test.each<[field: string, change: object]>([
-    ['studioId', { studioId: 'a b' }],
-    ['pageSize', { pageSize: -1 }],
-    ['pageToken', { pageToken: 'x' }],
-    ['pageToken', { pageToken: '=' }],
-    ['pageToken', { pageToken: 'x'.repeat(513) }],
-    ['view', { view: 3 }],
-  ])('refuses a request whose %s is not valid: %o', async (field, change) => {
-    expect(await refusalOf(list(change))).toMatchObject({ ...INVALID, fields: [field] });
-  });
-
-  test('refuses a token that was truncated, changed or made for another studio', async () => {
-    await someLeads(2);
-    const { nextPageToken } = await list({ pageSize: 1 });
-    const changed = nextPageToken.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
-
-    for (const request of [
-      { pageToken: nextPageToken.slice(1) },
-      { pageToken: nextPageToken.slice(0, -1) },
-      { pageToken: changed },
-      { pageToken: nextPageToken, studioId: await aStudio() },
-    ]) {
-      expect(await refusalOf(list(request))).toMatchObject({ ...INVALID, fields: ['pageToken'] });
-    }
-  });
-
-  test('reports all faults of a request together', async () => {
-    const { fields } = await refusalOf(list({ studioId: '!', pageSize: -1, pageToken: '!', view: 99 }));
-
-    expect(fields?.toSorted()).toEqual(['pageSize', 'pageToken', 'studioId', 'view']);
-  });
 });
 
 describe('ChangeLeadStage', () => {
   const change = (request: object) => leads<{ lead: WireLead }>('ChangeLeadStage', { studioId, ...request });
 
-  test('answers the lead after every change, with its contact, and a later update time', {
+  test('returns the lead after each change, with its contact and a later update time', {
     tags: ['3.1.moves'],
   }, async () => {
     const contact = { email: `${newId()}@example.org` };
@@ -494,7 +283,7 @@ describe('ChangeLeadStage', () => {
     expect(await change({ leadId: lead.id, stage: 'LEAD_STAGE_NEW' })).toEqual({ lead: { ...lead, contact } });
   });
 
-  test("an unknown lead and another studio's are refused in the same words", async () => {
+  test('an unknown lead and a lead of another studio get the same refusal', async () => {
     const { id } = await aLead();
     const stage = 'LEAD_STAGE_WON';
     const unknown = await refusalOf(change({ leadId: newId(), stage }));
@@ -514,25 +303,6 @@ describe('ChangeLeadStage', () => {
       refused('ALREADY_EXISTS', 'LEAD_ALREADY_OPEN', { leadId: second.id }),
     );
     expect(await leads('GetLead', { studioId, leadId: first.id, view: 'LEAD_VIEW_FULL' })).toEqual({ lead: first });
-  });
-
-  test.each<[field: string, change: object]>([
-    ['studioId', { studioId: '' }],
-    ['leadId', { leadId: 'x' }],
-    ['stage', { stage: 'LEAD_STAGE_UNSPECIFIED' }],
-    ['stage', { stage: 7 }],
-  ])('refuses a request whose %s is not valid: %o', async (field, part) => {
-    expect(await refusalOf(change({ leadId: newId(), stage: 'LEAD_STAGE_WON', ...part }))).toMatchObject({
-      ...INVALID,
-      fields: [field],
-    });
-  });
-
-  test('reports all faults of a request together', async () => {
-    expect(await refusalOf(change({ studioId: '', leadId: '', stage: 0 }))).toMatchObject({
-      ...INVALID,
-      fields: ['studioId', 'leadId', 'stage'],
-    });
   });
 });
 
@@ -571,94 +341,36 @@ describe('API keys', () => {
 
   beforeEach(() => aMember(memberId));
 
-  describe('CreateApiKey', () => {
-    test('returns the record and the secret, which authenticates', async () => {
-      const expireTime = inDays(366 - 1 / 24);
-      const { apiKey, secret } = await issue({ expireTime, scopes: [...BOTH, ...BOTH] });
+  test('CreateApiKey returns the record and the secret, which authenticates', async () => {
+    const expireTime = inDays(366 - 1 / 24);
+    const { apiKey, secret } = await issue({ expireTime, scopes: [...BOTH, ...BOTH] });
 
-      expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
-      expect(apiKey).toEqual({
-        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        studioId,
-        memberId,
-        name: 'Website',
-        scopes: expect.toSatisfy((scopes: string[]) => scopes.toSorted().join() === BOTH.toSorted().join()),
-        createTime: expect.objectContaining({ seconds: expect.any(Number) }),
-        expireTime,
-        revokeTime: null,
-        lastUsedTime: null,
-        secretHint: secret.slice(-4),
-      });
-      expect(await authenticate(secret)).toEqual({ studioId, apiKeyId: apiKey.id, scopes: apiKey.scopes });
+    expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
+    expect(apiKey).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      studioId,
+      memberId,
+      name: 'Website',
+      scopes: expect.toSatisfy((scopes: string[]) => scopes.toSorted().join() === BOTH.toSorted().join()),
+      createTime: expect.objectContaining({ seconds: expect.any(Number) }),
+      expireTime,
+      revokeTime: null,
+      lastUsedTime: null,
+      secretHint: secret.slice(-4),
     });
-
-    test('is for owners and admins of the studio only', async () => {
-      await aMember('admin', 'MEMBER_ROLE_ADMIN');
-      await aMember('staff', 'MEMBER_ROLE_STAFF');
-
-      expect(await issue({ memberId: 'admin' })).toMatchObject({ apiKey: { memberId: 'admin' } });
-      expect(await refusalOf(issue({ memberId: 'staff' }))).toEqual(MEMBER_FORBIDDEN);
-      expect(await refusalOf(issue({ memberId: 'stranger' }))).toEqual(MEMBER_FORBIDDEN);
-      expect(await refusalOf(issue({ studioId: await aStudio() }))).toEqual(MEMBER_FORBIDDEN);
-      expect(await refusalOf(issue({ studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
-    });
-
-    test('issues 20 keys for 30 concurrent requests', async () => {
-      const outcomes = await Promise.allSettled(times(30, () => issue()));
-
-      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
-      expect(await refusalOf(issue())).toEqual(KEY_LIMIT_REACHED);
-      await revoke((await list())[0] as WireKey);
-      await issue();
-    });
-
-    test.each<[field: string, change: () => object]>([
-      ['studioId', () => ({ studioId: '' })],
-      ['memberId', () => ({ memberId: 'a b' })],
-      ['name', () => ({ name: '' })],
-      ['name', () => ({ name: 'x'.repeat(161) })],
-      ['scopes', () => ({ scopes: [] })],
-      ['scopes', () => ({ scopes: [0] })],
-      ['scopes', () => ({ scopes: [1, 3] })],
-      ['expireTime', () => ({ expireTime: undefined })],
-      ['expireTime', () => ({ expireTime: inDays(-1) })],
-      ['expireTime', () => ({ expireTime: inDays(367) })],
-      ['expireTime', () => ({ expireTime: { seconds: 253_402_300_800_000 } })],
-    ])('refuses a request whose %s is not valid', async (field, change) => {
-      expect(await refusalOf(issue(change()))).toMatchObject({ ...INVALID, fields: [field] });
-    });
-
-    test('reports all faults of a request together', async () => {
-      expect(await refusalOf(keys('CreateApiKey', {}))).toMatchObject({
-        ...INVALID,
-        fields: ['studioId', 'memberId', 'name', 'scopes', 'expireTime'],
-      });
-    });
+    expect(await authenticate(secret)).toEqual({ studioId, apiKeyId: apiKey.id, scopes: apiKey.scopes });
   });
 
-  describe('ListApiKeys', () => {
-    test('returns all keys, newest first, including revoked and expired ones, without secrets', async () => {
-      const expired = await anExpiredKey();
-      const first = await issue();
-      const second = await issue();
-      const revoked = await revoke(first.apiKey);
+  test('ListApiKeys returns all keys, newest first, including revoked and expired ones, without secrets', async () => {
+    const expired = await anExpiredKey();
+    const first = await issue();
+    const second = await issue();
+    const revoked = await revoke(first.apiKey);
 
-      const listed = await list();
+    const listed = await list();
 
-      expect(listed).toMatchObject([second.apiKey, revoked, { id: expired.id }]);
-      expect(JSON.stringify(listed)).not.toContain(second.secret.slice(4, 20));
-    });
-
-    test('is refused as the other calls are', async () => {
-      await aMember('staff', 'MEMBER_ROLE_STAFF');
-
-      expect(await refusalOf(list({ memberId: 'staff' }))).toEqual(MEMBER_FORBIDDEN);
-      expect(await refusalOf(list({ studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
-      expect(await refusalOf(list({ studioId: '', memberId: '' }))).toMatchObject({
-        ...INVALID,
-        fields: ['studioId', 'memberId'],
-      });
-    });
+    expect(listed).toMatchObject([second.apiKey, revoked, { id: expired.id }]);
+    expect(JSON.stringify(listed)).not.toContain(second.secret.slice(4, 20));
   });
 
   describe('ReplaceApiKey', () => {
@@ -713,20 +425,6 @@ describe('API keys', () => {
         await refusalOf(keys('ReplaceApiKey', { studioId, memberId, apiKeyId: id, expireTime: inDays(1) })),
       ).toEqual(KEY_LIMIT_REACHED);
     });
-
-    test('is refused as the other calls are', async () => {
-      const { apiKey, secret } = await issue();
-      await aMember('staff', 'MEMBER_ROLE_STAFF');
-
-      expect(await refusalOf(replace(apiKey, { memberId: 'staff' }))).toEqual(MEMBER_FORBIDDEN);
-      expect(await refusalOf(replace(apiKey, { studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
-      expect(
-        await refusalOf(
-          replace(apiKey, { studioId: '', memberId: '', apiKeyId: '', expireTime: timestamp(new Date(0)) }),
-        ),
-      ).toMatchObject({ ...INVALID, fields: ['studioId', 'memberId', 'apiKeyId', 'expireTime'] });
-      expect(await authenticate(secret)).toMatchObject({ apiKeyId: apiKey.id });
-    });
   });
 
   describe('RevokeApiKey', () => {
@@ -742,84 +440,14 @@ describe('API keys', () => {
       expect(await list()).toEqual([revoked]);
     });
 
-    test('is refused for a key that is unknown or another studio’s, and as the other calls are', async () => {
+    test('is refused for a key that is unknown or another studio’s', async () => {
       const { apiKey, secret } = await issue();
       const other = await aStudio();
       await directory('PutMember', { member: { studioId: other, id: memberId, role: 'MEMBER_ROLE_OWNER' } });
-      await aMember('staff', 'MEMBER_ROLE_STAFF');
 
       expect(await refusalOf(revoke(apiKey, { apiKeyId: newId() }))).toEqual(KEY_NOT_FOUND);
       expect(await refusalOf(revoke(apiKey, { studioId: other }))).toEqual(KEY_NOT_FOUND);
-      expect(await refusalOf(revoke(apiKey, { memberId: 'staff' }))).toEqual(MEMBER_FORBIDDEN);
-      expect(await refusalOf(revoke(apiKey, { studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
-      expect(await refusalOf(revoke(apiKey, { studioId: '', memberId: '', apiKeyId: 'x' }))).toMatchObject({
-        ...INVALID,
-        fields: ['studioId', 'memberId', 'apiKeyId'],
-      });
       expect(await authenticate(secret)).toMatchObject({ apiKeyId: apiKey.id });
-    });
-  });
-
-  describe('AuthenticateApiKey', () => {
-    test.each([[['API_KEY_SCOPE_LEADS_READ']], [['API_KEY_SCOPE_LEADS_CREATE']]])(
-      'returns the studio and exactly the scopes of the key: %s',
-      async (scopes) => {
-        const { apiKey, secret } = await issue({ scopes });
-
-        expect(await authenticate(secret)).toEqual({ studioId, apiKeyId: apiKey.id, scopes });
-      },
-    );
-
-    test('refuses a secret that is unknown or expired', async () => {
-      const { secretSha256 } = await anExpiredKey();
-
-      expect(await refusalOf(authenticate('lik_unknown'))).toEqual(KEY_INVALID);
-      expect(await refusalOf(keys('AuthenticateApiKey', { secretSha256 }))).toEqual(KEY_INVALID);
-    });
-
-    test('checks the studio and the issuer in each call', async () => {
-      const { secret } = await issue();
-      const status = (word: string) => ({ studio: { id: studioId, status: `STUDIO_STATUS_${word}` } });
-      const issuerForbidden = refused('PERMISSION_DENIED', 'ISSUER_FORBIDDEN');
-
-      await directory('PutStudio', status('SUSPENDED'));
-      expect(await refusalOf(authenticate(secret))).toEqual(refused('PERMISSION_DENIED', 'STUDIO_SUSPENDED'));
-      await directory('PutStudio', status('ACTIVE'));
-      await authenticate(secret);
-      await aMember(memberId, 'MEMBER_ROLE_STAFF');
-      expect(await refusalOf(authenticate(secret))).toEqual(issuerForbidden);
-      await aMember(memberId, 'MEMBER_ROLE_ADMIN');
-      await authenticate(secret);
-      await directory('RemoveMember', { studioId, memberId });
-      expect(await refusalOf(authenticate(secret))).toEqual(issuerForbidden);
-    });
-
-    test('reports first an invalid key, then a suspended studio, then a forbidden issuer', async () => {
-      const dead = await issue();
-      const { secret } = await issue();
-      await revoke(dead.apiKey);
-      await directory('PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED' } });
-      await directory('RemoveMember', { studioId, memberId });
-
-      expect(await refusalOf(authenticate(dead.secret))).toMatchObject({ reason: 'KEY_INVALID' });
-      expect(await refusalOf(authenticate(secret))).toMatchObject({ reason: 'STUDIO_SUSPENDED' });
-    });
-
-    test('accepts a key of a removed issuer again once another member replaces it', async () => {
-      const { apiKey } = await issue();
-      await directory('RemoveMember', { studioId, memberId });
-      await aMember('admin', 'MEMBER_ROLE_ADMIN');
-
-      const { secret } = await replace(apiKey, { memberId: 'admin' });
-
-      expect(await authenticate(secret)).toMatchObject({ apiKeyId: apiKey.id });
-    });
-
-    test.each([0, 31, 33])('refuses a hash of %i bytes', async (length) => {
-      expect(await refusalOf(keys('AuthenticateApiKey', { secretSha256: Buffer.alloc(length) }))).toMatchObject({
-        ...INVALID,
-        fields: ['secretSha256'],
-      });
     });
   });
 });
@@ -855,25 +483,6 @@ describe('the directory', () => {
     expect(await refusalOf(put({}, ['members']))).toMatchObject({ ...INVALID, fields: ['updateMask'] });
   });
 
-  test.each<[fields: string[], studio: object | undefined]>([
-    [['studio.id'], { id: 'a b', status: 1 }],
-    [['studio.status'], { id: 'a' }],
-    [['studio.status'], { id: 'a', status: 3 }],
-    [['studio.regionCode'], { id: 'a', status: 1, regionCode: 'de' }],
-    [['studio.regionCode'], { id: 'a', status: 1, regionCode: '' }],
-    [['studio.regionCode'], { id: 'a', status: 1, regionCode: 'constructor' }],
-    [['studio.quotaLimit'], { id: 'a', status: 1, quotaLimit: 0 }],
-    [['studio.id', 'studio.status', 'studio.regionCode'], { regionCode: 'XX' }],
-    [['studio.id', 'studio.status'], undefined],
-  ])('PutStudio is refused for %o: %o', async (fields, studio) => {
-    expect(await refusalOf(directory('PutStudio', { studio }))).toMatchObject({ ...INVALID, fields });
-  });
-
-  test('GetStudio is refused for an unknown studio and an id that cannot be one', async () => {
-    expect(await refusalOf(directory('GetStudio', { studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
-    expect(await refusalOf(directory('GetStudio', {}))).toMatchObject({ ...INVALID, fields: ['studioId'] });
-  });
-
   test('RemoveMember of a missing member is not an error', async () => {
     const member = { studioId, id: 'somebody', role: 'MEMBER_ROLE_STAFF' };
     const removal = { studioId, memberId: 'somebody' };
@@ -882,32 +491,6 @@ describe('the directory', () => {
     expect(await directory('PutMember', { member })).toEqual({ member });
     expect(await directory('RemoveMember', removal)).toEqual({ member });
     expect(await directory('RemoveMember', removal)).toEqual({ member: null });
-  });
-
-  test.each<[fields: string[], member: object | undefined]>([
-    [['member.studioId'], { id: 'a', role: 1 }],
-    [['member.id'], { studioId: 'a', id: '', role: 1 }],
-    [['member.role'], { studioId: 'a', id: 'a', role: 0 }],
-    [['member.role'], { studioId: 'a', id: 'a', role: 4 }],
-    [['member.studioId', 'member.id', 'member.role'], undefined],
-  ])('PutMember is refused for %o: %o', async (fields, member) => {
-    expect(await refusalOf(directory('PutMember', { member }))).toMatchObject({ ...INVALID, fields });
-  });
-
-  test('PutMember and RemoveMember are refused for an unknown studio', async () => {
-    const member = { studioId: 'nowhere', id: 'a', role: 1 };
-
-    expect(await refusalOf(directory('PutMember', { member }))).toEqual(STUDIO_NOT_FOUND);
-    expect(await refusalOf(directory('RemoveMember', { studioId: 'nowhere', memberId: 'a' }))).toEqual(
-      STUDIO_NOT_FOUND,
-    );
-  });
-
-  test('RemoveMember reports all faults of a request together', async () => {
-    const { fields, ...refusal } = await refusalOf(directory('RemoveMember', { studioId: '!', memberId: '' }));
-
-    expect(refusal).toMatchObject(INVALID);
-    expect(fields?.toSorted()).toEqual(['memberId', 'studioId']);
   });
 
   test('PutLeadSource and ListLeadSources: each source as it was put last, by id', async () => {
@@ -935,9 +518,6 @@ describe('the directory', () => {
     expect(await directory('RemoveLeadSource', removal)).toEqual({ leadSource: null });
     expect(await refusalOf(leads('CreateLead', capture({ sourceId })))).toMatchObject({ reason: 'SOURCE_INVALID' });
     expect(await leads('GetLead', { studioId, leadId: lead.id })).toMatchObject({ lead: { sourceId } });
-    const wrong = { studioId: '!', leadSourceId: 'form' };
-    const { fields } = await refusalOf(directory('RemoveLeadSource', wrong));
-    expect(fields?.toSorted()).toEqual(['leadSourceId', 'studioId']);
   });
 
   describe('a studio with more members and sources, of the longest names, than it may have', () => {
@@ -999,23 +579,72 @@ describe('the directory', () => {
       expect(faults).toEqual([['pageSize'], ['pageToken'], ['pageToken']]);
     });
   });
+});
 
-  test.each<[fields: string[], leadSource: object | undefined]>([
-    [['leadSource.studioId'], { studioId: '', id: newId(), name: 'x' }],
-    [['leadSource.id'], { studioId: 'a', id: 'form', name: 'x' }],
-    [['leadSource.name'], { studioId: 'a', id: newId(), name: 'x'.repeat(161) }],
-    [['leadSource.studioId', 'leadSource.id', 'leadSource.name'], undefined],
-  ])('PutLeadSource is refused for %o', async (fields, leadSource) => {
-    expect(await refusalOf(directory('PutLeadSource', { leadSource }))).toMatchObject({ ...INVALID, fields });
-  });
+/** Requests with several invalid fields, and the fields that the refusal names. */
+const INVALID_REQUESTS: readonly [rpc: string, request: object, fields: string[]][] = [
+  [
+    'LeadIntakeService/CreateLead',
+    { studioId: '!', idempotencyKey: 'x', displayName: '', contact: { phone: '1' }, sourceId: 'x', note: '' },
+    ['studioId', 'idempotencyKey', 'displayName', 'contact.phone', 'sourceId', 'note'],
+  ],
+  [
+    'LeadIntakeService/CreateLead',
+    { contact: { email: '' } },
+    ['studioId', 'idempotencyKey', 'displayName', 'contact.email'],
+  ],
+  ['LeadIntakeService/GetLead', { studioId: '!', leadId: 'x', view: 99 }, ['studioId', 'leadId', 'view']],
+  [
+    'LeadIntakeService/ListLeads',
+    { studioId: '!', pageSize: -1, pageToken: '!', view: 99 },
+    ['studioId', 'pageSize', 'pageToken', 'view'],
+  ],
+  ['LeadIntakeService/ChangeLeadStage', {}, ['studioId', 'leadId', 'stage']],
+  ['ApiKeyService/CreateApiKey', {}, ['studioId', 'memberId', 'name', 'scopes', 'expireTime']],
+  // A time that no Date can have.
+  [
+    'ApiKeyService/CreateApiKey',
+    { expireTime: { seconds: 253_402_300_800_000 } },
+    ['studioId', 'memberId', 'name', 'scopes', 'expireTime'],
+  ],
+  ['ApiKeyService/ListApiKeys', {}, ['studioId', 'memberId']],
+  [
+    'ApiKeyService/ReplaceApiKey',
+    { expireTime: timestamp(new Date(0)) },
+    ['studioId', 'memberId', 'apiKeyId', 'expireTime'],
+  ],
+  ['ApiKeyService/RevokeApiKey', { apiKeyId: 'x' }, ['studioId', 'memberId', 'apiKeyId']],
+  ['DirectoryService/GetStudio', {}, ['studioId']],
+  ['DirectoryService/PutStudio', {}, ['studio.id', 'studio.status']],
+  [
+    'DirectoryService/PutStudio',
+    { studio: { regionCode: 'XX', quotaLimit: 0 } },
+    ['studio.id', 'studio.status', 'studio.regionCode', 'studio.quotaLimit'],
+  ],
+  ['DirectoryService/PutMember', {}, ['member.studioId', 'member.id', 'member.role']],
+  ['DirectoryService/RemoveMember', { studioId: '!' }, ['memberId', 'studioId']],
+  ['DirectoryService/PutLeadSource', {}, ['leadSource.studioId', 'leadSource.id', 'leadSource.name']],
+  ['DirectoryService/RemoveLeadSource', { studioId: '!', leadSourceId: 'form' }, ['leadSourceId', 'studioId']],
+  ['DirectoryService/ListLeadSources', {}, ['studioId']],
+];
 
-  test('PutLeadSource and ListLeadSources are refused for an unknown studio', async () => {
-    const leadSource = { studioId: 'nowhere', id: newId(), name: 'x' };
+test.each(INVALID_REQUESTS)('%s with %o is refused with all invalid fields', async (rpc, request, fields) => {
+  expect(await refusalOf(call(rpc, request))).toMatchObject({ ...INVALID, fields });
+});
 
-    expect(await refusalOf(directory('PutLeadSource', { leadSource }))).toEqual(STUDIO_NOT_FOUND);
-    expect(await refusalOf(directory('ListLeadSources', { studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
-    expect(await refusalOf(directory('ListLeadSources', {}))).toMatchObject({ ...INVALID, fields: ['studioId'] });
-  });
+test.each<[rpc: string, request: () => object]>([
+  ['LeadIntakeService/CreateLead', capture],
+  ['ApiKeyService/CreateApiKey', () => ({ memberId: 'a', name: 'a', scopes: [1], expireTime: inDays(1) })],
+  ['ApiKeyService/ListApiKeys', () => ({ memberId: 'a' })],
+  ['ApiKeyService/ReplaceApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
+  ['ApiKeyService/RevokeApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
+  ['DirectoryService/GetStudio', () => ({})],
+  ['DirectoryService/PutMember', () => ({ member: { studioId: 'nowhere', id: 'a', role: 1 } })],
+  ['DirectoryService/RemoveMember', () => ({ memberId: 'a' })],
+  ['DirectoryService/PutLeadSource', () => ({ leadSource: { studioId: 'nowhere', id: newId(), name: 'x' } })],
+  ['DirectoryService/ListLeadSources', () => ({})],
+])('%s is refused for an unknown studio', async (rpc, request) => {
+  expect(await refusalOf(call(rpc, { ...request(), studioId: 'nowhere' }))).toEqual(STUDIO_NOT_FOUND);
 });
 
 describe("the core's token", () => {
@@ -1023,13 +652,12 @@ describe("the core's token", () => {
 
   test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(34));
 
-  /** Faulty requests of the methods for which an empty request is valid; `none is` where no request is faulty. */
-  const FAULTY_REQUESTS: Readonly<Record<string, object | 'none is'>> = {
+  /** Invalid requests of the methods for which an empty request is valid. */
+  const FAULTY_REQUESTS: Readonly<Record<string, object>> = {
     'DirectoryService/ListStudios': { pageSize: -1 },
     'LeadIntakeService/ExportLeads': { studioId: 'no id' },
     'LeadIntakeService/PullLeadChanges': { max: -1 },
     'LeadIntakeService/AcknowledgeLeadChanges': { acknowledgements: [{}] },
-    'LeadIntakeService/WatchLeadChanges': 'none is',
   };
 
   test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
@@ -1048,20 +676,20 @@ describe("the core's token", () => {
     for (const authorization of wrong) {
       expect(await refusalOf(call(rpc, {}, { authorization }))).toEqual(unauthenticated);
     }
-    // The same call with the token is checked against its own rules.
-    const faulty = FAULTY_REQUESTS[rpc] ?? {};
-    if (faulty !== 'none is') expect(await refusalOf(call(rpc, faulty))).toMatchObject(INVALID);
+    // With the token the request itself is validated. A WatchLeadChanges request has no field that could be invalid.
+    if (rpc === 'LeadIntakeService/WatchLeadChanges') return;
+    expect(await refusalOf(call(rpc, FAULTY_REQUESTS[rpc] ?? {}))).toMatchObject(INVALID);
   });
 
-  test('is not required by a core without one, on its own machine', async () => {
+  test('is not required by a core that has none and listens on the loopback interface', async () => {
     const open = await startTestCore({ CORE_TOKEN: '' });
-    const stranger = grpcCaller(`127.0.0.1:${open.port}`);
+    const another = grpcCaller(`127.0.0.1:${open.port}`);
     onTestFinished(async () => {
-      stranger.close();
+      another.close();
       await open.stop();
     });
 
-    expect(await stranger.call('LeadIntakeService/ListLeads', { studioId }, { authorization: undefined })).toEqual({
+    expect(await another.call('LeadIntakeService/ListLeads', { studioId }, { authorization: undefined })).toEqual({
       leads: [],
       nextPageToken: '',
     });
@@ -1219,12 +847,12 @@ describe('starting and stopping', () => {
   });
 
   test('a core whose port is in use fails to start, and closes its database', async () => {
-    const folder = core.path.replace(/leads\.db$/, '');
-    const start = startTestCore({ CORE_PORT: String(core.port), DATABASE_URL: `sqlite:${folder}second.db` });
+    const path = join(temporaryFolder(), 'second.db');
+    const start = startTestCore({ CORE_PORT: String(core.port), DATABASE_URL: `sqlite:${path}` });
 
     await expect(start).rejects.toThrow(/EADDRINUSE/);
     // SQLite removes the write-ahead log when the last connection to the database closes.
-    expect([existsSync(`${folder}second.db`), existsSync(`${folder}second.db-wal`)]).toEqual([true, false]);
+    expect([existsSync(path), existsSync(`${path}-wal`)]).toEqual([true, false]);
   });
 });
 
@@ -1277,79 +905,37 @@ describe('one port, every protocol', () => {
 
 describe('TLS', () => {
   let authority: Authority;
-  let strangers: Authority;
   let server: Certificate;
 
   beforeAll(async () => {
     authority = await anAuthority('The authority of the tests');
-    strangers = await anAuthority('Somebody else');
     server = await authority.issue('localhost', 'server');
   });
 
-  async function secureCore(extra: Record<string, string> = {}): Promise<TestCore> {
-    const folder = core.path.replace(/leads\.db$/, '');
-    const files: Record<string, string> = {};
-    for (const [name, contents] of Object.entries({
-      CORE_TLS_CERT_FILE: server.cert,
-      CORE_TLS_KEY_FILE: server.key,
-      ...extra,
-    })) {
-      files[name] = `${folder}${name}.pem`;
-      writeFileSync(files[name], contents);
-    }
-    const secure = await startTestCore(files);
+  async function secureCore(): Promise<TestCore> {
+    const { cert, key } = writeCertificate(temporaryFolder(), 'core', server);
+    const secure = await startTestCore({ CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key });
     onTestFinished(() => secure.stop());
     return secure;
   }
 
-  function secureCaller({ port }: TestCore, root = authority, own?: Certificate, host = 'localhost'): GrpcCaller {
-    const channel = credentials.createSsl(
-      Buffer.from(root.cert),
-      own ? Buffer.from(own.key) : null,
-      own ? Buffer.from(own.cert) : null,
-    );
-    const secure = grpcCaller(`${host}:${port}`, channel);
-    onTestFinished(() => secure.close());
-    return secure;
-  }
-
-  const list = (secure: GrpcCaller) => secure.call('LeadIntakeService/ListLeads', { studioId });
-  const EMPTY = { leads: [], nextPageToken: '' };
-  const NO_CONNECTION = { code: 'UNAVAILABLE' };
-
-  test('a caller that trusts the authority is served, one that trusts another does not talk to the core', async () => {
+  test('does not replace the token, and a caller without TLS is not served', async () => {
     const secure = await secureCore();
-
     expect(secure.url).toMatch(/^https:/);
-    expect(await list(secureCaller(secure))).toEqual(EMPTY);
-    expect(await refusalOf(list(secureCaller(secure, strangers)))).toMatchObject(NO_CONNECTION);
-  });
+    const [encrypted, plain] = [credentials.createSsl(Buffer.from(authority.cert)), credentials.createInsecure()].map(
+      (channel) => grpcCaller(`localhost:${secure.port}`, channel),
+    ) as [GrpcCaller, GrpcCaller];
+    onTestFinished(() => {
+      for (const each of [encrypted, plain]) each.close();
+    });
+    const list = (from: GrpcCaller, options?: object) =>
+      from.call('LeadIntakeService/ListLeads', { studioId }, options);
 
-  test('a caller without TLS is not served', async () => {
-    const secure = await secureCore();
-    const plain = grpcCaller(`localhost:${secure.port}`);
-    onTestFinished(() => plain.close());
-
-    expect(await refusalOf(list(plain))).toMatchObject(NO_CONNECTION);
-  });
-
-  test('TLS does not stand in for the token', async () => {
-    const secure = secureCaller(await secureCore());
-
-    expect(
-      await refusalOf(secure.call('LeadIntakeService/ListLeads', { studioId }, { authorization: undefined })),
-    ).toMatchObject({ reason: 'CALLER_UNAUTHENTICATED' });
-  });
-
-  test('mutual TLS: a caller with a certificate of the authority is served, any other is not', async () => {
-    const secure = await secureCore({ CORE_TLS_CLIENT_CA_FILE: authority.cert });
-    const known = await authority.issue('gateway', 'client');
-    const unknown = await strangers.issue('gateway', 'client');
-
-    expect(await list(secureCaller(secure, authority, known))).toEqual(EMPTY);
-    expect(await refusalOf(list(secureCaller(secure, authority)))).toMatchObject(NO_CONNECTION);
-    expect(await refusalOf(list(secureCaller(secure, authority, unknown)))).toMatchObject(NO_CONNECTION);
-    expect(await list(secureCaller(secure, authority, known))).toEqual(EMPTY);
+    expect(await list(encrypted)).toEqual({ leads: [], nextPageToken: '' });
+    expect(await refusalOf(list(encrypted, { authorization: undefined }))).toMatchObject({
+      reason: 'CALLER_UNAUTHENTICATED',
+    });
+    expect(await refusalOf(list(plain))).toMatchObject({ code: 'UNAVAILABLE' });
   });
 
   test('Connect over HTTP/1.1 is served on the same port, and its connection does not keep the core from stopping', async () => {
@@ -1373,15 +959,16 @@ describe('TLS', () => {
   });
 
   test('an invalid certificate stops the start, and the database is closed', async () => {
-    const folder = core.path.replace(/leads\.db$/, '');
-    writeFileSync(`${folder}broken.pem`, 'not a certificate');
+    const folder = temporaryFolder();
+    const [certificate, database] = [join(folder, 'broken.pem'), join(folder, 'leads.db')];
+    writeFileSync(certificate, 'not a certificate');
     const start = startTestCore({
-      CORE_TLS_CERT_FILE: `${folder}broken.pem`,
-      CORE_TLS_KEY_FILE: `${folder}broken.pem`,
-      DATABASE_URL: `sqlite:${folder}third.db`,
+      CORE_TLS_CERT_FILE: certificate,
+      CORE_TLS_KEY_FILE: certificate,
+      DATABASE_URL: `sqlite:${database}`,
     });
 
     await expect(start).rejects.toThrow();
-    expect(existsSync(`${folder}third.db-wal`)).toBe(false);
+    expect(existsSync(`${database}-wal`)).toBe(false);
   });
 });
