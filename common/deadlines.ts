@@ -18,6 +18,9 @@ export const REDIS_CONNECT_MS = 600;
  */
 export const REDIS_SILENCE_MS = 1000;
 
+/** How long a gateway that starts waits for its first connection attempt to Redis. */
+export const REDIS_OPEN_MS = 2000;
+
 /** How long MongoDB may not respond within a store call. */
 export const STORE_SILENCE_MS = 1500;
 
@@ -89,10 +92,15 @@ isLess({ API_KEY_CACHE_MS, CORE_CALL_MS }, { QUOTA_CHANGE_MS }, 'a changed quota
 isLess({ REDIS_TIMEOUT_MS }, { QUOTA_TIMEOUT_MS }, 'a count times out before the quota does');
 isLess({ QUOTA_TIMEOUT_MS }, { REDIS_SILENCE_MS }, 'a late count does not close the connection');
 isLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis is tried, too');
+isLess({ REDIS_SILENCE_MS, REDIS_CONNECT_MS }, { REDIS_OPEN_MS }, 'a gateway that starts tries the next sentinel, too');
 isLess({ STORE_SILENCE_MS, retry: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a command that timed out can be retried');
 isLess({ SQLITE_BUSY_MS }, { STORE_CALL_MS }, 'a call on SQLite ends in the same time as on MongoDB');
 isLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's error about its store reaches the gateway");
-isLess({ CORE_CALL_MS }, { REQUEST_ARRIVAL_MS }, 'a client that waits for its response is not taken for a slow sender');
+isLess(
+  { CORE_CALL_MS },
+  { REQUEST_ARRIVAL_MS },
+  'a client that waits for its response does not count as a slow sender',
+);
 isLess({ CORE_HEALTH_MS }, { CORE_CALL_MS }, 'a health check fails before a call does');
 isLess({ CORE_PING_TIMEOUT_MS }, { CORE_PING_INTERVAL_MS }, 'at most one ping is pending');
 isLess(

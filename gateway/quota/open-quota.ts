@@ -1,15 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { REDIS_OPEN_MS } from '../../common/deadlines.ts';
 import { createMemoryQuota } from './memory-quota.ts';
 import type { Quota } from './quota-port.ts';
 import { createRedisQuota } from './redis-quota.ts';
 
 /**
- * Opens the quota. Does not wait for Redis.
+ * Opens the quota. With Redis, waits until the first connection attempt has succeeded or failed, for at most REDIS_OPEN_MS: a
+ * gateway that shares its port with others must not refuse requests that the others could count.
  *
  * @param redisUrl undefined: in memory
  * @param isCluster whether `redisUrl` is the address of a node of a Redis Cluster
  */
-export function openQuota(windowSeconds: number, redisUrl: string | undefined, isCluster: boolean): Quota {
-  return redisUrl === undefined
-    ? createMemoryQuota(windowSeconds)
-    : createRedisQuota(windowSeconds, redisUrl, isCluster);
+export async function openQuota(
+  windowSeconds: number,
+  redisUrl: string | undefined,
+  isCluster: boolean,
+): Promise<Quota> {
+  if (redisUrl === undefined) return createMemoryQuota(windowSeconds);
+  const { firstAttempt, ...quota } = createRedisQuota(windowSeconds, redisUrl, isCluster);
+  await Promise.race([firstAttempt, sleep(REDIS_OPEN_MS, undefined, { ref: false })]);
+  return quota;
 }

@@ -12,6 +12,11 @@ const PROBE = { apiKeyId: 'ready', studioId: 'ready' };
 /** More requests than there ever are, so that readiness checks are never refused. */
 const NO_LIMIT = { key: 1e15, studio: undefined };
 
+interface RedisQuota extends Quota {
+  /** Resolves when the first connection attempt has succeeded or failed. */
+  readonly firstAttempt: Promise<void>;
+}
+
 /**
  * A quota in Redis, shared by all gateways that use it. It connects and reconnects in the background: while Redis is unreachable or
  * refuses, calls reject with QuotaUnavailable.
@@ -22,7 +27,7 @@ const NO_LIMIT = { key: 1e15, studio: undefined };
  *   `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
  * @param isCluster whether it is a Redis Cluster. The counters of one studio are on one node
  */
-export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean): Quota {
+export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean): RedisQuota {
   const redis = isCluster ? clusterClient(redisUrl) : singleClient(redisUrl);
   defineWindowCommands(redis);
   const windowMs = windowSeconds * 1000;
@@ -73,6 +78,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
 
   let closed: Promise<void> | undefined;
   return {
+    firstAttempt,
     consume,
     refund: (bearer, windows) =>
       count(async () => {

@@ -38,7 +38,7 @@ const OUTCOMES = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 /** The maximum to which leads with unacknowledged changes are counted. It suffices to see whether they accumulate. */
 const MAX_COUNTED = 100_000;
 
-/** How long a count is cached; milliseconds. Counting can take a second. */
+/** How long a count is cached; milliseconds. Counting can take a second. A failed count is not cached. */
 const COUNT_TTL_MS = 30_000;
 
 export function createCoreMetrics(): CoreMetrics {
@@ -127,7 +127,11 @@ function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'meas
   let counted: { readonly at: number; readonly changes: ReturnType<typeof store.measureLeadChanges> } | undefined;
   const measure = () => {
     if (!counted || performance.now() - counted.at > COUNT_TTL_MS) {
-      counted = { at: performance.now(), changes: store.measureLeadChanges(MAX_COUNTED) };
+      const changes = store.measureLeadChanges(MAX_COUNTED);
+      counted = { at: performance.now(), changes };
+      changes.catch(() => {
+        counted = undefined;
+      });
     }
     return counted.changes;
   };

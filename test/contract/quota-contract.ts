@@ -406,7 +406,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
 export async function processWithClosedQuota(redisUrl: string | undefined, isCluster: boolean): Promise<string> {
   const script = `
     const { openQuota } = await import(${JSON.stringify(import.meta.resolve('../../gateway/quota/open-quota.ts'))});
-    const quota = openQuota(${A_MINUTE}, ${JSON.stringify(redisUrl)}, ${isCluster});
+    const quota = await openQuota(${A_MINUTE}, ${JSON.stringify(redisUrl)}, ${isCluster});
     const outcome = await quota.consume({ apiKeyId: '${newId()}', studioId: 'studio-1' }, { key: 1 }).then(() => 'admitted', ({ name }) => name);
     await quota.close();
     process.stdout.write(outcome + ', closed');`;

@@ -1,9 +1,12 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
+import { openQuota } from '../../gateway/quota/open-quota.ts';
 import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer, type RedisServer } from '../support/servers.ts';
+import { startProxy } from '../support/tcp-proxy.ts';
 import { quotaOfKeys } from './quota-of-keys.ts';
 
 /** How long a failover may take on a busy machine; milliseconds. */
@@ -79,6 +82,21 @@ describeWithRedisServer('Redis quota with sentinels', () => {
     await redis.restartSentinel();
 
     await expectRecovered(late);
+  });
+
+  test('a quota is open once its first connection attempt has succeeded, so that its first request is counted', async () => {
+    const redis = await startRedisWithSentinel();
+    onTestFinished(() => redis.stop());
+    const proxy = await startProxy('127.0.0.1', Number(new URL(`redis://${redis.url.split(',')[1]}`).port));
+    onTestFinished(() => proxy.stop());
+    proxy.silence();
+    setTimeout(() => proxy.heal(), 2 * REDIS_TIMEOUT_MS);
+
+    const url = redis.url.replace(/:\d+\/quota$/, `:${proxy.port}/quota`);
+    const quota = quotaOfKeys(await openQuota(600, url, false), LIMIT);
+    onTestFinished(() => quota.close());
+
+    await expect(quota.consume(newId())).resolves.toMatchObject({ admitted: true });
   });
 
   test('a quota whose sentinels are all unreachable can be closed', async () => {

@@ -247,4 +247,10 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS', put: 'STOP_MS' }],
     inSoak: true,
   },
+  {
+    name: 'a failed count of lead changes is cached',
+    suite: 'test/integration/core-metrics.test.ts',
+    caughtBy: 'after a failed count, lead changes are counted again with the next collection',
+    patches: [{ file: 'src/rpc/metrics.ts', find: 'counted = undefined;', put: '' }],
+  },
 ];

@@ -183,4 +183,10 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a response to a key that cannot be checked has no quota headers, because the request was not counted',
     patches: [{ file: 'gateway/plugins/check-key-before-refusal.ts', find: 'removeQuotaHeaders(reply);', put: '' }],
   },
+  {
+    name: 'a gateway accepts requests before its first connection to Redis is established',
+    suite: SENTINEL_SUITE,
+    caughtBy: 'a quota is open once its first connection attempt has succeeded, so that its first request is counted',
+    patches: [{ file: 'gateway/quota/open-quota.ts', find: 'await Promise.race($ATTEMPTS)', put: '' }],
+  },
 ];
