@@ -34,6 +34,7 @@ import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
+import { millis, type WireLead, type WireTime } from './wire-lead.ts';
 
 /** The size from which a message of results is full; bytes. */
 const FULL_BYTES = 64 * 1024;
@@ -76,36 +77,18 @@ const ofEachKind = (of = key, leadId: string = newId()) => [
   listItem({}, of),
 ];
 
-/** A lead as the CRM sees it. */
-interface WireLead {
-  readonly id: string;
-  readonly studioId: string;
-  readonly displayName: string;
-  readonly contact: unknown;
-  readonly sourceId?: string;
-  readonly note?: string;
-  readonly stage: string;
-  readonly createTime: WireTime;
-  readonly updateTime: WireTime;
-}
-
-interface WireTime {
-  readonly seconds: number;
-  readonly nanos: number;
-}
-
 interface WirePage {
   readonly leads: readonly WireLead[];
   readonly nextPageToken: string;
 }
 
-interface ShownPage {
+interface PublicPage {
   readonly leads: readonly PublicLead[];
   readonly nextCursor: string | null;
 }
 
 /** The public form of a lead of the CRM API. */
-function shown({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
+function publicForm({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
     id,
     displayName,
@@ -117,7 +100,7 @@ function shown({ id, displayName, sourceId, note, stage, createTime, updateTime 
   };
 }
 
-const timeOf = ({ seconds, nanos }: WireTime) => new Date(seconds * 1000 + nanos / 1e6).toISOString();
+const timeOf = (time: WireTime) => new Date(millis(time)).toISOString();
 
 /** The method that corresponds to an item, as a single call. */
 const createAlone = (creation: object, of = key) =>
@@ -136,35 +119,35 @@ const changeStage = (leadId: string, stage: string, { owner: { studioId } } = ke
   caller.call('LeadIntakeService/ChangeLeadStage', { studioId, leadId, stage });
 
 /** The outcome of an item, with its body parsed. */
-function read({ answer, refusal }: Outcome<ExchangeAnswer>) {
+function parsed({ answer, refusal }: Outcome<ExchangeAnswer>) {
   if (!answer) return { refusal };
   const { body, bearer, leadId, replayed } = answer;
   return body ? { json: jsonOf(answer), leadId, replayed } : { bearer, leadId, replayed };
 }
 
 /** Sends items in one message; returns their outcomes. */
-const ask = (...items: readonly object[]) => exchange(caller, [items]);
+const send = (...items: readonly object[]) => exchange(caller, [items]);
 
 /** The only answer to an item. */
 async function answerTo(item: object): Promise<ExchangeAnswer> {
-  const [outcome] = await ask(item);
+  const [outcome] = await send(item);
   expect(outcome?.refusal).toBeUndefined();
   return outcome?.answer as ExchangeAnswer;
 }
 
-describe('each item is answered once, as what it asks for would be alone', () => {
+describe('each item gets one result, that of a single call', () => {
   /** Items, each with the outcome of the corresponding single call. */
-  async function asked(): Promise<readonly (readonly [item: object, expected: object])[]> {
+  async function itemsWithResults(): Promise<readonly (readonly [item: object, expected: object])[]> {
     const other = await createKey(caller);
     const sourceId = await putSource(caller, key.owner.studioId);
     const [mine, theirs] = [aCreation({ sourceId, note: 'mine' }), aCreation()];
     const { lead } = await createAlone(mine);
     const { lead: elsewhere } = await createAlone(theirs, other);
     for (const note of ['1', '2', '3']) await createAlone(aCreation({ note }));
-    const told = { leadId: '', replayed: false };
+    const ofRead = { leadId: '', replayed: false };
     const pageOf = ({ leads, nextPageToken }: WirePage) => ({
-      json: { leads: leads.map(shown), nextCursor: nextPageToken || null },
-      ...told,
+      json: { leads: leads.map(publicForm), nextCursor: nextPageToken || null },
+      ...ofRead,
     });
     const first = await listAlone({ pageSize: 3 });
     const second = { pageSize: 3, pageToken: first.nextPageToken };
@@ -182,15 +165,15 @@ describe('each item is answered once, as what it asks for would be alone', () =>
     const pages = [{ pageSize: -1 }, { pageToken: '.' }, { pageSize: -2, pageToken: 'x'.repeat(600) }];
     const refusalTo = async (call: Promise<unknown>) => ({ refusal: await refusalOf(call) });
     return [
-      [authenticateItem(), { bearer: await authenticateAlone(key), ...told }],
-      [authenticateItem(other), { bearer: await authenticateAlone(other), ...told }],
-      [createItem(mine), { json: { lead: shown(lead) }, leadId: lead.id, replayed: true }],
-      [createItem(theirs, other), { json: { lead: shown(elsewhere) }, leadId: elsewhere.id, replayed: true }],
+      [authenticateItem(), { bearer: await authenticateAlone(key), ...ofRead }],
+      [authenticateItem(other), { bearer: await authenticateAlone(other), ...ofRead }],
+      [createItem(mine), { json: { lead: publicForm(lead) }, leadId: lead.id, replayed: true }],
+      [createItem(theirs, other), { json: { lead: publicForm(elsewhere) }, leadId: elsewhere.id, replayed: true }],
       ...(await Promise.all(
         creations.map(async (each) => [createItem(each), await refusalTo(createAlone(each))] as const),
       )),
-      [getItem(lead.id), { json: { lead: shown((await getAlone(lead.id)).lead) }, ...told }],
-      [getItem(lead.id.toUpperCase()), { json: { lead: shown(lead) }, ...told }],
+      [getItem(lead.id), { json: { lead: publicForm((await getAlone(lead.id)).lead) }, ...ofRead }],
+      [getItem(lead.id.toUpperCase()), { json: { lead: publicForm(lead) }, ...ofRead }],
       ...(await Promise.all(ids.map(async (each) => [getItem(each), await refusalTo(getAlone(each))] as const))),
       [listItem(), pageOf(await listAlone({}))],
       [listItem({ pageSize: 3 }), pageOf(first)],
@@ -204,22 +187,22 @@ describe('each item is answered once, as what it asks for would be alone', () =>
   test.each<[string, (items: readonly object[]) => readonly (readonly object[])[]]>([
     ['in one message', (items) => [items]],
     ['each in a message of its own', (items) => items.map((item) => [item])],
-    ['the other way round', (items) => [[...items].reverse()]],
-    ['four times over, in messages of seven', (items) => inSevens(times(4, () => items).flat())],
+    ['in reverse order', (items) => [[...items].reverse()]],
+    ['four times, in messages of seven', (items) => inSevens(times(4, () => items).flat())],
   ])('%s', async (_, messagesOf) => {
-    const pairs = await asked();
+    const pairs = await itemsWithResults();
     const messages = messagesOf(pairs.map(([item]) => item));
 
     const outcomes = await exchange(caller, messages);
 
     const expectedOf = new Map<object, object>(pairs);
-    expect(outcomes.map(read)).toEqual(messages.flat().map((item) => expectedOf.get(item)));
+    expect(outcomes.map(parsed)).toEqual(messages.flat().map((item) => expectedOf.get(item)));
     expect(countLeads(core.path, key.owner.studioId)).toBe(4);
   });
 
   test('the compared refusals are of every kind', async () => {
-    const told = (await asked()).flatMap(([, expected]) => ('refusal' in expected ? [expected.refusal] : []));
-    expect(told).toMatchObject([
+    const pairs = await itemsWithResults();
+    expect(pairs.flatMap(([, expected]) => ('refusal' in expected ? [expected.refusal] : []))).toMatchObject([
       { reason: 'IDEMPOTENCY_CONFLICT' },
       { reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: expect.any(String) } },
       ...times(3, () => ({ reason: 'SOURCE_INVALID' })),
@@ -232,36 +215,6 @@ describe('each item is answered once, as what it asks for would be alone', () =>
       { reason: 'INVALID_REQUEST', fields: ['pageToken'] },
       { reason: 'INVALID_REQUEST', fields: ['pageSize', 'pageToken'] },
     ]);
-  });
-
-  test('each result in many messages of mixed kinds belongs to its own item', async () => {
-    const own = await createKey(caller);
-    const leads = await Promise.all(times(10, (index) => createAlone(aCreation({ note: `${index}` }))));
-    const items = times(560, (index) => {
-      if (index % 4 === 0) return authenticateItem(index % 8 === 0 ? key : own);
-      if (index % 4 === 1) return createItem(aCreation({ displayName: `Lead ${index}` }), own);
-      if (index % 4 === 2) return getItem(leads[index % 10]?.lead.id ?? '');
-      return listItem({ pageSize: 1 + (index % 9) });
-    });
-    let from = 0;
-    const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 100, 55].map((length) => {
-      from += length;
-      return items.slice(from - length, from);
-    });
-    expect(messages.flat()).toEqual(items);
-
-    const outcomes = (await exchange(caller, messages)).map(read);
-
-    for (const [index, outcome] of outcomes.entries()) {
-      const expected = [
-        { bearer: { apiKeyId: (index % 8 === 0 ? key : own).owner.apiKeyId } },
-        { json: { lead: { displayName: `Lead ${index}` } }, replayed: false },
-        { json: { lead: { id: leads[index % 10]?.lead.id, note: `${index % 10}` } } },
-        { json: { leads: times(1 + (index % 9), (place) => ({ note: `${9 - place}` })) } },
-      ];
-      expect(outcome).toMatchObject(expected[index % 4] ?? {});
-    }
-    expect(countLeads(core.path, own.owner.studioId)).toBe(140);
   });
 
   const inSevens = (items: readonly object[]) =>
@@ -279,7 +232,7 @@ describe('the body', () => {
       ...Object.values(HARD_TEXTS).map((text) => aCreation({ displayName: text, note: text })),
     ];
 
-    const outcomes = await ask(...creations.map((each) => createItem(each)));
+    const outcomes = await send(...creations.map((each) => createItem(each)));
 
     for (const [index, { answer }] of outcomes.entries()) {
       const { lead, ...more } = jsonOf<{ lead: PublicLead }>(answer);
@@ -296,7 +249,7 @@ describe('the body', () => {
         },
         more: {},
       });
-      expect(lead).toEqual(shown((await getAlone(lead.id)).lead));
+      expect(lead).toEqual(publicForm((await getAlone(lead.id)).lead));
       expectValid('body', leadResponseSchema, { lead });
       expect(answer?.replayed).toBe(false);
       expect(`${answer?.body}`).not.toMatch(/secret|@example|5550199|studio-/);
@@ -314,9 +267,9 @@ describe('the body', () => {
     }
     await changeStage(created[0]?.id ?? '', 'LEAD_STAGE_TRIAL_BOOKED');
 
-    const [page, ...leads] = await ask(listItem(), ...created.map(({ id }) => getItem(id)));
+    const [page, ...leads] = await send(listItem(), ...created.map(({ id }) => getItem(id)));
 
-    const now = (await listAlone({})).leads.map(shown);
+    const now = (await listAlone({})).leads.map(publicForm);
     expect(now).toEqual([
       { ...created[0], stage: 'trial_booked', updatedAt: expect.not.stringMatching(created[0]?.createdAt ?? '') },
       ...created.slice(1),
@@ -336,10 +289,10 @@ describe('the body', () => {
   }, async () => {
     const notes = times(7, (index) => `${index}`);
     for (const note of notes) await createAlone(aCreation({ note }));
-    const pages: ShownPage[] = [];
+    const pages: PublicPage[] = [];
     let pageToken: string | null = '';
     while (pageToken !== null && pages.length < 10) {
-      const page: ShownPage = jsonOf(await answerTo(listItem({ pageSize: 3, pageToken })));
+      const page: PublicPage = jsonOf(await answerTo(listItem({ pageSize: 3, pageToken })));
       expectValid('body', leadListSchema, page);
       pages.push(page);
       pageToken = page.nextCursor;
@@ -360,7 +313,7 @@ describe('the body', () => {
     expect(original).toMatchObject({ leadId: expect.stringMatching(/./), replayed: false });
     const { leadId, body } = original;
     const repeated = { leadId, body, replayed: true };
-    expect(await ask(...times(3, () => createItem(creation)))).toEqual(times(3, () => ({ answer: repeated })));
+    expect(await send(...times(3, () => createItem(creation)))).toEqual(times(3, () => ({ answer: repeated })));
 
     await changeStage(leadId, 'LEAD_STAGE_WON');
     expect(await answerTo(createItem(creation))).toEqual(repeated);
@@ -418,7 +371,7 @@ describe('a key', () => {
         { secretSha256 },
       ];
 
-      expect(await ask(...items)).toEqual(items.map(() => ({ refusal })));
+      expect(await send(...items)).toEqual(items.map(() => ({ refusal })));
     }
     expect(countLeads(core.path, '%')).toBe(before);
   });
@@ -426,7 +379,7 @@ describe('a key', () => {
   test('that is refused does not affect other items', async () => {
     const refused = await refusedKeys();
 
-    const outcomes = await ask(
+    const outcomes = await send(
       ...refused.flatMap(([secretSha256]) => [{ secretSha256, createLead: aCreation() }, createItem()]),
     );
 
@@ -453,7 +406,7 @@ describe('a key', () => {
       ];
       const items = [...ofEachKind(narrow, lead.id), ...wrong];
 
-      const outcomes = await ask(...items);
+      const outcomes = await send(...items);
 
       for (const [index, item] of items.entries()) {
         const isForbidden = forbidden.some((kind) => kind in item);
@@ -469,12 +422,12 @@ describe('a key', () => {
     },
   );
 
-  test('that may only read does not learn from a repetition whether a lead exists', { tags: ['5.9'] }, async () => {
+  test('that may only read is refused a repetition without the id of its lead', { tags: ['5.9'] }, async () => {
     const creation = aCreation();
     await createAlone(creation);
     const narrow = await createKey(caller, { studioId: key.owner.studioId, scopes: ['API_KEY_SCOPE_LEADS_READ'] });
 
-    expect(await ask(createItem(creation, narrow), createItem({ ...creation, note: 'other' }, narrow))).toMatchObject(
+    expect(await send(createItem(creation, narrow), createItem({ ...creation, note: 'other' }, narrow))).toMatchObject(
       times(2, () => ({ refusal: { reason: 'SCOPE_FORBIDDEN', metadata: {} } })),
     );
   });
@@ -485,7 +438,7 @@ describe('a key', () => {
     const creation = aCreation({ contact });
 
     // The same idempotency key and contact: in two studios these are two leads.
-    const created = await ask(createItem(creation), createItem(creation, other), createItem(creation));
+    const created = await send(createItem(creation), createItem(creation, other), createItem(creation));
     const [mine, theirs, again] = created.map(({ answer }) => answer);
     expect([mine?.replayed, theirs?.replayed, again?.replayed]).toEqual([false, false, true]);
     expect(again?.leadId).toBe(mine?.leadId);
@@ -493,7 +446,7 @@ describe('a key', () => {
     for (const of of [key, other]) expect(countLeads(core.path, of.owner.studioId)).toBe(1);
 
     const ids = [mine?.leadId ?? '', theirs?.leadId ?? ''];
-    const read = await ask(
+    const read = await send(
       ...[key, other, key].flatMap((of) => [...ids.map((id) => getItem(id, of)), listItem({}, of)]),
     );
     const LEAD_NOT_FOUND = { refusal: await refusalOf(getAlone(newId())) };
@@ -510,9 +463,9 @@ describe('a key', () => {
   test('may continue only the pages of its own studio', { tags: ['1.own-studio'] }, async () => {
     const other = await createKey(caller);
     for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
-    const { nextCursor: pageToken } = jsonOf<ShownPage>(await answerTo(listItem({ pageSize: 1 })));
+    const { nextCursor: pageToken } = jsonOf<PublicPage>(await answerTo(listItem({ pageSize: 1 })));
 
-    expect(await ask(listItem({ pageToken }, other), listItem({ pageToken }))).toMatchObject([
+    expect(await send(listItem({ pageToken }, other), listItem({ pageToken }))).toMatchObject([
       { refusal: { reason: 'INVALID_REQUEST', fields: ['pageToken'] } },
       { answer: { leadId: '' } },
     ]);
@@ -526,11 +479,7 @@ describe('a key', () => {
       await putSource(caller, key.owner.studioId, false),
       await putSource(caller, other.owner.studioId),
     ];
-    const asked: readonly (readonly [
-      sourceId: string | undefined,
-      of: KeyOfStudio,
-      shown: string | null | undefined,
-    ])[] = [
+    const creations: [sourceId: string | undefined, of: KeyOfStudio, expected: string | null | undefined][] = [
       [mine, key, mine],
       [another, key, another],
       [disabled, key, undefined],
@@ -542,8 +491,8 @@ describe('a key', () => {
       [newId(), key, undefined],
     ];
 
-    const outcomes = await ask(
-      ...asked.map(([sourceId, of]) => createItem(aCreation(sourceId === undefined ? {} : { sourceId }), of)),
+    const outcomes = await send(
+      ...creations.map(([sourceId, of]) => createItem(aCreation(sourceId === undefined ? {} : { sourceId }), of)),
       createItem(aCreation({ sourceId: 'no-source' })),
     );
 
@@ -551,12 +500,12 @@ describe('a key', () => {
       answer ? jsonOf<{ lead: PublicLead }>(answer).lead.sourceId : [refusal.reason, refusal.fields],
     );
     expect(named).toEqual([
-      ...asked.map(([, , sourceId]) => (sourceId === undefined ? ['SOURCE_INVALID', undefined] : sourceId)),
+      ...creations.map(([, , sourceId]) => (sourceId === undefined ? ['SOURCE_INVALID', undefined] : sourceId)),
       ['INVALID_REQUEST', ['sourceId']],
     ]);
   });
 
-  test('is not taken for a neighbour’s by a hash that goes on with the source which that one names', async () => {
+  test('is distinguished from another whose hash is followed by the bytes of a source id', async () => {
     const sourceId = await putSource(caller, key.owner.studioId);
     const longer = ['', ' ', ' undefined'].flatMap((between) => [
       Buffer.concat([key.secretSha256, Buffer.from(`${between}${sourceId}`)]),
@@ -566,7 +515,7 @@ describe('a key', () => {
     const wrong = longer.filter(({ length }) => length !== 32);
     expect(wrong).toHaveLength(5);
 
-    const outcomes = await ask(
+    const outcomes = await send(
       createItem(aCreation({ sourceId })),
       ...wrong.flatMap((secretSha256) => [
         { secretSha256, createLead: aCreation() },
@@ -622,7 +571,7 @@ describe('an item', () => {
   test('without a request is refused, and its neighbours get their results', async () => {
     const { secretSha256 } = key;
 
-    const outcomes = await ask(createItem(), { secretSha256 }, listItem(), { secretSha256, requestId: 'x' }, {});
+    const outcomes = await send(createItem(), { secretSha256 }, listItem(), { secretSha256, requestId: 'x' }, {});
 
     expect(outcomes).toMatchObject([
       { answer: { replayed: false } },
@@ -641,7 +590,7 @@ describe('an item', () => {
     const message = Buffer.concat([known, Buffer.from([0x0a, unknown.length]), unknown, known]);
     const stream = caller.openBytes('ExchangeService/Exchange');
     const results: { index: number; body?: Buffer; error?: PackedStatus }[] = [];
-    stream.on('data', (told: { results: typeof results }) => results.push(...told.results));
+    stream.on('data', (message: { results: typeof results }) => results.push(...message.results));
     stream.write(message);
     stream.end();
     await once(stream, 'end');
@@ -696,7 +645,7 @@ describe('an item', () => {
       .split('\n')
       .filter((line) => line.includes('"operation"') && !/"(Put|Create)(Studio|Member|ApiKey)"/.test(line))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const told = lines.map(({ operation, requestId, outcome, studioId, apiKeyId, leadId, replayed }) => [
+    const summaries = lines.map(({ operation, requestId, outcome, studioId, apiKeyId, leadId, replayed }) => [
       requestId,
       operation,
       outcome,
@@ -706,7 +655,7 @@ describe('an item', () => {
       replayed,
     ]);
     const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
-    expect(told.sort(byText)).toEqual(
+    expect(summaries.sort(byText)).toEqual(
       [
         ['create-0', 'CreateLead', 'ok', studioId, undefined, leadId, false],
         ['create-1', 'CreateLead', 'ok', studioId, undefined, leadId, true],
@@ -767,7 +716,7 @@ describe('a message', () => {
       traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     }));
 
-    const outcomes = await ask(...items);
+    const outcomes = await send(...items);
 
     expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(100);
   });
@@ -784,7 +733,7 @@ describe('long pages', () => {
     'forty are returned whole, in messages within the limit of gRPC clients: %s',
     async (_, text) => {
       const [displayName, note] = [text(160), text(2000)];
-      const leads = await ask(...times(100, () => createItem(aCreation({ displayName, note }))));
+      const leads = await send(...times(100, () => createItem(aCreation({ displayName, note }))));
       const expected = leads.map(({ answer }) => jsonOf<{ lead: PublicLead }>(answer).lead).reverse();
       expect(new Set(expected.map((lead) => lead.displayName + lead.note))).toEqual(new Set([displayName + note]));
       const call = openExchange(caller);
@@ -825,9 +774,9 @@ describe('long pages', () => {
     const client = grpcCaller(`127.0.0.1:${own.port}`);
     const reader = await createKey(client);
     await exchange(client, [times(100, () => createItem(aCreation({ note: 'x'.repeat(1000) }), reader))]);
-    const deaf = openUnreadCall<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
+    const unread = openUnreadCall<{ index?: number; body: string }>(own.url, 'ExchangeService/Exchange');
     onTestFinished(async () => {
-      deaf.session.destroy();
+      unread.session.destroy();
       client.close();
       await own.stop();
     });
@@ -838,13 +787,13 @@ describe('long pages', () => {
     const series = 'lead_intake_core_call_duration_seconds_count{operation="ListLeads",outcome="ok"}';
     const made = async () => (await scrape(own.metricsUrl)).get(series) ?? 0;
 
-    const sent = deaf.send(times(60, () => ({ items })));
+    const sent = unread.send(times(60, () => ({ items })));
     await expect.poll(made, { timeout: 20_000 }).toBeGreaterThanOrEqual(MAX_LEADS_OPEN / 100);
     for (const _ of times(300, () => 0)) await client.call('DirectoryService/ListLeadSources', reader.owner);
     // The maximum, one more message, and what the network buffers.
     expect(await made()).toBeLessThan(120);
 
-    const results = await deaf.results();
+    const results = await unread.results();
     await sent;
     expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(240, (index) => index));
     expect(new Set(results.map(({ body }) => body)).size).toBe(1);

@@ -99,7 +99,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a hash that goes on with a source’s id is taken for the key that names this source',
     suite: EXCHANGED,
-    caughtBy: 'is not taken for a neighbour’s by a hash that goes on with the source which that one names',
+    caughtBy: 'is distinguished from another whose hash is followed by the bytes of a source id',
     patches: [
       {
         file: ITEMS,
