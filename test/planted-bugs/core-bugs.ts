@@ -55,7 +55,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
       {
         file: CALLER_ACCESS,
         find: 'studioId !== undefined && studios.has(studioId)',
-        put: 'asked === undefined || studios.has(asked)',
+        put: 'studioId === undefined || studios.has(studioId)',
       },
     ],
     inSoak: true,

@@ -30,12 +30,14 @@ export const FEED_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/sqlite/leads.ts',
-        find: "return { kind: 'changed', lead: { ...lead, stage, updatedAt } };",
-        put: `setTimeout(() => {
-            const mark = "UPDATE leads SET " + changeMark('stage-changed', '?1') + " WHERE number = ?2";
-            commits.write(() => database.prepare(mark).run(updatedAt.getTime(), leadNumber)).catch(() => {});
-          }, 500);
-          return { kind: 'changed', lead: { ...lead, stage, updatedAt } };`,
+        find: 'changeLeadStage: stageChanger(commits, leads)',
+        put: `changeLeadStage: async (change) => {
+          const outcome = await stageChanger(commits, leads)(change);
+          const mark = "UPDATE leads SET " + changeMark('stage-changed', '?1') + " WHERE id = unhex(?2, '-')";
+          const markLater = () => database.prepare(mark).run(change.now.getTime(), change.leadId);
+          setTimeout(() => commits.write(markLater).catch(() => {}), 500);
+          return outcome;
+        }`,
       },
     ],
   },
@@ -93,7 +95,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
       {
         file: 'src/rpc/lead-changes.ts',
         find: 'AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)])',
-        put: 'signal',
+        put: 'context.signal',
       },
     ],
     inSoak: true,

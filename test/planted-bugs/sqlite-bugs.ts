@@ -699,7 +699,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       {
         file: 'gateway/plugins/quota.ts',
         find: "if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });",
-        put: 'if (error instanceof QuotaUnavailable) return { admitted: true, limit: 1, remaining: 1, resetSeconds: 1, window: 1 };',
+        put: 'if (error instanceof QuotaUnavailable) return { admitted: true, limit: 1, remaining: 1, resetSeconds: 1, windows: [] };',
       },
     ],
   },

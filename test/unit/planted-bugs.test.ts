@@ -1,30 +1,54 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { patched } from '../planted-bugs/patch.ts';
+import { type Patch, patched } from '../planted-bugs/patch.ts';
 import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
+import { NOT_LIVED } from '../world/not-lived.ts';
 
 /** Checks the quotes of all planted bugs in seconds; trying the bugs takes minutes. */
 describe('every planted bug, tried or not,', () => {
   test.each(ALL_BUGS)('fits the product: $name', ({ patches, suite }) => {
     expect(existsSync(join(ROOT, suite)), `${suite} is to catch it, and is not there`).toBe(true);
-    const sources = new Map<string, string>();
-    for (const patch of patches) {
-      const source = sources.get(patch.file) ?? readFileSync(join(ROOT, patch.file), 'utf8');
-      sources.set(patch.file, patched(source, patch));
-    }
     // A variant that cannot be loaded fails every test and proves nothing.
-    for (const faulty of sources.values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
+    for (const faulty of faultyFiles(patches).values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
+  });
+
+  // A ReferenceError fails the test, too, but the faulty behaviour never runs.
+  test('has no undeclared variables', () => {
+    const folder = temporaryFolder();
+    for (const { name, patches } of ALL_BUGS) {
+      for (const [file, faulty] of faultyFiles(patches)) {
+        const path = join(folder, name, file);
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, faulty);
+      }
+    }
+    const args = ['lint', '--only=correctness/noUndeclaredVariables', '--max-diagnostics=none'];
+    const biome = join(ROOT, 'node_modules/.bin/biome');
+    const { stdout, stderr, status } = spawnSync(biome, args, { cwd: folder, encoding: 'utf8' });
+    expect(status, stdout + stderr).toBe(0);
   });
 });
 
-test('each planted bug has a unique name, by which it is planted in a process', () => {
+/** The patched files of a bug, by path. */
+function faultyFiles(patches: readonly Patch[]): Map<string, string> {
+  const sources = new Map<string, string>();
+  for (const patch of patches) {
+    const source = sources.get(patch.file) ?? readFileSync(join(ROOT, patch.file), 'utf8');
+    sources.set(patch.file, patched(source, patch));
+  }
+  return sources;
+}
+
+test('each planted bug has a unique name, and the lists of names have no others', () => {
   const names = ALL_BUGS.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   expect(names).toEqual(expect.arrayContaining(Object.values(VERSION_ONE_FAULTS).flat()));
+  expect(names).toEqual(expect.arrayContaining(Object.keys(NOT_LIVED)));
 });
 
 describe('a patch', () => {
