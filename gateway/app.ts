@@ -72,7 +72,7 @@ export async function startGateway(
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);
   metrics?.watchCertificates(credentials);
-  const stopFollowing = [credentials.watch(log), token.watch(log)];
+  const stopWatching = [credentials.watch(log), token.watch(log)];
   let stopping = false;
   const readiness = {
     core: new Readiness('the core', () => core.check(), log),
@@ -84,7 +84,7 @@ export async function startGateway(
   const release = async () => {
     readiness.core.close();
     readiness.quota.close();
-    for (const stop of stopFollowing) stop();
+    for (const stop of stopWatching) stop();
     core.close();
     await quota.close();
     await metricsServer?.close();

@@ -3,7 +3,7 @@ import { bearerToken } from '../common/settings.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import type { GatewayConfig } from './config.ts';
 
-/** The token that the gateway presents to the core. It follows changes of its file. */
+/** The token that the gateway presents to the core. Reloaded when its file changes. */
 export class CoreToken {
   readonly #file: GatewayConfig['coreTokenFile'];
   #authorization: string | undefined;
@@ -21,9 +21,9 @@ export class CoreToken {
   }
 
   /**
-   * Takes the contents of the file whenever they change and have the form of a token.
+   * Reloads the token when its file changes, if the new contents have the form of a token.
    *
-   * @returns stops following
+   * @returns stops watching
    */
   watch(log: Logger): () => void {
     const reload = (text: string) => {

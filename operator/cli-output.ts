@@ -15,9 +15,9 @@ export function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secre
 export function foundSecret(found: FoundSecret) {
   const { secretHint } = found;
   if (found.key === null) return { secretHint, opens: 'nothing: it is unknown, or was replaced' };
-  const { key, studio, isGood } = found;
+  const { key, studio, isValid } = found;
   const { id: keyId, name, memberId: issuer, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key;
-  const opens = isGood ? scopes.join(', ') : 'nothing at the moment';
+  const opens = isValid ? scopes.join(', ') : 'nothing at the moment';
   return { secretHint, opens, studioId: studio.id, keyId, name, issuer, lastUsedAt, createdAt, expiresAt, revokedAt };
 }
 

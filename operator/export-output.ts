@@ -33,7 +33,8 @@ const QUOTE = '"'.charCodeAt(0);
 const LINE_END = '\n'.charCodeAt(0);
 
 /** Writes to standard output. A terminal gets control characters escaped. */
-export function standardOutput({ stdout } = process): ExportOutput {
+export function standardOutput(): ExportOutput {
+  const { stdout } = process;
   // Each write reports its own error.
   stdout.on('error', () => {});
   const escaped = (text: string) => (stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text);

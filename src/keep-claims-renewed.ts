@@ -23,17 +23,17 @@ export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, l
   const stopping = new AbortController();
   const progress = new Throttle(PROGRESS_LOG_INTERVAL_MS);
   const failures = new Throttle(FAILURE_LOG_INTERVAL_MS, MAX_LOGGED_FAILURES);
-  const observer = {
-    onProgress({ studio, renewal: { step, after } }: Renewal, renewed: number) {
+  const observer: RenewalObserver = {
+    onProgress({ studio, renewal: { step, after } }, renewed) {
       if (!progress.allow()) return;
       log.info({ studioId: studio.id, step, after, renewed }, 'claim renewal in progress');
     },
-    stepEnded({ studio, renewal: { step } }: Renewal, renewed: number) {
+    stepEnded({ studio, renewal: { step } }, renewed) {
       log.info({ studioId: studio.id, step, renewed }, 'claim renewal step complete');
     },
-    leadInTheWay: (studioId: string, leadId: string, holderId: string) =>
+    claimConflict: (studioId, leadId, holderId) =>
       log.warn({ studioId, leadId, holderId }, 'two open leads have the same contact; close one of them'),
-    failed({ studio, renewal: { step } }: Renewal, error: unknown) {
+    failed({ studio, renewal: { step } }, error) {
       if (!failures.allow(studio.id)) return;
       log.warn({ studioId: studio.id, step, err: error }, 'claim renewal failed');
     },
@@ -49,5 +49,3 @@ export function keepClaimsRenewed(deps: Pick<Dependencies, 'store' | 'clock'>, l
     }
   }
 }
-
-type Renewal = Parameters<NonNullable<RenewalObserver['stepEnded']>>[0];

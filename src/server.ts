@@ -61,8 +61,8 @@ export async function createCoreServer(
     // Fastify would close idle sessions, and a closed session keeps reading: see `CallerConnection.cutOff`.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
-  const unfollow = credentials.watch(log, (pem) => secureServerOf(app).setSecureContext(pem));
-  app.addHook('onClose', async () => unfollow());
+  const stopWatching = credentials.watch(log, (pem) => secureServerOf(app).setSecureContext(pem));
+  app.addHook('onClose', async () => stopWatching());
   const identify = callerIdentifier(callers);
   const connections = new Connections(app);
   const report = closureReporter(log);

@@ -18,14 +18,14 @@ export function addDatabaseCommands(): void {
     .option('--renew', 'do the part that is due now, as a running core does')
     .action(({ again = false, renew = false }: { again?: boolean; renew?: boolean }) =>
       runOnStore(async (deps) => {
-        const { left } = again ? await renewAllClaims(deps) : { left: [] };
-        for (const id of left)
+        const { notStarted } = again ? await renewAllClaims(deps) : { notStarted: [] };
+        for (const id of notStarted)
           console.error(`${id}: renewal not started: the studio changed meanwhile or cannot be read; try again`);
         const onProgress = ({ studio, renewal }: StudioRenewal, renewed: number) =>
           console.error(`${studio.id}: ${renewal.step} step, up to lead ${renewal.after}, ${renewed} leads renewed`);
-        const leadInTheWay = (studioId: string, leadId: string, holderId: string) =>
+        const claimConflict = (studioId: string, leadId: string, holderId: string) =>
           console.error(`${studioId}: open leads ${leadId} and ${holderId} have the same contact; close one of them`);
-        if (renew) await renewClaims(deps, { onProgress, leadInTheWay });
+        if (renew) await renewClaims(deps, { onProgress, claimConflict });
         return (await deps.store.listClaimRenewals()).map(publicRenewal);
       }),
     );

@@ -38,6 +38,14 @@ export interface Actor {
   readonly caller?: string | null | undefined;
 }
 
+/** Who requests an action; not yet checked. */
+export interface Requester {
+  /** Undefined: no member is named. */
+  readonly memberId?: string | undefined;
+  /** Null or undefined: the program has no name. */
+  readonly caller?: string | null | undefined;
+}
+
 /** The operator's command line in the audit log. Not a valid caller name, so no caller can use it. */
 export const COMMAND_LINE = '(command line)';
 

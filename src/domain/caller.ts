@@ -15,7 +15,7 @@ export interface Caller {
   readonly studios: ReadonlySet<string> | undefined;
   /** How it authenticated: the beginning of its token's SHA-256, or `certificate`; null if the name is null. */
   readonly credential: string | null;
-  /** Aborted when its rights are changed or revoked; its open streams then end. */
+  /** Aborted when its roles or studios change, or it is removed; its open streams then end. */
   readonly withdrawn: AbortSignal;
 }
 

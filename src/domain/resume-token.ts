@@ -1,12 +1,10 @@
-import { idBytes, idFromBytes, makeToken, positionOf } from './token.ts';
+import { ID_BYTES, idBytes, idFromBytes, makeToken, positionOf } from './token.ts';
 
 /** The position of an export: all leads up to this one were sent. */
 export interface ExportPosition {
   readonly studioId: string;
   readonly leadId: string;
 }
-
-const ID_BYTES = 16;
 
 /**
  * Returns the token with which an export resumes after a lead.

@@ -28,10 +28,13 @@ export function positionOf(kind: TokenKind, scope: string, token: string): Buffe
   return head.subarray(1);
 }
 
-/** Returns a UUID's 16 bytes. */
+/** The length of a UUID. */
+export const ID_BYTES = 16;
+
+/** Returns the bytes of a UUID. */
 export const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 
-/** Returns the UUID of 16 bytes. */
+/** Returns the UUID with these bytes. */
 export const idFromBytes = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 

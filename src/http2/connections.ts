@@ -39,7 +39,7 @@ export class CallerConnection {
   }
 
   /**
-   * Asks the caller to open another connection, and continues the calls in flight on this one.
+   * Announces the end of this connection to the caller, and continues the calls in flight on it.
    *
    * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first announces the
    * end; the second, after a ping round trip, names the last stream that was processed. Callers can safely retry later streams.

@@ -25,8 +25,8 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
     },
 
     async listApiKeys({ studioId, memberId }, context) {
-      const warden = { studioId, memberId: memberOrOperator(memberId, context) };
-      return { apiKeys: (await listApiKeys(deps, warden)).map(apiKeyToWire) };
+      const manager = { studioId, memberId: memberOrOperator(memberId, context) };
+      return { apiKeys: (await listApiKeys(deps, manager)).map(apiKeyToWire) };
     },
 
     async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }, context) {
@@ -37,8 +37,8 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
     },
 
     async revokeApiKey({ studioId, memberId, apiKeyId }, context) {
-      const warden = { studioId, memberId: memberOrOperator(memberId, context) };
-      const command = { ...warden, keyId: apiKeyId, ...actorOf(context) };
+      const manager = { studioId, memberId: memberOrOperator(memberId, context) };
+      const command = { ...manager, keyId: apiKeyId, ...actorOf(context) };
       return { apiKey: apiKeyToWire(await revokeApiKey(deps, command)) };
     },
 

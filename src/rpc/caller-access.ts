@@ -128,9 +128,9 @@ export function refuseOtherStudios({ name, studios }: Caller, request: object): 
 export const forbidden = (name: string | null, what: string): Refusal =>
   new Refusal('CALLER_FORBIDDEN', `The caller ${name} ${what}.`, { metadata: { caller: name ?? '' } });
 
-/** The refusal that ends a stream whose caller's rights were changed or revoked. */
+/** The refusal that ends a stream whose caller is `withdrawn`. */
 export const accessWithdrawn = (): Refusal =>
-  new Refusal('CALLER_UNAUTHENTICATED', "The caller's credential was revoked, or its rights have changed.");
+  new Refusal('CALLER_UNAUTHENTICATED', "The caller's credential was revoked, or its roles or studios have changed.");
 
 /** The fields in which requests name a studio. */
 interface StudioFields {

@@ -25,12 +25,12 @@ interface KnownCaller {
 export class Callers {
   /** By a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
   #known = new Map<string, KnownCaller>();
-  /** The hash of CORE_TOKEN, which has all rights; undefined from when a callers file lists it, also after it no longer does. */
+  /** The hash of CORE_TOKEN, which has all roles; undefined once a callers file has listed it. */
   #tokenHash: string | undefined;
   readonly #hasFile: boolean;
 
   /**
-   * @param token has all rights unless the callers file lists it
+   * @param token has all roles unless the callers file lists it
    * @param entries the callers file; undefined: there is none
    */
   constructor(token: Secret | undefined, entries: CallerEntries | undefined) {
@@ -39,7 +39,7 @@ export class Callers {
     if (entries) this.replace(entries);
   }
 
-  /** Replaces the callers file's entries. Withdraws callers whose rights have changed. */
+  /** Replaces the callers file's entries. Withdraws callers whose roles or studios have changed. */
   replace(entries: CallerEntries): void {
     const before = this.#known;
     this.#known = new Map();
@@ -75,7 +75,7 @@ export class Callers {
 
   #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {
     const former = before.get(credential);
-    if (former && hasSameRights(former.caller, caller)) {
+    if (former && hasSameAccess(former.caller, caller)) {
       this.#known.set(credential, former);
       return;
     }
@@ -89,7 +89,7 @@ function callerOf(name: string, { may, studios }: CallerEntry, credential: strin
   return { ...ANY_CALLER, name, may: new Set(may), studios: studios && new Set(studios), credential };
 }
 
-const hasSameRights = (a: Caller, b: Caller): boolean =>
+const hasSameAccess = (a: Caller, b: Caller): boolean =>
   a.name === b.name && isEqualSet(a.may, b.may) && isEqualSet(a.studios, b.studios);
 
 const isEqualSet = (a?: ReadonlySet<string>, b?: ReadonlySet<string>): boolean =>

@@ -200,15 +200,14 @@ export interface LeadStore {
    * @param change `claims`: what the lead claims when reopened, and is found by when closed
    * @throws UnreadableRecord, without writing
    */
-  changeLeadStage(change: {
-    readonly studioId: string;
-    readonly leadId: string;
-    readonly stage: LeadStage;
-    readonly claims: ClaimsOfContact;
-    readonly memberId: string | null;
-    readonly caller?: string | null | undefined;
-    readonly now: Date;
-  }): Promise<ChangeLeadStageOutcome>;
+  changeLeadStage(
+    change: AuditContext & {
+      readonly studioId: string;
+      readonly leadId: string;
+      readonly stage: LeadStage;
+      readonly claims: ClaimsOfContact;
+    },
+  ): Promise<ChangeLeadStageOutcome>;
 
   /**
    * updateLead must change some fields of a lead and store an event, in one write. It must check `expectedUpdatedAt` first: returns
@@ -224,16 +223,15 @@ export interface LeadStore {
    * @param change `claims`: of the new contact; `expectedUpdatedAt`: null: any
    * @throws UnreadableRecord, without writing
    */
-  updateLead(change: {
-    readonly studioId: string;
-    readonly leadId: string;
-    readonly correction: Correction;
-    readonly claims: OpenClaims;
-    readonly expectedUpdatedAt: Date | null;
-    readonly memberId: string | null;
-    readonly caller?: string | null | undefined;
-    readonly now: Date;
-  }): Promise<UpdateLeadOutcome>;
+  updateLead(
+    change: AuditContext & {
+      readonly studioId: string;
+      readonly leadId: string;
+      readonly correction: Correction;
+      readonly claims: OpenClaims;
+      readonly expectedUpdatedAt: Date | null;
+    },
+  ): Promise<UpdateLeadOutcome>;
 }
 
 /**
@@ -289,15 +287,14 @@ export interface LeadErasureStore {
    *
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
-  eraseLead(erasure: {
-    readonly studioId: string;
-    readonly leadId: string;
-    readonly memberId: string | null;
-    readonly caller?: string | null | undefined;
-    readonly now: Date;
-    /** Returns `stale` if the lead's `updatedAt` differs; absent: any. */
-    readonly expectedUpdatedAt?: Date;
-  }): Promise<EraseLeadOutcome>;
+  eraseLead(
+    erasure: AuditContext & {
+      readonly studioId: string;
+      readonly leadId: string;
+      /** Returns `stale` if the lead's `updatedAt` differs; absent: any. */
+      readonly expectedUpdatedAt?: Date;
+    },
+  ): Promise<EraseLeadOutcome>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
@@ -374,7 +371,7 @@ export interface ApiKeyStore {
   }): Promise<void>;
 
   /**
-   * Returns the key with this secret and what its rights depend on; must see every change that resolved before the call. An unreadable
+   * Returns the key with this secret and what its validity depends on; must see every change that resolved before the call. An unreadable
    * key is not returned; an unreadable studio is suspended; an unreadable member has no role.
    *
    * @param sourceId a source of the key's studio to read as well; a UUID in lower case

@@ -1,10 +1,12 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
+import { contactRulesOf } from './keep-directory.ts';
 
 interface StageChangeDependencies {
   readonly store: Pick<LeadStore, 'findLead' | 'changeLeadStage'> & Pick<DirectoryStore, 'findStudio'>;
@@ -12,14 +14,10 @@ interface StageChangeDependencies {
 }
 
 /** A request to move a lead, not yet checked. */
-export interface ChangeLeadStageCommand {
+export interface ChangeLeadStageCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;
   readonly stage: LeadStage | undefined;
-  /** The member who does it; undefined: none is named. */
-  readonly memberId?: string | undefined;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /**
@@ -46,7 +44,7 @@ export async function changeLeadStage(
     if (!lead) throw leadNotFound();
     const { contact } = lead;
     // The claims are recomputed: the studio's region may have changed since the lead was closed.
-    const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
+    const rules = await contactRulesOf(store, studioId);
     const outcome = await store.changeLeadStage({
       studioId,
       leadId,

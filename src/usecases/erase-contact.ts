@@ -1,4 +1,5 @@
 import { crmIdFault, PAGE_SIZE } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Contact } from '../domain/contact.ts';
 import { MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
@@ -13,13 +14,10 @@ interface ErasureDependencies {
 }
 
 /** A request to erase all leads of a contact, not yet checked. */
-export interface EraseContactCommand {
+export interface EraseContactCommand extends Requester {
   readonly studioId: string;
   /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
-  readonly memberId?: string | undefined;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /** The result of erasing a contact. */

@@ -1,4 +1,5 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ErasedLead } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -6,13 +7,9 @@ import type { LeadErasureStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
 
 /** A request to erase a lead, not yet checked. */
-export interface EraseLeadCommand {
+export interface EraseLeadCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;
-  /** The member who does it; undefined: none is named. */
-  readonly memberId?: string | undefined;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /**

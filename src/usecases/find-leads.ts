@@ -5,6 +5,7 @@ import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
+import { contactRulesOf } from './keep-directory.ts';
 import { type LeadPage, pageLimit } from './list-leads.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
@@ -46,7 +47,7 @@ export async function findLeads(
   if (before === undefined) faults.note('pageToken', 'must be unchanged, of this studio and contact');
   faults.refuseIfAny();
 
-  const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
+  const rules = await contactRulesOf(store, studioId);
   const { contactKeys } = openClaims(contact as Contact, rules);
   const found = (await store.findLeadsOfContact(studioId, contactKeys)).toSorted(newestFirst);
   // The first page has all open leads.

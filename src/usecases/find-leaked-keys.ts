@@ -15,7 +15,7 @@ interface KnownSecret {
   readonly key: ApiKey;
   readonly studio: Studio;
   /** Whether it authenticates requests now. */
-  readonly isGood: boolean;
+  readonly isValid: boolean;
 }
 
 /** A secret of no key: it was replaced, or was never issued here. */
@@ -43,7 +43,7 @@ export async function findLeakedKeys(
       continue;
     }
     const { key, studio } = credential;
-    found.push({ secretHint, key, studio, isGood: refusalOfCredential(credential, clock()) === undefined });
+    found.push({ secretHint, key, studio, isValid: refusalOfCredential(credential, clock()) === undefined });
   }
   return { found, misspelt };
 }

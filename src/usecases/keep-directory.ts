@@ -1,4 +1,6 @@
 import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
+import type { ContactRules } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
@@ -19,7 +21,7 @@ interface DirectoryDependencies {
 }
 
 /** A request to create or change a studio, not yet checked. */
-export interface PutStudioCommand {
+export interface PutStudioCommand extends Requester {
   readonly id: string;
   /** Undefined: unknown. */
   readonly status: Studio['status'] | 'unchanged' | undefined;
@@ -27,9 +29,6 @@ export interface PutStudioCommand {
   readonly regionCode: string | null | undefined;
   /** Null: the gateways' default; undefined: unchanged. */
   readonly quotaLimit?: number | null | undefined;
-  readonly memberId?: string | undefined;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
@@ -186,6 +185,14 @@ export async function existingStudio(
   const studio = await store.findStudio(studioId);
   if (!studio) throw studioNotFound();
   return studio;
+}
+
+/** Returns the contact rules of a studio; of an unknown one, those without a region. */
+export async function contactRulesOf(
+  store: Pick<DirectoryStore, 'findStudio'>,
+  studioId: string,
+): Promise<ContactRules> {
+  return (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
 }
 
 function refuseUnlessPut(outcome: PutOutcome, limit: string): void {

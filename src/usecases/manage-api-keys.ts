@@ -1,6 +1,7 @@
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS } from '../domain/api-key.ts';
+import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -15,17 +16,15 @@ interface KeyDependencies {
   readonly newId: NewId;
 }
 
-/** The member who manages a studio's keys, not yet checked. */
-export interface KeyManager {
+/** The member who manages a studio's keys; not yet checked. */
+export interface KeyManager extends Requester {
   readonly studioId: string;
   readonly memberId: string;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
-/** Who lists and revokes a studio's keys, not yet checked. */
-export interface KeyWarden extends Omit<KeyManager, 'memberId'> {
-  /** Null: the operator of the service, who is not a member. */
+/** The member, or the operator of the service, who lists and revokes a studio's keys; not yet checked. */
+export interface KeyManagerOrOperator extends Omit<KeyManager, 'memberId'> {
+  /** Null: the operator. */
   readonly memberId: string | null;
 }
 
@@ -82,7 +81,10 @@ export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyC
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN */
-export async function listApiKeys({ store }: Pick<KeyDependencies, 'store'>, manager: KeyWarden): Promise<ApiKey[]> {
+export async function listApiKeys(
+  { store }: Pick<KeyDependencies, 'store'>,
+  manager: KeyManagerOrOperator,
+): Promise<ApiKey[]> {
   managerFaults(manager).refuseIfAny();
   await authorise(store, manager);
   return store.listApiKeys(manager.studioId);
@@ -144,7 +146,7 @@ export async function replaceApiKey(
  */
 export async function revokeApiKey(
   { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
-  command: KeyWarden & { readonly keyId: string },
+  command: KeyManagerOrOperator & { readonly keyId: string },
 ): Promise<ApiKey> {
   const faults = managerFaults(command);
   faults.note('apiKeyId', uuidFault(command.keyId));
@@ -156,7 +158,7 @@ export async function revokeApiKey(
   return key;
 }
 
-function managerFaults({ studioId, memberId }: KeyWarden): Faults {
+function managerFaults({ studioId, memberId }: KeyManagerOrOperator): Faults {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   if (memberId !== null) faults.note('memberId', crmIdFault(memberId));
@@ -164,7 +166,7 @@ function managerFaults({ studioId, memberId }: KeyWarden): Faults {
 }
 
 // @rule 5.4
-async function authorise(store: Directory, { studioId, memberId }: KeyWarden): Promise<void> {
+async function authorise(store: Directory, { studioId, memberId }: KeyManagerOrOperator): Promise<void> {
   if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
   if (memberId === null) return;
   const member = await store.findMember(studioId, memberId);

@@ -1,5 +1,6 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { ApiKey } from '../domain/api-key.ts';
+import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import { quotaLimitFault } from '../domain/quota-limit.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -7,14 +8,11 @@ import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 
 /** A request to set a key's quota, not yet checked. */
-export interface PutApiKeyQuotaCommand {
+export interface PutApiKeyQuotaCommand extends Requester {
   readonly studioId: string;
   readonly keyId: string;
   /** Requests per window; undefined: the gateways' default. */
   readonly quotaLimit: number | undefined;
-  readonly memberId?: string | undefined;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /**

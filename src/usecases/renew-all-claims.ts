@@ -18,12 +18,12 @@ interface RenewAllClaimsDependencies {
  */
 export async function renewAllClaims({ store, clock }: RenewAllClaimsDependencies) {
   const renewals = new Map((await store.listClaimRenewals()).map(({ studio, renewal }) => [studio.id, renewal]));
-  const begun: string[] = [];
-  const left: string[] = [];
+  const started: string[] = [];
+  const notStarted: string[] = [];
   for await (const studio of everyStudio({ store })) {
     const renewal = renewals.get(studio.id) ?? null;
-    const isNoted = await store.saveClaimRenewal({ studio, renewal }, fullRenewal(studio, clock()));
-    (isNoted ? begun : left).push(studio.id);
+    const isSaved = await store.saveClaimRenewal({ studio, renewal }, fullRenewal(studio, clock()));
+    (isSaved ? started : notStarted).push(studio.id);
   }
-  return { begun, left };
+  return { started, notStarted };
 }

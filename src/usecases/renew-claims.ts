@@ -12,8 +12,8 @@ export interface RenewalObserver {
   onProgress?(renewal: StudioRenewal, renewed: number): void;
   /** Called when a step is complete. @param renewed the number of leads whose claims changed */
   stepEnded?(renewal: StudioRenewal, renewed: number): void;
-  /** Called when two open leads have the same contact by the current rule: `holderId` holds the claim, `leadId` the rest of its own. */
-  leadInTheWay?(studioId: string, leadId: string, holderId: string): void;
+  /** Called when two open leads have the same contact by the current rule; `holderId` keeps the claim. */
+  claimConflict?(studioId: string, leadId: string, holderId: string): void;
   /** Called when a studio's renewal fails; the next run retries it. */
   failed?(renewal: StudioRenewal, error: unknown): void;
 }
@@ -78,7 +78,7 @@ export async function renewClaims(
     const claims = openClaims(lead.contact, studio);
     if (isSame(claims, lead.claims)) return false;
     const holder = await store.renewClaims(studio.id, lead, claims);
-    if (holder !== null) observer.leadInTheWay?.(studio.id, lead.id, holder);
+    if (holder !== null) observer.claimConflict?.(studio.id, lead.id, holder);
     return true;
   }
 }

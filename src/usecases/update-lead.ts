@@ -1,4 +1,5 @@
 import { crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Contact } from '../domain/contact.ts';
@@ -8,6 +9,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { sourceInvalid } from './create-lead.ts';
 import { leadNotFound } from './get-lead.ts';
+import { contactRulesOf } from './keep-directory.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
 interface UpdateDependencies {
@@ -16,7 +18,7 @@ interface UpdateDependencies {
 }
 
 /** A request to correct a lead, not yet checked. An absent field does not change; null removes its value. */
-export interface UpdateLeadCommand {
+export interface UpdateLeadCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;
   readonly fields: {
@@ -28,10 +30,6 @@ export interface UpdateLeadCommand {
   };
   /** The `updatedAt` that the lead must still have; undefined: any. */
   readonly expectedUpdatedAt?: Date | undefined;
-  /** The member who does it; undefined: none is named. */
-  readonly memberId?: string | undefined;
-  /** The program that does it; null or undefined: it has no name. */
-  readonly caller?: string | null | undefined;
 }
 
 /**
@@ -56,7 +54,7 @@ export async function updateLead(
     const source = await store.findLeadSource(studioId, sourceId);
     if (!source?.enabled) throw sourceInvalid();
   }
-  const rules = (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
+  const rules = await contactRulesOf(store, studioId);
   const outcome = await store.updateLead({
     studioId,
     leadId,

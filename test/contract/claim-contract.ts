@@ -174,7 +174,7 @@ export function claimContract(opened: () => OpenedStore): void {
       const reported: string[][] = [];
       await put('DE');
 
-      await renewClaims(clock(NOW), { leadInTheWay: (_, leadId, holderId) => reported.push([leadId, holderId]) });
+      await renewClaims(clock(NOW), { claimConflict: (_, leadId, holderId) => reported.push([leadId, holderId]) });
 
       expect(reported).toEqual([[first.lead.id, second.lead.id]]);
       for (const text of ['030 7654321', '+49 30 7654321', '030/7654321']) {
@@ -231,7 +231,7 @@ export function claimContract(opened: () => OpenedStore): void {
       await createNow(extension);
       const claims = await claimsNow();
 
-      expect(await again()).toEqual({ begun: expect.arrayContaining([STUDIO_ID]), left: [] });
+      expect(await again()).toEqual({ started: expect.arrayContaining([STUDIO_ID]), notStarted: [] });
 
       const first = { version: 1, region: 'DE' };
       expect(await renewals()).toMatchObject([{ step: 'first', since: NOW, after: null, formerRules: [first] }]);

@@ -415,8 +415,8 @@ describe('SQLite', () => {
     await put('AT');
     const reported: string[][] = [];
 
-    const leadInTheWay = (_: string, leadId: string, holderId: string) => reported.push([leadId, holderId]);
-    await completeRenewals(store, NOW, MAX_STALE_CALL_MS, { leadInTheWay });
+    const claimConflict = (_: string, leadId: string, holderId: string) => reported.push([leadId, holderId]);
+    await completeRenewals(store, NOW, MAX_STALE_CALL_MS, { claimConflict });
 
     expect(await store.listClaimRenewals()).toEqual([]);
     expect(reported.every(([leadId, holderId]) => leadId !== holderId)).toBe(true);

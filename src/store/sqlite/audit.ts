@@ -5,7 +5,7 @@ import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
 /** The audit log, in SQLite. An event is inserted in the transaction of its change. */
-export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable = () => {}): AuditStore {
+export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable): AuditStore {
   const select = database.prepare(`
     SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_AUDIT_EVENTS}`);
   return {

@@ -8,14 +8,11 @@ import { CLAIM_COLUMNS, claimingLeadOf, renewalJson, renewalOf, STUDIO_COLUMNS, 
 import { hashesBytes, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
-/** Lower than every lead's id. */
-const BEFORE_ALL_IDS = '';
-
 /** Claim renewals, in SQLite. */
 export function sqliteClaimRenewals(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
-  report: ReportUnreadable = () => {},
+  report: ReportUnreadable,
 ): ClaimRenewalStore {
   const selectDue = database.prepare(
     `SELECT ${STUDIO_COLUMNS} FROM studios WHERE claim_renewal IS NOT NULL ORDER BY id`,
@@ -44,7 +41,7 @@ export function sqliteClaimRenewals(
     async listClaims(studioId, after, limit) {
       const studio = studios.of(studioId);
       if (studio === undefined) return { leads: [], next: null };
-      const rows = selectPage.all(studio, after ?? BEFORE_ALL_IDS, limit);
+      const rows = selectPage.all(studio, after ?? '', limit);
       const present = rows.filter(({ erased_at }) => erased_at === null);
       const leads = present.flatMap((row) => readableOrNull(claimingLeadOf(studioId, row), report) ?? []);
       return { leads, next: rows.length < limit ? null : idText(rows.at(-1)?.id as string) };

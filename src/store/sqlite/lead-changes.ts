@@ -30,7 +30,7 @@ export const changeMark = (kind: ChangeKind, time: string): string => `
 export function sqliteLeadChanges(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
-  report: ReportUnreadable = () => {},
+  report: ReportUnreadable,
 ): LeadChangeStore {
   const studios = studioNumbers(database);
   // The columns of leadOf come first.

@@ -20,7 +20,7 @@ export function sqliteLeadErasure(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
   erased: () => void,
-  report: ReportUnreadable = () => {},
+  report: ReportUnreadable,
 ): LeadErasureStore {
   const selectNext = prepareLists(
     database,

@@ -26,9 +26,6 @@ import { studioNumbers } from './studio-numbers.ts';
 /** Higher than every lead's id; the start of the first page. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
-/** Lower than every lead's id. */
-const BEFORE_ALL_IDS = '';
-
 /** Leads and their claims, in SQLite. */
 export function sqliteLeads(
   database: DatabaseSync,
@@ -187,7 +184,7 @@ function leadReader(
 
     listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
 
-    walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? BEFORE_ALL_IDS, limit),
+    walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? '', limit),
   };
 }
 
