@@ -108,7 +108,7 @@ for (const [name, { tools, build, typesOf, use }] of Object.entries(CLIENTS)) {
       expect(types.filter((type) => !names.includes(type))).toEqual([]);
     });
 
-    test(`creates, repeats, reads and pages, and is told why it is refused: ${name}`, async () => {
+    test(`creates, repeats, reads and lists leads, and gets the reason of each refusal: ${name}`, async () => {
       expect(await make()).toMatchObject({ status: 0 });
       const { secret, studioId, sourceId } = await service.aStudioWithKey();
       const { secret: scarceKey } = await scarce.aStudioWithKey();

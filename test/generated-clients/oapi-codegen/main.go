@@ -22,7 +22,7 @@ func clientWith(key, url string) *leadintake.ClientWithResponses {
 }
 
 // A lead in plain values; times as milliseconds since 1970.
-func told(lead leadintake.Lead) map[string]any {
+func leadFields(lead leadintake.Lead) map[string]any {
 	return map[string]any{
 		"id": lead.Id, "displayName": lead.DisplayName, "stage": lead.Stage, "sourceId": lead.SourceId, "note": lead.Note,
 		"createdAt": lead.CreatedAt.UnixMilli(), "updatedAt": lead.UpdatedAt.UnixMilli(),
@@ -125,11 +125,11 @@ func main() {
 	create("SCARCE_KEY", "SCARCE_URL", other, uuid.NewString())
 
 	must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"created":  told(created.JSON201.Lead),
+		"created":  leadFields(created.JSON201.Lead),
 		"isReplay": []*string{headerOf(created.HTTPResponse, "Idempotent-Replayed"), headerOf(replayed.HTTPResponse, "Idempotent-Replayed")},
-		"replayed": told(replayed.JSON201.Lead),
-		"byPhone":  told(phoned.JSON201.Lead),
-		"read":     told(read.JSON200.Lead),
+		"replayed": leadFields(replayed.JSON201.Lead),
+		"byPhone":  leadFields(phoned.JSON201.Lead),
+		"read":     leadFields(read.JSON200.Lead),
 		"pages":    pages,
 		"refusals": map[string]any{
 			"invalid contact": refusedCreation("KEY", "URL", letters, uuid.NewString()),

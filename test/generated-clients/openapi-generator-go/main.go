@@ -30,7 +30,7 @@ func (c caller) create(capture leadintake.LeadCapture, idempotencyKey string) (*
 }
 
 // A lead in plain values; times as milliseconds since 1970.
-func told(lead leadintake.Lead) map[string]any {
+func leadFields(lead leadintake.Lead) map[string]any {
 	return map[string]any{
 		"id": lead.Id, "displayName": lead.DisplayName, "stage": lead.Stage, "sourceId": lead.SourceId, "note": lead.Note,
 		"createdAt": lead.CreatedAt.UnixMilli(), "updatedAt": lead.UpdatedAt.UnixMilli(),
@@ -122,11 +122,11 @@ func main() {
 	refusedCreation("SCARCE_KEY", "SCARCE_URL", other, uuid.NewString())
 
 	must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"created":  told(created.Lead),
+		"created":  leadFields(created.Lead),
 		"isReplay": []*string{headerOf(createdBy, "Idempotent-Replayed"), headerOf(replayedBy, "Idempotent-Replayed")},
-		"replayed": told(replayed.Lead),
-		"byPhone":  told(phoned.Lead),
-		"read":     told(read.Lead),
+		"replayed": leadFields(replayed.Lead),
+		"byPhone":  leadFields(phoned.Lead),
+		"read":     leadFields(read.Lead),
 		"pages":    pages,
 		"refusals": map[string]any{
 			"invalid contact": refusedCreation("KEY", "URL", letters, uuid.NewString()),

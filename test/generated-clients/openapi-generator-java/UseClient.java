@@ -53,16 +53,16 @@ class UseClient {
   }
 
   /** A lead in plain values; times as milliseconds since 1970. */
-  static Map<String, Object> told(Lead lead) {
-    Map<String, Object> told = new LinkedHashMap<>();
-    told.put("id", lead.getId());
-    told.put("displayName", lead.getDisplayName());
-    told.put("stage", lead.getStage().getValue());
-    told.put("sourceId", lead.getSourceId());
-    told.put("note", lead.getNote());
-    told.put("createdAt", lead.getCreatedAt().toInstant().toEpochMilli());
-    told.put("updatedAt", lead.getUpdatedAt().toInstant().toEpochMilli());
-    return told;
+  static Map<String, Object> leadFields(Lead lead) {
+    Map<String, Object> fields = new LinkedHashMap<>();
+    fields.put("id", lead.getId());
+    fields.put("displayName", lead.getDisplayName());
+    fields.put("stage", lead.getStage().getValue());
+    fields.put("sourceId", lead.getSourceId());
+    fields.put("note", lead.getNote());
+    fields.put("createdAt", lead.getCreatedAt().toInstant().toEpochMilli());
+    fields.put("updatedAt", lead.getUpdatedAt().toInstant().toEpochMilli());
+    return fields;
   }
 
   static Map<String, Object> refusal(Call call) {
@@ -124,14 +124,14 @@ class UseClient {
     refusals.put("used up", refusal(() -> scarce.createLead(newId(), other, null)));
 
     Map<String, Object> done = new LinkedHashMap<>();
-    done.put("created", told(lead));
+    done.put("created", leadFields(lead));
     done.put(
         "isReplay",
         Arrays.asList(
             first(created.getHeaders(), "idempotent-replayed"), first(replayed.getHeaders(), "idempotent-replayed")));
-    done.put("replayed", told(replayed.getData().getLead()));
-    done.put("byPhone", told(phoned));
-    done.put("read", told(api.getLead(lead.getId(), null).getLead()));
+    done.put("replayed", leadFields(replayed.getData().getLead()));
+    done.put("byPhone", leadFields(phoned));
+    done.put("read", leadFields(api.getLead(lead.getId(), null).getLead()));
     done.put("pages", pages);
     done.put("refusals", refusals);
     Gson gson = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();

@@ -23,7 +23,7 @@ function apiWith(string $key, string $url = 'URL'): LeadsApi
 }
 
 /** A lead in plain values; times as milliseconds since 1970. */
-function told(Lead $lead): array
+function leadFields(Lead $lead): array
 {
     return [
         'id' => $lead->getId(),
@@ -109,14 +109,14 @@ $useUp = fn () => create($other, 'SCARCE_KEY', url: 'SCARCE_URL');
 $useUp();
 
 echo json_encode([
-    'created' => told($created->getLead()),
+    'created' => leadFields($created->getLead()),
     'isReplay' => array_map(
         fn (array $headers) => headerOf($headers, 'idempotent-replayed'),
         [$createdHeaders, $replayedHeaders],
     ),
-    'replayed' => told($replayed->getLead()),
-    'byPhone' => told($byPhone->getLead()),
-    'read' => told($api->getLead($created->getLead()->getId())->getLead()),
+    'replayed' => leadFields($replayed->getLead()),
+    'byPhone' => leadFields($byPhone->getLead()),
+    'read' => leadFields($api->getLead($created->getLead()->getId())->getLead()),
     'pages' => $pages,
     'refusals' => [
         'invalid contact' => refusal(fn () => create($letters)),

@@ -13,7 +13,7 @@ def api_with(key, url=os.environ["URL"]):
     return lead_intake.LeadsApi(lead_intake.ApiClient(configuration))
 
 
-def told(lead):
+def lead_fields(lead):
     """A lead in plain values; times as milliseconds since 1970."""
     return {
         "id": lead.id,
@@ -81,11 +81,11 @@ create(other, **used_up)
 print(
     json.dumps(
         {
-            "created": told(created.data.lead),
+            "created": lead_fields(created.data.lead),
             "isReplay": [header_of(answer.headers, "idempotent-replayed") for answer in (created, replayed)],
-            "replayed": told(replayed.data.lead),
-            "byPhone": told(by_phone.data.lead),
-            "read": told(api.get_lead(created.data.lead.id).lead),
+            "replayed": lead_fields(replayed.data.lead),
+            "byPhone": lead_fields(by_phone.data.lead),
+            "read": lead_fields(api.get_lead(created.data.lead.id).lead),
             "pages": pages,
             "refusals": {
                 "invalid contact": refusal(lambda: create(letters)),

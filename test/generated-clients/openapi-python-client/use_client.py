@@ -16,7 +16,7 @@ def client_with(key, url=os.environ["URL"]):
     return AuthenticatedClient(base_url=url, token=os.environ[key])
 
 
-def told(lead):
+def lead_fields(lead):
     """A lead in plain values; times as milliseconds since 1970."""
     return {
         "id": lead.id,
@@ -77,11 +77,11 @@ create(other, **used_up)
 print(
     json.dumps(
         {
-            "created": told(created.parsed.lead),
+            "created": lead_fields(created.parsed.lead),
             "isReplay": [answer.headers.get("Idempotent-Replayed") for answer in (created, replayed)],
-            "replayed": told(replayed.parsed.lead),
-            "byPhone": told(by_phone.parsed.lead),
-            "read": told(get_lead.sync(created.parsed.lead.id, client=client).lead),
+            "replayed": lead_fields(replayed.parsed.lead),
+            "byPhone": lead_fields(by_phone.parsed.lead),
+            "read": lead_fields(get_lead.sync(created.parsed.lead.id, client=client).lead),
             "pages": pages,
             "refusals": {
                 "invalid contact": refusal(create(letters)),
