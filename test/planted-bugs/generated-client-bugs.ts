@@ -3,7 +3,8 @@ import type { PlantedBug } from './planted-bug.ts';
 const SCHEMAS = 'gateway/schemas.ts';
 const SUITE = 'test/generated-clients/generated-clients.test.ts';
 
-const works = (generator: string) => `creates, repeats, reads and lists leads, and gets the reason of each refusal: ${generator}`;
+const works = (generator: string) =>
+  `creates, repeats, reads and lists leads, and gets the reason of each refusal: ${generator}`;
 
 /** Faults of the OpenAPI document that show in the clients which are made of it. */
 export const GENERATED_CLIENT_BUGS: readonly PlantedBug[] = [
