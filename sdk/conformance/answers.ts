@@ -7,7 +7,7 @@ export interface WholeAnswer {
   readonly status: number;
   readonly headers: Headers;
   /** The parsed body; undefined unless it is JSON of the media type that the service uses for the status. */
-  readonly says: unknown;
+  readonly body: unknown;
   /** The bytes on the wire. */
   readonly bytes: Buffer;
 }
@@ -33,7 +33,7 @@ export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAns
   return {
     status,
     headers,
-    says: isOfService ? json : undefined,
+    body: isOfService ? json : undefined,
     bytes: bytesOf(status, headers, text + ' '.repeat(spaces), { ...more, keepsConnection }),
   };
 }

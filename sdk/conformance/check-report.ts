@@ -10,25 +10,25 @@ const LEAD = ['id', 'displayName', 'stage', 'sourceId', 'note', 'createdAt', 'up
 /** Returns the faults of a report, given the requests that arrived and the responses they received. */
 export function faultsOfReport(
   call: Call,
-  asked: DriverRequest,
+  driverRequest: DriverRequest,
   exchanges: readonly Exchange[],
   report: Report,
 ): string[] {
   const outcome = call.report === 'result' ? 'result' : 'error';
-  const told = report[outcome];
-  const must = call.report === 'result' ? resultOf(asked, exchanges) : errorOf(call, asked, exchanges);
-  if (!told) return [`the report is ${JSON.stringify(report)}, not ${outcome} ${JSON.stringify(must)}`];
-  return [...new Set([...Object.keys(must), ...Object.keys(told)])].flatMap((name) => {
-    const [is, should] = [comparable(name, told[name], must[name]), comparable(name, must[name], must[name])];
+  const reported = report[outcome];
+  const must = call.report === 'result' ? resultOf(driverRequest, exchanges) : errorOf(call, driverRequest, exchanges);
+  if (!reported) return [`the report is ${JSON.stringify(report)}, not ${outcome} ${JSON.stringify(must)}`];
+  return [...new Set([...Object.keys(must), ...Object.keys(reported)])].flatMap((name) => {
+    const [is, should] = [comparable(name, reported[name], must[name]), comparable(name, must[name], must[name])];
     if (name === 'attempts' && !areCounted(exchanges) && Number(is) >= Number(should)) return [];
     return isDeepStrictEqual(is, should) ? [] : [`the report has ${name} ${show(is)}, not ${show(should)}`];
   });
 }
 
-function resultOf(asked: DriverRequest, exchanges: readonly Exchange[]): Parts {
+function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
   const last = exchanges.map(({ arrivals }) => arrivals.at(-1));
   const answers = last.map((arrival) => successOf(arrival) as Parts | undefined);
-  switch (asked.call) {
+  switch (driverRequest.call) {
     case 'createLead': {
       const replayed = wholeAnswerTo(last.at(-1))?.headers.has('idempotent-replayed');
       return { lead: answers.at(-1)?.lead, replayed, idempotencyKey: sentKey(exchanges) };
@@ -42,20 +42,20 @@ function resultOf(asked: DriverRequest, exchanges: readonly Exchange[]): Parts {
   }
 }
 
-function errorOf({ report }: Call, asked: DriverRequest, exchanges: readonly Exchange[]): Parts {
+function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
   const expected = report === 'result' ? undefined : report;
   const arrivals = exchanges.at(-1)?.arrivals ?? [];
   const answer = wholeAnswerTo(arrivals.at(-1));
-  const says = answer?.says as Parts | undefined;
+  const body = answer?.body as Parts | undefined;
   return {
     ...expected,
     attempts: arrivals.length,
-    ...(asked.call === 'createLead' && { idempotencyKey: asked.idempotencyKey ?? sentKey(exchanges) }),
+    ...(driverRequest.call === 'createLead' && { idempotencyKey: driverRequest.idempotencyKey ?? sentKey(exchanges) }),
     ...(expected?.kind !== 'no-answer' && {
-      code: says?.code,
+      code: body?.code,
       status: answer?.status,
-      requestId: says?.requestId,
-      fields: says?.fields,
+      requestId: body?.requestId,
+      fields: body?.fields,
       retryAfterSeconds: retryAfterOf(answer),
     }),
   };

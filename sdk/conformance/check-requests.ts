@@ -13,23 +13,27 @@ const MIN_LATE_BACK_OFF_MS = 15_000;
 const ROUNDING_MS = 20;
 
 /** Returns the faults of the requests of a call. */
-export function faultsOfRequests(asked: DriverRequest, exchanges: readonly Exchange[]): string[] {
+export function faultsOfRequests(driverRequest: DriverRequest, exchanges: readonly Exchange[]): string[] {
   return exchanges.flatMap(({ arrivals, cursor }, page) =>
     arrivals.flatMap((arrival, index) => {
       const faults = [
-        ...(arrival.attempt ? [] : ['was not to be sent any more']),
-        ...(arrival.request ? faultsOfHead(asked, arrival.request, cursor) : []),
-        ...(arrival.body ? faultsOfBody(asked, arrival.body) : []),
+        ...(arrival.attempt ? [] : ['must not be sent']),
+        ...(arrival.request ? faultsOfHead(driverRequest, arrival.request, cursor) : []),
+        ...(arrival.body ? faultsOfBody(driverRequest, arrival.body) : []),
         ...faultsOfRepetition(arrivals, index),
       ];
-      const name = `attempt ${index + 1}${asked.call === 'allLeads' ? ` of page ${page + 1}` : ''}`;
+      const name = `attempt ${index + 1}${driverRequest.call === 'allLeads' ? ` of page ${page + 1}` : ''}`;
       return faults.map((fault) => `${name} ${fault}`);
     }),
   );
 }
 
-function faultsOfHead(asked: DriverRequest, request: NonNullable<Arrival['request']>, cursor?: string): string[] {
-  const method = asked.call === 'createLead' ? 'POST' : 'GET';
+function faultsOfHead(
+  driverRequest: DriverRequest,
+  request: NonNullable<Arrival['request']>,
+  cursor?: string,
+): string[] {
+  const method = driverRequest.call === 'createLead' ? 'POST' : 'GET';
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://any');
   const { authorization, 'content-type': mediaType } = request.headers;
   const key = idempotencyKeyOf(request);
@@ -38,22 +42,22 @@ function faultsOfHead(asked: DriverRequest, request: NonNullable<Arrival['reques
     if (!isDeepStrictEqual(is, expected)) faults.push(`has ${what} ${show(is)}, not ${show(expected)}`);
   };
   expect('the method', request.method, method);
-  const leads = `${new URL(asked.baseUrl).pathname.replace(/\/$/, '')}/v1/integrations/leads`;
-  if (asked.call === 'getLead') {
+  const leads = `${new URL(driverRequest.baseUrl).pathname.replace(/\/$/, '')}/v1/integrations/leads`;
+  if (driverRequest.call === 'getLead') {
     const segment = pathname.startsWith(`${leads}/`) ? pathname.slice(leads.length + 1) : pathname;
     // Percent-encoding is also allowed where it is not needed.
-    expect('the path to', segment.includes('/') ? pathname : decoded(segment), asked.leadId);
+    expect('the path to', segment.includes('/') ? pathname : decoded(segment), driverRequest.leadId);
   } else {
     expect('the path', pathname, leads);
   }
-  const { limit } = asked;
+  const { limit } = driverRequest;
   const query = { ...(limit !== undefined && { limit: `${limit}` }), ...(cursor !== undefined && { cursor }) };
   expect('the query', Object.fromEntries(searchParams), query);
-  expect('Authorization', authorization, `Bearer ${asked.apiKey}`);
+  expect('Authorization', authorization, `Bearer ${driverRequest.apiKey}`);
   if (method === 'POST') {
     expect('the media type', mediaType?.split(';')[0], 'application/json');
-    if (asked.idempotencyKey) expect('Idempotency-Key', key, asked.idempotencyKey);
-    if (!UUID.test(`${key}`)) faults.push(`has Idempotency-Key ${show(key)}, which is no UUID with hyphens`);
+    if (driverRequest.idempotencyKey) expect('Idempotency-Key', key, driverRequest.idempotencyKey);
+    if (!UUID.test(`${key}`)) faults.push(`has Idempotency-Key ${show(key)}, which is not a UUID with hyphens`);
   }
   return faults;
 }
@@ -62,16 +66,16 @@ function faultsOfBody({ call, capture }: DriverRequest, body: Buffer): string[] 
   if (call !== 'createLead') return body.length === 0 ? [] : ['has a body'];
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
-    return isDeepStrictEqual(said(JSON.parse(text)), said(capture))
+    return isDeepStrictEqual(withoutNulls(JSON.parse(text)), withoutNulls(capture))
       ? []
       : [`has the body ${text}, not ${show(capture)}`];
   } catch {
-    return [`has a body that is no JSON in UTF-8: ${body.toString('latin1')}`];
+    return [`has a body that is not JSON in UTF-8: ${body.toString('latin1')}`];
   }
 }
 
 /** Removes nulls: the service treats null as absent, and a client's types need not distinguish the two. */
-function said(capture: unknown): unknown {
+function withoutNulls(capture: unknown): unknown {
   if (!(capture instanceof Object)) return capture;
   return Object.fromEntries(Object.entries(capture).filter(([, value]) => value !== null));
 }

@@ -15,7 +15,7 @@ export interface Conversation {
 
 /** One call of a client. */
 export interface Call {
-  readonly ask: Ask;
+  readonly request: CallArguments;
   /** What happens to each attempt, in order. Any further attempt is a fault. */
   readonly attempts: readonly Attempt[];
   readonly report: ExpectedReport;
@@ -24,7 +24,7 @@ export interface Call {
 }
 
 /** A call and its arguments; missing ones default to those of `shared.json`. */
-export interface Ask {
+export interface CallArguments {
   readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads';
   readonly capture?: object;
   readonly idempotencyKey?: string;

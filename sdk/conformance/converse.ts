@@ -1,6 +1,6 @@
 import { faultsOfReport } from './check-report.ts';
 import { faultsOfRequests, idempotencyKeyOf } from './check-requests.ts';
-import type { Ask, Call } from './conversation.ts';
+import type { Call, CallArguments } from './conversation.ts';
 import { DriverFault, type DriverProcess, type DriverRequest } from './driver-process.ts';
 import { exchangesOf } from './exchanges.ts';
 import { type Arrival, ScriptedServer } from './scripted-server.ts';
@@ -8,7 +8,7 @@ import shared from './shared.json' with { type: 'json' };
 import type { Variant } from './variants.ts';
 
 /** How long after its deadline a report may arrive. Generous, so that a busy machine does not fail a conversation. */
-const PATIENCE_MS = 10_000;
+const REPORT_MARGIN_MS = 10_000;
 
 /** A port without a listener, reserved for a protocol that never existed. A port that is merely free may be taken. */
 const REFUSING_PORT = 2;
@@ -41,7 +41,7 @@ export async function converse(
   const faults: string[] = [];
   try {
     for (const [index, call] of calls.entries()) {
-      const { faults: ofCall, ...more } = await hold(call, index + 1, driver, server, keys);
+      const { faults: ofCall, ...more } = await runCall(call, index + 1, driver, server, keys);
       faults.push(...ofCall.map((fault) => (calls.length > 1 ? `call ${index + 1}: ${fault}` : fault)));
       if (more.unsupported || more.isDriverLost) return { faults, ...more };
     }
@@ -52,22 +52,22 @@ export async function converse(
 }
 
 /** @param keys the keys that the client generated before; the new one is added */
-async function hold(
+async function runCall(
   call: Call,
   id: number,
   driver: DriverProcess,
   server: ScriptedServer,
   keys: Set<string | undefined>,
 ): Promise<Outcome> {
-  const asked = requestFor(call.ask, id, baseUrlFor(call, server));
+  const driverRequest = requestFor(call.request, id, baseUrlFor(call, server));
   const arrivals = server.play(call.attempts);
-  const withinMs = call.reportWithinMs ?? asked.options.deadlineMs + PATIENCE_MS;
-  const report = await driver.ask(asked, withinMs).catch(faultOf);
-  const exchanges = exchangesOf(asked, arrivals);
-  const ofRequests = [...faultsOfRequests(asked, exchanges), ...reusedKeys(asked, arrivals, keys)];
+  const withinMs = call.reportWithinMs ?? driverRequest.options.deadlineMs + REPORT_MARGIN_MS;
+  const report = await driver.run(driverRequest, withinMs).catch(faultOf);
+  const exchanges = exchangesOf(driverRequest, arrivals);
+  const ofRequests = [...faultsOfRequests(driverRequest, exchanges), ...reusedKeys(driverRequest, arrivals, keys)];
   if (report instanceof DriverFault) return { faults: [...ofRequests, report.message], isDriverLost: true };
   if (report.unsupported) return { faults: [], unsupported: report.unsupported };
-  const ofReport = faultsOfReport(call, asked, exchanges, report);
+  const ofReport = faultsOfReport(call, driverRequest, exchanges, report);
   return { faults: [...ofRequests, ...missingAttempts(call, arrivals), ...ofReport] };
 }
 
@@ -77,7 +77,7 @@ function faultOf(error: unknown): DriverFault {
 }
 
 function requestFor(
-  { basePath: _, deadlineMs, attemptTimeoutMs, ...ask }: Ask,
+  { basePath: _, deadlineMs, attemptTimeoutMs, ...request }: CallArguments,
   id: number,
   baseUrl: string,
 ): DriverRequest {
@@ -89,15 +89,15 @@ function requestFor(
       deadlineMs: deadlineMs ?? shared.deadlineMs,
       attemptTimeoutMs: attemptTimeoutMs ?? shared.attemptTimeoutMs,
     },
-    ...(ask.call === 'createLead' && { capture: shared.capture }),
-    ...(ask.call === 'getLead' && { leadId: shared.leadId }),
-    ...ask,
+    ...(request.call === 'createLead' && { capture: shared.capture }),
+    ...(request.call === 'getLead' && { leadId: shared.leadId }),
+    ...request,
   };
 }
 
-function baseUrlFor({ ask, attempts }: Call, { port }: ScriptedServer): string {
+function baseUrlFor({ request, attempts }: Call, { port }: ScriptedServer): string {
   const isRefused = attempts[0]?.connection === 'refused';
-  return `http://127.0.0.1:${isRefused ? REFUSING_PORT : port}${ask.basePath ?? ''}`;
+  return `http://127.0.0.1:${isRefused ? REFUSING_PORT : port}${request.basePath ?? ''}`;
 }
 
 /** Reports missing attempts. Attempts to the refusing port cannot be observed and do not count. */
@@ -107,8 +107,12 @@ function missingAttempts({ attempts }: Call, arrivals: readonly Arrival[]): stri
 }
 
 /** Reports a key used by an earlier call: two leads under one key become one lead, or a conflict. */
-function reusedKeys(asked: DriverRequest, arrivals: readonly Arrival[], known: Set<string | undefined>): string[] {
-  if (asked.call !== 'createLead' || asked.idempotencyKey) return [];
+function reusedKeys(
+  driverRequest: DriverRequest,
+  arrivals: readonly Arrival[],
+  known: Set<string | undefined>,
+): string[] {
+  if (driverRequest.call !== 'createLead' || driverRequest.idempotencyKey) return [];
   const key = arrivals.map(({ request }) => request && idempotencyKeyOf(request)).find(Boolean);
   const isReused = known.has(key);
   known.add(key);

@@ -1,16 +1,14 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import type { Ask } from './conversation.ts';
+import type { CallArguments } from './conversation.ts';
 
 /** A request to a driver. */
-export interface DriverRequest
-  extends Pick<Ask, 'call' | 'capture' | 'idempotencyKey' | 'leadId' | 'limit' | 'cursor'> {
+export interface DriverRequest extends Omit<CallArguments, 'deadlineMs' | 'attemptTimeoutMs' | 'basePath'> {
   readonly id: number;
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly options: { readonly deadlineMs: number; readonly attemptTimeoutMs: number };
-  readonly cancelAfterMs?: number;
 }
 
 export type Parts = Readonly<Record<string, unknown>>;
@@ -51,7 +49,7 @@ export class DriverProcess {
    *
    * @throws DriverFault when no valid report arrives in time
    */
-  async ask(request: DriverRequest, withinMs: number): Promise<Report> {
+  async run(request: DriverRequest, withinMs: number): Promise<Report> {
     this.#stderr = '';
     this.#child.stdin.write(`${lineOf(request)}\n`);
     const timer = Promise.withResolvers<undefined>();
@@ -85,7 +83,7 @@ export class DriverProcess {
     try {
       return JSON.parse(line) ?? undefined;
     } catch {
-      throw this.#fault(`has printed what is no report: ${line}`);
+      throw this.#fault(`has printed something that is not a report: ${line}`);
     }
   }
 

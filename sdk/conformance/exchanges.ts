@@ -32,9 +32,9 @@ export const wholeAnswerTo = (arrival: Arrival | undefined): WholeAnswer | undef
 
 /** Returns the response body of a successful attempt; undefined for any other. */
 export function successOf(arrival: Arrival | undefined): object | undefined {
-  const { status = 0, says } = wholeAnswerTo(arrival) ?? {};
-  const isSuccess = status < 300 && says instanceof Object && ('lead' in says || 'leads' in says);
-  return isSuccess ? says : undefined;
+  const { status = 0, body } = wholeAnswerTo(arrival) ?? {};
+  const isSuccess = status < 300 && body instanceof Object && ('lead' in body || 'leads' in body);
+  return isSuccess ? body : undefined;
 }
 
 /** Returns Retry-After in whole seconds; undefined when it is missing or has another form. */

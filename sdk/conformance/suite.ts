@@ -52,7 +52,7 @@ export async function runSuite(
   { only, folder = '.', drivers = 12, onVerdict = () => {} }: SuiteOptions = {},
 ): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
-  const tell = (verdict: Verdict) => {
+  const report = (verdict: Verdict) => {
     verdicts.push(verdict);
     onVerdict(verdict);
   };
@@ -69,13 +69,13 @@ export async function runSuite(
     const worker = new Worker(command, folder);
     for (let next = queue.shift(); next; next = queue.shift()) {
       const { task, variant } = next;
-      const isClear = task.outcomes.filter(({ faults }) => faults.length > 0).length >= MAX_FAILURES;
-      const { faults, ...outcome } = isClear ? { faults: [] } : await worker.hold(variant);
+      const hasFailed = task.outcomes.filter(({ faults }) => faults.length > 0).length >= MAX_FAILURES;
+      const { faults, ...outcome } = hasFailed ? { faults: [] } : await worker.run(variant);
       task.outcomes.push({ faults: faults.map((fault) => variant.label + fault), ...outcome });
-      if (task.outcomes.length === task.variants.length) tell(verdictOf(task.name, task.outcomes));
+      if (task.outcomes.length === task.variants.length) report(verdictOf(task.name, task.outcomes));
     }
     const faults = await worker.end();
-    if (faults.length > 0) tell(verdictOf('the end of the driver', [{ faults }]));
+    if (faults.length > 0) report(verdictOf('the end of the driver', [{ faults }]));
   };
   await Promise.all(Array.from({ length: Math.min(drivers, queue.length) }, work));
   return verdicts;

@@ -15,7 +15,7 @@ export function variantsOf({ calls }: Conversation): Variant[] {
   );
   const [cut, ...more] = cuts;
   if (!cut) return [{ calls, label: '' }];
-  if (more.length > 0) throw new Error('a conversation can cut one answer after each byte, not several');
+  if (more.length > 0) throw new Error('a conversation can cut only one answer after each byte');
   return Array.from({ length: answerOf(cut.attempt)?.bytes.length ?? 0 }, (_, cutAfterBytes) => ({
     label: `cut after ${cutAfterBytes} bytes: `,
     calls: calls.map((call, index) =>

@@ -18,14 +18,14 @@ export class Worker {
     this.#folder = folder;
   }
 
-  hold(variant: Variant): Promise<Outcome> {
+  run(variant: Variant): Promise<Outcome> {
     const needsClock = variant.calls.some(({ attempts }) =>
       attempts.some(({ clockJumpsSeconds }) => clockJumpsSeconds),
     );
-    return needsClock ? this.#holdWithClock(variant) : this.#holdAsItIs(variant);
+    return needsClock ? this.#runWithClock(variant) : this.#runWithSharedDriver(variant);
   }
 
-  async #holdAsItIs(variant: Variant): Promise<Outcome> {
+  async #runWithSharedDriver(variant: Variant): Promise<Outcome> {
     const driver = this.#driver ?? new DriverProcess(this.#command, this.#folder, environment());
     this.#driver = driver;
     const outcome = await converse(variant, driver, () => {});
@@ -36,7 +36,7 @@ export class Worker {
     return outcome;
   }
 
-  async #holdWithClock(variant: Variant): Promise<Outcome> {
+  async #runWithClock(variant: Variant): Promise<Outcome> {
     if (!canClockBeSet) return { faults: [], notRun: "this machine has no libfaketime, Debian's package faketime" };
     const clock = new DriverClock();
     const driver = new DriverProcess(this.#command, this.#folder, { ...environment(), ...clock.env });

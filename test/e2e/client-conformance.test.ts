@@ -74,7 +74,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       command = await commandOf();
     });
 
-    test('does in every conversation what a client must do do', async () => {
+    test('does in every conversation what a client must do', async () => {
       const verdicts = await runSuite(command, { folder: ROOT });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
       expect(verdicts).toHaveLength(readConversations().length);
@@ -111,7 +111,7 @@ describe('a driver', () => {
     [
       'prints something that is not a report',
       'read request; echo hello; cat',
-      'the driver has printed what is no report: hello',
+      'the driver has printed something that is not a report: hello',
     ],
     [
       'reports an unknown request',
@@ -154,7 +154,7 @@ describe('the conversations', () => {
     expect(new Set(conversations.map(({ name }) => name)).size).toBe(conversations.length);
     const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
     expect(() => used.map(answerOf)).not.toThrow();
-    expect(conversations.length).toBeGreaterThan(90);
+    expect(conversations.length).toBeGreaterThan(80);
   });
 });
 

@@ -24,19 +24,19 @@ const SENDS = 'const last = await attempt(request, fetch, AbortSignal.any(limits
 
 export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
-    name: 'an answer is read however long it is',
+    name: 'a response of any length is read',
     caughtBy: 'answers/an-answer-that-is-too-long',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: ATTEMPT, find: 'if (length > MAX_RESPONSE_BYTES) return undefined;', put: '' }],
   },
   {
-    name: 'anything that is called a lead is one',
+    name: 'a lead without an id is accepted',
     caughtBy: 'proxies/a-lead-without-an-id',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: ATTEMPT, find: 'isLead(body?.lead);', put: 'body?.lead instanceof Object;' }],
   },
   {
-    name: 'each attempt has a key of its own',
+    name: 'each attempt has its own idempotency key',
     caughtBy: 'idempotency-keys/one-key-and-one-body-for-all-attempts',
     says: 'has another Idempotency-Key than an attempt before',
     patches: [
@@ -44,13 +44,13 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'all creations have one key',
+    name: 'all creations share one idempotency key',
     caughtBy: 'idempotency-keys/a-key-for-each-creation',
     says: 'has the Idempotency-Key of a call before',
     patches: [{ file: CLIENT, find: '= randomUUID()', put: "= '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10'" }],
   },
   {
-    name: "the caller's own key is not used",
+    name: 'the idempotency key of the caller is ignored',
     caughtBy: 'idempotency-keys/the-callers-own-key',
     says: 'has Idempotency-Key',
     patches: [{ file: CLIENT, find: "'idempotency-key', idempotencyKey)", put: "'idempotency-key', randomUUID())" }],
@@ -68,7 +68,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a reply that is lost is taken for a refusal',
+    name: 'a lost reply is reported as not written',
     caughtBy: 'written/unknown-after-a-lost-reply',
     says: 'the report has written "no", not "unknown"',
     patches: [
@@ -76,43 +76,43 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a failure to connect is taken for a lost reply',
-    caughtBy: 'written/no-when-nobody-listens',
+    name: 'a failure to connect is reported as possibly written',
+    caughtBy: 'written/no-when-the-connection-is-refused',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: ATTEMPT, find: '!NOT_CONNECTED.includes(reason)', put: 'true' }],
   },
   {
-    name: 'a refusal leaves the outcome open',
-    caughtBy: 'written/no-after-a-refusal',
+    name: 'a refusal is reported as possibly written',
+    caughtBy: 'repeating/refusals-are-not-repeated',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: ATTEMPT, find: 'return status >= 500 && code', put: 'return status >= 400 && code' }],
   },
   {
-    name: 'a quota that cannot be counted leaves the outcome open',
+    name: 'a refusal because the quota cannot be counted is reported as possibly written',
     caughtBy: 'written/no-when-the-quota-is-used-up',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: ATTEMPT, find: "&& code !== 'integration_rate_unavailable'", put: '' }],
   },
   {
-    name: 'a key that is refused settles what was left open',
+    name: 'a 401 settles the unknown outcome of an earlier attempt',
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: ATTEMPT, find: '[400, 409]', put: '[400, 401, 409]' }],
   },
   {
-    name: 'only the last attempt counts',
+    name: 'the unknown outcome of an earlier attempt is forgotten',
     caughtBy: 'written/unknown-stays-unknown-after-a-failure',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: SEND, find: '(isOpen && !settlesOutcome(last)) ||', put: '' }],
   },
   {
-    name: 'nothing settles what was left open',
+    name: 'a refusal of the data does not settle an unknown outcome',
     caughtBy: 'written/settled-by-a-refusal-of-the-data',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: SEND, find: '(isOpen && !settlesOutcome(last))', put: 'isOpen' }],
   },
   {
-    name: "any answer with the right JSON is the service's",
+    name: 'the media type of a response is not checked',
     caughtBy: 'proxies/the-right-json-as-a-page',
     says: 'only 1 of 3 attempts have come',
     patches: [
@@ -120,56 +120,56 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'any JSON is a lead',
+    name: 'any JSON with a successful status is accepted as a lead',
     caughtBy: 'proxies/json-of-something-else',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: ATTEMPT, find: 'status < 300 && isAsked', put: 'status < 300 && body' }],
   },
   {
-    name: "any problem is the service's",
+    name: 'a problem without a code is accepted',
     caughtBy: 'written/not-settled-by-a-proxy',
     says: 'the report has kind "problem", not "no-answer"',
     patches: [{ file: ATTEMPT, find: "typeof body?.code === 'string'", put: 'body' }],
   },
   {
-    name: 'what an answer says of its status counts',
+    name: 'the status in a problem overrides the status of its response',
     caughtBy: 'proxies/a-problem-without-a-status',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: ATTEMPT, find: 'problemIn(body, status)', put: 'problemIn(body, Number(body.status))' }],
   },
   {
     name: 'redirects are followed',
-    caughtBy: 'proxies/redirect-307',
-    says: 'attempt 2 was not to be sent any more',
+    caughtBy: 'proxies/redirects',
+    says: 'attempt 2 must not be sent',
     patches: [{ file: ATTEMPT, find: "redirect: 'manual'", put: "redirect: 'follow'" }],
   },
   {
-    name: 'refusals are repeated',
+    name: 'refusals are retried',
     caughtBy: 'repeating/refusals-are-not-repeated',
-    says: 'attempt 2 was not to be sent any more',
+    says: 'attempt 2 must not be sent',
     patches: [{ file: ATTEMPT, find: 'status === 408 || status === 429 || status >= 500', put: 'status >= 400' }],
   },
   {
-    name: 'a quota is not waited for',
-    caughtBy: 'repeating/429-is-repeated',
+    name: 'a 429 is not retried',
+    caughtBy: 'repeating/temporary-failures-are-repeated',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: ATTEMPT, find: '|| status === 429', put: '' }],
   },
   {
-    name: 'the back-off does not double',
+    name: 'the backoff does not double',
     caughtBy: 'repeating/back-off-doubles',
     says: 'ms, not 2000 or more',
     patches: [{ file: SEND, find: 'FIRST_BACKOFF_MS * 2 ** (attempts - 1)', put: 'FIRST_BACKOFF_MS' }],
   },
   {
-    name: 'Retry-After is not waited for',
+    name: 'Retry-After is ignored',
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
     patches: [{ file: SEND, find: 'retryDelayMs(attempts, retryAfterOf(last))', put: 'retryDelayMs(attempts)' }],
   },
   {
-    name: 'Retry-After is held against the clock when it is a date',
-    caughtBy: 'retry-after/that-is-a-date-to-come',
+    name: 'a date in Retry-After is compared with the clock',
+    caughtBy: 'retry-after/not-a-whole-number',
     says: 'only 1 of 2 attempts have come',
     patches: [
       {
@@ -180,7 +180,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a wait is as long as a timer can be',
+    name: 'a wait longer than the longest timer ends immediately',
     caughtBy: 'retry-after/longer-than-a-timer',
     says: 'not 3000000000 or more',
     patches: [
@@ -189,7 +189,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'the deadline counts for nothing',
+    name: 'the deadline is ignored',
     caughtBy: 'deadlines/every-connection-breaks',
     says: 'has not reported within 14000 ms',
     patches: [
@@ -197,7 +197,7 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'an attempt has the time of the whole call',
+    name: 'the timeout of an attempt is that of the whole call',
     caughtBy: 'lost-replies/stalled-in-the-middle',
     says: 'only 1 of 2 attempts have come',
     patches: [
@@ -209,13 +209,13 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'an attempt is begun although there is no time for it',
+    name: 'an attempt begins with too little time left',
     caughtBy: 'deadlines/too-late-for-another-attempt',
     says: 'has not reported within 20000 ms',
     patches: [{ file: SEND, find: '+ MIN_ATTEMPT_MS', put: '- MIN_ATTEMPT_MS' }],
   },
   {
-    name: 'the deadline is held against the clock',
+    name: 'the deadline depends on the clock of the machine',
     caughtBy: 'clocks/set-forward',
     says: 'only 1 of 2 attempts have come',
     patches: [
@@ -224,13 +224,13 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'a caller that gives up is kept waiting for the next attempt',
+    name: 'a cancellation has no effect until the next attempt',
     caughtBy: 'cancelling/while-the-next-attempt-is-awaited',
     says: 'has not reported within 13000 ms',
     patches: [{ file: SEND, find: 'await wait(waitMs, signal)', put: 'await wait(waitMs, undefined)' }],
   },
   {
-    name: 'the open lead is not told',
+    name: 'the id of the open lead is not reported',
     caughtBy: 'problems/the-open-lead',
     says: 'the report has existingLeadId nothing',
     patches: [
@@ -242,13 +242,13 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'ids stand in paths as they are',
+    name: 'ids in paths are not percent-encoded',
     caughtBy: 'reading/an-id-of-any-text',
     says: 'has the path to',
     patches: [{ file: CLIENT, find: 'encodeURIComponent(id)', put: 'id' }],
   },
   {
-    name: 'every page is the first',
+    name: 'the cursor is never sent',
     caughtBy: 'reading/all-pages',
     says: 'of page 2 has the query',
     patches: [

@@ -8,21 +8,21 @@ const SENDER = 'sdk/php/src/Internal/Sender.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
   {
-    name: 'what an earlier attempt has left open is forgotten',
+    name: 'the unknown outcome of an earlier attempt is forgotten',
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: SENDER, find: '($isOpen && !$outcome->settlesOutcome()) ||', put: '' }],
   },
   {
-    name: 'headers that break off are an answer',
+    name: 'truncated headers are accepted as a response',
     caughtBy: 'lost-replies/refusal-cut-at-every-byte',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: CURL, find: '!$isHeadWhole || $status < 200', put: 'false' }],
   },
   {
     name: 'curl follows redirects',
-    caughtBy: 'proxies/redirect-307',
-    says: 'attempt 2 was not to be sent any more',
+    caughtBy: 'proxies/redirects',
+    says: 'attempt 2 must not be sent',
     patches: [
       {
         file: CURL,
@@ -32,7 +32,7 @@ export const PHP_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'the deadline is held by the clock of the machine',
+    name: 'the deadline depends on the clock of the machine',
     caughtBy: 'clocks/set-forward',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: SENDER, find: 'hrtime(true) / 1e9', put: 'microtime(true)' }],
@@ -42,7 +42,7 @@ export const PHP_BUGS: readonly ClientBug[] = [
 /** Faults of the outbox for PHP; `caughtBy` is an expectation of its own suite. */
 export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   {
-    name: 'a database that fails silently is taken at its word',
+    name: 'errors of PDO in its silent mode are ignored',
     caughtBy: 'loses nothing silently, whatever the settings of PDO',
     says: 'bool',
     patches: [
@@ -54,25 +54,25 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'data stay after they are delivered',
+    name: 'data is kept after delivery',
     caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
     says: 'to deeply equal',
     patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
   },
   {
-    name: 'other data under a key that waits are passed over',
+    name: 'other data for a waiting idempotency key is ignored',
     caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: OUTBOX, find: '!CaptureJson::areSame($json, $stored)', put: 'false' }],
   },
   {
-    name: 'what is delivered while a transaction is open can be rolled back',
+    name: 'delivery inside an open transaction is allowed',
     caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: PDO_DATABASE, find: 'return $this->pdo->inTransaction() ||', put: 'return ' }],
   },
   {
-    name: 'what never gets an answer is sent before all that is new',
+    name: 'leads that never get a response are sent before new ones',
     caughtBy: 'sends leads that never get a response after all new ones',
     says: 'to deeply equal',
     patches: [
@@ -80,7 +80,7 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'what came of a lead is noted over what a person has changed meanwhile',
+    name: 'the outcome of a lead overwrites a concurrent change by a person',
     caughtBy: 'keeps what a person changed while it was sent',
     says: 'to deeply equal',
     patches: [
@@ -92,7 +92,7 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'an answer is read to its end, however long it is',
+    name: 'a response of any length is read',
     caughtBy: 'limits the length of a response',
     says: 'Command failed',
     patches: [{ file: CURL, find: '> Response::MAX_BYTES', put: '> PHP_INT_MAX' }],
