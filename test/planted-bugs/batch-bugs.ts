@@ -13,7 +13,7 @@ const GATHERER = 'src/store/mongo/batcher.ts';
 /** Faults of what lets requests travel together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
-    name: 'the core tells results in the order of the requests, whichever is known first',
+    name: 'the core numbers results in the order of completion',
     suite: EXCHANGED,
     caughtBy: 'in one message',
     patches: [
@@ -26,14 +26,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the core counts requests by message',
+    name: 'the core numbers items separately in each message',
     suite: TOGETHER,
     caughtBy: 'in many messages get the result of their own request',
     patches: [{ file: ITEMS, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
     inSoak: true,
   },
   {
-    name: 'a request of a batch is refused for what its neighbour is refused for',
+    name: 'all results of a message get the error of one failed item',
     suite: TOGETHER,
     caughtBy: 'fail alone when the store refuses their writes, and later ones are written',
     patches: [
@@ -48,7 +48,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'all requests of a message are taken for the first key’s',
+    name: 'all requests of a batch are authenticated with the first key',
     suite: BATCHES,
     caughtBy: 'use the studio of their key, whatever the other requests',
     patches: [
@@ -60,7 +60,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a key that was good once in a call is good to its end',
+    name: 'a key is authenticated only once in a call',
     suite: EXCHANGED,
     caughtBy: 'is checked again for each message, with its permissions',
     patches: [
@@ -73,7 +73,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'all creations of a message with one key are taken to name the source of the first',
+    name: 'one authentication of a key is shared by items that name different sources',
     suite: EXCHANGED,
     caughtBy: 'may name only sources of its own studio, separately for each item',
     patches: [
@@ -85,7 +85,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'all items of a message are taken for the first key’s',
+    name: 'all items of an exchange message use the first key',
     suite: EXCHANGED,
     caughtBy: 'gives access to its own studio only, whatever the other items',
     patches: [
@@ -97,7 +97,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a hash that goes on with a source’s id is taken for the key that names this source',
+    name: 'shared authentications are keyed by hash and source id without a separator',
     suite: EXCHANGED,
     caughtBy: 'is distinguished from another whose hash is followed by the bytes of a source id',
     patches: [
@@ -109,14 +109,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the core does not look at the scopes of a key',
+    name: 'the core does not check the scopes of a key',
     suite: EXCHANGED,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
     patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' }],
   },
   {
-    name: 'the core looks at the scopes of a key when it has done what was asked for',
+    name: 'the core checks the scopes of a key after the operation',
     suite: EXCHANGED,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
@@ -131,7 +131,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a body has whatever is known of a lead, its contact too',
+    name: 'a response body has all fields of a lead',
     suite: EXCHANGED,
     caughtBy: 'of a lead and of a page has the created leads, without their contacts',
     patches: [
@@ -143,13 +143,13 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'every page says that it is the last one',
+    name: 'no page has a next cursor',
     suite: EXCHANGED,
     caughtBy: 'of a page has the cursor of the next one, and null on the last',
     patches: [{ file: EXCHANGE, find: 'nextCursor: page.nextPageToken || null', put: 'nextCursor: null' }],
   },
   {
-    name: 'a repetition whose source is gone answers the lead as it is now',
+    name: 'a replay with a disabled source returns the current lead',
     suite: EXCHANGED,
     caughtBy: 'of a repetition is the original one, byte for byte, whatever changes of the lead and its source',
     patches: [
@@ -161,7 +161,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'all results that are known go in one message, however long they are',
+    name: 'a message of results has no size limit',
     suite: EXCHANGED,
     caughtBy: 'forty are returned whole, in messages within the limit of gRPC clients: four bytes each',
     patches: [
@@ -173,21 +173,21 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a message of results goes on after it is full',
+    name: 'a message of results may have twice the size limit',
     suite: EXCHANGED,
     caughtBy: 'share a message with short results until it is full',
     patches: [{ file: ITEMS, find: 'const isFull = full >= 1;', put: 'const isFull = full >= 2;' }],
     inSoak: true,
   },
   {
-    name: 'the core makes pages for whoever takes none, as long as they are not too many',
+    name: 'a requested page counts as one pending lead',
     suite: EXCHANGED,
     caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does',
     patches: [{ file: 'src/rpc/exchange-service.ts', find: 'pageLimit(request.value.pageSize)', put: '1' }],
     inSoak: true,
   },
   {
-    name: 'a core that does not know the exchange is told as a fault of this service',
+    name: 'a core without the exchange is reported as an internal error',
     suite: 'test/e2e/http/core-away.test.ts',
     caughtBy: 'every operation is refused, nothing is written and the gateway is not ready, until the core is updated',
     patches: [
@@ -199,7 +199,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the gateway takes results in the order of its requests',
+    name: 'the gateway ignores the index of a result',
     suite: COLLECTED,
     caughtBy: 'requests of one turn share messages of at most 64',
     patches: [
@@ -212,7 +212,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what one request was refused for, the gateway tells its neighbours too',
+    name: 'the gateway gives the error of one request to all requests of its message',
     suite: COLLECTED,
     caughtBy: 'a request that fails does not affect others, and gets the error of the other side',
     patches: [
@@ -225,7 +225,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a late result is taken for that of the next request',
+    name: 'a late result settles another request',
     suite: COLLECTED,
     caughtBy: 'its late result goes to no other request, and the call continues',
     patches: [
@@ -237,7 +237,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an answer is shared with who comes after the request for it is sent',
+    name: 'a request shares the result of an equal one that is already sent',
     suite: COLLECTED,
     caughtBy: 'a request made after it was sent is separate',
     patches: [
@@ -249,7 +249,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what MongoDB answers to a batch is given to the wrong request',
+    name: 'results of a MongoDB batch are given to the wrong requests',
     suite: GATHERED,
     caughtBy: 'requests of one turn are sent together, at most 64, and each gets its own result',
     patches: [
@@ -257,7 +257,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'of requests that are the same, those after the first go in batches of their own',
+    name: 'equal requests are not coalesced',
     suite: GATHERED,
     caughtBy: 'equal requests are sent as one, and later ones do not share the result of a batch in flight',
     patches: [
@@ -270,7 +270,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'one request whose time is over takes its batch along',
+    name: 'an expired request fails its whole batch',
     suite: GATHERED,
     caughtBy: 'a request whose deadline has passed is not sent, and others are',
     patches: [

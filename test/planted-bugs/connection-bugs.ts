@@ -6,7 +6,7 @@ const OLD_CONNECTIONS = 'test/integration/max-connection-age.test.ts';
 /** Faults of connections that are left, and of certificates that are read again. */
 export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a connection on which one call lasts is never left unless another is made',
+    name: 'an old connection with one long-lived call is not drained until another call',
     suite: OLD_CONNECTIONS,
     caughtBy: 'long-lived calls are ended by the core, also without other calls, over HTTP/2',
     patches: [
@@ -18,7 +18,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'whoever watches the health holds an old connection',
+    name: 'a health watch keeps an old connection open',
     suite: OLD_CONNECTIONS,
     caughtBy: 'long-lived calls are ended by the core, also without other calls, over HTTP/1.1',
     patches: [
@@ -30,7 +30,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'whoever is on its way as a connection is left waits for ever',
+    name: 'the final GOAWAY of a draining connection is not sent',
     suite: OLD_CONNECTIONS,
     caughtBy:
       'is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so',
@@ -43,7 +43,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an exchange stays at its core however old its connection is',
+    name: 'an exchange keeps an old connection open',
     suite: OLD_CONNECTIONS,
     caughtBy: 'an exchange ends without an error, with all results; the next one uses another connection',
     patches: [
@@ -55,7 +55,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a gateway takes a call that was refused unseen for one that failed',
+    name: 'a gateway does not retry a call refused unprocessed',
     suite: OLD_CONNECTIONS,
     caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
     patches: [
@@ -67,7 +67,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'files are taken as one look has found them',
+    name: 'a watched file is loaded while it is still changing',
     suite: 'test/unit/watched-files.test.ts',
     caughtBy: 'files written in two steps are loaded once, when they are complete',
     patches: [
@@ -79,14 +79,14 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a certificate that is still to come is shown',
+    name: 'a certificate that is not yet valid is used',
     suite: RENEWED,
-    caughtBy: 'by one that is still to come leaves the former in use',
+    caughtBy: 'by one that is not yet valid leaves the former in use',
     patches: [{ file: 'common/tls-credentials.ts', find: 'from.getTime() > Date.now()', put: 'from === to' }],
     inSoak: true,
   },
   {
-    name: 'a gateway goes on with the certificates that it has started with',
+    name: 'a gateway keeps the certificates of its start',
     suite: RENEWED,
     caughtBy:
       'a gateway and a core get new authorities and certificates under load, step by step, and no request fails',

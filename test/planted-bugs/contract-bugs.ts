@@ -6,7 +6,7 @@ const agrees = (rpc: string) => `${rpc}: the rules in the contract and the core 
 /** Faults that make the core and the rules in the RPC contract disagree. */
 export const CONTRACT_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a name may be a code point longer than the contract says',
+    name: 'a display name may be one code point longer than the contract allows',
     suite: RULES,
     caughtBy: agrees('LeadIntakeService/CreateLead'),
     patches: [
@@ -18,14 +18,14 @@ export const CONTRACT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a quota has to be above what the contract says',
+    name: 'a quota of 1 is refused',
     suite: RULES,
     caughtBy: agrees('DirectoryService/PutApiKeyQuota'),
     patches: [{ file: 'src/domain/quota-limit.ts', find: '(value as number) >= 1', put: '(value as number) > 1' }],
     inSoak: true,
   },
   {
-    name: 'white space in an e-mail address is that of ASCII alone',
+    name: 'only ASCII white space is refused in an email address',
     suite: RULES,
     caughtBy: agrees('LeadIntakeService/EraseContact'),
     patches: [

@@ -11,7 +11,7 @@ const CONNECTION_LIMITS = 'src/http2/connection-limits.ts';
 /** Faults of the core's port, of health and of stopping. */
 export const CORE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'reflection needs no token',
+    name: 'reflection requires no token',
     suite: HEALTH,
     caughtBy: 'reflection requires the token, like everything but health',
     patches: [
@@ -23,7 +23,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'of several processes one that dies is not replaced',
+    name: 'a worker process that ends is not replaced',
     suite: 'test/e2e/several-processes.test.ts',
     caughtBy: 'share connections, quota and metrics; one that is killed is replaced, and only its own requests fail',
     patches: [
@@ -36,7 +36,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a caller may do more than its file says',
+    name: 'a caller may call methods outside its roles',
     suite: CALLERS,
     caughtBy: 'read may call its own methods and no others',
     patches: [
@@ -48,7 +48,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a caller of some studios is kept from others only where it names one',
+    name: 'a caller restricted to some studios may call methods across all studios',
     suite: CALLERS,
     caughtBy: 'has access to these only, and not to methods across all studios',
     patches: [
@@ -61,7 +61,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a gateway of some studios knows the keys of all',
+    name: 'a gateway restricted to some studios authenticates keys of others',
     suite: CALLERS,
     caughtBy: 'as a gateway, gets the same refusal for the keys of other studios as for unknown ones',
     patches: [
@@ -74,14 +74,14 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a gateway may ask for a studio without a key of it',
+    name: 'a gateway may read a studio without an API key of it',
     suite: CALLERS,
     caughtBy: 'as a gateway, may not read a studio without a key of it',
     patches: [{ file: CALLER_ACCESS, find: "!may.has('crm') || studios !== undefined", put: 'false' }],
     inSoak: true,
   },
   {
-    name: 'what is open stays so when its caller is taken out of the file',
+    name: 'open streams continue after their caller is removed from the file',
     suite: CALLERS,
     caughtBy: 'applies to new calls immediately, and ends open ones without losing a result',
     patches: [
@@ -94,7 +94,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a request without a body waits for the end of it',
+    name: 'a request without a body waits for one',
     suite: 'test/e2e/http/http-faults.test.ts',
     caughtBy: 'a creation without a body and a length gets a response: of HTTP/1.1',
     patches: [
@@ -107,7 +107,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'claims are never made anew by a core that runs',
+    name: 'a running core never renews claims',
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'is compared by the new region of its studio only, once a running core has renewed its claims',
     patches: [
@@ -120,7 +120,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'health is told to whoever presents a wrong token',
+    name: 'health is available with a wrong token',
     suite: HEALTH,
     caughtBy: 'health is available without a token and with the right one, and refused with a wrong one',
     patches: [
@@ -132,7 +132,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a core that stops says what its last look has found',
+    name: 'a stopping core reports SERVING',
     suite: HEALTH,
     caughtBy: 'reports SERVING immediately, and NOT_SERVING before the core stops',
     patches: [
@@ -144,10 +144,10 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'watchers of health are as many as they like',
+    name: 'the number of unauthenticated health watchers is unbounded',
     suite: HEALTH,
     caughtBy:
-      'without a token is limited to a number of concurrent watchers, and unlimited with it; a watcher that leaves makes room',
+      'without a token is limited to a number of concurrent watchers, and unlimited with it; one that ends its call makes room for another',
     patches: [
       {
         file: HEALTH_SERVICE,
@@ -157,7 +157,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'each who asks has the store looked at',
+    name: 'each health call checks the store',
     suite: HEALTH,
     caughtBy: 'any number of health calls, by Check or Watch, check the store once a second',
     patches: [
@@ -169,7 +169,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'why something is not ready is told once, and never again',
+    name: 'the reason for not being ready is logged only once',
     suite: 'test/unit/readiness.test.ts',
     caughtBy: 'the reason is logged when it changes and again while it lasts, and its end is logged',
     patches: [
@@ -181,13 +181,13 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a connection goes on after a call without the token',
+    name: 'a connection stays open after an unauthenticated call',
     suite: PORT,
     caughtBy: 'a connection ends with the first call that comes with none where it needs the token, which is answered',
     patches: [{ file: CONNECTION_LIMITS, find: 'return connection.cutOff(AFTER_REFUSAL_MS);', put: 'return;' }],
   },
   {
-    name: 'strangers keep the connections that they have',
+    name: 'the number of unauthenticated connections is unbounded',
     suite: PORT,
     caughtBy: 'silent connections are so many at most, let everybody in who has the token, and cut off no watcher',
     patches: [
@@ -205,7 +205,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: CONNECTION_LIMITS, find: 'authenticated.delete(idle);', put: '' }],
   },
   {
-    name: 'a stranger may begin as many health checks as they like',
+    name: 'the number of unauthenticated calls on a connection is unbounded',
     suite: PORT,
     caughtBy: 'a probe may go on and on, and a connection with far more of them than any probe has ends',
     patches: [
@@ -217,7 +217,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'answers are kept for as long as nobody reads them',
+    name: 'an unread response of the core is buffered without a time limit',
     suite: PORT,
     caughtBy: 'an answer that is not read is broken off, and one that is read, and a call that waits, are not',
     patches: [
@@ -229,7 +229,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'nobody is asked for a sign of life',
+    name: 'missed keepalive pings do not close a connection',
     suite: PORT,
     caughtBy: 'a connection that gives no sign of life is closed, and one that does is not',
     patches: [
@@ -241,7 +241,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the deadline of a stop begins before its drain',
+    name: 'the deadline of a stop includes its drain',
     suite: 'test/e2e/processes.test.ts',
     caughtBy: 'may drain for longer than any other deadline, serves until then, and ends with status 0',
     patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS', put: 'STOP_MS' }],

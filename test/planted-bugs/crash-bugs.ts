@@ -14,7 +14,7 @@ const IN_ORDER =
 /** Faults that show when processes crash, stop or have too much to do, and at no other time. */
 export const CRASH_BUGS: readonly PlantedBug[] = [
   {
-    name: 'leads are acknowledged before they are committed, many at once',
+    name: 'leads are acknowledged before they are committed',
     suite: KILLS,
     caughtBy: 'kills of core, gateway and Redis, on SQLite',
     patches: [
@@ -34,20 +34,20 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the disk has a commit only when the log is moved into the database',
+    name: 'a commit does not wait for the disk',
     suite: POWER_CUTS,
     caughtBy: 'at any moment',
     patches: [{ file: OPEN_DATABASE, text: 'PRAGMA synchronous = FULL', put: 'PRAGMA synchronous = NORMAL' }],
   },
   {
-    name: 'a new database is in a folder that the disk may not have',
+    name: 'the folder of a new database is not flushed to the disk',
     suite: POWER_CUTS,
     caughtBy: 'while the log is moved into the database',
     patches: [{ file: OPEN_DATABASE, find: 'fsyncSync(opened);', put: '' }],
     inSoak: true,
   },
   {
-    name: 'the log is removed before the disk has what was in it',
+    name: 'the log is removed before the database is flushed to the disk',
     suite: POWER_CUTS,
     caughtBy: 'once the core has stopped',
     patches: [
@@ -60,7 +60,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a caller whose request is cut off is told that nothing was written',
+    name: 'a lost reply of the core is reported as not written',
     suite: 'test/crash/cut-connections.test.ts',
     caughtBy:
       'a reply is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
@@ -74,7 +74,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a stopping gateway cuts off what is under way',
+    name: 'a stopping gateway closes connections with requests in flight',
     suite: STOPPING,
     caughtBy: `the gateway ${IN_ORDER}`,
     patches: [
@@ -83,7 +83,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a second signal ends a stopping process at once',
+    name: 'a second SIGTERM ends a stopping process immediately',
     suite: STOPPING,
     caughtBy: `the core ${IN_ORDER}`,
     patches: [
@@ -96,7 +96,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a gateway lets everybody in, however many wait',
+    name: 'the gateway sheds no load',
     suite: OVERLOAD,
     caughtBy: 'because the core stands still, is refused, and done again once it goes on',
     patches: [
@@ -109,7 +109,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a request may take as long as it likes to arrive',
+    name: 'a request may arrive without a timeout',
     suite: OVERLOAD,
     caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
     patches: [
@@ -119,7 +119,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the error of a connection to the core that is ended ends the gateway',
+    name: 'the error of a closed core connection ends the gateway',
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy:
       'when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process',
@@ -127,7 +127,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'connections that are gone are kept in mind',
+    name: 'closed connections stay in memory',
     suite: 'test/crash/vanishing-callers.test.ts',
     caughtBy:
       'callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice',
@@ -141,7 +141,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a call waits for a connection to the core for ever',
+    name: 'a call waits for a core connection without a timeout',
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy: 'a call that gets no connection in time fails',
     patches: [

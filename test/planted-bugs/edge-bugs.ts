@@ -8,26 +8,26 @@ const OF_ORDER = 'test/integration/pipelined-requests.test.ts';
 /** Faults that show to callers who send more than is answered, or take nothing of their answers. */
 export const EDGE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a connection is read on however many of its requests wait',
+    name: 'a connection with too many queued requests is still read',
     suite: OF_ORDER,
     caughtBy: 'while too many requests wait, their connection is not read, and reading resumes when there is room',
     patches: [{ file: ORDER, find: 'if (isPauseDue && !this.#isPaused) this.#pause();', put: '' }],
   },
   {
-    name: 'a connection full of requests comes before all others',
+    name: 'a connection with many requests delays all others',
     suite: OF_ORDER,
     caughtBy: 'a connection full of requests is one caller among many',
     patches: [{ file: ORDER, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
   },
   {
-    name: 'any number of requests wait',
+    name: 'the number of queued requests is unbounded',
     suite: OF_ORDER,
     caughtBy:
       'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
     patches: [{ file: ORDER, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
   },
   {
-    name: 'requests behind a closing answer are carried out',
+    name: 'requests after a response that closes the connection are executed',
     suite: 'test/security/request-smuggling.test.ts',
     caughtBy: 'end with a length beyond what is read: what is behind is not carried out',
     patches: [
@@ -35,21 +35,21 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'who reads nothing is never closed',
+    name: 'a connection that reads nothing is never closed',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed after the timeout, with a key and without',
     patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $TIMEOUT', put: 'false' }],
     inSoak: true,
   },
   {
-    name: 'what the system keeps of an answer counts as taken',
+    name: 'bytes in the send buffer of the system count as read',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed when the unread response is in the buffer of the system only',
     patches: [{ file: CONNECTIONS, find: "queues.get(socketKey(socket) ?? '') ?? 0", put: '0' }],
     inSoak: true,
   },
   {
-    name: 'a byte now and then keeps a connection',
+    name: 'a slow reader below the minimum rate keeps its connection',
     suite: OF_CONNECTIONS,
     caughtBy: 'the connection is closed below the minimum rate, and stays open above it',
     patches: [
@@ -62,13 +62,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'one key leaves unread what it likes',
+    name: 'the unread bytes of one key are unbounded',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to one key',
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MAX_UNREAD_BYTES_PER_KEY);', put: '' }],
   },
   {
-    name: 'what stands unread is counted in characters',
+    name: 'unread bytes are counted in characters',
     suite: OF_CONNECTIONS,
     caughtBy: 'text to one key, by its bytes and not by its characters',
     patches: [
@@ -80,20 +80,20 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'all keys together leave unread what they like',
+    name: 'the unread bytes of all keys are unbounded',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to all keys',
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(alike, MAX_UNREAD_BYTES);', put: '' }],
   },
   {
-    name: 'callers without a key leave unread what they like',
+    name: 'the unread bytes of callers without a key are unbounded',
     suite: OF_CONNECTIONS,
     caughtBy: 'those without a key, without effect on keys',
     patches: [{ file: CONNECTIONS, find: '[ofKeys, withoutKey]', put: '[ofKeys]' }],
     inSoak: true,
   },
   {
-    name: 'one address leaves unread what it likes',
+    name: 'the unread bytes of one address are unbounded',
     suite: OF_CONNECTIONS,
     caughtBy: 'those to one address, whatever keys it has; another address is not affected',
     patches: [
@@ -102,13 +102,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'one address has as many connections as there are',
+    name: 'one address may have all connections',
     suite: OF_CONNECTIONS,
     caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
   },
   {
-    name: 'a connection of an address that ends is counted for ever',
+    name: 'a closed connection stays counted for its address',
     suite: OF_CONNECTIONS,
     caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [
@@ -121,13 +121,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a charset that is not UTF-8 is read as if it were',
+    name: 'a body in another charset is read as UTF-8',
     suite: 'test/e2e/http/bad-input.test.ts',
     caughtBy: 'a charset that is not UTF-8 is refused: application/json; charset=iso-8859-1',
     patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charset === null || $VALID', put: 'true' }],
   },
   {
-    name: 'a creation is answered with the place of a lead that is none',
+    name: 'the Location of a creation does not name its lead',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets the original response, byte for byte, and no second lead',
     patches: [
@@ -139,7 +139,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what the reference shows of a list in JavaScript prints no names',
+    name: 'the JavaScript sample of the listing prints ids instead of names',
     suite: 'test/e2e/sdk-package.test.ts',
     caughtBy: 'the package runs the sample of each operation in the reference, in JavaScript and in TypeScript',
     patches: [

@@ -12,26 +12,26 @@ const NO_BYTE =
 /** Faults of erasure. */
 export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'an erased lead keeps its contact from others',
+    name: 'an erased lead keeps its claims',
     suite: ON_SQLITE,
     caughtBy: NOBODY,
     patches: [{ file: SQLITE, find: 'if (keys) $FREE; else $ALL', put: '' }],
   },
   {
-    name: 'what an erased lead was created with stays',
+    name: 'an erased lead keeps its original data',
     suite: 'test/contract/sqlite-erasure.test.ts',
     caughtBy: NO_BYTE,
     patches: [{ file: SQLITE, text: 'note = NULL, original = NULL,', put: 'note = NULL,' }],
   },
   {
-    name: 'the fingerprint of an erased lead stays',
+    name: 'an erased lead keeps its fingerprint',
     suite: 'test/contract/sqlite-erasure.test.ts',
     caughtBy: NO_BYTE,
     patches: [{ file: SQLITE, text: "fingerprint = x'', fingerprint_version = 0,", put: 'fingerprint_version = 0,' }],
     inSoak: true,
   },
   {
-    name: 'a late repetition brings an erased person back',
+    name: 'an erased lead frees its idempotency key',
     suite: ON_SQLITE,
     caughtBy: KEY,
     patches: [
@@ -40,13 +40,13 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead that has become another since it was looked at is erased all the same',
+    name: 'an erasure ignores the expected time',
     suite: ON_SQLITE,
     caughtBy: 'a lead that has changed since the expected time is not erased',
     patches: [{ file: SQLITE, find: "if (expectedUpdatedAt && $DIFFERS) return { kind: 'stale' } as const;", put: '' }],
   },
   {
-    name: 'an erasure is not told to the feed',
+    name: 'an erasure is not in the change feed',
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
     patches: [{ file: SQLITE, text: `erased_at = ?1, \${changeMark('erased', '?1')}`, put: 'erased_at = ?1' }],
@@ -56,7 +56,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
 /** The same on MongoDB. */
 export const MONGO_ERASURE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on MongoDB, an erased lead keeps its contact from others',
+    name: 'on MongoDB, an erased lead keeps its claims',
     suite: ON_MONGO,
     caughtBy: NOBODY,
     patches: [

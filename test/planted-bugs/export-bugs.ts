@@ -7,22 +7,10 @@ const EXPORT_LEADS = 'src/usecases/export-leads.ts';
 const OUTPUT = 'operator/export-output.ts';
 const CSV = 'operator/csv.ts';
 
-/** Faults of exports, of their files, and of the walks that they are made of. */
+/** Faults of exports and their files. */
 export const EXPORT_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a page of a walk leaves out the first lead of the next',
-    suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy: 'leads are sorted by id, lowest first, and the pages together have every lead once',
-    patches: [
-      {
-        file: 'src/store/pages.ts',
-        find: 'return { records, next: records.at(-1)?.id ?? null };',
-        put: 'return { records, next: record.id };',
-      },
-    ],
-  },
-  {
-    name: 'an export goes on with the lead that was its last',
+    name: 'a resumed export repeats its last lead',
     suite: STREAM,
     caughtBy: 'of "s1" resumes after each message, also at a later core',
     patches: [
@@ -34,14 +22,14 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an export goes on with the next studio, whatever is left of the one before',
+    name: 'a resumed export skips the rest of its studio',
     suite: STREAM,
     caughtBy: 'of "" resumes after each message, also at a later core',
     patches: [{ file: EXPORT_LEADS, find: 'if (begun) yield begun.studioId;', put: '' }],
     inSoak: true,
   },
   {
-    name: 'an export reads on for whoever takes nothing',
+    name: 'an export reads all leads before it sends the first',
     suite: STREAM,
     caughtBy: 'that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later',
     patches: [
@@ -53,14 +41,14 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'nobody is told of an export whose reader has left',
+    name: 'a cancelled export is not logged',
     suite: STREAM,
     caughtBy: 'that cancels has no more pages read, and is logged',
     patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', cancel);", put: '' }],
     inSoak: true,
   },
   {
-    name: 'an export ends well when its core stops',
+    name: 'an export ends without an error when its core stops',
     suite: STREAM,
     caughtBy: 'whose core stops gets an error, and resumes at the next core without loss',
     patches: [
@@ -73,27 +61,27 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'of two texts that a spreadsheet would run or not the cells are the same',
+    name: 'CSV does not escape a formula after an apostrophe',
     suite: CSV_CELLS,
     caughtBy: `"'=1+1" is written "''=1+1"`,
     patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: '/^[=+\\-@\\t\\r\\n＝＋－＠]/u' }],
   },
   {
-    name: 'a formula in full width is not defused',
+    name: 'CSV does not escape a formula with a full-width sign',
     suite: CSV_CELLS,
     caughtBy: 'that would run as a formula starts with an apostrophe: "＝"',
     patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: "/^'*[=+\\-@\\t\\r\\n]/u" }],
     inSoak: true,
   },
   {
-    name: 'a line that ends within quotes is taken for a record of CSV',
+    name: 'a line break inside quotes ends a CSV record',
     suite: FILES,
     caughtBy: 'that ends anywhere is resumed to exactly the same file',
     patches: [{ file: OUTPUT, find: 'byte === QUOTE && hasQuotes', put: 'false' }],
     inSoak: true,
   },
   {
-    name: 'half a record stays at the end of a file that is gone on with',
+    name: 'a resumed export file keeps an incomplete record',
     suite: FILES,
     caughtBy: 'that ends anywhere is resumed to exactly the same file',
     patches: [{ file: OUTPUT, find: 'await file.truncate(end);', put: '' }],

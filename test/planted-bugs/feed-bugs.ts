@@ -13,13 +13,13 @@ const ONCE_MORE = 'all leads of a studio can be resent, in parts, and earlier ac
 /** Faults of the feed of changes, on SQLite and wherever it is the same. */
 export const FEED_BUGS: readonly PlantedBug[] = [
   {
-    name: 'an acknowledgement hides what came after',
+    name: 'an acknowledgement of an older revision removes a newer one',
     suite: ON_SQLITE,
     caughtBy: OLDER_STATE,
     patches: [{ file: SQLITE, text: 'AND revision = ? AND changed_since', put: 'AND ? >= 0 AND changed_since' }],
   },
   {
-    name: 'a lead is marked in a second write',
+    name: 'a stage change is entered in the change feed by a second write',
     suite: ON_SQLITE,
     caughtBy: ONE_WRITE,
     patches: [
@@ -42,7 +42,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'changes are told in the order of clocks',
+    name: 'the change feed omits entries before those already read',
     suite: ON_SQLITE,
     caughtBy: ANY_CLOCK,
     patches: [
@@ -64,7 +64,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'what is sent once more has the revision of before',
+    name: 'a resent lead keeps its revision',
     suite: ON_SQLITE,
     caughtBy: ONCE_MORE,
     patches: [
@@ -76,7 +76,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a watch sends what it has sent again and again',
+    name: 'a watch repeats entries that it has already sent',
     suite: OVER_RPC,
     caughtBy: 'over gRPC, returns existing and new changes, each state once',
     patches: [
@@ -88,7 +88,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a pull that waits keeps the core from stopping',
+    name: 'a waiting pull does not end when the core stops',
     suite: OVER_RPC,
     caughtBy: 'returns no changes, and no error, when the core stops',
     patches: [
@@ -105,7 +105,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
 /** The same on MongoDB. */
 export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on MongoDB, an acknowledgement hides what came after',
+    name: 'on MongoDB, an acknowledgement of an older revision removes a newer one',
     suite: ON_MONGO,
     caughtBy: OLDER_STATE,
     patches: [
@@ -117,7 +117,7 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, a lead is marked in a second write',
+    name: 'on MongoDB, a stage change is entered in the change feed by a second write',
     suite: ON_MONGO,
     caughtBy: ONE_WRITE,
     patches: [
@@ -134,7 +134,7 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, what is beyond the ceiling is never looked for',
+    name: 'on MongoDB, changes above the ceiling are never read',
     suite: 'test/unit/changes-by-time.test.ts',
     caughtBy: 'finds changes that sort before or after all that was found',
     patches: [

@@ -7,7 +7,7 @@ const FOUND = 'are found, open and closed, and no others';
 /** Faults of what finds the leads of a contact, on any store and on SQLite. */
 export const FIND_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a lead that is closed is found by nothing',
+    name: 'a closed lead is not found by its contact',
     suite: ON_SQLITE,
     caughtBy: FOUND,
     patches: [
@@ -19,7 +19,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what closed leads are found by is not made anew',
+    name: 'the claims of closed leads are not renewed',
     suite: ON_SQLITE,
     caughtBy: 'closed leads are found by the new region, and during the renewal by former rules, too',
     patches: [
@@ -31,7 +31,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'open leads stand on every page of a contact',
+    name: 'open leads are on every page of the leads of a contact',
     suite: 'test/integration/find-leads.test.ts',
     caughtBy: 'returns all leads in pages of 2',
     patches: [
@@ -48,7 +48,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
 /** Faults of what finds them on MongoDB. */
 export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on MongoDB, a lead that is closed is found by nothing',
+    name: 'on MongoDB, a closed lead is not found by its contact',
     suite: ON_MONGODB,
     caughtBy: FOUND,
     patches: [

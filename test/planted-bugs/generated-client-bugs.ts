@@ -9,7 +9,7 @@ const works = (generator: string) =>
 /** Faults of the OpenAPI document that show in the clients which are made of it. */
 export const GENERATED_CLIENT_BUGS: readonly PlantedBug[] = [
   {
-    name: 'ids have a format beside their pattern, which clients in Python then run on an object',
+    name: 'ids have the format uuid, so that generated Python clients apply their pattern to an object',
     suite: SUITE,
     caughtBy: works('openapi-generator-python'),
     patches: [
@@ -22,14 +22,14 @@ export const GENERATED_CLIENT_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the pattern of e-mail addresses names control characters beyond ASCII, which clients in PHP find in letters',
+    name: 'the pattern of email addresses has control characters above ASCII, which PHP clients match inside letters',
     suite: SUITE,
     caughtBy: works('openapi-generator-php'),
     patches: [{ file: SCHEMAS, text: 'x7f]+$', put: 'x7f-\\\\x9f]+$' }],
     inSoak: true,
   },
   {
-    name: 'errors of each status have a schema of their own, which clients call by a number',
+    name: 'errors of each status have an inline schema, which generated clients name by a number',
     suite: SUITE,
     caughtBy: 'has no types but those that the document names: openapi-generator-go',
     patches: [

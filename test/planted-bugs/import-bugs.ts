@@ -6,7 +6,7 @@ const CLOSED = 'claims no contact, blocks no other lead, and finds the lead by c
 /** Faults of imports. */
 export const IMPORT_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a closed lead that is imported holds its contact',
+    name: 'an imported closed lead blocks its contact',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: CLOSED,
     patches: [
@@ -23,13 +23,13 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an imported lead is listed as if it had come today',
+    name: 'an imported lead is listed by the time of its import',
     suite: BY_RPC,
     caughtBy: 'writes leads with their stages and times, listed by creation time',
     patches: [{ file: 'src/usecases/import-leads.ts', find: 'newIdAt(lead.createdAt)', put: 'newIdAt(now)' }],
   },
   {
-    name: 'a refused lead is answered as imported',
+    name: 'a refused lead is reported as imported',
     suite: BY_RPC,
     caughtBy: 'refuses each lead separately',
     patches: [
@@ -46,7 +46,7 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
 /** The same on MongoDB. */
 export const MONGO_IMPORT_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on MongoDB, a closed lead that is imported is found by nothing',
+    name: 'on MongoDB, an imported closed lead is not found by its contact',
     suite: 'test/contract/mongo-store.test.ts',
     caughtBy: CLOSED,
     patches: [

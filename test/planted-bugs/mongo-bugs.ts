@@ -13,7 +13,7 @@ const CONNECTION = 'src/store/mongo/connection.ts';
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
   {
-    name: 'the contact is looked at before the key',
+    name: 'on MongoDB, the contact is checked before the idempotency key',
     suite: STORE,
     caughtBy: 'a replay is not refused because of the open lead that it created',
     patches: [
@@ -26,7 +26,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, the index of keys is not unique',
+    name: 'on MongoDB, the index of idempotency keys is not unique',
     suite: STORE,
     caughtBy: 'one key with 50 different bodies creates one lead; the rest are conflicts',
     patches: [
@@ -38,7 +38,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the index of contacts is not unique',
+    name: 'on MongoDB, the index of open contacts is not unique',
     suite: STORE,
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
@@ -51,7 +51,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a creation is answered without a look at the indexes that began after it',
+    name: 'a creation is reported without a later check of the indexes',
     suite: INDEXES,
     caughtBy: 'with idempotencyKey dropped at that moment, creations for one key at two cores never return two leads',
     patches: [
@@ -64,7 +64,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a partial index is taken for one that holds for every lead',
+    name: 'on MongoDB, a partial index is accepted',
     suite: INDEXES,
     caughtBy:
       'with an index that is partial nothing is created, the check reports it, and creations succeed once it is dropped',
@@ -78,38 +78,25 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a write is answered when one server has it',
+    name: 'a write is acknowledged by one server only',
     suite: CONCERNS,
     caughtBy: EACH_COMMAND,
     patches: [{ file: CONNECTION, find: "new WriteConcern('majority', undefined, true)", put: 'new WriteConcern(1)' }],
   },
   {
-    name: 'what a failover can take back is read',
+    name: 'reads return data that a failover can roll back',
     suite: CONCERNS,
     caughtBy: EACH_COMMAND,
     patches: [{ file: CONNECTION, find: "new ReadConcern('majority')", put: "new ReadConcern('local')" }],
   },
   {
-    name: 'the address decides about concerns',
+    name: 'the connection string overrides the read and write concerns',
     suite: CONCERNS,
     caughtBy: EACH_COMMAND,
     patches: [{ file: CONNECTION, find: 'client.db($NAME, CONCERNS)', put: 'client.db($NAME)' }],
   },
   {
-    name: 'on MongoDB, a key with other data is a replay',
-    suite: STORE,
-    caughtBy: 'the same key with other data is a conflict, and nothing is written',
-    patches: [
-      {
-        file: 'src/store/replay-outcome.ts',
-        find: 'sameData(earlier.fingerprint, repeated)',
-        put: 'earlier',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'on MongoDB, closing a lead frees its key',
+    name: 'on MongoDB, closing a lead frees its idempotency key',
     suite: STORE,
     caughtBy: 'a replay returns the current lead, even after it was closed and another lead has the contact',
     patches: [
@@ -128,7 +115,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead is moved, whatever it has become since it was read',
+    name: 'a stage change overwrites a lead that changed since it was read',
     suite: STORE,
     caughtBy: '20 concurrent moves of one lead get different values of updatedAt, and the highest is stored',
     patches: [
@@ -141,7 +128,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: "on MongoDB, another studio's lead is found by its id",
+    name: 'on MongoDB, a lead of another studio is found by its id',
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
     patches: [
@@ -156,7 +143,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead that stays open claims anew with each move',
+    name: 'a move between open stages replaces the claims',
     suite: STORE,
     caughtBy: 'a move between open stages keeps the claims',
     patches: [
@@ -169,7 +156,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'on MongoDB, claims are made anew, whatever became of the lead since it was read',
+    name: 'on MongoDB, a claim renewal overwrites claims that changed since they were read',
     suite: STORE,
     caughtBy: 'a lead that was closed, reopened or renewed after it was read keeps its claims',
     patches: [
@@ -181,14 +168,14 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on MongoDB, a page begins with the last lead of the one before',
+    name: 'on MongoDB, a page repeats the last lead of the previous page',
     suite: STORE,
     caughtBy: 'a page has at most the limit, and the pages together have every lead once',
     patches: [{ file: LEADS, find: '{ $lt: leadKey(studioId, after) }', put: '{ $lte: leadKey(studioId, after) }' }],
     inSoak: true,
   },
   {
-    name: 'on MongoDB, what was found by a secret is remembered',
+    name: 'on MongoDB, the store caches credentials by secret',
     suite: STORE,
     caughtBy: 'a replaced secret is invalid immediately, in every process',
     patches: [
@@ -207,7 +194,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'an insert whose reply is lost is repeated under another id',
+    name: 'an insert whose reply is lost is retried with another id',
     suite: TOGETHER,
     caughtBy:
       'replies get lost by cut during inserts of many (1 of them): each creation is one lead, and reported as created',
@@ -222,7 +209,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a refused lead keeps those behind it in its insert from being written, and they are answered as created',
+    name: 'an insert stops at a refused lead, and later leads are reported as created',
     suite: TOGETHER,
     caughtBy: IN_ONE_INSERT,
     patches: [
@@ -231,7 +218,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'refusals are taken for those of the first leads of an insert',
+    name: 'refusals are assigned to the first leads of an insert',
     suite: TOGETHER,
     caughtBy: IN_ONE_INSERT,
     patches: [
@@ -243,7 +230,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an insert that fails as a whole is answered as created',
+    name: 'an insert that fails as a whole is reported as created',
     suite: TOGETHER,
     caughtBy: 'an insert that fails as a whole is retried, and each creation is one lead',
     patches: [
@@ -255,7 +242,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what was done is told by the clocks of who did it',
+    name: 'audit events are ordered by the clocks of their writers',
     suite: STORE,
     caughtBy: 'are in the order of the changes to a studio or key, whatever the clocks of the writers',
     patches: [

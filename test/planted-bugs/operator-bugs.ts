@@ -5,31 +5,31 @@ const BACKUP = 'src/store/sqlite/backup.ts';
 /** Faults of what an operator touches. */
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a terminal is sent what turns the direction of writing',
+    name: 'direction marks are printed on a terminal unescaped',
     suite: 'test/unit/printable.test.ts',
     caughtBy: 'direction marks is written out',
     patches: [{ file: 'common/printable.ts', text: '\\p{Bidi_Control}', put: '' }],
   },
   {
-    name: 'what doctor is told goes to the terminal as it is',
+    name: 'doctor prints responses of the core unescaped',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'shows so what doctor is told by a core that is none',
     patches: [{ file: 'operator/cli-output.ts', find: 'printable(says)', put: 'says' }],
   },
   {
-    name: 'the log on a terminal is laid out as it is',
+    name: 'the log on a terminal is printed unescaped',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'the log on a terminal shows it written out',
     patches: [{ file: 'common/logger.ts', find: 'JSON.parse(line, printableValue)', put: 'JSON.parse(line)' }],
   },
   {
-    name: 'a token may be as short as one likes',
+    name: 'a token has no minimum length',
     suite: 'test/unit/config.test.ts',
     caughtBy: 'is a fault when it is too short, and is not in the message: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
     patches: [{ file: 'common/settings.ts', find: 'value.length < MIN_TOKEN_LENGTH', put: 'value.length === 0' }],
   },
   {
-    name: 'a key is looked at before it is known whether too many wait',
+    name: 'a key is authenticated before load shedding refuses its request',
     inSoak: true,
     suite: 'test/crash/overload.test.ts',
     caughtBy: 'because the core stands still, is refused, and done again once it goes on',
@@ -47,26 +47,26 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a backup that is broken off leaves its journal',
+    name: 'an interrupted backup leaves its journal',
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'a terminal shows the progress of a backup; interrupted by Ctrl-C, it leaves no file',
     patches: [{ file: BACKUP, find: "['', '-journal']", put: "['']" }],
   },
   {
-    name: 'a backup has its name only until the power fails',
+    name: 'the folder of a backup is not flushed to the disk',
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'survives a power cut whole',
     patches: [{ file: BACKUP, find: 'await sync(dirname(resolve(file)));', put: '' }],
     inSoak: true,
   },
   {
-    name: 'a backup has a name that another file has',
+    name: 'a backup overwrites an existing file',
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'no file is overwritten, and what prevents a backup is reported in one line',
     patches: [{ file: BACKUP, find: 'if (existsSync(file)) $THEN', put: '' }],
   },
   {
-    name: 'a backup is a copy of the file, without its log',
+    name: 'a backup copies the database file without its log',
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'a backup has all current data, nothing that was deleted, and is readable by its owner only',
     patches: [
@@ -79,7 +79,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a gateway that cannot count says that it can',
+    name: 'the quota metric is up while the quota cannot be counted',
     suite: 'test/e2e/alerts.test.ts',
     caughtBy: 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard',
     patches: [

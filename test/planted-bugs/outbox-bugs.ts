@@ -8,14 +8,14 @@ const DELIVERY = 'sdk/outbox/delivery.ts';
 /** Faults of the outbox for Node. Its driver is a process of its own. */
 export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a lead that a worker has taken up is left to it for long, though it is killed',
+    name: 'the lease of a killed worker lasts for hours',
     suite: KILLS,
     caughtBy:
       'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
     patches: [{ file: ROWS, find: 'const LEASE_MS = 5 * MINUTE_MS;', put: 'const LEASE_MS = 20 * 60 * MINUTE_MS;' }],
   },
   {
-    name: 'a worker takes up what another one has taken up',
+    name: 'a worker takes a lead whose lease another worker holds',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: two workers share the work',
     patches: [
@@ -30,7 +30,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead is sent under a new key whenever it is sent again',
+    name: 'each attempt to send a lead has a new idempotency key',
     suite: KILLS,
     caughtBy:
       'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
@@ -44,7 +44,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the data is erased before the listener has had it',
+    name: 'the data is erased before the listener is called',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: erases data only after the listener has returned',
     patches: [
@@ -58,21 +58,21 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a key that does not open is asked again for each lead',
+    name: 'an invalid API key is tried again for each lead',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: an invalid key or an unavailable service delays all leads and loses none',
     patches: [{ file: 'sdk/outbox/outcome.ts', find: "isForAll ? 'yes' : 'no'", put: "'no'" }],
     inSoak: true,
   },
   {
-    name: 'the oldest lead is sent first, however often it was tried',
+    name: 'the oldest lead is sent first, regardless of its attempts',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: leads that never get a response do not block the others',
     patches: [{ file: ROWS, text: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
     inSoak: true,
   },
   {
-    name: 'what came of a lead is noted though a person has mended it meanwhile',
+    name: 'the outcome of a lead overwrites a concurrent change by a person',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: a change made by a person while a lead is in flight is kept',
     patches: [

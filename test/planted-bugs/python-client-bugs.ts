@@ -6,7 +6,7 @@ const DATABASE = `${PACKAGE}/outbox/_database.py`;
 const ROWS = `${PACKAGE}/outbox/_rows.py`;
 
 const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
-  name: 'an answer that comes byte by byte is waited for without end',
+  name: 'a response that arrives byte by byte has no deadline',
   caughtBy: 'deadlines/dripping-until-the-deadline',
   says: 'has not reported within',
 };
@@ -20,13 +20,13 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'what an earlier attempt has left open is forgotten',
+    name: 'the unknown outcome of an earlier attempt is forgotten',
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: SENDING, find: '(self._is_open and not failed.settles_outcome) or', put: '' }],
   },
   {
-    name: 'the deadline is held by the clock of the machine',
+    name: 'the deadline depends on the clock of the machine',
     caughtBy: 'clocks/set-forward',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: SENDING, find: 'import time\n', put: 'import time; time.monotonic = time.time\n' }],
@@ -41,7 +41,7 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'Retry-After is not waited for',
+    name: 'Retry-After is ignored',
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
     patches: [{ file: `${PACKAGE}/_async_client.py`, find: 'await anyio.sleep(', put: '(' }],
@@ -51,7 +51,7 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
 /** Faults of the outbox for Python; `caughtBy` is an expectation of its own suite. */
 export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   {
-    name: 'data stays after it is delivered',
+    name: 'data is kept after delivery',
     caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
     says: 'to deeply equal',
     patches: [
@@ -59,7 +59,7 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'what the worker does is left to the driver to commit',
+    name: 'the worker does not commit',
     caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'to deeply equal',
     patches: [
@@ -72,25 +72,25 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'rows are taken for tuples, whatever the website has made of them',
+    name: 'rows are assumed to be tuples',
     caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'Command failed',
     patches: [{ file: DATABASE, find: 'row.values() if isinstance(row, dict) else row', put: 'row' }],
   },
   {
-    name: 'other data under a key that waits is passed over',
+    name: 'other data for a waiting idempotency key is ignored',
     caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: ROWS, find: 'stored_text is not None and', put: 'False and' }],
   },
   {
-    name: 'what is oldest is sent first, however often it was tried',
+    name: 'the oldest lead is sent first, regardless of its attempts',
     caughtBy: 'sends the leads with the fewest attempts first',
     says: 'to match object',
     patches: [{ file: ROWS, find: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
   },
   {
-    name: 'what was mended while the lead was sent is erased with it',
+    name: 'data changed while its lead was sent is erased',
     caughtBy: 'keeps a row that was changed while its lead was sent',
     says: 'to match',
     patches: [
@@ -105,7 +105,7 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'an answer is read however long it is',
+    name: 'a response of any length is read',
     caughtBy: 'rejects a response that is too long, or has no lead in it',
     says: 'to deeply equal',
     patches: [{ file: `${PACKAGE}/_attempt.py`, find: 'return len(self.bytes) > _MAX_CONTENT', put: 'return False' }],

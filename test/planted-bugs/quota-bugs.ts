@@ -16,40 +16,40 @@ const SENT_ONCE = 'a request whose reply is lost is counted at most once: no com
 /** Faults in how requests are counted, and in what is told of it. */
 export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
-    name: 'in memory, who comes when the window is over is let in before the time that was told',
+    name: 'in memory, a refused key is admitted before the announced time',
     suite: MEMORY.suite,
     caughtBy: EARLY,
     patches: [{ file: MEMORY.file, find: 'Math.max(window.endsAtMs, window.refusesUntilMs)', put: 'window.endsAtMs' }],
   },
   {
-    name: 'in Redis, who comes when the window is over is let in before the time that was told',
+    name: 'in Redis, a refused key is admitted before the announced time',
     suite: REDIS.suite,
     caughtBy: EARLY,
     patches: [{ file: REDIS.file, text: "redis.call('SET', best.refusal, '', 'PX', best.seconds * 1000)", put: '' }],
   },
   {
-    name: 'only the first refusal of a window decides until when the key is refused',
+    name: 'in Redis, only the first refusal of a window sets the announced time',
     suite: REDIS.suite,
     caughtBy: EARLY,
     patches: [{ file: REDIS.file, text: 'best.seconds * 1000 > best.refused then', put: 'best.refused <= 0 then' }],
     inSoak: true,
   },
   {
-    name: 'in memory, a refusal puts off the end for who keeps asking',
+    name: 'in memory, each refused request postpones the end of the refusal',
     suite: MEMORY.suite,
     caughtBy: RELENTLESS,
     patches: [{ file: MEMORY.file, find: 'reported.window && leftMs > 0', put: 'reported.window' }],
     inSoak: true,
   },
   {
-    name: 'in Redis, a refusal puts off the end for who keeps asking',
+    name: 'in Redis, each refused request postpones the end of the refusal',
     suite: REDIS.suite,
     caughtBy: RELENTLESS,
     patches: [{ file: REDIS.file, text: 'elseif best.isOwn and best.seconds', put: 'elseif best.seconds' }],
     inSoak: true,
   },
   {
-    name: 'a higher limit lets in who was told to wait',
+    name: 'a gateway with a higher limit admits a refused key',
     suite: REDIS.suite,
     caughtBy: 'a refused key stays refused until the announced time, even by a gateway with a higher limit',
     patches: [
@@ -62,13 +62,13 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'in memory, a request is put back into whichever window is under way',
+    name: 'in memory, a late refund counts in the current window',
     suite: MEMORY.suite,
     caughtBy: PUT_BACK_LATE,
     patches: [{ file: MEMORY.file, find: 'window && window.id === windows[index]', put: 'window' }],
   },
   {
-    name: 'in Redis, a request is put back into whichever window is under way',
+    name: 'in Redis, a late refund counts in the current window',
     suite: REDIS.suite,
     caughtBy: PUT_BACK_LATE,
     patches: [
@@ -80,13 +80,13 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a list in the place of a counter stays there, and keeps its key from being counted',
+    name: 'a list in place of a counter is not replaced',
     suite: REDIS.suite,
     caughtBy: 'a list in place of a counter is ignored and replaced',
     patches: [{ file: REDIS.file, text: "or redis.call('TYPE', counter).ok ~= 'string'", put: '' }],
   },
   {
-    name: 'a command that was sent to Redis and got lost is sent again',
+    name: 'a Redis command whose reply is lost is sent again',
     suite: REDIS.suite,
     caughtBy: SENT_ONCE,
     patches: [
@@ -95,13 +95,13 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a command that was sent to a node of a Redis Cluster and got lost is sent again',
+    name: 'a Redis Cluster command whose reply is lost is sent again',
     suite: 'test/contract/redis-cluster-quota.test.ts',
     caughtBy: SENT_ONCE,
     patches: [{ file: CLIENT, find: 'retryDelayOnFailover: 0', put: 'retryDelayOnFailover: RETRY_MS' }],
   },
   {
-    name: 'sentinels that are all away are asked no more',
+    name: 'a gateway never reconnects to sentinels that were all unavailable',
     suite: SENTINEL_SUITE,
     caughtBy: 'without sentinels a connected gateway works, and a new one refuses immediately',
     patches: [
@@ -109,14 +109,14 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the database of a Redis that sentinels name is always the first',
+    name: 'the database number in the address of sentinels is ignored',
     suite: 'test/unit/gateway-config.test.ts',
     caughtBy: 'that names sentinels is parsed completely',
     patches: [{ file: 'gateway/quota/sentinel-address.ts', find: 'db: Number(db)', put: 'db: 0' }],
     inSoak: true,
   },
   {
-    name: 'in Redis, what the studio refuses is let in where the key has requests left',
+    name: 'in Redis, the quota of a studio is not enforced',
     suite: REDIS.suite,
     caughtBy: SHARED,
     patches: [
@@ -124,7 +124,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'in memory, what the studio refuses is taken out of the window of the key',
+    name: 'in memory, a request refused by the quota of the studio counts for the key',
     suite: MEMORY.suite,
     caughtBy: 'that refuses does not count for the key, nor does a key that refuses count for the studio',
     patches: [
@@ -136,19 +136,19 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'in memory, callers are told of the key, whatever is left to the studio',
+    name: 'in memory, the reported quota is always that of the key',
     suite: MEMORY.suite,
     caughtBy: 'is reported when it has fewer requests left than the key, and the key otherwise',
     patches: [{ file: MEMORY.file, find: 'isMoreRestrictive(first, second) ? second : first', put: 'first' }],
   },
   {
-    name: 'in memory, what is put back is put back for the key alone',
+    name: 'in memory, a refund leaves the quota of the studio unchanged',
     suite: MEMORY.suite,
     caughtBy: 'gets a refund together with the key',
     patches: [{ file: MEMORY.file, find: 'namesOf(bearer).entries()', put: 'namesOf(bearer).slice(0, 1).entries()' }],
   },
   {
-    name: 'a gateway goes by the quotas that it once knew for as long as a key is used',
+    name: 'a gateway caches the quotas of a key without expiry',
     suite: 'test/unit/api-key-cache.test.ts',
     caughtBy: 'an entry expires after its lifetime, however often it is read, and can be set again',
     patches: [
@@ -160,13 +160,13 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on SQLite, that the quota of a studio has changed is not kept for the audit',
+    name: 'on SQLite, a changed quota of a studio is not in the audit log',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'record changes of quotas with the old and the new limit, in the same write as other changes',
     patches: [{ file: 'src/store/sqlite/directory.ts', find: 'if (quota !== quotaBefore) $THEN', put: '' }],
   },
   {
-    name: 'whoever is refused is told to wait for a whole window',
+    name: 'Retry-After is always a whole window',
     suite: 'test/e2e/http/quota.test.ts',
     caughtBy: 'sooner for a later refusal: the time to wait is the rest of the window',
     patches: [
@@ -178,7 +178,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what was not counted is answered with what is left',
+    name: 'a response to an uncounted request has quota headers',
     suite: 'test/e2e/http/core-away.test.ts',
     caughtBy: 'a response to a key that cannot be checked has no quota headers, because the request was not counted',
     patches: [{ file: 'gateway/plugins/check-key-before-refusal.ts', find: 'removeQuotaHeaders(reply);', put: '' }],

@@ -9,8 +9,8 @@ const MOVE_LEADS = 'src/store/sqlite/move-leads.ts';
 const CONVERSION = 'test/upgrade/conversion.test.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
-/** Whoever takes an index that is not unique for what is wanted does not look for its being unique either. */
-const NOT_UNIQUE_IS_WELL = {
+/** Accepts an index that is not unique. */
+const ACCEPT_NOT_UNIQUE = {
   file: 'src/store/sqlite/unique-indexes.ts',
   find: 'unique === 1 && partial === 0',
   put: 'partial === 0',
@@ -19,7 +19,7 @@ const NOT_UNIQUE_IS_WELL = {
 /** Faults of the store on SQLite, of the rules that both stores share, of the use cases and of the gateway. */
 export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'the contact is looked up before the key',
+    name: 'the contact is checked before the idempotency key',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'a replay is not refused because of the open lead that it created',
@@ -33,7 +33,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the index of keys is not unique',
+    name: 'the index of idempotency keys is not unique',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'one key with 50 different bodies creates one lead; the rest are conflicts',
@@ -43,11 +43,11 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         text: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
         put: 'CREATE INDEX leads_by_idempotency_key',
       },
-      NOT_UNIQUE_IS_WELL,
+      ACCEPT_NOT_UNIQUE,
     ],
   },
   {
-    name: 'a contact can be claimed by several',
+    name: 'several open leads may claim one contact',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
@@ -57,20 +57,20 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a transaction relies on indexes as they were before it began',
+    name: 'a write transaction does not check the indexes',
     suite: INDEXES,
     caughtBy: 'an index lost between the call and the write of a creation makes the creation fail',
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.check();', put: '' }],
   },
   {
-    name: 'an index is made again within a transaction that reads share',
+    name: 'an index is recreated inside the shared read transaction',
     suite: INDEXES,
     caughtBy: 'an index recreated in the turn of a read stays',
     patches: [{ file: 'src/store/sqlite/unique-indexes.ts', find: 'this.#beforeCheck();', put: '' }],
     inSoak: true,
   },
   {
-    name: 'reads share a transaction for longer than a turn',
+    name: 'the shared read transaction outlasts a turn of the event loop',
     suite: STORE,
     caughtBy: 'see what another process has written before them, turn by turn',
     patches: [
@@ -82,7 +82,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an index of SQLite that leaves leads out is taken for one that holds for all',
+    name: 'a partial index is accepted',
     suite: INDEXES,
     caughtBy:
       'with an index that is partial of the same name nothing is created, even after a restart, until it is dropped',
@@ -92,20 +92,20 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a store to which nothing can be written says that it is well',
+    name: 'the check of the store succeeds while writes fail',
     suite: STORE,
     caughtBy: 'makes the check fail until writes succeed again',
     patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = error;', put: '' }],
   },
   {
-    name: 'a database file is for everybody on the machine to read',
+    name: 'the database file is readable by every user of the machine',
     suite: STORE,
     caughtBy: 'the files are accessible to their owner only, even in a folder open to all',
     patches: [{ file: 'src/store/sqlite/open-database.ts', find: "closeSync(openSync(path, 'a', 0o600));", put: '' }],
     inSoak: true,
   },
   {
-    name: 'a write is answered before its transaction is committed',
+    name: 'a write succeeds before its transaction is committed',
     suite: STORE,
     caughtBy: 'all fail, and none is stored, when the commit fails',
     patches: [
@@ -117,20 +117,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a commit does not wait for the disk',
-    suite: STORE,
-    caughtBy: 'the journal mode is WAL, and every commit waits for the disk',
-    patches: [
-      {
-        file: 'src/store/sqlite/open-database.ts',
-        text: 'PRAGMA synchronous = FULL',
-        put: 'PRAGMA synchronous = NORMAL',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'a write that fails half-way leaves its half',
+    name: 'a failed write is not rolled back',
     suite: STORE,
     caughtBy: 'roll back all of a write that fails half-way, and nothing else',
     patches: [
@@ -143,7 +130,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a write that fails takes its neighbours along',
+    name: 'a failed write fails its whole group commit',
     suite: STORE,
     caughtBy: 'all succeed except one that fails',
     patches: [
@@ -155,7 +142,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a creation that succeeds leaves its key free',
+    name: 'a created lead does not store its idempotency key',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'the same key with the same data is a replay of the first lead',
@@ -168,7 +155,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a key with other data is a replay',
+    name: 'an idempotency key with other data is a replay',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
@@ -181,7 +168,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'closing a lead frees its key',
+    name: 'closing a lead frees its idempotency key',
     suite: STORE,
     caughtBy: 'a replay returns the current lead, even after it was closed and another lead has the contact',
     patches: [
@@ -194,7 +181,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a refused creation binds its key',
+    name: 'a refused creation reserves its idempotency key',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'a refused creation leaves its key free for other data',
@@ -237,7 +224,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'any change of a lead frees its contact',
+    name: 'any stage change of a lead frees its contact',
     suite: STORE,
     caughtBy: 'a lead that is contacted keeps its contact',
     patches: [
@@ -250,7 +237,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead is reopened without its contact',
+    name: 'a reopened lead does not claim its contact',
     suite: STORE,
     caughtBy: 'a reopened lead claims its contact again',
     patches: [
@@ -259,14 +246,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'updatedAt is the time of the clock, wherever that went',
+    name: 'updatedAt decreases when the clock goes back',
     suite: STORE,
     caughtBy: 'updatedAt grows when the clock went back',
     patches: [{ file: LEAD, find: 'new Date(Math.max(now.getTime(), previous.getTime() + 1))', put: 'now' }],
     inSoak: true,
   },
   {
-    name: "another studio's lead is found by its id",
+    name: 'a lead of another studio is found by its id',
     suite: STORE,
     caughtBy: "another studio's leads are never seen",
     patches: [
@@ -279,14 +266,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the listing begins with the oldest',
+    name: 'leads are listed oldest first',
     suite: STORE,
     caughtBy: 'leads are sorted by id, highest first, whatever the order of creation',
     patches: [{ file: LEADS, text: 'ORDER BY id DESC', put: 'ORDER BY id ASC' }],
     inSoak: true,
   },
   {
-    name: 'a page begins with the last lead of the one before',
+    name: 'a page repeats the last lead of the previous page',
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'a page has at most the limit, and the pages together have every lead once',
@@ -294,7 +281,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'what was found by a secret is remembered',
+    name: 'the store caches credentials by secret',
     suite: STORE,
     caughtBy: 'a replaced secret is invalid immediately, in every process',
     patches: [
@@ -314,7 +301,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a studio has room for a 21st key',
+    name: 'a studio may have 21 live keys',
     suite: STORE,
     caughtBy: 'of 30 concurrent creations of keys, 20 succeed',
     patches: [
@@ -327,14 +314,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a revoked key opens its studio',
+    name: 'a revoked key is accepted',
     suite: 'test/e2e/http/authentication.test.ts',
     caughtBy: 'that is revoked is refused immediately and permanently',
     patches: [{ file: 'src/domain/api-key.ts', find: 'key.revokedAt === null && $REST', put: '$REST' }],
     inSoak: true,
   },
   {
-    name: 'a key is remembered',
+    name: 'the core caches authenticated keys',
     suite: 'test/e2e/http/authentication.test.ts',
     caughtBy: 'is accepted until its expiry, and again once it is replaced with a later expiry',
     patches: [
@@ -354,7 +341,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a key that was good once is taken for good by what refuses a request before it gets to the core',
+    name: 'the gateway refuses a request without checking its cached key at the core',
     suite: 'test/e2e/http/check-order.test.ts',
     caughtBy:
       'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, used up quota',
@@ -367,7 +354,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a request with a known key is counted whatever its key is worth',
+    name: 'a request whose cached key is invalid stays counted',
     suite: 'test/e2e/http/quota.test.ts',
     caughtBy:
       'is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path',
@@ -388,7 +375,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: "another studio's source is accepted",
+    name: 'a source of another studio is accepted',
     suite: 'test/e2e/http/create-lead.test.ts',
     caughtBy: 'that is of another studio is refused, and nothing is written',
     patches: [
@@ -401,13 +388,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a retry is refused once its source is disabled',
+    name: 'a replay is refused once its source is disabled',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it after the source was disabled',
     patches: [{ file: CREATE_LEAD, find: 'if (!earlier) throw $REFUSAL;', put: 'throw $REFUSAL;' }],
   },
   {
-    name: 'a replay answers the lead as it is now',
+    name: 'a replay returns the current lead',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it after the lead was closed and the contact has another open one',
     patches: [
@@ -420,7 +407,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the last page has another one after it when it is full',
+    name: 'a full last page has a next cursor',
     suite: 'test/e2e/http/list-leads.test.ts',
     caughtBy: 'that ends with a full page has no further cursor',
     patches: [
@@ -433,15 +420,14 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a page leaves out the first lead after the one before',
+    name: 'a page omits the first lead after the previous page',
     isSeenOutside: true,
-    suite: 'test/e2e/http/list-leads.test.ts',
-    caughtBy: 'followed by its cursors to the end has every lead once',
+    suite: STORE,
+    caughtBy: 'leads are sorted by id, lowest first, and the pages together have every lead once',
     patches: [{ file: 'src/store/pages.ts', find: 'next: records.at(-1)?.id ?? null', put: 'next: record.id' }],
-    inSoak: true,
   },
   {
-    name: 'a key in other letter case is another key',
+    name: 'idempotency keys are case-sensitive',
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'gets it in any letter case of the key',
     patches: [
@@ -453,7 +439,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the note is no part of the data',
+    name: 'the fingerprint omits the note',
     isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
@@ -478,21 +464,21 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'former regions are not held to',
+    name: 'claims ignore former regions',
     suite: STORE,
     caughtBy:
       'the same text never gets a second open lead when the region changes from DE to null: before, during and after the renewal',
     patches: [{ file: 'src/domain/claims.ts', find: '[contactRule, ...formerRules]', put: '[contactRule]' }],
   },
   {
-    name: 'a region that changes once more lets the ones before be forgotten',
+    name: 'a further change of the region discards the former regions',
     suite: STORE,
     caughtBy: 'a region that changes again during a renewal applies in every form',
     patches: [{ file: 'src/domain/claim-renewal.ts', find: '...before.formerRules', put: '...[]' }],
     inSoak: true,
   },
   {
-    name: 'a put of a studio erases what it does not give',
+    name: 'a put of a studio without a region removes the region',
     suite: STORE,
     caughtBy: 'fields that a put of a studio omits stay unchanged',
     patches: [
@@ -504,7 +490,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'claims are made anew, whatever became of the lead since it was read',
+    name: 'a claim renewal overwrites claims that changed since they were read',
     suite: STORE,
     caughtBy: 'a lead that was closed, reopened or renewed after it was read keeps its claims',
     patches: [
@@ -516,7 +502,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a lead in another’s way keeps all that it claimed',
+    name: 'the renewal of a conflicting lead keeps its former claims',
     suite: STORE,
     caughtBy: 'of two open leads whose contacts became equal, neither blocks a contact that is different now',
     patches: [
@@ -528,7 +514,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a lead that is renewed lets go only of the claims that it says it has',
+    name: 'a claim renewal frees only the claims listed in the lead',
     suite: STORE,
     caughtBy: 'leads whose claims were deleted directly in the database are renewed like all others',
     patches: [
@@ -540,7 +526,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a studio whose claims cannot be made anew keeps those behind it waiting',
+    name: 'a failed claim renewal of one studio stops those of others',
     suite: STORE,
     caughtBy: 'an error in the renewal of one studio is reported and does not stop that of others',
     patches: [
@@ -552,7 +538,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the rule of the release before is forgotten before its claims are made anew',
+    name: 'the migration does not record the contact rule of the previous release',
     suite: 'test/upgrade/upgrade.test.ts',
     caughtBy: 'never gives a contact of that release a second open lead',
     patches: [
@@ -565,7 +551,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a number that a studio got in a transaction that is undone is remembered',
+    name: 'a studio number assigned in a transaction that is rolled back is cached',
     suite: 'test/unit/studio-numbers.test.ts',
     caughtBy: 'is not cached of a transaction that is rolled back: another studio may get it',
     patches: [
@@ -581,7 +567,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the number of a studio whose row is gone is given to the next',
+    name: 'the number of a deleted studio is reused',
     suite: CONVERSION,
     caughtBy: 'never reuses the number of a studio, even when it was deleted',
     patches: [
@@ -593,7 +579,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what refers to leads goes with those that are moved',
+    name: 'the conversion changes tables that refer to leads',
     suite: CONVERSION,
     caughtBy: 'does not change additional tables that refer to leads, or broken views',
     patches: [
@@ -606,7 +592,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'leads that were moved stay where they were as well',
+    name: 'the conversion leaves converted leads in the former table',
     suite: CONVERSION,
     caughtBy: 'returns the same leads, replays, lists, claims, renewals, events and keys',
     patches: [
@@ -624,7 +610,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead whose id is none is left behind by the conversion',
+    name: 'the conversion omits leads with invalid ids',
     suite: CONVERSION,
     caughtBy: 'keeps invalid ids, distinct from each other and from valid ones',
     patches: [
@@ -641,20 +627,20 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a text of sixteen bytes is taken for a UUID by the conversion',
+    name: 'the conversion treats a text of sixteen bytes as a UUID',
     suite: CONVERSION,
     caughtBy: 'keeps invalid ids, distinct from each other and from valid ones',
     patches: [{ file: MOVE_LEADS, text: '< 16 THEN CAST', put: '< 17 THEN CAST' }],
     inSoak: true,
   },
   {
-    name: 'what leads claim is not converted',
+    name: 'the conversion omits the claims of leads',
     suite: CONVERSION,
     caughtBy: 'replays every creation, and blocks the contacts of open leads only',
     patches: [{ file: MOVE_LEADS, find: 'insert.run(upToLast);', put: '' }],
   },
   {
-    name: 'a half-converted file is served',
+    name: 'a half-converted database is served',
     suite: CONVERSION,
     caughtBy: 'is complete for any process that opens the store, and reported by the doctor while half done',
     patches: [
@@ -666,7 +652,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a text is stored in another form than it came in',
+    name: 'a name is converted to NFC before it is stored',
     suite: 'test/e2e/http/create-lead.test.ts',
     caughtBy: 'is returned with its texts unchanged: combining marks',
     patches: [
@@ -679,7 +665,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'contacts are compared as they were typed',
+    name: 'email addresses are compared case-sensitively',
     suite: 'test/e2e/http/one-open-lead.test.ts',
     caughtBy: 'gets no second one in any letter case of the email address: ada@example.org, ADA@EXAMPLE.ORG',
     patches: [
@@ -692,7 +678,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'what cannot be counted is let in',
+    name: 'a request is admitted when the quota cannot be counted',
     suite: 'test/e2e/http/quota-store-away.test.ts',
     caughtBy: 'refuses every request while Redis is killed, and serves again without a restart',
     patches: [

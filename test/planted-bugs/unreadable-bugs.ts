@@ -12,19 +12,19 @@ const A_HERD =
 /** Faults of how records are taken that this release did not write. */
 export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'any word is a stage',
+    name: 'an unknown stage is accepted',
     suite: SQLITE,
     caughtBy: A_LEAD,
     patches: [{ file: CHECKED, find: "if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';", put: '' }],
   },
   {
-    name: 'a page ends where many leads in a row cannot be read',
+    name: 'a page ends at consecutive unreadable leads',
     suite: SQLITE,
     caughtBy: 'many unreadable leads hide no readable ones and do not fill pages',
     patches: [{ file: 'src/store/pages.ts', find: 'reads < MAX_READS || $MORE', put: 'reads < 1 || $MORE' }],
   },
   {
-    name: 'a studio whose status nobody knows is served',
+    name: 'a studio with an unknown status is active',
     suite: SQLITE,
     caughtBy: "a studio whose status is 'closed': it is suspended until it is put again",
     patches: [
@@ -36,7 +36,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a renewal of claims is gone on with, whatever stands there',
+    name: 'a claim renewal whose state is unreadable continues',
     suite: SQLITE,
     caughtBy: "a renewal whose claim_renewal is 'soon': its studio is suspended, and a put renews all claims",
     patches: [
@@ -49,7 +49,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a key that cannot be read gives its slot away',
+    name: 'an unreadable key frees its slot',
     suite: SQLITE,
     caughtBy: "a key whose name is '': it has no credential, is listed, keeps its slot, and can be revoked",
     patches: [
@@ -62,7 +62,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a studio may have one member and one source too many',
+    name: 'a studio may have one member and one source above the bound',
     suite: SQLITE,
     caughtBy: A_HERD,
     patches: [
@@ -75,7 +75,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a word that nobody knows goes out as undefined',
+    name: 'an unknown word is sent as undefined',
     suite: 'test/unit/convert.test.ts',
     caughtBy: 'the stage of a lead',
     patches: [
@@ -91,7 +91,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
 /** The same on MongoDB, where reads of many callers go together. */
 export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a lead that cannot be read fails all that are read with it',
+    name: 'an unreadable lead fails its whole batch of reads',
     suite: MONGO,
     caughtBy: A_LEAD,
     patches: [
@@ -103,7 +103,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a studio whose status nobody knows cannot be put',
+    name: 'a studio with an unknown status cannot be put',
     suite: MONGO,
     caughtBy: "a studio whose status is 'closed': it is suspended until it is put again",
     patches: [
@@ -112,7 +112,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'the room in a studio is looked for before the write',
+    name: 'the bound of members and sources is checked before the write',
     suite: MONGO,
     caughtBy: A_HERD,
     patches: [
@@ -130,7 +130,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a studio that has no room for an event is not suspended',
+    name: 'a studio without room for an event cannot be suspended',
     suite: MONGO,
     caughtBy: 'can be suspended, with an event that replaces the earlier ones',
     patches: [
@@ -142,14 +142,14 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'reads of leads take their history along',
+    name: 'reads of leads fetch their history',
     suite: 'test/contract/mongo-plans.test.ts',
     caughtBy: 'only reads of audit events fetch the history',
     patches: [{ file: 'src/store/mongo/documents.ts', find: 'projection: { history: 0 }', put: 'projection: {}' }],
     inSoak: true,
   },
   {
-    name: 'a key that cannot be read counts for nothing',
+    name: 'an unreadable key does not count towards the bound',
     suite: MONGO,
     caughtBy: 'a key whose name is undefined: it has no credential, is listed, keeps its slot, and can be revoked',
     patches: [

@@ -25,13 +25,13 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'what a lead was created with is kept anew with each correction',
+    name: 'each correction overwrites the original data of a lead',
     suite: ON_SQLITE,
     caughtBy: ORIGINAL,
     patches: [{ file: IN_SQLITE, text: 'original = coalesce(original, ?7)', put: 'original = ?7' }],
   },
   {
-    name: 'the expected time is compared before the write only',
+    name: 'a correction compares the expected time before the write only',
     suite: BY_RPC,
     caughtBy: 'succeeds once of 10 calls that expect the same time',
     patches: [
@@ -44,7 +44,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a lead that was corrected meanwhile is opened with the claims of its former contact',
+    name: 'a lead corrected concurrently is reopened with the claims of its former contact',
     suite: ON_SQLITE,
     caughtBy: REOPENED,
     patches: [
@@ -56,7 +56,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a correction counts as a fault the disabled source that the lead has',
+    name: 'a correction refuses the current source of a lead once it is disabled',
     suite: BY_RPC,
     caughtBy: 'accepts only an enabled source of the studio, or the current one of the lead',
     patches: [
@@ -73,20 +73,20 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
 /** Faults of what corrects leads on MongoDB. */
 export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on MongoDB, another contact of an open lead is not claimed',
+    name: 'on MongoDB, the corrected contact of an open lead is not claimed',
     suite: ON_MONGODB,
     caughtBy: FREES,
     patches: [{ file: IN_MONGODB, find: "...(corrected.includes('contact') && claimed)", put: '...{}' }],
   },
   {
-    name: 'on MongoDB, claims are made anew of a contact that was corrected since',
+    name: 'on MongoDB, a claim renewal ignores that the contact was corrected since it was read',
     suite: ON_MONGODB,
     caughtBy: 'so does a lead whose contact got another spelling with equal claims',
     patches: [{ file: 'src/store/mongo/claim-renewals.ts', find: "'contact.value': lead.contact.value", put: '...{}' }],
     inSoak: true,
   },
   {
-    name: 'a correction whose answer was lost finds its own time in its way',
+    name: 'a retried correction whose reply was lost is refused as stale',
     suite: 'test/e2e/mongo-failures.test.ts',
     caughtBy: 'a correction that is written, but loses the reply, is written once, whatever the response',
     patches: [
@@ -96,7 +96,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a correction is answered without a look at the indexes that began after it',
+    name: 'a correction is reported without a later check of the indexes',
     suite: 'test/contract/mongo-indexes.test.ts',
     caughtBy:
       'with openContact dropped at that moment, corrections of two leads to one contact at two cores never both succeed',

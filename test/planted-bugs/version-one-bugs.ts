@@ -1,24 +1,12 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const CLAIMS = 'src/domain/claims.ts';
 const CONTACT = 'src/domain/contact.ts';
 const OF_CONTACTS = 'test/unit/contact.test.ts';
 
 /** Faults that the first version had, and that no other list has. */
 export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   {
-    name: 'a lead claims its contact by the region of today alone',
-    suite: 'test/contract/sqlite-store.test.ts',
-    caughtBy:
-      'the same text never gets a second open lead when the region changes from DE to null: before, during and after the renewal',
-    patches: [
-      { file: CLAIMS, find: '[contactRule, ...formerRules]', put: '[contactRule]' },
-      { file: CLAIMS, find: 'if (!isRegionIndependent(contact)) keys.push(textKey(contact));', put: '' },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'of a number with letters only the digits are compared',
+    name: 'phone numbers with letters are compared by their digits only',
     suite: OF_CONTACTS,
     caughtBy: '0800 REIFEN in DE is 0800reifen',
     patches: [
@@ -31,7 +19,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'letters that have one capital are one letter',
+    name: 'email addresses are compared in upper case',
     suite: OF_CONTACTS,
     caughtBy: 'when e-mail addresses differ in letter case only: İ@example.org, i@example.org',
     patches: [
@@ -43,7 +31,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a failed commit is answered as done',
+    name: 'a failed commit is reported as successful',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'all fail, and none is stored, when the commit fails',
     patches: [
@@ -56,7 +44,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a command that the driver never ends is taken for done',
+    name: 'a command that the driver never finishes is reported as successful',
     suite: 'test/unit/bounded-collection.test.ts',
     caughtBy: 'a find that the driver never finishes is given up and reported as failed',
     patches: [
@@ -72,43 +60,44 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
 
 /** Each fault of the first version, by the names of the bugs that plant it back. */
 export const VERSION_ONE_FAULTS: Readonly<Record<string, readonly string[]>> = {
-  'another region gives the same text a second open lead': [
-    'a lead claims its contact by the region of today alone',
+  'a changed region allows a second open lead for the same text': [
     'a lead does not claim the text of its contact',
-    'former regions are not held to',
-    'a region that changes once more lets the ones before be forgotten',
-    'claims are never made anew by a core that runs',
+    'claims ignore former regions',
+    'a further change of the region discards the former regions',
+    'a running core never renews claims',
   ],
-  'what is not the same contact is taken for it': [
-    'of a number with letters only the digits are compared',
-    'letters that have one capital are one letter',
+  'different contacts are treated as equal': [
+    'phone numbers with letters are compared by their digits only',
+    'email addresses are compared in upper case',
   ],
-  'a packet of pipelined requests holds the gateway': [
-    'a connection is read on however many of its requests wait',
-    'a connection full of requests comes before all others',
-    'any number of requests wait',
+  'one packet of pipelined requests blocks the gateway': [
+    'a connection with too many queued requests is still read',
+    'a connection with many requests delays all others',
+    'the number of queued requests is unbounded',
   ],
-  'answers that nobody reads are kept': [
-    'who reads nothing is never closed',
-    'what the system keeps of an answer counts as taken',
-    'one key leaves unread what it likes',
-    'all keys together leave unread what they like',
-    'answers are kept for as long as nobody reads them',
+  'unread responses are unbounded': [
+    'a connection that reads nothing is never closed',
+    'bytes in the send buffer of the system count as read',
+    'the unread bytes of one key are unbounded',
+    'the unread bytes of all keys are unbounded',
+    'an unread response of the core is buffered without a time limit',
   ],
-  'a full disk is not told, or what it did not take is acknowledged': [
-    'a store to which nothing can be written says that it is well',
-    'a write is answered before its transaction is committed',
-    'a failed commit is answered as done',
+  'a full disk is not reported, or writes that it refused are acknowledged': [
+    'the check of the store succeeds while writes fail',
+    'a write succeeds before its transaction is committed',
+    'a failed commit is reported as successful',
   ],
-  'who was told to wait is let in earlier': [
-    'in memory, who comes when the window is over is let in before the time that was told',
-    'in Redis, who comes when the window is over is let in before the time that was told',
+  'a refused key is admitted before the announced time': [
+    'in memory, a refused key is admitted before the announced time',
+    'in Redis, a refused key is admitted before the announced time',
   ],
-  'the time to stop begins before the drain': ['the deadline of a stop begins before its drain'],
-  'the address decides about concerns': ['the address decides about concerns'],
-  'what the driver loses is lost, or there twice': [
-    'an insert whose reply is lost is repeated under another id',
-    'an insert that fails as a whole is answered as created',
-    'a command that the driver never ends is taken for done',
+  'the deadline of a stop includes its drain': ['the deadline of a stop includes its drain'],
+  'the connection string overrides the read and write concerns': [
+    'the connection string overrides the read and write concerns',
+  ],
+  'what the driver loses is lost, or written twice': [
+    'an insert whose reply is lost is retried with another id',
+    'an insert that fails as a whole is reported as created',
+    'a command that the driver never finishes is reported as successful',
   ],
 };
