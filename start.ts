@@ -1,6 +1,6 @@
 /**
- * `npm start`: runs the core and the gateway on this machine, each in its own process, as in production. When one exits, the
- * other is stopped, and this process exits with the status of the first.
+ * `npm start`: runs the core and the gateway on this machine, each in its own process, as in production. When one
+ * exits, the other is stopped, and this process exits with the status of the first.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,8 +23,8 @@ process.on('SIGTERM', () => stopAll(0));
 try {
   // Reflection lets people who try the service explore its RPCs; in production it is off.
   const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
-  // Only the embedded database gets a demo studio. The core starts first, because it shows the progress of converting the file
-  // of an earlier release, and can be stopped meanwhile.
+  // Only the embedded database gets a demo studio. The core starts first, because it shows the progress of converting
+  // the file of an earlier release, and can be stopped meanwhile.
   const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
   const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));

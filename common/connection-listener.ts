@@ -12,7 +12,7 @@ export function connectionListener(server: object): ConnectionListener {
   let closed = Promise.resolve();
   return {
     stopAccepting() {
-      // `close` of an HTTP server would also end connections without a request so far, and their clients could not tell why.
+      // `close` of an HTTP server would also end connections that have had no request yet.
       closed = new Promise((resolve) => Server.prototype.close.call(server as Server, () => resolve()));
     },
     closed: () => closed,

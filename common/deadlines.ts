@@ -1,6 +1,6 @@
 /**
- * Every deadline that another one depends on, and the relations between them: a caller's timeout is longer than its callee's, and
- * a process that stops waits longer than requests in flight take. Loading this file checks the relations. Milliseconds.
+ * Every deadline that another one depends on, and the relations between them: a caller's timeout is longer than its
+ * callee's, and a process that stops waits longer than requests in flight take. Checked when loaded. Milliseconds.
  */
 
 /** Timeout of a count in Redis; the rest of QUOTA_TIMEOUT_MS is for the gateway itself. */

@@ -83,8 +83,8 @@ export interface MetricsServer {
 }
 
 /**
- * Serves a registry in Prometheus' text format at `/metrics`, without authentication; returns undefined without a registry or
- * address. A worker process reports to the primary process instead.
+ * Serves a registry in Prometheus' text format at `/metrics`, without authentication; returns undefined without a
+ * registry or address. A worker process reports to the primary process instead.
  *
  * @throws Error when the port is taken
  */
@@ -104,7 +104,7 @@ export async function serveMetrics(
     url: undefined,
     async close() {
       ClusterRegistry.setRegistries(countersOf(registry));
-      // Fails if the primary process has died.
+      // Fails if the primary process has exited.
       await shared.shutdown().catch(() => {});
     },
   };

@@ -1,4 +1,4 @@
-/** Characters that a terminal obeys, or that change how the rest of a line is displayed. */
+/** Characters that control a terminal, or change how the rest of a line is displayed. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
 /**

@@ -31,14 +31,14 @@ export interface Processes {
 }
 
 /**
- * Runs this program in several workers that accept connections on one port. A worker that exits is replaced. SIGHUP replaces all
- * workers one by one, each after its successor serves.
+ * Runs this program in several workers that accept connections on one port. A worker that exits is replaced. SIGHUP
+ * replaces all workers one by one, each after its successor serves.
  *
  * @throws Error when a worker fails to start
  */
 export async function startProcesses(processes: Processes): Promise<Running> {
   const { count, drainMs, log } = processes;
-  // Workers accept connections themselves: one handed to a worker that dies at that moment would stay open unserved.
+  // Workers accept connections themselves: one passed to a worker that exits at that moment would stay open unserved.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   const supervisor = new Supervisor(log);
   const metricsServer = await serveClusterMetrics(processes.metricsAddress, log);

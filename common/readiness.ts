@@ -8,8 +8,8 @@ import { errorSummary } from './error-summary.ts';
 const LOG_INTERVAL_MS = 30_000;
 
 /**
- * Checks once a second whether a dependency of the process is available, and caches the result: the cost does not depend on the
- * number of callers. A fault is logged when it begins, again every 30 seconds, and when it ends.
+ * Checks once a second whether a dependency of the process is available, and caches the result: the cost does not
+ * depend on the number of callers. A fault is logged when it begins, again every 30 seconds, and when it ends.
  */
 export class Readiness {
   readonly #check: () => Promise<void>;
@@ -30,12 +30,12 @@ export class Readiness {
     this.#log = faultLog(what, log);
   }
 
-  /** Starts checking. Not done by the constructor, because a process that is busy starting would mistake its own delay for a fault. */
+  /** Starts checking. A process that is still busy starting would mistake its own delay for a fault. */
   start(): void {
     this.#checkLoop();
   }
 
-  /** Returns why the dependency is unavailable, or undefined. The result is at most a second old; a check in flight is awaited. */
+  /** Returns why the dependency is unavailable, or undefined. A check in flight is awaited. */
   fault(): Promise<string | undefined> {
     return this.#latest;
   }

@@ -18,8 +18,8 @@ export interface Running {
 }
 
 /**
- * Runs a process: starts it, waits for SIGTERM, SIGINT or the exit of its parent, and stops it cleanly. The exit status is 0
- * after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
+ * Runs a process: starts it, waits for SIGTERM, SIGINT or the exit of its parent, and stops it cleanly. The exit status
+ * is 0 after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
  *
  * @param start may reject with the reason of `stopping` when that aborts during the start
  */
@@ -51,8 +51,8 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
 }
 
 /**
- * Resolves on the first request to stop. The handlers stay registered, so that a second signal does not kill the process
- * during its clean stop.
+ * Resolves on the first request to stop. The handlers stay registered, so that a second signal does not kill the
+ * process during its clean stop.
  */
 function stopRequest(): Promise<void> {
   return new Promise((resolve) => {

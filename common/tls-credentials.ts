@@ -103,7 +103,7 @@ function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
   return { pem: ready, secureContext: cert || ca ? createSecureContext(ready) : undefined, own, expiries };
 }
 
-/** Puts each certificate on lines of its own: OpenSSL ignores one that begins on the line where the previous one ends. */
+/** Puts certificates on separate lines: OpenSSL ignores one that begins where the previous line ends. */
 const pemText = (certificates: readonly X509Certificate[]): string =>
   certificates.map((each) => `${each}`.trim()).join('\n');
 

@@ -39,8 +39,8 @@ export const sampledSpans = (spans: Iterable<Span | undefined>): Span[] =>
   [...new Set(spans)].filter((span) => span !== undefined).filter(({ isSampled }) => isSampled);
 
 /**
- * Starts a span of work that is done once for several spans. It is a child of the first, whose trace is complete and decides on
- * sampling, and it is linked with each of the others in both directions, so that every trace leads to it.
+ * Starts a span of work that is done once for several spans. It is a child of the first, whose trace is complete and
+ * decides on sampling, and it is linked with each of the others in both directions, so that every trace leads to it.
  */
 export function sharedChild(first: Span, others: readonly Span[], ...child: Parameters<Span['child']>): Span {
   const shared = first.child(...child);

@@ -16,15 +16,15 @@ export interface WatchedFiles {
   /**
    * Puts the contents of the files, in their order, to use. Returns further fields for the log line.
    *
-   * @throws Error that says what is wrong without revealing secrets; the previous contents stay in use, and it is tried again
+   * @throws Error that says what is wrong without revealing secrets; the previous contents stay in use
    */
   readonly reload: (...contents: string[]) => object;
 }
 
 /**
- * Reads files every second and reloads them once two consecutive reads return the same new contents, because several files are
- * not replaced in one step. It compares contents, because a file watcher misses a changed symbolic link above the file, which is how
- * Kubernetes updates secrets. A fault is logged once.
+ * Reads files every second and reloads them once two consecutive reads return the same new contents, because several
+ * files are not replaced in one step. It compares contents, because a file watcher misses a changed symbolic link above
+ * the file, which is how Kubernetes updates secrets. A fault is logged once.
  *
  * @returns stops watching
  */

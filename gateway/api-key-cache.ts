@@ -5,9 +5,9 @@ import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_
 export const MAX_CACHED_KEYS = 50_000;
 
 /**
- * Caches what rarely or never changes about an API key: its id, studio and scopes, and the quotas. Because quotas can change, an
- * entry expires after a fixed time, however often it is used. The cache does not say whether a key is still valid; that can change
- * at any moment.
+ * Caches what rarely or never changes about an API key: its id, studio and scopes, and the quotas. Because quotas can
+ * change, an entry expires after a fixed time, however often it is used. The cache does not say whether a key is still
+ * valid; that can change at any moment.
  */
 export class ApiKeyCache {
   readonly #entries = new Map<string, { readonly caller: AuthenticateApiKeyResponse; readonly expiresAtMs: number }>();

@@ -40,8 +40,8 @@ import { requestIdOf } from './request-id.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { leadRoutes } from './routes/leads.ts';
 
-/** The maximum size of a body; bytes. The largest valid one, with every character escaped, has about 29 KB. @rule 4.1.body */
-export const MAX_BODY_BYTES = 32 * 1024;
+/** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
+const MAX_BODY_BYTES = 32 * 1024;
 
 /** Overrides for tests; milliseconds. */
 export interface GatewayDeadlines {

@@ -22,17 +22,17 @@ import type { GatewayMetrics } from './metrics.ts';
 import { Problem } from './problems.ts';
 
 /**
- * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The other half
- * is for requests that were admitted earlier and have yet to reach the core.
+ * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
+ * other half is for requests that were admitted earlier and have yet to reach the core.
  *
  * @rule 7.overload
  */
 const BUSY_THRESHOLD = 1024;
 
 /**
- * The maximum time for which creations are gathered while the previous message has no result; milliseconds. Below full load a core
- * would otherwise get them one by one, and take 50 % longer for each. Reads gain nothing: the core answers them before others
- * arrive.
+ * The maximum time for which creations are gathered while the previous message has no result; milliseconds. Below full
+ * load a core would otherwise get them one by one, and take 50 % longer for each. Reads gain nothing: the core answers
+ * them before others arrive.
  */
 const LINGER_MS = 5;
 
@@ -60,8 +60,8 @@ export interface Creation {
 }
 
 /**
- * The core, as the gateway uses it. It returns the response bodies of the public API as bytes. Every method rejects with the Problem
- * for the caller. The core authenticates the bearer on every request, and confines it to the studio of the key.
+ * The core. It returns the response bodies of the public API as bytes. Every method rejects with the Problem for the
+ * caller. The core authenticates the bearer on every request, and confines it to the studio of the key.
  */
 export interface CoreClient {
   authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
@@ -170,8 +170,9 @@ interface BatchOptions {
   /** The name of the core's RPC. */
   readonly operation: string;
   /**
-   * The maximum number of requests in a message. The core handles one message while the gateway handles the results of the previous
-   * one, so slow requests go in small messages: creations in messages just large enough to share the cost of a commit.
+   * The maximum number of requests in a message. The core handles one message while the gateway handles the results of
+   * the previous one, so slow requests go in small messages: creations in messages just large enough to share the cost
+   * of a commit.
    */
   readonly maxPerMessage: number;
   /** The maximum time for which requests are gathered while the previous message has no result; milliseconds. */

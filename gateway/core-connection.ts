@@ -9,7 +9,9 @@ import type { CoreToken } from './core-token.ts';
 /** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
-/** Creates the transport to a core. A connection is opened at the first call and after each loss, with the current credentials. */
+/**
+ * Creates the transport to a core, which connects at the first call and after each loss, with the current credentials.
+ */
 export function connectToCore(
   config: GatewayConfig,
   credentials: TlsCredentials,

@@ -6,11 +6,13 @@ import { CORE_CONNECT_MS } from '../common/deadlines.ts';
 /**
  * The connections to a core, with workarounds for two bugs of connect-node.
  *
- * A core that stops announces it first. With no call in flight, connect-node then closes the connection with an error, but removes
- * its error listener once the next call begins, so the error would end the process (connectrpc/connect-es#1768).
+ * A core that stops announces it first. With no call in flight, connect-node then closes the connection with an error,
+ * but removes its error listener once the next call begins, so the error would end the process
+ * (connectrpc/connect-es#1768).
  *
- * When a connection does not answer a ping, connect-node may open two others concurrently and lose the call that waits for the
- * first: it would wait forever, and so would all requests on it. A call therefore fails when it gets no connection in time.
+ * When a connection does not answer a ping, connect-node may open two others concurrently and lose the call that waits
+ * for the first: it would wait forever, and so would all requests on it. A call therefore fails when it gets no
+ * connection in time.
  */
 export class CoreSessions extends Http2SessionManager {
   readonly #connectMs: number;
@@ -47,8 +49,8 @@ export class CoreSessions extends Http2SessionManager {
 }
 
 /**
- * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived while the core
- * was closing the connection, and HTTP/2 refused its stream.
+ * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived
+ * while the core was closing the connection, and HTTP/2 refused its stream.
  */
 export function isUnprocessed(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

@@ -22,8 +22,8 @@ export interface BatchItem<Request> {
 export type Result<Answer> = { readonly index: number } & ({ readonly answer: Answer } | { readonly error: unknown });
 
 /**
- * Opens a bidirectional stream of requests and results. The stream ends without an error when the peer accepts no more requests;
- * the peer has then not processed the requests without a result.
+ * Opens a bidirectional stream of requests and results. The stream ends without an error when the peer accepts no more
+ * requests; the peer has then not processed the requests without a result.
  */
 export type OpenCall<Request, Answer> = (
   messages: AsyncIterable<readonly BatchItem<Request>[]>,
@@ -38,16 +38,16 @@ export interface ExchangeBatcherOptions {
   /** The maximum number of requests in a message. */
   readonly maxPerMessage: number;
   /**
-   * The maximum time for which requests are gathered while the previous message has no result; milliseconds. Without it, each
-   * turn of the event loop sends the requests that arrived in it.
+   * The maximum time for which requests are gathered while the previous message has no result; milliseconds. Without
+   * it, each turn of the event loop sends the requests that arrived in it.
    */
   readonly lingerMs?: number | undefined;
 }
 
 /**
- * Sends requests over one long-lived call, because opening a call costs many times what a request costs. Requests that arrive in
- * one turn of the event loop share a message. Each promise settles as soon as its own result arrives, and a single request does
- * not wait for others.
+ * Sends requests over one long-lived call, because opening a call costs many times what a request costs. Requests that
+ * arrive in one turn of the event loop share a message. Each promise settles as soon as its own result arrives, and a
+ * single request does not wait for others.
  */
 export class ExchangeBatcher<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;

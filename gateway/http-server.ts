@@ -4,17 +4,17 @@ import type { FastifyInstance } from 'fastify';
 import type { PipelinedRequests } from './pipelined-requests.ts';
 
 /** The maximum size of a request's line and headers; bytes. */
-export const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
 
 /** How often Node checks for requests that exceed their timeout; milliseconds. */
 const CONNECTION_CHECK_MS = 1000;
 
 /** The keep-alive timeout; milliseconds. Longer than the 60 s of common load balancers. */
-export const IDLE_TIMEOUT_MS = 72_000;
+const IDLE_TIMEOUT_MS = 72_000;
 
 /**
- * Replaces the body stream of a request without a body: Node has already ended it (`optimizeEmptyRequests`), so a reader would
- * wait for its end forever.
+ * Replaces the body stream of a request without a body: Node has already ended it (`optimizeEmptyRequests`), so a
+ * reader would wait for its end forever.
  */
 export function giveEmptyBodies(app: FastifyInstance): void {
   app.addHook('preParsing', (_request, _reply, payload, done) => {
@@ -38,7 +38,7 @@ export function createHttpServer(pipelined: PipelinedRequests, handler: RequestL
     },
     (request, response) => pipelined.handleInOrder(request, response, handler),
   );
-  // A client that closes its direction may still read: complete requests are answered, and then the connection closes. A client
-  // that is gone shows with the first response.
+  // A client that closes its direction may still read: complete requests are answered, and then the connection closes.
+  // Writing the first response shows whether the client has disconnected.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }

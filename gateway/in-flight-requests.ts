@@ -2,10 +2,10 @@
 const MAX_ANSWERED_PREFIX = 256;
 
 /**
- * Requests that were sent and are pending, by their index among all that were sent. Responses arrive nearly in that order.
+ * Pending requests by their index among all that were sent. Responses arrive nearly in that order.
  *
- * Not a `Map`: V8 links each table that a Map outgrew to its successor, so requests in an old table live until the next full
- * garbage collection: half of all requests, which every minor collection until then copies.
+ * Not a `Map`: V8 links each table that a Map outgrew to its successor, so requests in an old table live until the next
+ * full garbage collection: half of all requests, which every minor collection until then copies.
  */
 export class InFlightRequests<Request> {
   #requests: (Request | undefined)[] = [];

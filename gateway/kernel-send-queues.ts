@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 
 /**
- * Returns the number of unacknowledged bytes in the kernel's send queue of each TCP socket of this network namespace, by socket
- * key. Empty on systems other than Linux.
+ * Returns the number of unacknowledged bytes in the kernel's send queue of each TCP socket of this network namespace,
+ * by socket key. Empty on systems other than Linux.
  */
 export async function kernelSendQueues(): Promise<ReadonlyMap<string, number>> {
   const bytesByKey = new Map<string, number>();

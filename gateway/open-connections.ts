@@ -8,36 +8,37 @@ import { kernelSendQueues, socketKey } from './kernel-send-queues.ts';
 export const MAX_CONNECTIONS = 10_000;
 
 /**
- * A client with unread bytes, in the process or the kernel, must read MIN_READ_BYTES per READ_TIMEOUT_MS, or all of them: some
- * 500 B/s. Reading a byte now and then is not enough.
+ * A client with unread bytes, in the process or the kernel, must read MIN_READ_BYTES per READ_TIMEOUT_MS, or all of
+ * them: some 500 B/s. Reading a byte now and then is not enough.
  */
 export const MIN_READ_BYTES = 16 * 1024;
 export const READ_TIMEOUT_MS = 30_000;
 
 /**
- * The maximum number of unread bytes of the responses to one API key, and to all keys; the second also bounds all responses
- * without a key. A page of the longest leads has about 1 MB.
+ * The maximum number of unread bytes of the responses to one API key, and to all keys; the second also bounds all
+ * responses without a key. A page of the longest leads has about 1 MB.
  */
 export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
 export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
 /**
- * One address may hold at most one part in ADDRESS_SHARE_DIVISOR of all connections and of all unread bytes, so that others always
- * find room. The share is not smaller because behind a load balancer one address is every client.
+ * One address may hold at most one part in ADDRESS_SHARE_DIVISOR of all connections and of all unread bytes, so that
+ * others always find room. The share is not smaller because behind a load balancer one address is every client.
  */
 export const ADDRESS_SHARE_DIVISOR = 2;
 
 /** Connections are checked at this interval, and after responses of this many characters. */
 export const CHECK_INTERVAL_MS = 1000;
-export const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
+const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * The kernel's send queues are read at this interval. A connection is looked up when, since its send queue was known to be empty,
- * its responses had at least KERNEL_QUERY_MIN_CHARACTERS and the first of them was sent at least KERNEL_QUERY_MIN_AGE_MS ago.
+ * The kernel's send queues are read at this interval. A connection is looked up when, since its send queue was known to
+ * be empty, its responses had at least KERNEL_QUERY_MIN_CHARACTERS and the first of them was sent at least
+ * KERNEL_QUERY_MIN_AGE_MS ago.
  */
 export const KERNEL_QUERY_INTERVAL_MS = 5000;
-export const KERNEL_QUERY_MIN_CHARACTERS = 16 * 1024;
-export const KERNEL_QUERY_MIN_AGE_MS = 10_000;
+const KERNEL_QUERY_MIN_CHARACTERS = 16 * 1024;
+const KERNEL_QUERY_MIN_AGE_MS = 10_000;
 
 const LOG_INTERVAL_MS = 10_000;
 
@@ -190,7 +191,7 @@ export class OpenConnections {
     return true;
   }
 
-  /** Reads the kernel's send queues: Node regards a response as sent once the kernel has it, though the client has not read it. */
+  /** Reads the kernel's send queues: to Node, a response is sent once the kernel has it. */
   async #queryKernel(): Promise<void> {
     const { kernelQueryMinAgeMs } = this.#timing;
     const sentBefore = performance.now() - kernelQueryMinAgeMs;

@@ -4,8 +4,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 
 /**
- * The number of queued requests, and of bytes of their bodies, from which a connection is paused. Node applies a pause only after
- * it has passed on one read: 64 KB, 3,640 of the smallest requests.
+ * The number of queued requests, and of bytes of their bodies, from which a connection is paused. Node applies a pause
+ * only after it has passed on one read: 64 KB, 3,640 of the smallest requests.
  */
 export const PAUSE_AT_REQUESTS = 32;
 export const PAUSE_AT_BYTES = 64 * 1024;
@@ -14,9 +14,9 @@ export const PAUSE_AT_BYTES = 64 * 1024;
 export const MAX_QUEUED_REQUESTS = 20_000;
 
 /**
- * Handles the requests of a connection one at a time, in order, and none after the response that closes it (RFC 9112, section
- * 9.6): the client could not learn its outcome. A client may send requests before it has the response to the previous one; while
- * too many are queued, its connection is not read.
+ * Handles the requests of a connection one at a time, in order, and none after the response that closes it (RFC 9112,
+ * section 9.6): the client could not receive its outcome. A client may send requests before it has the response to the
+ * previous one; while too many are queued, its connection is not read.
  */
 export class PipelinedRequests {
   /** The timeout for a request to arrive; milliseconds. */
@@ -50,8 +50,8 @@ export class PipelinedRequests {
   }
 
   /**
-   * Waits until every complete request before a malformed one has its response: a client would take an earlier response for that
-   * of a request which is being handled. Input after the malformed request is ignored.
+   * Waits until every complete request before a malformed one has its response: its response must not arrive as that of
+   * an earlier one which is being handled. Input after the malformed request is ignored.
    *
    * @returns whether the malformed request may be answered; it must not be answered twice
    */

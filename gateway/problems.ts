@@ -6,7 +6,8 @@ import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
  * @rule 7.integration_invalid_request 7.integration_source_invalid 7.integration_key_invalid 7.subscription_suspended
  * @rule 7.integration_scope_forbidden 7.integration_issuer_forbidden 7.integration_lead_not_found
  * @rule 7.integration_idempotency_conflict 7.integration_lead_already_open 7.integration_rate_limited
- * @rule 7.integration_rate_unavailable 7.route_not_found 7.method_not_allowed 7.internal_error 7.integration_unavailable
+ * @rule 7.integration_rate_unavailable 7.route_not_found 7.method_not_allowed 7.internal_error
+ * @rule 7.integration_unavailable
  */
 export const PROBLEMS = {
   integration_invalid_request: { status: 400, title: 'The request is not valid.' },
@@ -145,7 +146,7 @@ export function problemBody(problem: Problem, requestId: string, publicUrl: stri
 }
 
 /**
- * Built from entries, because callers choose the names of unknown properties, and `__proto__` must be a name like any other.
+ * Built from entries: callers choose the names of unknown properties, and one may be `__proto__`.
  *
  * @rule 2.5.fields
  */

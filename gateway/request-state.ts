@@ -2,7 +2,7 @@ import type { ApiKeyScope, AuthenticateApiKeyResponse } from '../proto/gen/leadi
 import type { Operation } from './finished-request.ts';
 import type { ProblemCode } from './problems.ts';
 
-/** What the gateway learns about a request while it handles it. */
+/** The state of a request while it is handled. */
 export class RequestState {
   /** When it arrived, by `performance.now()`. */
   readonly arrivedAt = performance.now();

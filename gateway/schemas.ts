@@ -3,12 +3,12 @@ import { STAGES } from '../common/rules/public-lead.ts';
 import { PROBLEMS } from './problems.ts';
 
 /**
- * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them; the tests
- * validate every response against that.
+ * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them;
+ * the tests validate every response against that.
  *
- * They use only what all implementations of JSON Schema interpret alike, and what client generators turn into working code.
- * The gateway also applies rules of the core that are not in them: no lone surrogates, no control characters beyond ASCII in
- * an e-mail address, and at least 3 digits, of any script, in a phone number.
+ * They use only what all implementations of JSON Schema interpret alike, and what client generators turn into working
+ * code. The gateway also applies rules of the core that are not in them: no lone surrogates, no control characters
+ * beyond ASCII in an e-mail address, and at least 3 digits, of any script, in a phone number.
  */
 
 const HEX = '[0-9a-fA-F]';
@@ -19,8 +19,8 @@ const UUID = `^(?:${HEX}{8}-${HEX}{4}-[1-8]${HEX}{3}-[89abAB]${HEX}{3}-${HEX}{12
 const NO_NUL = '^[^\\x00]*$';
 
 /**
- * One @ with text on both sides; no white space and no ASCII control characters. Control characters beyond ASCII are left out,
- * because clients in PHP match bytes, and would refuse letters that contain such a byte.
+ * One @ with text on both sides; no white space and no ASCII control characters. Control characters beyond ASCII are
+ * left out, because clients in PHP match bytes, and would refuse letters that contain such a byte.
  */
 const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f]+@[^@\\s\\x00-\\x1f\\x7f]+$';
 

@@ -11,7 +11,7 @@ import { watchLeadChanges } from '../src/usecases/watch-lead-changes.ts';
 const MAX_COUNTED = 1_000_000;
 
 /**
- * Writes one line per change, as changes arrive, until the signal is aborted. Acknowledges none, so consumers get all of them.
+ * Writes one line per change, as changes arrive, until the signal is aborted. Acknowledges none.
  *
  * @param write writes the lines
  * @param log prints messages for people

@@ -22,8 +22,8 @@ const BREAKS = /[\r\n\t;]/;
 const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
 /**
- * Returns a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front. So does such a text behind
- * apostrophes, so that each cell restores to one text.
+ * Returns a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front. So does such
+ * a text behind apostrophes, so that each cell restores to one text.
  */
 export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
 

@@ -20,8 +20,8 @@ export const IMPORT_FORMATS = { ndjson: ndjsonLines, csv: csvLines } as const;
 const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
 
 /*
- * Both formats are split with each byte as one character (Latin-1), because line and cell delimiters are the same in UTF-8. Each text
- * in between is then decoded separately.
+ * Both formats are split with each byte as one character (Latin-1), because line and cell delimiters are the same in
+ * UTF-8. Each text in between is then decoded separately.
  */
 
 async function* ndjsonLines(input: Readable, studioId: string): AsyncGenerator<ImportLine> {

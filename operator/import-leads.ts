@@ -19,7 +19,7 @@ export interface ImportCounts {
 }
 
 /**
- * Imports the leads of a file while it is read. It may be interrupted at any point and repeated: existing leads are skipped.
+ * Imports the leads of a file while it is read. It may be repeated: existing leads are skipped.
  *
  * @throws Refusal STUDIO_NOT_FOUND, StoreUnavailable, the error of reading the file
  */

@@ -6,7 +6,7 @@ const INTERVAL_MS = { terminal: 500, elsewhere: 10_000 } as const;
 /**
  * Creates a progress bar on standard error, which also shows the time left.
  *
- * @returns to be called with the work done, the whole work, and a function that describes the progress after so many seconds
+ * @returns a function of the work done, all work, and what describes the progress after a number of seconds
  */
 export function progressBar(): (done: number, total: number, describe: (seconds: number) => string) => void {
   const { isTTY } = process.stderr;

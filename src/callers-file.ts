@@ -112,8 +112,8 @@ export const tokenHash = (token: string): string => hash('sha256', token, 'hex')
 /** Returns the first digits of a token's hash: they identify one of a caller's tokens without revealing it. */
 export const tokenDigits = (sha256: string): string => sha256.slice(0, 8);
 
-/** Returns the lookup keys of a caller's credentials: the hashes of its tokens, and the key of its certificate subject. */
-export const credentialsOf = ({ tokens = [], certificateSubject }: CallerEntry): string[] => [
+/** Returns the lookup keys of a caller's credentials: the hashes of its tokens, and its certificate subject's form. */
+const credentialsOf = ({ tokens = [], certificateSubject }: CallerEntry): string[] => [
   ...tokens.map(({ sha256 }) => sha256),
   ...(certificateSubject ? [subjectForm(certificateSubject)] : []),
 ];

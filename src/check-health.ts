@@ -1,6 +1,6 @@
 /**
- * Checks the health of the core on this machine; exits with status 0 if it serves. For a container's health check. It does not
- * speak TLS: check a core with TLS from outside.
+ * Checks the health of the core on this machine; exits with status 0 if it serves. For a container's health check. It
+ * does not speak TLS: check a core with TLS from outside.
  */
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -8,7 +8,7 @@ import { readSettings } from '../common/settings.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
 import { coreSettings } from './config.ts';
 
-// Only this setting: a callers file that is invalid now must not fail the check of a core that runs with the previous contents.
+// Only this setting: a running core keeps the previous contents of a callers file that is invalid now.
 const { CORE_PORT } = readSettings({ CORE_PORT: coreSettings.CORE_PORT }, process.env);
 const baseUrl = `http://127.0.0.1:${CORE_PORT}`;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));

@@ -26,8 +26,8 @@ import { safeJson } from './rpc/safe-json.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /**
- * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have a bound of
- * their own.
+ * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have a
+ * bound of their own.
  */
 const MAX_CALL_BYTES = 64 * 1024;
 
@@ -100,7 +100,7 @@ export async function createCoreServer(
   return app;
 }
 
-/** Responds to unknown methods as the protocols require: a gRPC client would take a plain 404 for a transport failure. */
+/** Responds to unknown methods as the protocols require: to a gRPC client, a plain 404 is a transport failure. */
 function answerUnknownCalls(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const stream = streamOf(reply);

@@ -1,11 +1,11 @@
 /**
- * The field rules of the contract, independent of the transport. The core checks every request with them; the gateway applies
- * them first, so that it can report header, path and body faults together.
+ * The field rules of the contract, independent of the transport. The core checks every request with them; the gateway
+ * applies them first, so that it can report header, path and body faults together.
  *
  * Lengths are in Unicode code points.
  */
 
-/** The minimum and maximum length of each field; code points. @rule 2.2.lengths 8.displayName 8.email 8.phone 8.note 8.cursor */
+/** The lengths of fields; code points. @rule 2.2.lengths 8.displayName 8.email 8.phone 8.note 8.cursor */
 export const BOUNDS = {
   displayName: { min: 1, max: 160 },
   email: { min: 1, max: 254 },

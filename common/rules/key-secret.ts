@@ -2,8 +2,8 @@ import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
- * The secret of an API key: `lik_`, then base64url of 32 random bytes and their CRC-32 (4 bytes, big-endian). The prefix
- * lets scanners find leaked keys; the checksum lets the gateway refuse a mistyped key without a request to the core.
+ * The secret of an API key: `lik_`, then base64url of 32 random bytes and their CRC-32 (4 bytes, big-endian). The
+ * prefix lets scanners find leaked keys; by the checksum the gateway refuses a mistyped key without a call.
  */
 const PREFIX = 'lik_';
 const RANDOM_BYTES = 32;

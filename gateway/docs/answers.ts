@@ -81,8 +81,8 @@ export function success(
 }
 
 /**
- * Describes the response for these errors, which have the same status, with an example of each code. All errors share one schema,
- * because client generators create a separate type for each schema of a status.
+ * Describes the response for these errors, which have the same status, with an example of each code. All errors share
+ * one schema, because client generators create a separate type for each schema of a status.
  */
 export function failure(publicUrl: string, problems: readonly [Problem, ...Problem[]]): object {
   const codes = problems.map(({ code }) => code);

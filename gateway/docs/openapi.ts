@@ -25,8 +25,8 @@ export const openApiInfo = {
 } as const;
 
 /**
- * Returns the OpenAPI 3.1 document of the public API. Request bodies are validated with its schema of a creation; the HTTP tests
- * validate every response against it.
+ * Returns the OpenAPI 3.1 document of the public API. Request bodies are validated with its schema of a creation; the
+ * HTTP tests validate every response against it.
  *
  * @param publicUrl the address of the gateway for callers
  */

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
 /**
- * The output of `npm run build:docs`: `/docs` itself as `index.html`, each other page by its path, also as Markdown; and `llms.txt`.
+ * The output of `npm run build:docs`: `/docs` itself as `index.html`, each other page by its path, also as Markdown;
+ * and `llms.txt`.
  */
 export const PAGES_FOLDER = join(import.meta.dirname, 'html');
 

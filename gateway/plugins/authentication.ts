@@ -7,9 +7,9 @@ import { Problem } from '../problems.ts';
 import type { PresentedKey } from '../request-state.ts';
 
 /**
- * Identifies the caller. The core validates the key on every request, so a replaced or revoked one stops working immediately: a key
- * that is not cached before anything else; a cached one together with the operation, which saves a round trip
- * (`check-key-before-refusal.ts` handles requests that are refused before).
+ * Identifies the caller. The core validates the key on every request, so a replaced or revoked one stops working
+ * immediately: a key that is not cached before anything else; a cached one together with the operation, which saves a
+ * round trip (`check-key-before-refusal.ts` handles requests that are refused before).
  *
  * @returns a function that throws, or rejects with, the Problem for the caller
  * @rule 3.2.replaced 5.2 5.7 5.8

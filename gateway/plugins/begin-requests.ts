@@ -6,8 +6,8 @@ import { RequestState } from '../request-state.ts';
 import type { ObserveRequest } from './request-observation.ts';
 
 /**
- * Begins every request: creates its state, sets the headers of every response, starts its observation, and refuses ambiguous HTTP
- * and unknown paths.
+ * Begins every request: creates its state, sets the headers of every response, starts its observation, and refuses
+ * ambiguous HTTP and unknown paths.
  */
 export function beginRequests(app: FastifyInstance, observe: ObserveRequest | undefined): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -34,7 +34,7 @@ function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | unde
   return request.is404 || pathOf(request).endsWith('/') ? new Problem('route_not_found') : undefined;
 }
 
-/** Refuses ambiguous message framing and hosts, which an intermediary may have interpreted differently (request smuggling). */
+/** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */
 function framingFault({ httpVersion, headers, headersDistinct }: IncomingMessage): FaultyField | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return { field: 'HTTP version', message: 'must be 1.1 or 1.0' };
   const coding = headers['transfer-encoding'];

@@ -14,8 +14,8 @@ const KEY_PROBLEMS = new Set<ProblemCode>([
 ]);
 
 /**
- * Gives a problem of the key precedence over any other problem of the request, and takes such a request out of the quota. A request
- * with a cached key may be refused before the core has validated the key; then this validates it.
+ * Gives a problem of the key precedence over any other problem of the request, and takes such a request out of the
+ * quota. A request with a cached key may be refused before the core has validated the key; then this validates it.
  *
  * @rule 7.order 8.counted 8.quota-headers
  */

@@ -5,8 +5,8 @@ import type { CoreClient } from '../core-client.ts';
 import { Problem } from '../problems.ts';
 
 /**
- * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a delay,
- * thousands of clients that retry immediately would take all of the gateway's time.
+ * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a
+ * delay, thousands of clients that retry immediately would take all of the gateway's time.
  */
 const MAX_IMMEDIATE_REFUSALS_PER_SECOND = 1000;
 const MAX_DELAY_MS = 1000;
@@ -20,10 +20,10 @@ const OVERLOADED = new Problem('integration_unavailable', {
 });
 
 /**
- * Refuses a request before any work is done for it while too many of its operation wait for the core: looking up its key and reading
- * its body, only to refuse it then, would take time from the waiting ones.
+ * Refuses a request before any work is done for it while too many of its operation wait for the core: looking up its
+ * key and reading its body, only to refuse it then, would take time from the waiting ones.
  *
- * @returns a function that returns undefined for an admitted request, and a promise rejecting with the Problem for a refused one
+ * @returns a function: undefined for an admitted request, a promise that rejects with the Problem for a refused one
  * @rule 7.overload
  */
 export function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {

@@ -11,7 +11,8 @@ import {
 import type { PresentedKey } from '../request-state.ts';
 
 /**
- * Counts every request against the quotas of its key and studio before its body is read. A request that cannot be counted is refused.
+ * Counts every request against the quotas of its key and studio before its body is read. A request that cannot be
+ * counted is refused.
  *
  * @returns a function that rejects with the Problem for the caller
  * @rule 4.1.6 7.integration_rate_limited 7.1 8.quota 8.quota-headers
@@ -24,7 +25,7 @@ export function requestCounter(
   return async (key, reply) => {
     const decision = await consume(quota, key.caller, policy);
     const { admitted, of, limit, remaining, resetSeconds } = decision;
-    // Names as in the IETF draft "RateLimit header fields for HTTP". The headers describe one window, the key's or the studio's.
+    // Named as in the IETF draft "RateLimit header fields for HTTP". They describe one window.
     reply.header('ratelimit-policy', `"default";q=${limit};w=${windowSeconds}`);
     reply.header('ratelimit', `"default";r=${remaining};t=${resetSeconds}`);
     if (admitted) key.countedIn = decision.windows;
@@ -38,7 +39,7 @@ export function requestCounter(
 }
 
 /**
- * Undoes the counting of a request whose key turned out to be invalid. Never rejects: at worst the request stays counted.
+ * Refunds a request whose key turned out to be invalid. Never rejects: at worst the request stays counted.
  *
  * @rule 8.counted
  */

@@ -7,7 +7,9 @@ import type { RequestObserver } from '../observation.ts';
 /** Observes a request, and calls `next` within its trace. */
 export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
-/** Reports how each request ended, once its response is sent or its caller is gone; undefined when nothing is observed. */
+/**
+ * Reports how each request ended, once its response is sent or its connection closed; undefined: nothing is observed.
+ */
 export function arrivalObserver(
   observe: RequestObserver | undefined,
   metrics: GatewayMetrics | undefined,

@@ -29,8 +29,8 @@ export function createMemoryQuota(
 ): Quota {
   const windowMs = windowSeconds * 1000;
 
-  // After this time a window refuses no request, so the windows that began in the current and the previous generation are
-  // enough. Whole generations are dropped; no window needs a timer.
+  // After this time a window refuses no request, so the windows that began in the current and the previous generation
+  // are enough. Whole generations are dropped; no window needs a timer.
   const generationMs = windowMs + 1000;
   let current = new Map<string, Window>();
   let previous = new Map<string, Window>();

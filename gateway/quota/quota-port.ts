@@ -1,43 +1,43 @@
 /**
- * The quota port. It limits the requests of each API key, and of each studio with a limit for all its keys, in a window of fixed
- * length. A window begins with a request; the first request after its end begins the next one. `test/contract/quota-contract.ts`
- * tests every "must" below on every adapter.
+ * The quota port. It limits the requests of each API key, and of each studio with a limit for all its keys, in a window
+ * of fixed length. A window begins with a request; the first request after its end begins the next one.
+ * `test/contract/quota-contract.ts` tests every "must" below on every adapter.
  *
- * A refused request gets a time to wait in whole seconds, and the key is refused until that time is over. Rounding up the rest of
- * one window at two moments gives ends less than a second apart, so a key (or a studio, to which the same applies) is refused
- * until the latest end that was returned in its window. A request after the end of the window but before that time gets the
- * minimum, one second. That must not extend the refusal, or a caller that keeps trying would never be admitted.
+ * A refused request gets a time to wait in whole seconds, and the key is refused until that time is over. Rounding up
+ * the rest of one window at two moments gives ends less than a second apart, so a key (or a studio, to which the same
+ * applies) is refused until the latest end that was returned in its window. A request after the end of the window but
+ * before that time gets the minimum, one second. That must not extend the refusal, or a caller that keeps trying would
+ * never be admitted.
  */
 export interface Quota {
   /**
-   * Counts one request in the key's window and, if the studio has a limit, in the studio's: in both, or, when either refuses, in
-   * neither. Of any number of concurrent calls in one window, in any number of gateways that share it, exactly `limit` must be
-   * admitted. A refused request must not consume: it neither extends a window, beyond the time that the caller gets, nor takes
-   * anything from the next one, nor begins one. What a response said must hold even if the limits change or requests are
-   * refunded meanwhile.
+   * Counts one request in the key's window and, if the studio has a limit, in the studio's: in both, or, when either
+   * refuses, in neither. Of any number of concurrent calls in one window, in any number of gateways that share it,
+   * exactly `limit` must be admitted. A refused request must not consume: it neither extends a window, beyond the time
+   * that the caller gets, nor takes anything from the next one, nor begins one. What a response said must hold even if
+   * the limits change or requests are refunded meanwhile.
    *
    * Must resolve or reject within QUOTA_TIMEOUT_MS.
    *
-   * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request is counted and
-   *   not served
+   * @throws QuotaUnavailable when it cannot count, or may have: at worst the request is counted and not served
    */
   consume(bearer: QuotaBearer, limits: QuotaLimits): Promise<QuotaDecision>;
 
   /**
-   * Returns an admitted request to its windows, which must then admit exactly one more request, or none if a request was refused
-   * meanwhile. A window must neither restart nor last longer, and after its end nothing must happen: in the next window it
-   * would be one request too many.
+   * Returns an admitted request to its windows, which must then admit exactly one more request, or none if a request
+   * was refused meanwhile. A window must neither restart nor last longer, and after its end nothing must happen: in the
+   * next window it would be one request too many.
    *
    * Must resolve or reject within QUOTA_TIMEOUT_MS.
    *
    * @param windows the windows of the request's decision
-   * @throws QuotaUnavailable when it cannot count, or does not know whether it did: at worst the request stays counted
+   * @throws QuotaUnavailable when it cannot count, or may have: at worst the request stays counted
    */
   refund(bearer: QuotaBearer, windows: readonly number[]): Promise<void>;
 
   /**
-   * Returns whether `consume` could count right now. Must perform everything that counting takes, without counting for any key.
-   * Must resolve within QUOTA_TIMEOUT_MS; never rejects.
+   * Returns whether `consume` could count right now. Must perform everything that counting takes, without counting for
+   * any key. Must resolve within QUOTA_TIMEOUT_MS; never rejects.
    */
   ready(): Promise<boolean>;
 
@@ -76,8 +76,8 @@ export interface QuotaDecision {
 }
 
 /**
- * Returns whether the second of two windows is more restrictive: the one with fewer requests left or, if they are equal, the one
- * that lasts longer. Of two windows that refuse, it is the one that refuses for longer.
+ * Returns whether the second of two windows is more restrictive: the one with fewer requests left or, if they are
+ * equal, the one that lasts longer. Of two windows that refuse, it is the one that refuses for longer.
  */
 export const isMoreRestrictive = (
   first: Pick<QuotaDecision, 'remaining' | 'resetSeconds'>,

@@ -34,8 +34,8 @@ export function singleClient(redisUrl: string): Redis {
     retryStrategy: () => RETRY_MS,
     // A command that cannot be sent fails immediately.
     enableOfflineQueue: false,
-    // After a failover the host name resolves to another server, and the old connection leads to one that refuses writes. The first
-    // of several refusals closes the connection; the client would close it again for each.
+    // After a failover the host name resolves to another server, and the old connection leads to one that refuses
+    // writes. The first of several refusals closes the connection; the client would close it again for each.
     reconnectOnError: (error) => error.message.includes('READONLY') && redis.stream.writable,
   } satisfies RedisOptions;
   const address = readSentinelAddress(redisUrl);
@@ -57,8 +57,8 @@ export function clusterClient(redisUrl: string): Cluster {
   return new Cluster([{ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) }], {
     lazyConnect: true,
     clusterRetryStrategy: () => RETRY_MS,
-    // With a delay, commands sent before the connection broke would be sent again. Without one, the next command finds out
-    // which node has the keys now.
+    // With a delay, commands sent before the connection broke would be sent again. Without one, the next command finds
+    // out which node has the keys now.
     retryDelayOnFailover: 0,
     enableReadyCheck: false,
     slotsRefreshInterval: SLOTS_REFRESH_MS,

@@ -18,13 +18,13 @@ interface RedisQuota extends Quota {
 }
 
 /**
- * A quota in Redis, shared by all gateways that use it. It connects and reconnects in the background: while Redis is unreachable or
- * refuses, calls reject with QuotaUnavailable.
+ * A quota in Redis, shared by all gateways that use it. It connects and reconnects in the background: while Redis is
+ * unreachable or refuses, calls reject with QuotaUnavailable.
  *
  * When the window length changes, an open window keeps its end, or ends one new length from now if that is earlier.
  *
- * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster; or
- *   `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
+ * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster;
+ *   or `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
  * @param isCluster whether it is a Redis Cluster. The counters of one studio are on one node
  */
 export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean): RedisQuota {
@@ -112,8 +112,8 @@ async function disconnect(redis: RedisClient): Promise<void> {
 /**
  * Waits for a promise, then starts the work, unless the deadline passes first.
  *
- * The deadline consists of several timers in a row. A busy process finds one of them expired, however long it was busy, and
- * reads the responses that arrived meanwhile before the next can expire, so its own delay does not count as that of Redis.
+ * The deadline consists of several timers in a row. A busy process finds one of them expired, however long it was busy,
+ * and reads the responses that arrived meanwhile before the next can expire: its own delay does not count.
  *
  * @throws Error when there is no response at the deadline
  */

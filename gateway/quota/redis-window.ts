@@ -3,20 +3,21 @@ import { MAX_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /**
- * The tolerance for two computations of the end of one window; milliseconds. Two windows of a key end at least a second apart.
+ * The tolerance for two computations of the end of one window; milliseconds. Windows of a key end a second or more
+ * apart.
  */
 const END_TOLERANCE_MS = 500;
 
 /**
- * How windows are stored in Redis. Redis runs one script at a time, so the update of the windows of a key and its studio is atomic.
- * All times are those of Redis, so the clocks of gateways do not matter. A window has two entries:
+ * How windows are stored in Redis. Redis runs one script at a time, so the update of the windows of a key and its
+ * studio is atomic. All times are those of Redis, so the clocks of gateways do not matter. A window has two entries:
  *
- * The counter: the number of admitted requests. It expires when the window ends. Gateways of release 1.0 use the same counters for
- * keys, except on a cluster.
+ * The counter: the number of admitted requests. It expires when the window ends. Gateways of release 1.0 use the same
+ * counters for keys, except on a cluster.
  * The refusal: exists while requests are refused. It expires at the latest time that a refusal gave for its retry.
  *
- * An invalid counter (another type, not a number, no expiry) counts as missing and is replaced: otherwise the key could not be
- * counted until someone removed it.
+ * An invalid counter (another type, not a number, no expiry) counts as missing and is replaced: otherwise the key could
+ * not be counted until the counter is removed.
  */
 const WINDOW = `
 local function window(counter)
@@ -34,8 +35,8 @@ end
 `;
 
 /**
- * KEYS: the counter and the refusal of each window. ARGV: the length of windows; the limit of each. Result: see `consumeRequest`. The
- * reported window: see `isMoreRestrictive`.
+ * KEYS: the counter and the refusal of each window. ARGV: the length of windows; the limit of each. Result: see
+ * `consumeRequest`. The reported window: see `isMoreRestrictive`.
  *
  * @rule 7.1 8.quota 8.counted 8.retry-after
  */
@@ -109,7 +110,10 @@ end
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
-    /** @returns 1 if admitted, else 0; the number of the reported window, from 1; its remaining requests; its seconds; the end of each window */
+    /**
+     * @returns 1 if admitted, else 0; of the reported window the number, from 1, the requests left and the seconds; all
+     * ends
+     */
     consumeRequest(...args: (string | number)[]): Result<[0 | 1, number, number, number, ...number[]], Context>;
     refundRequest(...args: (string | number)[]): Result<null, Context>;
   }
@@ -122,8 +126,8 @@ export interface WindowNames {
 }
 
 /**
- * Returns the keys of the windows of an API key and its studio. On a cluster, the part in braces determines the node, so that all
- * windows of a studio are on one node.
+ * Returns the keys of the windows of an API key and its studio. On a cluster, the part in braces determines the node,
+ * so that all windows of a studio are on one node.
  */
 export function windowNames(
   { apiKeyId, studioId }: QuotaBearer,

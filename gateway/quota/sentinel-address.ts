@@ -16,7 +16,7 @@ const HOST = /^(?:\[(?<v6>[\da-f:.]+)\]|(?<host>[\w.-]+))(?::(?<port>\d{1,5}))?$
 const SENTINEL_PORT = '26379';
 
 /**
- * Reads `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`; user, password, ports and database are optional.
+ * Reads `redis+sentinel://user:password@host:port,host:port/NAME/DATABASE`; all but hosts and name are optional.
  *
  * @returns undefined for any other address
  */

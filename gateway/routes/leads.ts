@@ -10,7 +10,7 @@ import { readCapture } from './read-capture.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {
-  // Bodies stay bytes until the operation parses them, so that their faults are reported together with those of the headers.
+  // The operation parses the body, so that its faults are reported together with those of the headers.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
@@ -67,8 +67,8 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
 }
 
 /**
- * Returns the core's body unchanged, for the handler to return. A handler that returned the reply would make the framework wait for
- * its end, with a dozen listeners.
+ * Returns the core's body unchanged, for the handler to return. A handler that returned the reply would make the
+ * framework wait for its end, with a dozen listeners.
  */
 function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
   reply.type('application/json; charset=utf-8');

@@ -16,8 +16,7 @@ type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
   Partial<Pick<LeadCreation, 'sourceId' | 'note'>>;
 
 /**
- * Reads the lead to create from a request. Nothing is stripped, coerced or trimmed; all faults of header and body are reported
- * together.
+ * Reads the lead to create from a request. Nothing is stripped, coerced or trimmed. All faults are reported together.
  *
  * @param request its body is a Buffer, or undefined without one
  * @throws Problem integration_invalid_request

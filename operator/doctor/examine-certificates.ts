@@ -11,8 +11,8 @@ const RENEW_DAYS = 30;
 const REMEDY = 'renew it, in the same file';
 
 /**
- * Examines the TLS certificates and the key of a process. A chain is valid while all of its certificates are, a list of authorities
- * while any of them is: during a rotation it has both the old and the new one.
+ * Examines the TLS certificates and the key of a process. A chain is valid while all of its certificates are, a list of
+ * authorities while any of them is: during a rotation it has both the old and the new one.
  */
 export function examineCertificates(whose: string, files: TlsFiles): readonly Finding[] {
   const { cert, key, ca } = pemOf(files);

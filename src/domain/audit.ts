@@ -25,7 +25,7 @@ export interface AuditEvent {
   /** The API key or lead that changed; both null: the studio itself. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
-  /** The status, stage or quota before and after; null: none. For `lead-updated`: null, and the names of the corrected fields. */
+  /** The status, stage or quota before and after; null: none. `lead-updated`: null, and the corrected fields' names. */
   readonly from: string | null;
   readonly to: string | null;
 }

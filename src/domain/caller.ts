@@ -1,7 +1,7 @@
 /**
- * The roles of callers. `gateway`: whatever requests with an API key need. `read`: reading leads, studios, keys and the audit log.
- * `crm`: that, and all changes of leads, keys and the directory. `operator`: the directory, listing and revoking keys, and the
- * audit log, but not leads.
+ * The roles of callers. `gateway`: whatever requests with an API key need. `read`: reading leads, studios, keys and the
+ * audit log. `crm`: that, and all changes of leads, keys and the directory. `operator`: the directory, listing and
+ * revoking keys, and the audit log, but not leads.
  */
 export const CALLER_ROLES = ['gateway', 'read', 'crm', 'operator'] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];

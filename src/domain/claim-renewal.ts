@@ -5,11 +5,11 @@ import type { RegionCode } from './contact.ts';
 export const RENEWAL_STEPS = ['first', 'second', 'third', 'last'] as const;
 
 /**
- * The progress of recomputing the claims of a studio's leads after its region or the contact rule changed. It takes four
- * passes over all leads:
+ * The progress of recomputing the claims of a studio's leads after its region or the contact rule changed. It takes
+ * four passes over all leads:
  *
  * 1. `first` starts immediately and gives each lead its claims by the new rule and by the former ones.
- * 2. `second` starts when no request or process that knows only a former rule can still be in flight, and covers leads those
+ * 2. `second` starts when no request or process with only a former rule can still be in flight, and covers leads those
  *    wrote. After it, former rules are no longer claimed.
  * 3. `third` starts immediately and removes claims by former rules.
  * 4. `last` starts when requests that still used former rules have ended, and removes the claims those added.
@@ -52,7 +52,7 @@ export function earliestStart({ step, since, formerRules }: ClaimRenewal): Date 
   return new Date(since.getTime() + (isOfRelease ? MAX_UPGRADE_MS : MAX_STALE_CALL_MS));
 }
 
-/** Returns the renewal of a studio that was written by a release that knows only rule version 1. */
+/** Returns the renewal of a studio that was written by a release with rule version 1 only. */
 export const renewalFromRuleV1 = (region: RegionCode | null): ClaimRenewal => ({
   step: 'first',
   since: new Date(0),
@@ -60,7 +60,9 @@ export const renewalFromRuleV1 = (region: RegionCode | null): ClaimRenewal => ({
   formerRules: [{ version: 1, region }],
 });
 
-/** Returns the renewal of a studio whose leads may claim by rule version 1, by the current one, and by the former ones on record. */
+/**
+ * Returns the renewal of a studio whose leads may claim by rule version 1, the current one, and former ones on record.
+ */
 export function fullRenewal({ regionCode, formerRules }: ContactRules, now: Date): ClaimRenewal {
   const first = renewalFromRuleV1(regionCode);
   const others = formerRules.filter((rule) => !first.formerRules.some((each) => isSameRule(each, rule)));

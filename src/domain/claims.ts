@@ -38,9 +38,9 @@ export interface ClaimsOfContact extends OpenClaims {
 }
 
 /**
- * Returns the claims of a lead that is opened now: the canonical form of its contact by the current rule, and by each former
- * rule that other leads may still claim by. A form that depends on the region is accompanied by the text itself: the same text
- * then conflicts whatever the region is changed to, also in requests that have read the former region.
+ * Returns the claims of a lead that is opened now: the canonical form of its contact by the current rule, and by each
+ * former rule that other leads may still claim by. A form that depends on the region is accompanied by the text itself:
+ * the same text then conflicts whatever the region is changed to, also in requests that have read the former region.
  *
  * @rule 4.1.3 4.1.same-contact
  */

@@ -27,7 +27,7 @@ export function contactForm({ type, value }: Contact, region: RegionCode | null)
   return type === 'email' ? lowerCase(value) : phoneForm(value, region);
 }
 
-/** Returns the canonical form by rule version 1, which treated too many contacts as equal. Older leads may still claim by it. */
+/** Returns the canonical form by rule version 1, by which older leads may still claim. */
 export function contactFormV1({ type, value }: Contact, region: RegionCode | null): string {
   if (type === 'email') return value.toUpperCase().toLowerCase();
   const { ascii, international } = dialled(value);
@@ -46,8 +46,8 @@ export const contactKey = (type: Contact['type'], form: string): string =>
 export const textKey = ({ type, value }: Contact): string => hash('sha256', `text:${type}:${value}`, 'base64url');
 
 /**
- * Lower-cases each code point by itself, whatever its neighbours. A code point whose lower case has several (İ) becomes the
- * first of them.
+ * Lower-cases each code point by itself, whatever its neighbours. A code point whose lower case has several (İ) becomes
+ * the first of them.
  */
 function lowerCase(text: string): string {
   return Array.from(text, (character) => String.fromCodePoint(character.toLowerCase().codePointAt(0) as number)).join(
@@ -56,8 +56,8 @@ function lowerCase(text: string): string {
 }
 
 /**
- * Returns E.164 and the extension if the number is possible; else, if it contains letters, its letters and digits; else its
- * digits, with a + if it began with + or 00.
+ * Returns E.164 and the extension if the number is possible; else, if it contains letters, its letters and digits; else
+ * its digits, with a + if it began with + or 00.
  */
 function phoneForm(typed: string, region: RegionCode | null): string {
   const { ascii, international } = dialled(typed);
@@ -84,8 +84,8 @@ function possibleNumber(ascii: string, international: string, region: RegionCode
 }
 
 /**
- * Whether letters are part of a number, as in 1-800-FLOWERS and 0800 REIFEN: letters next to a digit, or letters and so few
- * digits that they are unlikely to be the whole number. Letters apart from more digits are a remark.
+ * Whether letters are part of a number, as in 1-800-FLOWERS and 0800 REIFEN: letters next to a digit, or letters and so
+ * few digits that they are unlikely to be the whole number. Letters apart from more digits are a remark.
  */
 const isSpelled = (ascii: string, nationalNumber: string): boolean =>
   /\d[-./]?\p{L}/u.test(ascii) || (/\p{L}/u.test(ascii) && nationalNumber.length < MIN_DIGITS_BEFORE_REMARK);

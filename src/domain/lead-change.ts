@@ -16,8 +16,8 @@ export interface LeadChange {
 }
 
 /**
- * Returns the revision that follows one: at least the time of the change, in milliseconds. A database restored from a backup has
- * lost revisions that consumers have seen; using the time keeps new revisions higher than those.
+ * Returns the revision that follows one: at least the time of the change, in milliseconds. A database restored from a
+ * backup has lost revisions that consumers have seen; using the time keeps new revisions higher than those.
  */
 export const nextRevision = (revision: number, time: Date): number => Math.max(revision + 1, time.getTime());
 

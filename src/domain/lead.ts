@@ -54,7 +54,7 @@ export function asCreated(lead: Lead): Lead {
   return { ...lead, stage: 'new', updatedAt: lead.createdAt };
 }
 
-/** Returns the next `updatedAt`: now, but later than the previous one even if the clock went back. @rule 2.1.updatedAt 3.1.moves */
+/** Returns the next `updatedAt`: now, but later than the previous one. @rule 2.1.updatedAt 3.1.moves */
 export function nextUpdate(previous: Date, now: Date): Date {
   return new Date(Math.max(now.getTime(), previous.getTime() + 1));
 }

@@ -1,7 +1,7 @@
 /** The maximum quota of a key or studio; the minimum is 1. */
-export const MAX_QUOTA_LIMIT = 1_000_000_000;
+const MAX_QUOTA_LIMIT = 1_000_000_000;
 
-/** Whether a value is a valid quota: the number of requests per window of a key, or of all keys of a studio together. */
+/** Whether a value is a valid quota: requests per window of a key, or of all keys of a studio together. */
 export const isQuotaLimit = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_QUOTA_LIMIT;
 

@@ -16,8 +16,8 @@ export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;
 export type MemberRole = (typeof MEMBER_ROLES)[number];
 
 /**
- * The maximum number of members, and of lead sources, of a studio. No known studio has a thousand of either. With the longest
- * names they take less than 1 MB: well below the 16 MB of a MongoDB document and the usual 4 MB of a gRPC message.
+ * The maximum number of members, and of lead sources, of a studio. With the longest names they take less than 1 MB: a
+ * MongoDB document may have 16 MB, a gRPC message usually 4 MB.
  */
 export const MAX_MEMBERS = 1000;
 export const MAX_LEAD_SOURCES = 1000;

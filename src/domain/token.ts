@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 
-/** The kinds of list that tokens paginate. The number is a token's first byte, and doubles as the version of its format. */
+/** The kinds of list that tokens paginate. The number is a token's first byte, and the version of its format. */
 const KINDS = { leads: 1, sources: 2, studios: 3, export: 4, resent: 5, leadsOfContact: 6 } as const;
 export type TokenKind = keyof typeof KINDS;
 
 const CHECKSUM_BYTES = 16;
 
 /**
- * Returns a token for a position in a list: base64url of the kind (1 byte), the position, and a checksum (16 bytes) that also
- * covers the scope. A token is not secret and grants nothing. The checksum makes a truncated, changed or foreign token fail
- * instead of leading to a wrong position.
+ * Returns a token for a position in a list: base64url of the kind (1 byte), the position, and a checksum (16 bytes)
+ * that also covers the scope. A token is not secret and grants nothing. The checksum makes a truncated, changed or
+ * foreign token fail instead of leading to a wrong position.
  *
  * @param scope what the request that presents the token must be about, such as a studio's id
  */

@@ -6,7 +6,7 @@ const LOG_INTERVAL_MS = 10_000;
 /** Reports a stream or connection that the server closed early, and why. */
 export type ReportClosure = (reason: string) => void;
 
-/** Logs early closures: the first one immediately, later ones as counts per interval, so that callers cannot fill the log. */
+/** Logs early closures: the first one immediately, later ones as counts per interval. */
 export function closureReporter(log: Logger): ReportClosure {
   let ended: Record<string, number> = {};
   let timer: NodeJS.Timeout | undefined;

@@ -26,8 +26,8 @@ export class CallerConnection {
   }
 
   /**
-   * The amount of data that the kernel has not accepted yet; bytes. Node exposes it nowhere else: HTTP/2 writes bypass the
-   * buffer of the socket.
+   * The amount of data that the kernel has not accepted yet; bytes. Node exposes it nowhere else: HTTP/2 writes bypass
+   * the buffer of the socket.
    */
   get queuedBytes(): number {
     return (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
@@ -41,8 +41,9 @@ export class CallerConnection {
   /**
    * Announces the end of this connection to the caller, and continues the calls in flight on it.
    *
-   * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first announces the
-   * end; the second, after a ping round trip, names the last stream that was processed. Callers can safely retry later streams.
+   * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first
+   * announces the end; the second, after a ping round trip, names the last stream that was processed. Callers can
+   * safely retry later streams.
    */
   drain(): void {
     this.#draining.abort();
@@ -55,10 +56,10 @@ export class CallerConnection {
   }
 
   /**
-   * Cuts off the caller: no further call begins, and the connection is destroyed after a time in which pending responses can be
-   * sent.
+   * Cuts off the caller: no further call begins, and the connection is destroyed after a time in which pending
+   * responses can be sent.
    *
-   * It does not close the session: a closed session keeps reading, and Node 26 aborts if the peer then opens and resets streams.
+   * It does not close the session: a closed session keeps reading, and Node 26 aborts when streams are then reset.
    *
    * @param timeoutMs the time
    */

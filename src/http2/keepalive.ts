@@ -5,12 +5,14 @@ import type { CallerConnection, Connections } from './connections.ts';
 /** The interval between checks of all connections; milliseconds. */
 const CHECK_INTERVAL_MS = 20_000;
 
-/** The number of checks after which a connection with an unanswered ping is closed. Counted, not timed: this process may have been suspended. */
+/**
+ * After this many checks without an answer a connection is closed. Not a time: this process may have been suspended.
+ */
 export const MAX_MISSED_PINGS = 3;
 
 /**
- * Closes connections whose peer does not answer a ping: it has disappeared without closing the connection, or it reads nothing,
- * so that sent data stays in this process's memory.
+ * Closes connections whose peer does not answer a ping: it has disappeared without closing the connection, or it reads
+ * nothing, so that sent data stays in this process's memory.
  */
 export function enforceKeepalive(app: FastifyInstance, connections: Connections, report: ReportClosure): void {
   const missedPings = new WeakMap<CallerConnection, number>();

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type CallerConnection, type Connections, streamOf } from './connections.ts';
 
-/** The fraction by which the age of a connection differs from the maximum, so that connections opened together do not end together. */
+/** By this fraction the age differs from the maximum, so that connections opened together do not end together. */
 const JITTER = 0.1;
 
 /** The time within which the peer has to close a drained connection without calls; milliseconds. */
@@ -16,9 +16,9 @@ interface ConnectionAge {
 }
 
 /**
- * Has callers open another connection with the first call after a maximum age. This balances load: without it, a caller stays
- * for its lifetime at the core that its first connection reached. If no further call comes but calls are in flight, the
- * connection is drained at twice that age. Open-ended calls then end; other calls in flight continue to their end.
+ * Has callers open another connection with the first call after a maximum age. This balances load: without it, a caller
+ * stays for its lifetime at the core that its first connection reached. If no further call comes but calls are in
+ * flight, the connection is drained at twice that age. Open-ended calls then end; others continue.
  *
  * A connection without calls is not drained: it is no load, and a caller that makes one call at a time never loses one.
  */
@@ -43,8 +43,8 @@ export function enforceMaxConnectionAge(app: FastifyInstance, connections: Conne
   function track(connection: CallerConnection, ageMs: number): ConnectionAge {
     const age: ConnectionAge = { expiresAt: performance.now() + ageMs, inFlight: 0, isDraining: false };
     ages.set(connection, age);
-    // The only call may be open-ended, and no other may follow. A caller that makes occasional calls is drained during one of
-    // them: a call that crosses the GOAWAY is refused, and not every library retries it.
+    // The only call may be open-ended, and no other may follow. A caller that makes occasional calls is drained during
+    // one of them: a call that crosses the GOAWAY is refused, and not every library retries it.
     const timer = setTimeout(() => {
       if (age.inFlight === 0) return;
       connection.drain();

@@ -10,8 +10,8 @@ const MAX_STREAMS = 256;
 const AFTER_RESPONSE_MS = 1000;
 
 /**
- * Destroys streams whose request does not end, so that they do not hold memory. A message that is too large gets its response
- * before it was read to its end, and its stream would otherwise stay open as long as the connection.
+ * Destroys streams whose request does not end, so that they do not hold memory. A message that is too large gets its
+ * response before it was read to its end, and its stream would otherwise stay open as long as the connection.
  *
  * @param isOpenEnded whether a call with this path may keep sending indefinitely
  */

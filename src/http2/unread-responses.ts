@@ -9,8 +9,8 @@ import { type CallerConnection, type Connections, streamOf } from './connections
 const CHECK_INTERVAL_MS = 1000;
 
 /**
- * The number of successive checks without progress after which a response is destroyed. Counted, not timed: after a suspension
- * of this process, one check has passed, and not the time of all callers.
+ * The number of successive checks without progress after which a response is destroyed. Counted, not timed: after a
+ * suspension of this process, one check has passed, and not the time of all callers.
  */
 export const MAX_STALLED_CHECKS = 30;
 
@@ -21,12 +21,12 @@ const MIN_STALLED_CHECKS = 10;
 const CHUNK_BYTES = 16 * 1024;
 
 /** The maximum of unsent data of all connections; bytes. Callers that read do not cause that much at a time. */
-export const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
 /** From this much unsent data on, new calls of connections with unread responses wait; bytes. */
 const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;
 
-/** The number of waiting calls admitted after a check. If all were, their responses would pile up before the next check. */
+/** The number of waiting calls admitted after a check; the responses to all would pile up before the next one. */
 const MAX_ADMITTED = 64;
 
 /** After this much written data, the amount of unsent data is measured again; bytes. */
@@ -51,9 +51,9 @@ interface Holder {
 }
 
 /**
- * Destroys responses that their callers do not read for a time. If all connections together hold too much unsent data, it also
- * cuts off connections: the longest stalled first, then those that hold most. Slow readers are neither. Before that limit is
- * reached, new calls of connections with unread responses wait.
+ * Destroys responses that their callers do not read for a time. If all connections together hold too much unsent data,
+ * it also cuts off connections: the longest stalled first, then those that hold most. Slow readers are neither. Before
+ * that limit is reached, new calls of connections with unread responses wait.
  */
 export function endUnreadResponses(app: FastifyInstance, connections: Connections, report: ReportClosure): void {
   const unread = new UnreadResponses(connections, report);

@@ -7,8 +7,8 @@ import { actsForKeysOnly, forbidden } from './caller-access.ts';
 import { executeItems, type Item, type ItemContext, MAX_ITEMS, noteCount, refuseUnlessScoped } from './items.ts';
 
 /**
- * The batch methods of release 1.0, for its gateways during a rolling upgrade. They do what the exchange does, but a message has
- * a list for each part of an item.
+ * The batch methods of release 1.0, for its gateways during a rolling upgrade. They do what the exchange does, but a
+ * message has a list for each part of an item.
  */
 
 /** A message of a batch method. Each list has one element per request, or is empty. */
@@ -35,7 +35,7 @@ interface BatchMethod<Request, Response> {
   readonly execute: (request: Request, bearer: Credential | undefined, caller: Caller) => Promise<Response>;
 }
 
-/** Executes each request independently. @throws ConnectError invalid_argument if the lists of a message differ in length */
+/** Executes each request independently. @throws ConnectError invalid_argument if the lists differ in length */
 export function executeBatches<Request extends object, Response extends object>(
   batches: AsyncIterable<Batch<Request>>,
   context: ItemContext,

@@ -36,8 +36,8 @@ function subjectOf(socket: Partial<TLSSocket>): CertificateSubject | undefined {
 export const isHealthPath = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
 
 /**
- * Admits authenticated callers to the methods that their roles allow, and callers without a token to Health. A wrong token is
- * refused by Health too, because every other method would refuse it. A call is refused before its body is read.
+ * Admits authenticated callers to the methods that their roles allow, and callers without a token to Health. Health
+ * refuses a wrong token, too. A call is refused before its body is read.
  */
 export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Promise<void> {
   return async (context) => {

@@ -57,7 +57,7 @@ export class Callers {
   }
 
   /**
-   * Returns the caller with these credentials; undefined: not authenticated. A token must be valid even if the certificate is.
+   * Returns the caller with these credentials; undefined: not authenticated. An invalid token outweighs a certificate.
    *
    * The lookup by hash need not take constant time: knowing the beginning of a hash does not help to find its token.
    */

@@ -21,8 +21,8 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
 import type { Credential } from '../store/store.ts';
 
 /**
- * Maps an enum between the domain and the wire. A wire value that is unspecified or unknown becomes undefined. An unknown domain
- * value throws, so that it fails only its own result: undefined would fail the message, which many results share.
+ * Maps an enum between the domain and the wire. A wire value that is unspecified or unknown becomes undefined. An
+ * unknown domain value throws, which fails only its own result; undefined would fail the whole message.
  */
 function enumeration<Word extends string, Wire extends number>(wireOf: Record<Word, Wire>) {
   const wordOf = new Map(Object.entries<Wire>(wireOf).map(([word, wire]) => [wire as number, word as Word]));
@@ -86,7 +86,10 @@ export function contactFromWire(contact: leads.Contact | undefined): Contact | u
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
 
-/** Returns the source that a creation names, if its id is valid. An invalid id is refused later, in the order of the contract. */
+/**
+ * Returns the source that a creation names, if its id is valid; an invalid one is refused later, in the contract's
+ * order.
+ */
 export function sourceIdFromWire(sourceId: string | undefined): string | undefined {
   return sourceId !== undefined && uuidFault(sourceId) === undefined ? sourceId.toLowerCase() : undefined;
 }

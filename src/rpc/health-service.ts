@@ -19,8 +19,8 @@ export interface Serving {
 }
 
 /**
- * Implements the standard health check (`grpc.health.v1`). The whole server ('') and its services have the same status, because
- * they share one store. All requests within a second share one check of the store.
+ * Implements the standard health check (`grpc.health.v1`). The whole server ('') and its services have the same status,
+ * because they share one store. All requests within a second share one check of the store.
  */
 export function healthService(serviceNames: readonly string[], serving: Serving): ServiceImpl<typeof Health> {
   const { store, draining, ending } = serving;

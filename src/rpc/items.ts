@@ -19,7 +19,7 @@ import { takeUntil } from './take-until.ts';
 /** The maximum number of items in a message, and of results in a message. */
 export const MAX_ITEMS = 100;
 
-/** While the items of a call whose results its caller has not taken request this many leads, no further message is read. */
+/** No further message is read while the items of a call with unsent results request this many leads. */
 const MAX_PENDING_LEADS = 1000;
 
 /** A request that shares a message with others. */
@@ -51,7 +51,7 @@ export type ItemResult<Success> = { readonly index: number } & (Success | Failur
 export interface ItemContext {
   readonly run: RunCall;
   readonly authenticate: BearerAuthenticator;
-  /** Aborted when the server stops: no further message is read, and the call ends after the results of those that were. */
+  /** Aborted when the server stops: the call then ends after the results of the messages read. */
   readonly ending: AbortSignal;
   /** Called with the number of items per operation of a message. */
   readonly batchReceived?: ((operation: string, items: number) => void) | undefined;
@@ -66,8 +66,8 @@ interface MessageFormat<Message, Success> {
 }
 
 /**
- * Executes the items of all messages independently of each other. Results that are ready together share a message; none waits for
- * a slower one.
+ * Executes the items of all messages independently of each other. Results that are ready together share a message; none
+ * waits for a slower one.
  *
  * @throws ConnectError invalid_argument if a message has no items, or too many
  */
@@ -208,8 +208,8 @@ export function noteCount(faults: Faults, name: string, count: number): void {
 }
 
 /**
- * Lets one function wait for a notification. It resumes on the next tick, after all promises that settle in this one: results
- * that become ready together are sent together.
+ * Lets one function wait for a notification. It resumes on the next tick, after all promises that settle in this one:
+ * results that become ready together are sent together.
  */
 class Condition {
   #resume = () => {};

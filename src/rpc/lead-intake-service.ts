@@ -29,7 +29,7 @@ import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
 import { updateFromWire } from './lead-update.ts';
 
-/** The maximum number of pages in a message. A page of the longest leads has a megabyte, and clients limit the message size. */
+/** The maximum number of pages in a message. A page may have a megabyte, and clients limit the message size. */
 const MAX_PAGES_PER_MESSAGE = 3;
 
 /** Implements LeadIntakeService. */

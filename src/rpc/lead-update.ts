@@ -12,7 +12,7 @@ const FIELDS: Readonly<Record<string, (lead: Lead) => boolean>> = {
 };
 const PATHS = Object.keys(FIELDS);
 
-/** Returns the changes of a lead: the fields that the mask names, or without a mask those that are present. Adds the faults of the mask. */
+/** Returns the changes: the fields that the mask names, without a mask those present. Adds the faults of the mask. */
 export function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
   const { studioId, lead, updateMask, expectedUpdateTime, memberId } = request;
   const paths = updateMask?.paths ?? [];

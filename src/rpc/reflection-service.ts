@@ -6,8 +6,8 @@ import type { ServerReflection, ServerReflectionRequest } from '../../proto/gen/
 import { takeUntil } from './take-until.ts';
 
 /**
- * Implements the standard reflection (`grpc.reflection.v1`) for tools such as grpcurl. It includes the types of error details,
- * which tools could otherwise only show as bytes.
+ * Implements the standard reflection (`grpc.reflection.v1`) for tools such as grpcurl. It includes the types of error
+ * details, which tools could otherwise only show as bytes.
  *
  * @param ending aborted when the server stops
  */

@@ -3,8 +3,8 @@ import type { Call } from './call.ts';
 import type { RunCall } from './run-call.ts';
 
 /**
- * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its caller has
- * taken the last message.
+ * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
+ * caller has taken the last message.
  *
  * @param signal aborted when the caller disconnects, or the deadline has passed
  */

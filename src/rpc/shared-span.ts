@@ -2,8 +2,8 @@ import { currentSpan, type Span, sampledSpans, sharedChild } from '../../common/
 import { Refusal } from '../domain/refusal.ts';
 
 /**
- * Does work that several calls share, within a span that is linked to all of theirs. Work of a single call is done within that
- * call's span.
+ * Does work that several calls share, within a span that is linked to all of theirs. Work of a single call is done
+ * within that call's span.
  *
  * @param spans the spans of the calls
  */

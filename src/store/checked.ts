@@ -13,8 +13,8 @@ import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studi
 import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /*
- * Every record is checked when it is read, because the database may hold records that this release did not write. The checks are
- * hand-written for speed: a page has a hundred leads.
+ * Every record is checked when it is read, because the database may hold records that this release did not write. The
+ * checks are hand-written for speed: a page has a hundred leads.
  */
 
 /** A record as the database returns it, with fields of any type. */
@@ -62,8 +62,8 @@ export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {
 }
 
 /**
- * Checks a lead for a replay of its creation. An unreadable stage or time of change is replaced, because a replay returns what was
- * created.
+ * Checks a lead for a replay of its creation. An unreadable stage or time of change is replaced, because a replay
+ * returns what was created.
  *
  * @param original what it was created with, if it was corrected since
  */
@@ -152,8 +152,8 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
 }
 
 /**
- * Returns the readable parts of an unreadable key, so that it can be listed and revoked. NO_NAME and NO_TIME replace an unreadable
- * name or time, the empty text any other text. It grants no access, so it appears as expired.
+ * Returns the readable parts of an unreadable key, so that it can be listed and revoked. NO_NAME and NO_TIME replace an
+ * unreadable name or time, the empty text any other text. It grants no access, so it appears as expired.
  *
  * @returns null when it has no valid id by which to revoke it
  */
@@ -217,7 +217,7 @@ export function checkedRenewal(read: Unchecked<ClaimRenewal>, studioId: string):
 export const formerRulesIn = (renewal: Checked<ClaimRenewal> | null): unknown =>
   renewal instanceof UnreadableRecord ? undefined : (renewal?.formerRules ?? []);
 
-/** Checks the claims of a lead and what they are computed from; the rest is not checked. An unknown stage counts as open. */
+/** Checks the claims of a lead and what they are computed from, nothing else. An unknown stage counts as open. */
 export function checkedClaimingLead(
   studioId: string,
   {
@@ -239,7 +239,7 @@ export function checkedClaimingLead(
 export const claimsOrFault = (lead: Lead, contactKeys: readonly string[] | undefined): Checked<readonly string[]> =>
   contactKeys ?? unreadable('lead', lead, 'claims');
 
-/** Returns an UnreadableRecord if the history of a record is not a list, so that no event can be added. An absent one is empty. */
+/** Returns an UnreadableRecord if the history of a record is neither absent nor a list: no event can be added. */
 export const historyFault = (
   kind: UnreadableRecord['kind'],
   record: { readonly studioId: unknown; readonly id: unknown },
@@ -292,7 +292,7 @@ export const isUuid = (value: unknown): value is string => typeof value === 'str
 
 const isCrmId = (value: unknown): value is string => typeof value === 'string' && crmIdFault(value) === undefined;
 
-/** Whether a text may have been written by this service. A code point has at most two UTF-16 units; a longer text could exceed the message size. */
+/** Whether this service may have written a text: a code point has at most two UTF-16 units. */
 const isText = (value: unknown, max: number): value is string =>
   typeof value === 'string' && value.length >= 1 && value.length <= 2 * max;
 

@@ -8,7 +8,7 @@ export interface FileState {
   readonly exists: boolean;
   /** Undefined when the file does not exist or cannot be read. */
   readonly contents?: {
-    /** The release whose schema it has, relative to this one; `half-converted`: between an earlier one's and this one's. */
+    /** The release of its schema, relative to this one; `half-converted`: between an earlier one and this one. */
     readonly release: 'earlier' | 'half-converted' | 'this' | 'newer';
     readonly isOpenToOthers: boolean;
     readonly indexFaults: readonly string[];

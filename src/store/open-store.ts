@@ -10,7 +10,7 @@ import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Vacuumed, vacuumFile } from './sqlite/vacuum.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
 
-/* The only module that knows the adapters. */
+/* The only module that depends on the adapters. */
 
 /**
  * Opens the store at an address.
@@ -52,7 +52,8 @@ export function vacuumDatabase(databaseUrl: string): Vacuumed {
 /**
  * Backs up the database file at an address to a new file. A core may keep running.
  *
- * @throws StoreUnavailable when the address names a server, or with what is wrong with either file; the reason of `watch.ending`
+ * @throws StoreUnavailable when the address names a server, or with what is wrong with either file; the reason of
+ *   `watch.ending`
  */
 export async function backUpDatabase(databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> {
   const path = filePathIn(databaseUrl);

@@ -16,8 +16,9 @@ interface Listing<Stored, Record> {
 }
 
 /**
- * Reads a page of a list. Unreadable records are skipped and reported, and do not count towards `limit`; a run of them costs at most
- * MAX_READS reads.
+ * Reads a page of a list. Unreadable records are skipped and reported, and do not count towards `limit`. After
+ * MAX_READS reads the page ends short, at the next record whose id is a UUID; a page of studios, whose ids are other
+ * texts, is always filled.
  */
 export async function readPage<Stored, Record extends { readonly id: string }>(
   { read, idOf, check }: Listing<Stored, Record>,

@@ -2,8 +2,8 @@
 const MAX_SKIPPED = 1000;
 
 /**
- * Reads the first `limit` readable records of a queue. Unlike a page, it cannot continue after a record, because records change
- * their position; if some are unreadable, it reads more from the start.
+ * Reads the first `limit` readable records of a queue. Unlike a page, it cannot continue after a record, because
+ * records change their position; if some are unreadable, it reads more from the start.
  *
  * @param read returns the first `count` records, in order
  * @param check returns null for an unreadable record

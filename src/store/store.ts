@@ -11,16 +11,17 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
 
 /**
  * The store port. Each method is one atomic promise: it takes effect entirely or not at all, also when the process dies
- * half-way, when several processes call it concurrently, and when the response is lost. A write that resolves is durable.
+ * half-way, when several processes call it concurrently, and when the response is lost. Resolved writes are durable.
  *
- * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; the call may then be
- * repeated safely. `test/contract/store-contract.ts` tests every "must" below on every adapter.
+ * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; the call may
+ * then be repeated safely. `test/contract/store-contract.ts` tests every "must" below on every adapter.
  *
- * The database may hold records that this release did not write, so every record is checked when it is read. An unreadable one
- * must affect no call except those for that very record, and what it blocks must stay blocked. A call that skips it must report it.
+ * The database may hold records that this release did not write, so every record is checked when it is read. An
+ * unreadable one must affect no call except those for that very record, and what it blocks must stay blocked. A call
+ * that skips it must report it.
  *
- * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below it; null
- * starts at the end of the list. `next` is the id to continue after; null: there are no more.
+ * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below
+ * it; null starts at the end of the list. `next` is the id to continue after; null: there are no more.
  */
 export interface Store
   extends LeadStore,
@@ -31,8 +32,8 @@ export interface Store
     AuditStore,
     ClaimRenewalStore {
   /**
-   * Must resolve only if the store can read and write and every unique index is valid. Otherwise rejects with StoreUnavailable,
-   * whose message and causes give the reason; of leads and keys they contain nothing but ids.
+   * Must resolve only if the store can read and write and every unique index is valid. Otherwise rejects with
+   * StoreUnavailable, whose message and causes give the reason; of leads and keys they contain nothing but ids.
    */
   check(): Promise<void>;
   /** Closes the store after the writes in flight; may be called twice. */
@@ -48,11 +49,11 @@ export class StoreUnavailable extends Error {
 }
 
 /** The kinds of stored records. */
-export type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event';
+type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event';
 
 /**
- * A stored record that this release cannot read, because another program, another release or a person wrote it. The error
- * identifies the record and the field, and never contains the field's value.
+ * A stored record that this release cannot read, because another program, another release or a person wrote it. The
+ * error identifies the record and the field, and never contains the field's value.
  */
 export class UnreadableRecord extends Error {
   readonly kind: RecordKind;
@@ -95,8 +96,8 @@ export interface StoreCommand {
  */
 export interface StoreObserver<Caller> {
   /**
-   * Returns the current caller, or undefined. The store must call it in the caller's asynchronous context: before a request waits
-   * to be combined with others.
+   * Returns the current caller, or undefined. The store must call it in the caller's asynchronous context: before a
+   * request waits to be combined with others.
    */
   caller(): Caller | undefined;
   /**
@@ -109,8 +110,8 @@ export interface StoreObserver<Caller> {
 }
 
 /**
- * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current contact and
- * stage; an unreadable stage is replaced by the first one.
+ * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current
+ * contact and stage; an unreadable stage is replaced by the first one.
  */
 export type CreateLeadOutcome =
   | { readonly kind: 'created'; readonly lead: Lead }
@@ -154,48 +155,52 @@ export interface LeadStore {
   /**
    * createLead must store a new lead and its claims in one write. It must check in this order:
    *
-   * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint), `idempotency-conflict`
-   *    (another one) or `erased`.
+   * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint),
+   *    `idempotency-conflict` (another one) or `erased`.
    * 2. If the lead is open and another open lead of the studio has one of its contact keys, returns `already-open`.
    *
-   * Of any number of concurrent calls with one idempotency key, or with a contact key in common, exactly one must create. The claims
-   * of an unreadable lead must stay taken.
+   * Of any number of concurrent calls with one idempotency key, or with a contact key in common, exactly one must
+   * create. The claims of an unreadable lead must stay taken.
    *
    * @param now when the creation's entry in the change feed begins; default: the lead's `createdAt`
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */
   createLead(lead: Lead, claims: LeadClaims, now?: Date): Promise<CreateLeadOutcome>;
 
-  /** Returns the lead that an idempotency key has created in the studio, whatever happened to it since. @throws UnreadableRecord */
+  /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
   /** Returns a lead of the studio; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /**
-   * Lists the leads of the studio, highest id first. Must skip unreadable ones, so that all others are reached. Only after hundreds of
-   * those in a row may a page have fewer than `limit` leads and a `next`.
+   * Lists the leads of the studio, highest id first. Must skip unreadable ones, so that all others are reached. Only
+   * after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
    */
   listLeads(studioId: string, before: string | null, limit: number): Promise<Page<Lead>>;
 
-  /** Lists as listLeads does, but lowest id first. A walk to the end must return each lead that existed at its start exactly once. */
+  /**
+   * Lists as listLeads does, but lowest id first. A walk must return each lead that existed at its start exactly once.
+   */
   walkLeads(studioId: string, after: string | null, limit: number): Promise<Page<Lead>>;
 
   /**
-   * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed leads would have
-   * claimed when they were last closed, corrected or renewed. Each lead once, in any order. Of more than MAX_LEADS_PER_CONTACT leads,
-   * must return that many, open ones first. Must skip unreadable ones, and must not return another studio's.
+   * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed
+   * leads would have claimed when they were last closed, corrected or renewed. Each lead once, in any order. Of more
+   * than MAX_LEADS_PER_CONTACT leads, must return that many, open ones first. Must skip unreadable ones, and must not
+   * return another studio's.
    */
   findLeadsOfContact(studioId: string, contactKeys: readonly string[]): Promise<Lead[]>;
 
   /**
-   * changeLeadStage must move a lead to a stage and store an event, in one write. Returns `unchanged`, and writes nothing, if the lead
-   * is in that stage already. `updatedAt` becomes `now`, but at least one millisecond later than before.
+   * changeLeadStage must move a lead to a stage and store an event, in one write. Returns `unchanged`, and writes
+   * nothing, if the lead is in that stage already. `updatedAt` becomes `now`, but grows by a millisecond at least.
    *
-   * - Closing must free the lead's claims in the same write. Reopening must take them in the same write; it returns `already-open`,
-   *   and writes nothing, if another lead has one.
+   * - Closing must free the lead's claims in the same write. Reopening must take them in the same write; it returns
+   *   `already-open`, and writes nothing, if another lead has one.
    * - A lead that stays open, or stays closed, must keep its contact keys.
-   * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes nothing.
+   * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes
+   *   nothing.
    *
    * @param change `claims`: what the lead claims when reopened, and is found by when closed
    * @throws UnreadableRecord, without writing
@@ -210,12 +215,12 @@ export interface LeadStore {
   ): Promise<ChangeLeadStageOutcome>;
 
   /**
-   * updateLead must change some fields of a lead and store an event, in one write. It must check `expectedUpdatedAt` first: returns
-   * `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if all values are equal already. Otherwise
-   * `updatedAt` grows as in changeLeadStage.
+   * updateLead must change some fields of a lead and store an event, in one write. It must check `expectedUpdatedAt`
+   * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes nothing, if all values
+   * are equal already. Otherwise `updatedAt` grows as in changeLeadStage.
    *
-   * - A new contact of an open lead must free the old claims and take the new ones in the same write; it returns `already-open`, and
-   *   writes nothing, if another lead has one.
+   * - A new contact of an open lead must free the old claims and take the new ones in the same write; it returns
+   *   `already-open`, and writes nothing, if another lead has one.
    * - A new contact of a closed lead takes nothing; the lead is found by the new keys from then on.
    * - An unchanged contact keeps its claims.
    * - The first update must store what the lead was created with, for replays.
@@ -235,13 +240,13 @@ export interface LeadStore {
 }
 
 /**
- * The change feed. Every write of LeadStore that changes a lead must mark it in the same write and give it a higher revision. A lead
- * that was never acknowledged is marked, including one that an earlier release wrote.
+ * The change feed. Every write of LeadStore that changes a lead must mark it in the same write and give it a higher
+ * revision. A lead that was never acknowledged is marked, including one that an earlier release wrote.
  */
 export interface LeadChangeStore {
   /**
-   * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by their first
-   * unacknowledged change, as far as the clocks of the writers agree. Skips unreadable ones.
+   * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by
+   * their first unacknowledged change, as far as the clocks of the writers agree. Skips unreadable ones.
    */
   listLeadChanges(limit: number): Promise<LeadChange[]>;
 
@@ -254,21 +259,21 @@ export interface LeadChangeStore {
   acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<number>;
 
   /**
-   * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each a new revision, so that an
-   * earlier acknowledgement does not apply.
+   * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each a new revision,
+   * so that an earlier acknowledgement does not apply.
    *
    * @returns the number of leads that were marked
    */
   resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
 
   /**
-   * Marks the leads of a studio that were written by a release without marks. Does nothing in a store that cannot have any.
+   * Marks the leads of a studio that were written by a release without marks. Does nothing if there can be none.
    *
    * @param last the highest id to mark; null: no limit
    */
   markUnmarked(studioId: string, after: string | null, last: string | null): Promise<void>;
 
-  /** Returns the number of leads with unacknowledged changes, counted up to `bound`, and the time of the first such change. */
+  /** Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change. */
   measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
 }
 
@@ -280,10 +285,11 @@ export interface ResentLeads {
 
 export interface LeadErasureStore {
   /**
-   * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, what it was created with,
-   * and everything computed from these, including its claims. Id, idempotency key, times and stage remain. From then on no other method
-   * may return the lead, its contact is free, and its idempotency key yields `erased`. A lead of which only the stage and times are
-   * readable must be erased, too. A lead that is erased already is returned unchanged.
+   * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, what it was
+   * created with, and everything computed from these, including its claims. Id, idempotency key, times and stage
+   * remain. From then on no other method may return the lead, its contact is free, and its idempotency key yields
+   * `erased`. A lead of which only the stage and times are readable must be erased, too. A lead that is erased already
+   * is returned unchanged.
    *
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
@@ -321,18 +327,19 @@ export interface Credential {
 
 export interface ApiKeyStore {
   /**
-   * createApiKey must store a new key and an event in one write, unless MAX_LIVE_KEYS keys of the studio are live at `now`;
-   * the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked. Returns whether the key was stored.
+   * createApiKey must store a new key and an event in one write, unless MAX_LIVE_KEYS keys of the studio are live at
+   * `now`; the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked. Returns
+   * whether the key was stored.
    */
   createApiKey(key: ApiKey, now: Date, caller?: string | null): Promise<boolean>;
 
-  /** Returns all keys of the studio, highest id first; an unreadable one must be included, as legibleApiKey shows it. */
+  /** Returns all keys of the studio, highest id first; an unreadable one as legibleApiKey shows it. */
   listApiKeys(studioId: string): Promise<ApiKey[]>;
 
   /**
-   * replaceApiKey must give a key a new secret, a new issuer and, unless `expiresAt` is null, a new expiry, and store an event, in one
-   * write. The old secret must be invalid when it resolves. A revoked key is not changed, nor one that would be expired at `now`. An
-   * expired key that becomes live counts towards the limit like a new one.
+   * replaceApiKey must give a key a new secret, a new issuer and, unless `expiresAt` is null, a new expiry, and store
+   * an event, in one write. The old secret must be invalid when it resolves. A revoked key is not changed, nor one that
+   * would be expired at `now`. An expired key that becomes live counts towards the limit like a new one.
    *
    * @throws UnreadableRecord, without writing
    */
@@ -348,14 +355,14 @@ export interface ApiKeyStore {
   }): Promise<ReplaceApiKeyOutcome>;
 
   /**
-   * revokeApiKey must revoke a key, also an unreadable one, and store an event, in one write. A revoked key is returned unchanged.
-   * Returns null when the studio has no such key.
+   * revokeApiKey must revoke a key, also an unreadable one, and store an event, in one write. A revoked key is returned
+   * unchanged. Returns null when the studio has no such key.
    */
   revokeApiKey(studioId: string, keyId: string, by: AuditContext): Promise<ApiKey | null>;
 
   /**
-   * putApiKeyQuota must set the quota of a key, or remove it (null), and nothing else. A changed quota must be stored with an event in
-   * one write.
+   * putApiKeyQuota must set the quota of a key, or remove it (null), and nothing else. A changed quota must be stored
+   * with an event in one write.
    *
    * @returns the key after the change; null when the studio has no such key
    * @throws UnreadableRecord, without writing
@@ -371,8 +378,8 @@ export interface ApiKeyStore {
   }): Promise<void>;
 
   /**
-   * Returns the key with this secret and what its validity depends on; must see every change that resolved before the call. An unreadable
-   * key is not returned; an unreadable studio is suspended; an unreadable member has no role.
+   * Returns the key with this secret and what its validity depends on; must see every change that resolved before the
+   * call. An unreadable key is not returned; an unreadable studio is suspended; an unreadable member has no role.
    *
    * @param sourceId a source of the key's studio to read as well; a UUID in lower case
    */
@@ -393,9 +400,10 @@ export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
 
 export interface DirectoryStore {
   /**
-   * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and sources must not
-   * change. A new status or quota, including the first, must be stored with an event in the same write; a studio without room for
-   * an event must still be suspended. A new region must begin a claim renewal (`renewalAfter`) in the same write.
+   * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and
+   * sources must not change. A new status or quota, including the first, must be stored with an event in the same
+   * write; a studio without room for an event must still be suspended. A new region must begin a claim renewal
+   * (`renewalAfter`) in the same write.
    *
    * @returns the studio after the change; null: it does not exist, and `status` is undefined
    */
@@ -404,12 +412,12 @@ export interface DirectoryStore {
   /** Returns a studio; an unreadable one is suspended and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;
 
-  /** Lists the studios as findStudio returns them, ordered by the bytes of their ids. Skips those with an invalid id. */
+  /** Lists studios as findStudio returns them, ordered by the bytes of their ids. Skips those with an invalid id. */
   listStudios(after: string | null, limit: number): Promise<Page<Studio>>;
 
   /**
-   * putMember must create or replace a member. A new member must not be stored when the studio does not exist or has MAX_MEMBERS
-   * members, which must hold for concurrent calls.
+   * putMember must create or replace a member. A new member must not be stored when the studio does not exist or has
+   * MAX_MEMBERS members, which must hold for concurrent calls.
    */
   putMember(member: Member): Promise<PutOutcome>;
 
@@ -448,12 +456,12 @@ export interface ClaimingLead {
 
 export interface ClaimRenewalStore {
   /**
-   * Returns every studio with a claim renewal in progress, by id, including those written by a release that knew only the first contact
-   * rule: these need a complete renewal. Skips studios whose renewal is unreadable.
+   * Returns every studio with a claim renewal in progress, by id, including those written by a release with only the
+   * first contact rule: these need a complete renewal. Skips studios whose renewal is unreadable.
    */
   listClaimRenewals(): Promise<StudioRenewal[]>;
 
-  /** Returns the claims of the next `limit` leads of a studio, lowest id first. Skips leads with unreadable claims, which keep them. */
+  /** Returns the claims of the next `limit` leads of a studio, lowest id first. Skips leads with unreadable claims. */
   listClaims(
     studioId: string,
     after: string | null,
@@ -461,15 +469,16 @@ export interface ClaimRenewalStore {
   ): Promise<{ readonly leads: ClaimingLead[]; readonly next: string | null }>;
 
   /**
-   * renewClaims must replace the claims of a lead and nothing else, and write nothing if the lead's contact, claims or being open have
-   * changed since it was read. A key that another lead claims must stay with that lead; this one gets the others.
+   * renewClaims must replace the claims of a lead and nothing else, and write nothing if the lead's contact, claims or
+   * being open have changed since it was read. A key that another lead claims must stay with that lead.
    *
    * @returns the lead that has one of the claims; null when none has, or nothing was written
    */
   renewClaims(studioId: string, lead: ClaimingLead, claims: OpenClaims): Promise<string | null>;
 
   /**
-   * Stores the progress of a renewal; `next` null: it is complete. Must write nothing if the stored progress differs from `read`.
+   * Stores the progress of a renewal; `next` null: it is complete. Must write nothing if the stored progress differs
+   * from `read`.
    *
    * @returns whether it was written
    */
@@ -481,8 +490,8 @@ export interface ClaimRenewalStore {
 
 export interface AuditStore {
   /**
-   * Returns the events of a studio and its keys, or of one of its leads; newest first, at most MAX_AUDIT_EVENTS. Must return the events
-   * of one record in the order in which they happened. Skips unreadable ones.
+   * Returns the events of a studio and its keys, or of one of its leads; newest first, at most MAX_AUDIT_EVENTS. Must
+   * return the events of one record in the order in which they happened. Skips unreadable ones.
    *
    * @param leadId null: the studio and its keys
    */

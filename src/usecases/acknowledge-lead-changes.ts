@@ -5,7 +5,8 @@ import type { LeadChangeStore } from '../store/store.ts';
 import type { LeadChangePoller } from './lead-change-poller.ts';
 
 /**
- * Acknowledges lead changes that a consumer has processed. A lead that has changed since keeps its newer changes unacknowledged.
+ * Acknowledges lead changes that a consumer has processed. A lead that has changed since keeps its newer changes
+ * unacknowledged.
  *
  * @returns the number of leads whose last unacknowledged changes this call acknowledged
  * @throws Refusal INVALID_REQUEST

@@ -25,9 +25,9 @@ export interface ExportedLeads {
 }
 
 /**
- * Yields all leads of a studio, or of all studios, ordered by studio and then by id. It reads a page only when the consumer
- * requests it. Every lead that exists from the beginning to the end of the export is yielded exactly once, also if the export is
- * interrupted and resumed after the last page received.
+ * Yields all leads of a studio, or of all studios, ordered by studio and then by id. It reads a page only when the
+ * consumer requests it. Every lead that exists from the beginning to the end of the export is yielded exactly once,
+ * also if the export is interrupted and resumed after the last page received.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */

@@ -22,7 +22,7 @@ export interface FindLeadsQuery {
 
 /** One page of a contact's leads. */
 export interface FoundLeads extends LeadPage {
-  /** Whether closed leads may be missing: a claim renewal of the studio is in progress, or the contact has too many leads. */
+  /** Whether closed leads may be missing: a claim renewal is in progress, or the contact has too many leads. */
   readonly mayBeIncomplete: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface FoundLeads extends LeadPage {
 const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * Finds a studio's leads of a contact, with the same comparison as creation: open leads first, then closed ones, newest first.
+ * Finds a studio's leads of a contact, compared as at creation: open leads first, then closed ones, newest first.
  *
  * @throws Refusal INVALID_REQUEST
  */

@@ -27,7 +27,7 @@ interface UnknownSecret {
 /**
  * Finds the keys of all secrets in a text, which may be one secret or a whole file.
  *
- * @returns each secret once, in the order of the text; and the number of texts that look like a secret but have a wrong checksum
+ * @returns each secret once, in the order of the text; and the number of texts like a secret with a wrong checksum
  */
 export async function findLeakedKeys(
   { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },

@@ -42,8 +42,8 @@ interface ImportDependencies {
 }
 
 /**
- * Imports leads from another system. Each is independent of the others and follows the rules of creation: its idempotency key is
- * unique, and an open lead claims its contact.
+ * Imports leads from another system. Each is independent of the others and follows the rules of creation: its
+ * idempotency key is unique, and an open lead claims its contact.
  *
  * @returns a result per lead, in their order
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND for the whole request

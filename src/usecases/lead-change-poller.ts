@@ -9,7 +9,7 @@ export const MAX_LEADS_PER_POLL = 200;
 /** The minimum interval between polls; milliseconds. It bounds the delay of a change that another process wrote. */
 const MIN_INTERVAL_MS = 50;
 
-/** The interval is at least 4 times as long as a poll took, so slow polls use at most a fifth of the time; milliseconds. */
+/** The interval is at least 4 times as long as a poll took: polls use at most a fifth of the time; milliseconds. */
 const INTERVAL_PER_POLL = 4;
 const MAX_INTERVAL_MS = 1000;
 

@@ -6,8 +6,8 @@ import type { ApiKeyStore } from '../store/store.ts';
 const WRITE_INTERVAL_MS = 60_000;
 
 /**
- * Returns a function that records the last use of keys, each at most once a minute. It works in the background: requests
- * neither wait for the write nor fail with it.
+ * Returns a function that records the last use of keys, each at most once a minute. It works in the background:
+ * requests neither wait for the write nor fail with it.
  */
 export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: ApiKey, now: Date) => void {
   /** The keys whose use was written, or attempted, in the current minute. */

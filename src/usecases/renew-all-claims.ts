@@ -9,11 +9,11 @@ interface RenewAllClaimsDependencies {
 }
 
 /**
- * Starts a complete claim renewal of all studios, which the cores carry out, as after an upgrade from release 1.0. After its
- * first step each lead also claims by the rule of that release, so cores of that release may run before and after.
+ * Starts a complete claim renewal of all studios, which the cores carry out, as after an upgrade from release 1.0.
+ * After its first step each lead also claims by the rule of that release, whose cores may run before and after.
  *
- * @returns the ids of the studios whose renewal was started, and of those whose was not because their region or renewal changed
- *   concurrently or cannot be read
+ * @returns the ids of the studios whose renewal was started, and of those whose was not because their region or renewal
+ *   changed concurrently or cannot be read
  * @throws StoreUnavailable
  */
 export async function renewAllClaims({ store, clock }: RenewAllClaimsDependencies) {

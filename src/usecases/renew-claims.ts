@@ -24,8 +24,8 @@ interface RenewalDependencies {
 }
 
 /**
- * Carries out all claim renewal steps that are due. It may be interrupted at any time and run again, also concurrently by
- * several processes: it resumes from the stored progress. A failure in one studio does not affect the others.
+ * Carries out all claim renewal steps that are due. It may be interrupted at any time and run again, also concurrently
+ * by several processes: it resumes from the stored progress. A failure in one studio does not affect the others.
  *
  * @returns the number of studios whose renewal is not complete because a step has to wait
  * @throws StoreUnavailable

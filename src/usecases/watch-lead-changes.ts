@@ -5,8 +5,8 @@ import { keyOfChanged, type LeadChangePoller, type PollResult } from './lead-cha
 const MAX_CHANGES_PER_MESSAGE = 100;
 
 /**
- * Yields changes as they happen, each state of a lead once. It yields no further leads while MAX_LEADS_PER_POLL of them are
- * unacknowledged, so a consumer that acknowledges nothing does not increase memory use.
+ * Yields changes as they happen, each state of a lead once. It yields no further leads while MAX_LEADS_PER_POLL of them
+ * are unacknowledged, so a consumer that acknowledges nothing does not increase memory use.
  *
  * @param ending aborted to end the generator
  */

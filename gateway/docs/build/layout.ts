@@ -16,7 +16,7 @@ interface PageContent extends Readonly<Record<'path' | 'title' | 'body', string>
 }
 
 /**
- * Returns a complete HTML page. No link has a host or begins with a slash, because the docs may be served under a prefix.
+ * Returns a complete HTML page. Links are relative: the docs may be served under a prefix.
  *
  * @param title plain text
  * @param body HTML

@@ -16,9 +16,7 @@ interface WrittenPage {
 
 const CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
-/**
- * Renders the pages of `pages/`, and one page of `problems/` for each code. Values that only a running service knows stay `{{name}}`.
- */
+/** Renders `pages/`, and `problems/` for each code. Values of a running service stay `{{name}}`. */
 export function renderPages(): WrittenPage[] {
   const written = ['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
     renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
@@ -62,9 +60,7 @@ const withAbsoluteLinks = (markdown: string): string =>
     .replaceAll(/\]\((\/docs\/[\w/-]+)\)/g, ']({{publicUrl}}$1.md)')
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
 
-/**
- * Returns the index of the documentation for programs (llmstxt.org): the summary, and the pages that the quick start lists.
- */
+/** Returns the index for programs (llmstxt.org): the summary, and the pages that the quick start lists. */
 export function indexForPrograms(): string {
   const [, next = ''] = /^## Next\n([\s\S]+)/m.exec(read('pages', 'quick-start')) ?? [];
   const { title, summary } = openApiInfo;

@@ -1,6 +1,6 @@
 /**
- * Extracts the script of the reference for the gateway to serve. Its package offers the script only through a Fastify plugin, which
- * loads much that is not needed here, so the plugin runs once, at the end of `npm ci`, and never in a gateway.
+ * Extracts the script of the reference for the gateway to serve. Its package offers it only through a Fastify plugin,
+ * which loads much more, so the plugin runs once, at the end of `npm ci`.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -147,8 +147,8 @@ const keyReplacer =
           if (key.revokedAt) return { kind: 'revoked' };
           const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
           if (!isLive(renewed, now)) return { kind: 'expired' };
-          // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock
-          // is behind that of the process that freed its slot.
+          // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this
+          // clock is behind that of the process that freed its slot.
           const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
           const slot = keepsSlot ? found.slot : await freeSlot(apiKeys, studioId, now, deadline);
           if (slot === undefined) return { kind: 'limit-reached' };

@@ -12,16 +12,16 @@ const HISTORY = { ...READ, projection: { history: 1 } } as const;
 const HISTORY_ERRORS = new Set([10334, 17419, 285999133, 2, 14]);
 
 /**
- * The audit log in MongoDB. Every document contains its own history, and an event is added in the same write as the change. Neither
- * exists without the other at any moment, so there is nothing to repair after a crash.
+ * The audit log in MongoDB. Every document contains its own history, and an event is added in the same write as the
+ * change. Neither exists without the other at any moment, so there is nothing to repair after a crash.
  *
- * A separate collection would need a second write in a transaction. A standalone server has no transactions, and on a sharded cluster
- * one would span shards. Without one, a crash in between leaves an event without its change or a change without its event. Events would
- * also have to be ordered by clocks; here their order is that of the writes.
+ * A separate collection would need a second write in a transaction. A standalone server has no transactions, and on a
+ * sharded cluster one would span shards. Without one, a crash in between leaves an event without its change or a change
+ * without its event. Events would also have to be ordered by clocks; here their order is that of the writes.
  *
- * The price: a history is bounded, and deleted with its document. An event takes less than 200 bytes, so MAX_AUDIT_EVENTS of them take
- * less than 200 KB of the 16 MB limit of a document; the write that adds one drops the oldest. All other reads of a document leave out
- * its history.
+ * The price: a history is bounded, and deleted with its document. An event takes less than 200 bytes, so
+ * MAX_AUDIT_EVENTS of them take less than 200 KB of the 16 MB limit of a document; the write that adds one drops the
+ * oldest. All other reads of a document leave out its history.
  */
 export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report: ReportUnreadable): AuditStore {
   const eventsOf = (history: unknown, subject: Subject) =>
@@ -52,8 +52,8 @@ export const pushEvents = (...entries: HistoryEntry[]) => ({
 });
 
 /**
- * Updates a document with events, whatever its history holds. If the history cannot grow, it is replaced by the new events; if there is
- * no room for these either, it is removed, which makes room for the update.
+ * Updates a document with events, whatever its history holds. If the history cannot grow, it is replaced by the new
+ * events; if there is no room for these either, it is removed, which makes room for the update.
  *
  * @returns whether a document matched
  */
@@ -78,9 +78,7 @@ export async function updateWithEvents<Document extends { readonly history?: rea
   return false;
 }
 
-/**
- * Returns an UnreadableRecord if an update failed because the document's history is not a list, so that a retry would not help.
- */
+/** Returns an UnreadableRecord if an update failed because the document's history is not a list. */
 export async function historyRefusal<Document extends { readonly history?: readonly HistoryEntry[] }>(
   collection: Collection<Document>,
   { _id, ...record }: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> & Pick<WithId<Document>, '_id'>,
@@ -107,8 +105,8 @@ function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEve
 }
 
 /**
- * Merges histories, newest event first. Events of one document keep their order even if the writers' clocks disagree: none counts as
- * older than the event before it.
+ * Merges histories, newest event first. Events of one document keep their order even if the writers' clocks disagree:
+ * none counts as older than the event before it.
  */
 function newestFirst(histories: readonly (readonly AuditEvent[])[]): AuditEvent[] {
   const placed = histories.flatMap((events) => {

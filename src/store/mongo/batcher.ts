@@ -1,7 +1,7 @@
 /** The maximum number of different requests in a batch. */
 const MAX_BATCH_SIZE = 64;
 
-/** The maximum number of concurrent batches. While they are in flight, requests accumulate, so batches grow with the load. */
+/** The maximum number of concurrent batches. Meanwhile requests accumulate, so batches grow with the load. */
 const MAX_BATCHES_IN_FLIGHT = 4;
 
 interface PendingRequest<Request, Result, Caller> {
@@ -25,8 +25,9 @@ type Perform<Request, Result, Caller> = (
 ) => Promise<readonly Result[]>;
 
 /**
- * Combines concurrent requests into one database command, because a command costs many times as much as a document. Equal requests
- * are sent once, however many there are. A single request is not delayed. A batch reads only after all of its requests arrived.
+ * Combines concurrent requests into one database command, because a command costs many times as much as a document.
+ * Equal requests are sent once, however many there are. A single request is not delayed. A batch reads only after all
+ * of its requests arrived.
  */
 export class Batcher<Request, Result, Caller = undefined> {
   readonly #perform: Perform<Request, Result, Caller>;

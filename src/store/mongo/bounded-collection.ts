@@ -18,11 +18,12 @@ const COMMANDS: Readonly<Record<string, StoreCommand['name']>> = {
 export type CommandStarted = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
 
 /**
- * A collection whose commands are bounded in time and observed. The driver's own command monitoring would parse every response a
- * second time.
+ * A collection whose commands are bounded in time and observed. The driver's own command monitoring would parse every
+ * response a second time.
  *
- * @param timeoutMs timeout of a command, including the wait for a connection and the driver's retry. The driver bounds each step, but
- *   a command that it sends at the very moment its connection is lost never ends, and everything behind it would wait for ever.
+ * @param timeoutMs timeout of a command, including the wait for a connection and the driver's retry. The driver bounds
+ *   each step, but a command that it sends at the very moment its connection is lost never ends, and everything behind
+ *   it would wait for ever.
  */
 export function boundedCollection<Schema extends Document>(
   collection: Collection<Schema>,

@@ -9,10 +9,10 @@ const FIRST_STEP_MS = 1000;
 const AHEAD_MS = 3_600_000;
 
 /**
- * Finds leads by the time of their first unacknowledged change, oldest first. Some engines do not read the index in order but sort all
- * matches, so that each query would cost as much as all marked leads. Therefore a query is limited to times below a ceiling, which
- * follows the leads that were found. The ceiling is only an estimate: when it leaves too few leads, it is raised, eventually beyond every
- * time. So no lead is missed, whatever its time.
+ * Finds leads by the time of their first unacknowledged change, oldest first. Some engines do not read the index in
+ * order but sort all matches, so that each query would cost as much as all marked leads. Therefore a query is limited
+ * to times below a ceiling, which follows the leads that were found. The ceiling is only an estimate: when it leaves
+ * too few leads, it is raised, eventually beyond every time. So no lead is missed, whatever its time.
  */
 export class ChangesByTime {
   #ceiling = ACKNOWLEDGED;
@@ -39,7 +39,7 @@ export class ChangesByTime {
     }
   }
 
-  /** Lowers the ceiling so that about twice as many leads as found are below it: enough for the next call and for new changes. */
+  /** Lowers the ceiling so that about twice as many leads as found are below it. */
   #lowerTo(found: readonly LeadDocument[]): void {
     const [first = 0, last = 0] = [found[0], found.at(-1)].map((lead) => lead?.changes?.since?.getTime());
     const lowered = last + Math.max(last - first, 1);

@@ -9,7 +9,7 @@ import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { createIndex, type Index, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
 
-/** The maximum number of calls in flight; further ones are rejected. While the database does not respond, each takes about 30 KB. */
+/** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
 const MAX_CALLS = 2048;
 
 /** Connections per core. More would only wait for each other in the database, and opening one is slow. */
@@ -42,8 +42,8 @@ export interface Connection extends Collections, Batching {
 const INDEX_CONFLICTS: readonly unknown[] = [85, 86];
 
 /**
- * Reads and writes that a failover cannot revert, on the primary, which is never behind. They are set on the database, because the URL
- * could override them on the client.
+ * Reads and writes that a failover cannot revert, on the primary, which is never behind. They are set on the database,
+ * because the URL could override them on the client.
  */
 const CONCERNS = {
   readConcern: new ReadConcern('majority'),
@@ -52,8 +52,8 @@ const CONCERNS = {
 } as const;
 
 /**
- * Connects to a database and builds its indexes. If that takes longer than STORE_SILENCE_MS, it continues in the background; until
- * then, calls reject.
+ * Connects to a database and builds its indexes. If that takes longer than STORE_SILENCE_MS, it continues in the
+ * background; until then, calls reject.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  */

@@ -22,7 +22,9 @@ import {
 } from './documents.ts';
 import type { StudioReads } from './studio-reads.ts';
 
-/** Studios with their members and sources, in MongoDB. Every write is idempotent, so it is retried after an unknown outcome. */
+/**
+ * Studios with their members and sources, in MongoDB. Every write is idempotent, and retried if its outcome is unknown.
+ */
 export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
   const { studios, call } = connection;
   const putEntry = entryPutter(connection);

@@ -30,8 +30,8 @@ import {
 import type { ClaimingLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
 /**
- * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail the whole
- * response and the other documents in it.
+ * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
+ * the whole response and the other documents in it.
  */
 export const READ = { enableUtf8Validation: false } as const;
 
@@ -39,8 +39,8 @@ export const READ = { enableUtf8Validation: false } as const;
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0 } } as const;
 
 /**
- * The `_id` of a lead. The studio comes first, so that the index keeps its leads together, in the order of lists. The database
- * compares it as one value, so the order of the fields matters.
+ * The `_id` of a lead. The studio comes first, so that the index keeps its leads together, in the order of lists. The
+ * database compares it as one value, so the order of the fields matters.
  */
 export interface LeadKey {
   readonly studioId: string;
@@ -66,8 +66,9 @@ export interface LeadDocument {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /**
-   * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is found by, each with
-   * the lead's id, so that it is unique. A release that knew only the first rule wrote a string: the claim, or the id of a closed lead.
+   * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
+   * found by, each with the lead's id, so that it is unique. A release with only the first rule wrote a string: the
+   * claim, or the id of a closed lead.
    */
   readonly openContactKey: string | readonly string[];
   /** The rule of its claims; absent: the first one. */
@@ -131,7 +132,7 @@ export interface StudioDocument {
   readonly quotaLimit?: number | null;
   /** The version of the contact rule of all its claims; null during a claim renewal. */
   readonly claimVersion?: number | null;
-  /** Absent, like the version, if it was written by a release that knew only the first rule. */
+  /** Absent, like the version, if it was written by a release with only the first rule. */
   readonly renewal?: RenewalDocument | null;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
@@ -207,7 +208,7 @@ export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
 
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
-/** The keys by which a closed lead is found, as stored. They contain its id, so that the unique index needs no exception. */
+/** The keys by which a closed lead is found, as stored. They contain its id: the unique index needs no exception. */
 export function closedClaimsDocument(leadId: string, { contactKeys, contactRule }: OpenClaims) {
   return { openContactKey: contactKeys.map((key) => closedClaim(key, leadId)), contactRule };
 }
@@ -223,7 +224,7 @@ export const claimsWithKey = (contactKey: string): (string | RegExp)[] => [
 /** The only claim of a lead that was closed by an earlier release, or that was erased. */
 export const formerClosedClaim = (leadId: string): string => `closed:${leadId}`;
 
-/* Reading documents. Their types say what this release writes; each is checked, because the database may hold something else. */
+/* Reading documents. Types state what this release writes; each is checked, as the database may hold something else. */
 
 export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(leadIn(document));
 

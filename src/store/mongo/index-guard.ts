@@ -9,9 +9,10 @@ import { creationOf, type LeadDocument, leadKey, READ, WITHOUT_HISTORY } from '.
 import { INDEXES, type Indexed } from './indexes.ts';
 
 /**
- * Guards lead writes that rely on unique indexes. While an index is known to be missing, nothing that needs it is written. An index may
- * also be dropped during a write, so a write is acknowledged only after a check that began after it: an index that is valid then covers
- * the write. A write that is not acknowledged remains; if it is a duplicate, the index cannot be rebuilt, and the error names it.
+ * Guards lead writes that rely on unique indexes. While an index is known to be missing, nothing that needs it is
+ * written. An index may also be dropped during a write, so a write is acknowledged only after a check that began after
+ * it: an index that is valid then covers the write. A write that is not acknowledged remains; if it is a duplicate, the
+ * index cannot be rebuilt, and the error names it.
  */
 export function guardLeads(store: LeadStore, connection: Connection): LeadStore {
   const { leads, call, calls } = connection;

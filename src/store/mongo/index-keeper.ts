@@ -5,7 +5,7 @@ import { INDEXED, type Index, type Indexed, type IndexFault } from './indexes.ts
 /** The time between two checks of the indexes; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
 
-/** The maximum delay between two attempts to build an index, each of which may read a whole collection; milliseconds. */
+/** The maximum delay between attempts to build an index, which may read a whole collection; milliseconds. */
 const MAX_REBUILD_DELAY_MS = 60_000;
 
 /** Access to the indexes in the database. */
@@ -21,8 +21,8 @@ export interface Indexes {
   /** Returns what was wrong with a collection's indexes at the last check; undefined: nothing. */
   lastFault(collection: Indexed): string | undefined;
   /**
-   * Returns what a check found that began after the call; undefined: nothing. Valid indexes then cover every write before the check,
-   * because a unique index cannot be built over duplicates.
+   * Returns what a check found that began after the call; undefined: nothing. Valid indexes then cover every write
+   * before the check, because a unique index cannot be built over duplicates.
    */
   fault(collection: Indexed): Promise<string | undefined>;
 }

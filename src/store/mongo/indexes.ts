@@ -9,8 +9,8 @@ export interface Index {
 }
 
 /**
- * All indexes. None is partial or sparse: a lead always has both of its claims, a key always has a slot. The unique indexes of leads
- * begin with `studioId`, so that the collection can be sharded by it.
+ * All indexes. None is partial or sparse: a lead always has both of its claims, a key always has a slot. The unique
+ * indexes of leads begin with `studioId`, so that the collection can be sharded by it.
  */
 export const INDEXES: readonly Index[] = [
   { collection: 'leads', name: 'openContact', key: { studioId: 1, openContactKey: 1 }, unique: true },
@@ -48,9 +48,7 @@ export async function createIndex(database: Db, { collection, name, key, unique 
   await database.collection(collection).createIndex(key, { name, unique });
 }
 
-/**
- * Returns the missing or invalid indexes of a collection. The name of an index does not matter, only its key and options.
- */
+/** Returns the missing or invalid indexes of a collection, by key and options; their names do not matter. */
 export async function indexFaults(database: Db, collection: string): Promise<readonly IndexFault[]> {
   const found = await indexesOf(database, collection);
   return INDEXES.filter((index) => index.collection === collection).flatMap((index) => {
@@ -95,7 +93,7 @@ async function indexesOf(database: Db, collection: string): Promise<readonly Doc
   }
 }
 
-/** Databases whose server lists only complete indexes and does not know `includeBuildUUIDs`. */
+/** Databases whose server lists only complete indexes, and has no `includeBuildUUIDs`. */
 const listingCompleteOnly = new WeakSet<Db>();
 
 async function listIndexes(database: Db, collection: string): Promise<readonly Document[]> {

@@ -1,13 +1,13 @@
 /**
- * A mutex per key. It is an optimisation: the database enforces uniqueness without it, but many concurrent writes to one index entry
- * are slow on every engine and fail on some.
+ * A mutex per key. It is an optimisation: the database enforces uniqueness without it, but many concurrent writes to
+ * one index entry are slow on every engine and fail on some.
  */
 export class KeyedMutex {
   readonly #holders = new Map<string, Promise<unknown>>();
 
   /**
-   * Runs work while no other work holds any of the keys. A waiter re-checks each time a holder finishes; all waiters check
-   * concurrently, so that one finished creation settles all of them.
+   * Runs work while no other work holds any of the keys. A waiter re-checks each time a holder finishes; all waiters
+   * check concurrently, so that one finished creation settles all of them.
    *
    * @param check returns the result if the work is no longer needed, else undefined
    */

@@ -21,8 +21,9 @@ import {
 const BEFORE_ALL = new Date(0);
 
 /**
- * The part of an update that marks the lead as changed. Kinds accumulate until they are acknowledged; a lead without any that was never
- * acknowledged was created. If it is acknowledged after it was read, the mark names too many kinds, never too few.
+ * The part of an update that marks the lead as changed. Kinds accumulate until they are acknowledged; a lead without
+ * any that was never acknowledged was created. If it is acknowledged after it was read, the mark names too many kinds,
+ * never too few.
  *
  * @param found the lead as read
  */
@@ -38,7 +39,7 @@ export function changeMark({ changes, createdAt }: LeadDocument, kind: ChangeKin
   };
 }
 
-/** A condition that the lead was not marked since it was read, because the next revision follows from the one that was read. */
+/** A condition that the lead was not marked since it was read: the next revision follows from the one that was read. */
 export const sameMark = ({ changes }: LeadDocument) => ({ 'changes.revision': changes?.revision ?? null }) as object;
 
 /** The change feed, in MongoDB: a lead's mark is a part of its document. */

@@ -49,8 +49,8 @@ import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
 
 /**
- * Leads and their claims, in MongoDB. Within a call, an unreadable record is a value and not an error, because errors are taken for the
- * database's and retried.
+ * Leads and their claims, in MongoDB. Within a call, an unreadable record is a value and not an error: errors of the
+ * database are retried.
  */
 export function mongoLeads(connection: Connection, report: ReportUnreadable): LeadStore {
   return {
@@ -118,8 +118,8 @@ const batchedInserts = ({ batched }: Connection) =>
     } catch (error) {
       if (!(error instanceof MongoBulkWriteError)) throw error;
       const refusals = new Map([error.writeErrors].flat().map((refusal) => [refusal.index, refusal]));
-      // The driver also throws this error when the whole command failed. Then not every document is accounted for, and the
-      // outcome of all of them is unknown.
+      // The driver also throws this error when the whole command failed. Then not every document is accounted for, and
+      // the outcome of all of them is unknown.
       const isKnown = error.insertedCount + refusals.size === documents.length;
       if (!isKnown || error.result.getWriteConcernError()) throw error;
       return documents.map((_, index) => ({ refusal: refusals.get(index) }));
@@ -127,24 +127,25 @@ const batchedInserts = ({ batched }: Connection) =>
   });
 
 /**
- * Finds what conflicts with a new lead: first an earlier creation with its idempotency key, only then another lead with its contact.
+ * Finds what conflicts with a new lead: an earlier creation with its idempotency key, or else a lead with its contact.
  *
- * Usually it is the key. If the key has no lead, this reads by contact, and then by key once more. A lead may be committed between these
- * reads, and the caller's own lead must not be taken for another one. Without the second read by key:
+ * Usually it is the key. If the key has no lead, this reads by contact, and then by key once more. A lead may be
+ * committed between these reads, and the caller's own lead must not count as another one. Without the second read by
+ * key:
  *
- * 1. A and B are the same creation: one caller, one idempotency key, one contact. They may be a request and its retry at another core,
- *    or two attempts of one insert whose response was lost.
- * 2. B's insert is refused by an index, or its outcome is unknown. B reads by key, and finds no majority-committed lead.
+ * 1. A and B are the same creation: one caller, one idempotency key, one contact. They may be a request and its retry
+ *    at another core, or two attempts of one insert whose response was lost.
+ * 2. B's insert is refused by an index, or its outcome is unknown. B reads by key, and finds none.
  * 3. A's lead becomes majority-committed.
  * 4. B reads by contact, finds A's lead, and returns `already-open` to the caller that created it.
  *
- * A lead that is found by contact was committed before the second read by key. Key and contact are in one document, and a majority read
- * is never rolled back: if it is A's lead, the second read by key finds it, too, and B returns a replay. If that finds none, the contact
- * was taken while the key had no lead, which is what `already-open` means. If neither finds one, the conflicting lead is not committed
- * yet, or is gone, and the insert is retried.
+ * A lead that is found by contact was committed before the second read by key. Key and contact are in one document, and
+ * a majority read is never rolled back: if it is A's lead, the second read by key finds it, too, and B returns a
+ * replay. If that finds none, the contact was taken while the key had no lead, which is what `already-open` means. If
+ * neither finds one, the conflicting lead is not committed yet, or is gone, and the insert is retried.
  *
- * A crash at any of these points leaves nothing to repair: the one insert has written lead, key and claims, or nothing, and reads write
- * nothing. A retry finds the lead by its key, or creates it.
+ * A crash at any of these points leaves nothing to repair: the one insert has written lead, key and claims, or nothing,
+ * and reads write nothing. A retry finds the lead by its key, or creates it.
  */
 function conflictReader({ batched }: Connection) {
   const byKey = leadsByKey(batched);
@@ -330,7 +331,10 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
     }).then(readableOrThrow);
 }
 
-/** The claims to store with a new stage. A lead that stays open or closed keeps its claims, which a renewal may have changed. */
+/**
+ * The claims to store with a new stage. A lead that stays open or closed keeps its own, which a renewal may have
+ * changed.
+ */
 function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
   if (isOpen(before) === isOpen(stage)) return {};
   return isOpen(stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims);

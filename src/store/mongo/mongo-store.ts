@@ -11,8 +11,8 @@ import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
 
 /**
- * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so a standalone
- * server, a replica set and a cluster sharded by `studioId` keep the same promises.
+ * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so
+ * a standalone server, a replica set and a cluster sharded by `studioId` keep the same promises.
  *
  * The database may be unavailable; until it is available, every call rejects with StoreUnavailable.
  *

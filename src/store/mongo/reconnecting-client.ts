@@ -7,12 +7,13 @@ import { StoreUnavailable, UnreadableRecord } from '../store.ts';
 const RECONNECT_DELAY_MS = 500;
 
 /**
- * How long every call may fail before the client is reconnected; milliseconds. A command that the driver sends at the very moment its
- * connection is lost never ends; if that is the driver's own heartbeat, it stops monitoring the server and fails every call for ever.
+ * How long every call may fail before the client is reconnected; milliseconds. A command that the driver sends at the
+ * very moment its connection is lost never ends; if that is the driver's own heartbeat, it stops monitoring the server
+ * and fails every call for ever.
  */
 const RECONNECT_AFTER_MS = STORE_CALL_MS;
 
-/** A client of a database that may be unavailable at any time, also at the start. It tries to connect until it is closed. */
+/** A client of a database that may be unavailable at any time. It tries to connect until it is closed. */
 export class ReconnectingClient {
   readonly #client: MongoClient;
   readonly #closing: AbortSignal;
@@ -71,7 +72,7 @@ export class ReconnectingClient {
   }
 }
 
-/** Bounds a whole call, because the driver bounds only its steps. After any error of the driver, the outcome is unknown. */
+/** Bounds a whole call; the driver bounds only its steps. After any error of the driver, the outcome is unknown. */
 export async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
   const deadline = new AbortController();
   let timer: NodeJS.Timeout | undefined;

@@ -208,8 +208,8 @@ function keyReplacer(
       if (key.revokedAt) return { kind: 'revoked' };
       const renewed: ApiKey = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
       if (!isLive(renewed, now)) return { kind: 'expired' };
-      // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock is
-      // behind that of the process that freed its slot.
+      // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock
+      // is behind that of the process that freed its slot.
       const slot = isLive(key, now) && row.slot !== keyId ? null : takeSlot(studioId, now);
       if (slot === undefined) return { kind: 'limit-reached' };
       updateSecret.run({

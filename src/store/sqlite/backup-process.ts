@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import type { BackupMessage } from './backup.ts';
 
-/* The process that writes a backup. SQLite does that in one statement, which can only be aborted by killing the process. */
+/* The process that writes a backup, in one statement, which can only be aborted by killing the process. */
 
 const send = (message: BackupMessage) => process.send?.(message);
 

@@ -39,8 +39,9 @@ export interface Backup {
 }
 
 /**
- * Writes a snapshot of a database file to a new file that only its owner can read, without deleted data. Other processes may read and
- * write meanwhile. Until everything is on the disk, the file is called `FILE.partial`; an aborted backup leaves no file.
+ * Writes a snapshot of a database file to a new file that only its owner can read, without deleted data. Other
+ * processes may read and write meanwhile. Until everything is on the disk, the file is called `FILE.partial`; an
+ * aborted backup leaves no file.
  *
  * @throws StoreUnavailable with what is wrong with either file and what to do; the reason of `watch.ending`
  */

@@ -4,8 +4,8 @@ import { Worker } from 'node:worker_threads';
 const TRANSACTIONS_PER_CHECKPOINT = 64;
 
 /**
- * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file, and commits would
- * wait for it.
+ * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file,
+ * and commits would wait for it.
  */
 export class Checkpoints {
   readonly #path: string;

@@ -4,8 +4,8 @@ import { prepareLists } from './row-lists.ts';
 import { hashBytes, idText } from './stored-ids.ts';
 
 /**
- * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims nothing; its entry is
- * the key followed by its own number. So all leads of a contact are in one range of one index.
+ * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims
+ * nothing; its entry is the key followed by its own number. So all leads of a contact are in one range of one index.
  */
 export interface ContactClaims {
   /** Returns the id of an open lead other than `otherThan` with one of the claims; undefined: they are free. */

@@ -20,8 +20,8 @@ interface IndexCheck {
 }
 
 /**
- * Group commit: writes that arrive in one turn of the event loop share a transaction and its wait for the disk. Each resolves after the
- * commit. A failed write does not affect the others. A single write is not delayed.
+ * Group commit: writes that arrive in one turn of the event loop share a transaction and its wait for the disk. Each
+ * resolves after the commit. A failed write does not affect the others. A single write is not delayed.
  */
 export class GroupCommit<Caller = undefined> {
   readonly #database: DatabaseSync;
@@ -99,7 +99,7 @@ export class GroupCommit<Caller = undefined> {
     this.#indexes?.check();
   }
 
-  /** Writes get a savepoint each only after one has failed: that is rare, and a savepoint costs as much as an insert. */
+  /** Writes get a savepoint each only after one has failed: a savepoint costs as much as an insert. */
   #performAll(writes: readonly PendingWrite<Caller>[]): (() => void)[] {
     try {
       return writes.map((write) => this.#perform(write));

@@ -7,8 +7,9 @@ import type { ApiKeyStore, LeadStore } from '../store.ts';
 import type { UniqueIndexes } from './unique-indexes.ts';
 
 /**
- * Guards lead writes that rely on unique indexes. While one is missing, nothing that needs it is written: no lead, and no claim of a lead
- * that is reopened or gets another contact. GroupCommit ensures that the indexes exist until the end of a transaction.
+ * Guards lead writes that rely on unique indexes. While one is missing, nothing that needs it is written: no lead, and
+ * no claim of a lead that is reopened or gets another contact. GroupCommit ensures that the indexes exist until the end
+ * of a transaction.
  */
 export function guardLeads(store: LeadStore, database: DatabaseSync, indexes: UniqueIndexes): LeadStore {
   const countByKey = database.prepare(`

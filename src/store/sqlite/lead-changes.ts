@@ -10,8 +10,8 @@ import { idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
 /**
- * The assignments of an UPDATE that mark a lead as changed. Kinds accumulate until they are acknowledged; a lead without any that was
- * never acknowledged was created.
+ * The assignments of an UPDATE that mark a lead as changed. Kinds accumulate until they are acknowledged; a lead
+ * without any that was never acknowledged was created.
  *
  * @param time the SQL parameter with the time of the change; milliseconds
  */

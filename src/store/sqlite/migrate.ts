@@ -14,8 +14,8 @@ export function schemaVersion(database: DatabaseSync): number {
 }
 
 /**
- * Migrates a database to the current schema, in several transactions. Yields the progress between them. The caller may stop after any of
- * them; the next migration resumes there.
+ * Migrates a database to the current schema, in several transactions. Yields the progress between them. The caller may
+ * stop after any of them; the next migration resumes there.
  *
  * @throws StoreUnavailable when a newer release has written the file
  */

@@ -12,8 +12,8 @@ interface Part {
 }
 
 /**
- * Moves leads and claims from the tables of release 1.0, or of the third step, to those of the fourth. Each transaction deletes what it
- * has moved, so it can stop anywhere, several processes can do it concurrently, and the file hardly grows.
+ * Moves leads and claims from the tables of release 1.0, or of the third step, to those of the fourth. Each transaction
+ * deletes what it has moved, so it can stop anywhere, also with several processes, and the file hardly grows.
  */
 export class MovingLeads {
   readonly #database: DatabaseSync;
@@ -48,8 +48,8 @@ export class MovingLeads {
   }
 
   /**
-   * Builds the index of idempotency keys within a transaction; building it afterwards is many times faster than updating it with each
-   * lead. If the former index was missing and there are duplicates, it stays missing.
+   * Builds the index of idempotency keys within a transaction; building it afterwards is many times faster than
+   * updating it with each lead. If the former index was missing and there are duplicates, it stays missing.
    */
   buildIndex(): void {
     this.#database.exec('SAVEPOINT one_index');
@@ -168,8 +168,8 @@ function claimsPart(database: DatabaseSync): Part {
 }
 
 /**
- * SQL for the bytes of a UUID's text. Another text, which this service did not write, keeps its own bytes; a long one gets a further byte
- * that no UTF-8 text has. So different texts stay different, and none becomes a UUID.
+ * SQL for the bytes of a UUID's text. Another text, which this service did not write, keeps its own bytes; a long one
+ * gets a further byte that no UTF-8 text has. So different texts stay different, and none becomes a UUID.
  */
 const idBytes = (id: string): string => `
   CASE
@@ -185,7 +185,7 @@ function hashOrText(text: string): Uint8Array {
   return isHash ? hashBytes(text) : textBytes(text);
 }
 
-/** The bytes of hashes separated by spaces; another text keeps its own bytes, whose length is not a multiple of a hash's. */
+/** The bytes of hashes separated by spaces; another text keeps its own bytes, not a multiple of a hash's length. */
 function hashesOrText(text: string): Uint8Array {
   const all = text.split(' ').map(hashOrText);
   if (text === '') return Buffer.alloc(0);

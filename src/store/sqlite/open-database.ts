@@ -58,7 +58,7 @@ const asUnavailable = (path: string, error: unknown): StoreUnavailable =>
     ? error
     : new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
 
-/** Creates the file for its owner only, because leads are personal data; SQLite creates the log files with the same permissions. */
+/** Creates the file for its owner only: leads are personal data. SQLite gives the log files the same permissions. */
 function createFile(path: string): void {
   const folder = dirname(resolve(path));
   createFolder(folder);
@@ -89,9 +89,9 @@ function connect(path: string): DatabaseSync {
 }
 
 /**
- * The size of SQLite's page cache: enough for the inner pages of all indexes, and more for large files. Not more below 1 GiB: there,
- * SQLite searches its whole cache after many commits for pages beyond the end of the file, because it counts the page at 1 GiB, which
- * it never writes, as cached.
+ * The size of SQLite's page cache: enough for the inner pages of all indexes, and more for large files. Not more below
+ * 1 GiB: there, SQLite searches its whole cache after many commits for pages beyond the end of the file, because it
+ * counts the page at 1 GiB, which it never writes, as cached.
  */
 function cacheKib(path: string): number {
   return path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384;
@@ -121,7 +121,7 @@ export function withoutWaitingLong(database: DatabaseSync, work: () => void): vo
   }
 }
 
-/** Enters WAL mode, with retries: SQLite does not wait for another process that does the same, but fails immediately. */
+/** Enters WAL mode, with retries: SQLite fails immediately while another process does the same. */
 function enterWal(database: DatabaseSync): void {
   const giveUp = performance.now() + SQLITE_BUSY_MS;
   for (;;) {

@@ -30,8 +30,8 @@ import { hashesIn, hashText, idText } from './stored-ids.ts';
 export type Row = Record<string, SQLOutputValue>;
 
 /**
- * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped values are beyond
- * every valid time.
+ * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped
+ * values are beyond every valid time.
  */
 export const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
 

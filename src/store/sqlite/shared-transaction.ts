@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /**
- * A transaction that consecutive reads in one turn of the event loop share, because locking and unlocking costs as much as a read. No
- * request can arrive before it ends, so no request reads a state from before its arrival.
+ * A transaction that consecutive reads in one turn of the event loop share, because locking and unlocking costs as much
+ * as a read. No request can arrive before it ends, so no request reads a state from before its arrival.
  */
 export class SharedTransaction {
   readonly #database: DatabaseSync;

@@ -1,8 +1,8 @@
 /*
  * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.
  *
- * `unhex(?, '-')` turns the text of a UUID into bytes, and `hex(id)` back, because the driver returns texts twice as fast as bytes.
- * Another id, which this service did not write, gets a unique text from idText that is not a UUID.
+ * `unhex(?, '-')` turns the text of a UUID into bytes, and `hex(id)` back, because the driver returns texts twice as
+ * fast as bytes. Another id, which this service did not write, gets a unique text from idText that is not a UUID.
  */
 
 const SHA256_BYTES = 32;

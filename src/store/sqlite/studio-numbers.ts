@@ -7,7 +7,7 @@ const MAX_CACHED_STUDIOS = 50_000;
 export interface StudioNumbers {
   /** Returns a studio's number; undefined: it has no leads. Caches it, so it must not be called within a write. */
   of(studioId: string): number | undefined;
-  /** Does the same within a write, without caching: a new number may be rolled back and then given to another studio. */
+  /** Does the same within a write, without caching: a number that is rolled back may be given to another studio. */
   inWrite(studioId: string): number | undefined;
   /** Returns a studio's number, assigning one if necessary; within a write. */
   assign(studioId: string): number;

@@ -18,7 +18,7 @@ interface UniqueIndex {
 const OF_API_KEYS = { guards: 'api_keys', table: 'api_keys', studioId: 'studio_id', id: 'id' } as const;
 const STUDIO_ID_BY_NUMBER = '(SELECT studio_id FROM studio_numbers WHERE number = studio_number)';
 
-/** All unique indexes except those of ids. None is partial: a lead always has an idempotency key, an API key always has a slot. */
+/** All unique indexes except those of ids. None is partial: a lead always has an idempotency key, an API key a slot. */
 const UNIQUE_INDEXES: readonly UniqueIndex[] = [
   {
     guards: 'leads',
@@ -47,13 +47,13 @@ interface IndexFault {
   readonly fault: string;
 }
 
-/** The first and the maximum delay between two attempts to build an index, each of which may read a whole table; milliseconds. */
+/** The first and the maximum delay between attempts to build an index, which may read a whole table; milliseconds. */
 const MIN_REBUILD_DELAY_MS = 1000;
 const MAX_REBUILD_DELAY_MS = 60_000;
 
 /**
- * Checks the unique indexes, and rebuilds missing ones. Every change of the schema changes its version, so a check costs almost nothing;
- * within a write transaction, it holds until the end of the transaction.
+ * Checks the unique indexes, and rebuilds missing ones. Every change of the schema changes its version, so a check
+ * costs almost nothing; within a write transaction, it holds until the end of the transaction.
  */
 export class UniqueIndexes {
   readonly #database: DatabaseSync;

@@ -11,8 +11,8 @@ export interface Vacuumed {
 }
 
 /**
- * Rewrites a database file without deleted and overwritten data, pieces of which may remain in split or moved pages despite
- * `secure_delete`. Blocks writers meanwhile.
+ * Rewrites a database file without deleted and overwritten data, pieces of which may remain in split or moved pages
+ * despite `secure_delete`. Blocks writers meanwhile.
  *
  * @throws StoreUnavailable when the file is in use, or its disk has no room for the copy
  */

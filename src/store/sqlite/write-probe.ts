@@ -4,8 +4,8 @@ import type { DatabaseSync } from 'node:sqlite';
 const PROBE_BYTES = 256 * 1024;
 
 /**
- * Tests whether a transaction can be committed again. It overwrites the same pages of its own table; on a disk without room for the log,
- * it fails like any write.
+ * Tests whether a transaction can be committed again. It overwrites the same pages of its own table; on a disk without
+ * room for the log, it fails like any write.
  */
 export function writeProbe(database: DatabaseSync): void {
   database.exec(`
