@@ -83,6 +83,22 @@ test('decisions.md names only existing rules', () => {
   expect(named.filter((rule) => !rules.includes(rule))).toEqual([]);
 });
 
+test('glossary.md names a place for every word, in which the word is used', () => {
+  const rows = [...read('docs/reference/glossary.md').matchAll(/^\| (?!Word|---)([^|]+) \| [^|]+ \| (`[^|]+`) \|$/gm)];
+  const lettersOf = (text: string) => text.toLowerCase().replaceAll(/[^a-z]/g, '');
+  const unused = rows.flatMap(([, words = '', places = '']) => {
+    const files = [...places.matchAll(/`([^`]+)`/g)].flatMap(([, place = '']) =>
+      globSync(place.endsWith('/') ? `${place}**/*.ts` : place, { cwd: ROOT }),
+    );
+    const text = lettersOf(files.map((file) => file + read(file)).join('\n'));
+    // "drain, of a connection" is a word with one of its senses.
+    const named = words.split(', ').filter((word) => !word.startsWith('of '));
+    return named.filter((word) => !text.includes(lettersOf(word)));
+  });
+  expect(rows.length).toBeGreaterThan(30);
+  expect(unused).toEqual([]);
+});
+
 test.skipIf(!hasShellAndCurl)(
   'the commands of README.md and walkthrough.md get every response of the API',
   { timeout: 240_000 },
