@@ -312,14 +312,17 @@ describe('requests with a key', () => {
     for (const { owner } of [revoked, suspended, orphaned]) expect(countLeads(core.path, owner.studioId)).toBe(0);
   });
 
-  test.each(Object.entries(REQUESTS))('must not name a studio, not even that of their key: %s', async (rpc, request) => {
-    const { owner, secretSha256 } = await aKey();
+  test.each(Object.entries(REQUESTS))(
+    'must not name a studio, not even that of their key: %s',
+    async (rpc, request) => {
+      const { owner, secretSha256 } = await aKey();
 
-    const [outcome] = await sendWithKeys(rpc, [{ ...request(), studioId: owner.studioId }], [secretSha256]);
+      const [outcome] = await sendWithKeys(rpc, [{ ...request(), studioId: owner.studioId }], [secretSha256]);
 
-    expect(outcome?.refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['studioId'] });
-    expect(countLeads(core.path, owner.studioId)).toBe(0);
-  });
+      expect(outcome?.refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['studioId'] });
+      expect(countLeads(core.path, owner.studioId)).toBe(0);
+    },
+  );
 
   test.each(Object.entries(REQUESTS))('must all have a key, or none: %s', async (rpc, request) => {
     const { owner, secretSha256 } = await aKey();

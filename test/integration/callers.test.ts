@@ -87,10 +87,10 @@ const as =
   (rpc: string, request: object = {}) =>
     caller.call(rpc, request, { authorization: `Bearer ${token}` });
 
-/** The refusal of a call, or 'answered'. */
+/** The refusal of a call, or 'succeeded'. */
 async function outcomeOf(call: Promise<unknown>) {
   return call.then(
-    () => 'answered',
+    () => 'succeeded',
     () => refusalOf(call),
   );
 }
@@ -112,7 +112,7 @@ describe('callers of a file', () => {
       caller.call(rpc, {}, { authorization: `Bearer ${token}`, deadline: Date.now() + 1000 });
     const allowed: string[] = [];
     for (const rpc of CONTRACT_RPCS) {
-      // With access, an empty request fails by the method's own rules, is answered in time, or stays open, as the feed does.
+      // With access, an empty request fails by the method's own rules, succeeds in time, or stays open, as the feed does.
       if (!(await isForbidden(call(rpc)))) allowed.push(rpc);
     }
     expect(allowed.toSorted()).toEqual(

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
+import { Code, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import {
   type LeadChange,
   LeadChangeKind,
@@ -13,23 +13,33 @@ import { times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
   CORE_TOKEN,
+  type GrpcCaller,
   grpcCaller,
   refusalOf,
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
+import { putStudio } from '../support/grpc-studios.ts';
+
+/** The maximum number of changes in a message of a watch. */
+const MAX_CHANGES_IN_A_MESSAGE = 100;
 
 /** Longer than any test waits for changes. */
 const LONG = { seconds: 20n, nanos: 0 };
 
 let core: TestCore;
+let caller: GrpcCaller;
 let studioId: string;
 
 beforeEach(async () => {
   core = await startTestCore();
-  studioId = await aStudio();
+  caller = grpcCaller(`127.0.0.1:${core.port}`);
+  studioId = await putStudio(caller);
+  return async () => {
+    caller.close();
+    await core.stop();
+  };
 });
-afterEach(() => core.stop());
 
 function clientOf(transport: typeof createGrpcTransport = createGrpcTransport) {
   const options = {
@@ -45,14 +55,6 @@ function clientOf(transport: typeof createGrpcTransport = createGrpcTransport) {
   return createClient(LeadIntakeService, transport(options));
 }
 
-async function aStudio(): Promise<string> {
-  const caller = grpcCaller(`127.0.0.1:${core.port}`);
-  const id = `studio-${newId()}`;
-  await caller.call('DirectoryService/PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } });
-  caller.close();
-  return id;
-}
-
 async function created(client = clientOf()): Promise<string> {
   const { contact, ...request } = aCreateLeadRequest(studioId) as { contact: { email: string } };
   const { lead } = await client.createLead({
@@ -64,8 +66,28 @@ async function created(client = clientOf()): Promise<string> {
 
 const idsOf = (changes: readonly LeadChange[]) => changes.map(({ lead }) => lead?.id);
 
-const seen = (changes: readonly LeadChange[]) =>
-  changes.map(({ lead, revision }) => ({ studioId: lead?.studioId ?? '', leadId: lead?.id ?? '', revision }));
+const acknowledge = (changes: readonly LeadChange[], client = clientOf()) =>
+  client.acknowledgeLeadChanges({
+    acknowledgements: changes.map(({ lead, revision }) => ({
+      studioId: lead?.studioId ?? '',
+      leadId: lead?.id ?? '',
+      revision,
+    })),
+  });
+
+/** Watches changes; returns those received so far, and `ended`, which resolves when the call ends without an error. */
+function watch(client = clientOf(), signal?: AbortSignal) {
+  const received: LeadChange[] = [];
+  const ended = (async () => {
+    for await (const { changes } of client.watchLeadChanges({}, signal && { signal })) {
+      expect(changes.length).toBeLessThanOrEqual(MAX_CHANGES_IN_A_MESSAGE);
+      received.push(...changes);
+    }
+  })();
+  // Not every test awaits the end.
+  ended.catch(() => {});
+  return { received, ended };
+}
 
 describe('pulling changes', () => {
   test('returns whole leads, oldest first, until they are acknowledged', async () => {
@@ -80,19 +102,15 @@ describe('pulling changes', () => {
       kinds: [{ kind: LeadChangeKind.CREATED, time: changes[0]?.lead?.createTime }],
     });
 
-    expect(await client.acknowledgeLeadChanges({ acknowledgements: seen(changes) })).toMatchObject({
-      acknowledgedCount: 2,
-    });
-    expect(await client.acknowledgeLeadChanges({ acknowledgements: seen(changes) })).toMatchObject({
-      acknowledgedCount: 0,
-    });
+    expect(await acknowledge(changes)).toMatchObject({ acknowledgedCount: 2 });
+    expect(await acknowledge(changes)).toMatchObject({ acknowledgedCount: 0 });
     expect(idsOf((await client.pullLeadChanges({})).changes)).toEqual(ids.slice(2));
   });
 
   test('waits for changes, including those of an older lead by another caller', async () => {
     const client = clientOf();
     const id = await created();
-    await client.acknowledgeLeadChanges({ acknowledgements: seen((await client.pullLeadChanges({})).changes) });
+    await acknowledge((await client.pullLeadChanges({})).changes);
 
     const [first, second] = [client.pullLeadChanges({ wait: LONG }), client.pullLeadChanges({ wait: LONG })];
     await client.changeLeadStage({ studioId, leadId: id, stage: LeadStage.WON });
@@ -114,7 +132,6 @@ describe('pulling changes', () => {
   });
 
   test('is refused for invalid numbers and times', async () => {
-    const caller = grpcCaller(`127.0.0.1:${core.port}`);
     const refusal = await refusalOf(
       caller.call('LeadIntakeService/PullLeadChanges', { max: -1, wait: { seconds: -1, nanos: 0 } }),
     );
@@ -130,7 +147,6 @@ describe('pulling changes', () => {
     expect(
       await refusalOf(caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: tooMany })),
     ).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['acknowledgements'] });
-    caller.close();
   });
 
   test('accepts the maximum number of acknowledgements, in JSON too', async () => {
@@ -144,13 +160,7 @@ describe('pulling changes', () => {
     await sleep(200);
     await core.stop();
 
-    expect(
-      await pull.then(
-        ({ changes }) => changes,
-        (error) => error,
-      ),
-    ).toEqual([]);
-    core = await startTestCore();
+    expect((await pull).changes).toEqual([]);
   });
 });
 
@@ -162,24 +172,21 @@ describe('watching changes', () => {
   ])('over %s, returns existing and new changes, each state once', async (_, transport) => {
     const client = clientOf(transport as typeof createGrpcTransport);
     const before = await created();
-    const brought: LeadChange[] = [];
-    const enough = new AbortController();
-    const watching = (async () => {
-      for await (const { changes } of client.watchLeadChanges({}, { signal: enough.signal })) brought.push(...changes);
-    })().catch((error) => ConnectError.from(error).code);
+    const cancellation = new AbortController();
+    const { received, ended } = watch(client, cancellation.signal);
 
-    await expect.poll(() => idsOf(brought)).toEqual([before]);
+    await expect.poll(() => idsOf(received)).toEqual([before]);
     const after = await created();
-    await expect.poll(() => idsOf(brought)).toEqual([before, after]);
+    await expect.poll(() => idsOf(received)).toEqual([before, after]);
     await client.changeLeadStage({ studioId, leadId: before, stage: LeadStage.CONTACTED });
-    await expect.poll(() => idsOf(brought)).toEqual([before, after, before]);
-    await client.acknowledgeLeadChanges({ acknowledgements: seen(brought) });
+    await expect.poll(() => idsOf(received)).toEqual([before, after, before]);
+    await acknowledge(received, client);
     const last = await created();
 
-    await expect.poll(() => idsOf(brought)).toEqual([before, after, before, last]);
-    expect(brought[2]?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED, LeadChangeKind.STAGE_CHANGED]);
-    enough.abort();
-    expect(await watching).toBe(Code.Canceled);
+    await expect.poll(() => idsOf(received)).toEqual([before, after, before, last]);
+    expect(received[2]?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED, LeadChangeKind.STAGE_CHANGED]);
+    cancellation.abort();
+    await expect(ended).rejects.toMatchObject({ code: Code.Canceled });
   });
 
   test('repeats unacknowledged changes on another call; two concurrent calls get the same', async () => {
@@ -196,37 +203,27 @@ describe('watching changes', () => {
   test('returns at most 200 unacknowledged leads, and the others once these are acknowledged', async () => {
     const client = clientOf();
     for (const _ of times(25, () => 0)) await Promise.all(times(10, () => created(client)));
-    const brought = new Map<string, LeadChange>();
-    void (async () => {
-      for await (const { changes } of client.watchLeadChanges({})) {
-        expect(changes.length).toBeLessThanOrEqual(100);
-        for (const change of changes) brought.set(change.lead?.id ?? '', change);
-      }
-    })().catch(() => {});
+    const { received } = watch(client);
 
-    await expect.poll(() => brought.size).toBe(200);
+    await expect.poll(() => received.length).toBe(200);
     const late = await created();
     await sleep(300);
-    expect(brought.size).toBe(200);
-    await client.acknowledgeLeadChanges({ acknowledgements: seen([...brought.values()]) });
+    expect(received.length).toBe(200);
+    await acknowledge(received);
 
-    await expect.poll(() => brought.size).toBe(251);
-    expect([...brought.keys()].at(-1)).toBe(late);
+    await expect.poll(() => received.length).toBe(251);
+    expect(new Set(idsOf(received)).size).toBe(251);
+    expect(received.at(-1)?.lead?.id).toBe(late);
   }, 30_000);
 
   test('ends without an error when the core stops', async () => {
     const id = await created();
-    const brought: LeadChange[] = [];
-    const watching = (async () => {
-      for await (const { changes } of clientOf().watchLeadChanges({})) brought.push(...changes);
-      return 'ended';
-    })();
-    await expect.poll(() => idsOf(brought)).toEqual([id]);
+    const { received, ended } = watch();
+    await expect.poll(() => idsOf(received)).toEqual([id]);
 
     await core.stop();
 
-    expect(await watching).toBe('ended');
-    core = await startTestCore();
+    await expect(ended).resolves.toBeUndefined();
   });
 });
 
@@ -234,8 +231,8 @@ describe('resending leads', () => {
   test('returns all leads of a studio, in pages, and no others', async () => {
     const client = clientOf();
     const ids = [await created(), await created()];
-    await client.acknowledgeLeadChanges({ acknowledgements: seen((await client.pullLeadChanges({})).changes) });
-    const other = await aStudio();
+    await acknowledge((await client.pullLeadChanges({})).changes);
+    const other = await putStudio(caller);
 
     expect(await client.resendLeads({ studioId: other })).toMatchObject({ leadCount: 0, nextPageToken: '' });
     expect(await client.resendLeads({ studioId })).toMatchObject({ leadCount: 2, nextPageToken: '' });
@@ -248,13 +245,11 @@ describe('resending leads', () => {
     ]);
   });
 
-  test('is refused with a foreign page token', async () => {
-    const caller = grpcCaller(`127.0.0.1:${core.port}`);
+  test('is refused with a page token that the core did not issue', async () => {
     const pageToken = 'A'.repeat(44);
     expect(await refusalOf(caller.call('LeadIntakeService/ResendLeads', { studioId: '', pageToken }))).toMatchObject({
       reason: 'INVALID_REQUEST',
       fields: ['studioId', 'pageToken'],
     });
-    caller.close();
   });
 });

@@ -77,13 +77,13 @@ function inMemory(): ExportOutput & { readonly texts: string[] } {
 }
 
 /** A store that fails from a given page on. */
-const awayFrom = (page: number): Store => {
-  let asked = 0;
+const failingFrom = (page: number): Store => {
+  let reads = 0;
   return {
     ...store,
     walkLeads: (...args) => {
-      asked += 1;
-      return asked >= page ? Promise.reject(new StoreUnavailable('it is away')) : store.walkLeads(...args);
+      reads += 1;
+      return reads >= page ? Promise.reject(new StoreUnavailable('the fault of the test')) : store.walkLeads(...args);
     },
   };
 };
@@ -179,7 +179,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
     );
     const whole = await toFile({ name: 'whole', format });
 
-    const broken = await toFile({ format, from: awayFrom(3) }).catch((error) => error);
+    const broken = await toFile({ format, from: failingFrom(3) }).catch((error) => error);
 
     expect(broken).toBeInstanceOf(ExportBroken);
     expect(broken.message).toBe('200 leads were written; continue after them with --resume');
@@ -201,7 +201,7 @@ test('an export to standard output that fails reports the token to resume from',
       { studioId: 's', resumeToken, format: EXPORT_FORMATS.csv, output, isFile: false },
     );
 
-  const broken = await to(first, '', awayFrom(4)).catch((error) => error);
+  const broken = await to(first, '', failingFrom(4)).catch((error) => error);
   const [, resumeToken = ''] = /--resume-from (\S+)$/.exec(broken.message) ?? [];
   await to(rest, resumeToken, store);
 

@@ -125,8 +125,8 @@ function transportTo(url: string, make: MakeTransport): Transport {
   });
 }
 
-/** A lead with every field in the contract's JSON. */
-const toldOf = ({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) => ({
+/** A lead with every field, in the JSON form of the contract. */
+const inJson = ({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) => ({
   id,
   studioId,
   displayName,
@@ -154,7 +154,7 @@ describe.each<[string, MakeTransport]>([
     const messages: ExportLeadsResponse[] = await Array.fromAsync(client.exportLeads({ studioId: 's1' }));
 
     expect(messages.flatMap((message) => message.leads.map((lead) => toJson(LeadSchema, lead)))).toEqual(
-      leads.map(toldOf),
+      leads.map(inJson),
     );
     expect(Math.max(...messages.map((message) => message.leads.length))).toBe(MAX_IN_A_MESSAGE);
   });
@@ -209,11 +209,11 @@ describe('an export', () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(1000));
     const created: string[] = [];
-    const seen: string[] = [];
+    const exportedIds: string[] = [];
     for await (const message of core.caller.stream<Sent>(RPC, { studioId: 's1' })) {
-      seen.push(...message.leads.map(({ id }) => id));
+      exportedIds.push(...message.leads.map(({ id }) => id));
       created.push(...idsOf(await studioWith(core, 's1', some(20))));
-      const { id: leadId } = leads[seen.length - 10] as Lead;
+      const { id: leadId } = leads[exportedIds.length - 10] as Lead;
       await core.caller.call('LeadIntakeService/ChangeLeadStage', {
         studioId: 's1',
         leadId,
@@ -222,8 +222,8 @@ describe('an export', () => {
       // Otherwise the leads created meanwhile would extend the export forever.
       if (created.length >= 200) break;
     }
-    expect(new Set(seen).size).toBe(seen.length);
-    expect(seen.slice(0, 1000)).toEqual(idsOf(leads).slice(0, seen.length));
+    expect(new Set(exportedIds).size).toBe(exportedIds.length);
+    expect(exportedIds.slice(0, 1000)).toEqual(idsOf(leads).slice(0, exportedIds.length));
   });
 
   test('skips unreadable leads, and sends resume tokens meanwhile', async () => {
@@ -241,8 +241,8 @@ describe('an export', () => {
   });
 
   test.each([
-    ['a studio id that is none', { studioId: 'no id' }, ['studioId']],
-    ['a token that is none', { studioId: 's1', resumeToken: 'x' }, ['resumeToken']],
+    ['an invalid studio id', { studioId: 'no id' }, ['studioId']],
+    ['an invalid token', { studioId: 's1', resumeToken: 'x' }, ['resumeToken']],
     ['both', { studioId: '', resumeToken: '!' }, ['resumeToken']],
   ])('is refused for %s', async (_, request, fields) => {
     const core = await aCore();
@@ -301,14 +301,14 @@ describe('an export', () => {
 /** An export of a studio whose reader has one message, and reads no more until the test calls `rest`. */
 async function heldExport(core: Core) {
   const client = createClient(LeadIntakeService, transportTo(core.url, overHttp2(createConnectTransport)));
-  const leaving = new AbortController();
-  const stream = client.exportLeads({ studioId: 's1' }, { signal: leaving.signal })[Symbol.asyncIterator]();
+  const cancellation = new AbortController();
+  const stream = client.exportLeads({ studioId: 's1' }, { signal: cancellation.signal })[Symbol.asyncIterator]();
   const first = await stream.next();
   if (first.done) throw new Error('nothing was sent');
   return {
     first: first.value.leads.map(({ id }) => id),
     resumeToken: first.value.resumeToken,
-    leave: () => leaving.abort(),
+    cancel: () => cancellation.abort(),
     async rest(): Promise<string[]> {
       const ids: string[] = [];
       for (let next = await stream.next(); !next.done; next = await stream.next()) {
@@ -357,7 +357,7 @@ describe('a reader of 60 MB', () => {
     const lines = () => core.lines.filter(({ operation }) => operation === 'ExportLeads');
     expect(lines()).toEqual([]);
 
-    held.leave();
+    held.cancel();
 
     await expect.poll(lines).toMatchObject([{ outcome: 'CANCELED', studioId: 's1' }]);
     expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
@@ -365,23 +365,23 @@ describe('a reader of 60 MB', () => {
 
   test('whose core stops gets an error, and resumes at the next core without loss', async () => {
     const { core, leads } = await aLargeStudio();
-    const seen: string[] = [];
+    const exportedIds: string[] = [];
     let resumeToken = '';
     let stopped: Promise<void> | undefined;
     const broken = await (async () => {
       for await (const message of core.caller.stream<Sent>(RPC, { studioId: 's1' })) {
-        seen.push(...message.leads.map(({ id }) => id));
+        exportedIds.push(...message.leads.map(({ id }) => id));
         resumeToken = message.resumeToken;
         stopped ??= core.stop();
       }
     })().catch((error) => error);
     await stopped;
     expect(broken).toMatchObject({ code: status.UNAVAILABLE });
-    expect(seen.length).toBeLessThan(leads.length);
+    expect(exportedIds.length).toBeLessThan(leads.length);
 
     const next = await aCore(core.path);
-    seen.push(...idsIn(await exported(next.caller, { studioId: 's1', resumeToken })));
-    expect(seen).toEqual(idsOf(leads));
+    exportedIds.push(...idsIn(await exported(next.caller, { studioId: 's1', resumeToken })));
+    expect(exportedIds).toEqual(idsOf(leads));
   });
 
   test('may take longer than any other call, and than the deadline for the arrival of a request', async () => {

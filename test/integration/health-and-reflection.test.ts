@@ -29,7 +29,7 @@ import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
 
-/** A client that knows only the port, with its own connection. */
+/** A client with its own connection. */
 function clientOf(port: number): Client {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
   onTestFinished(() => client.close());
@@ -69,11 +69,11 @@ describe('watching the health of a core', () => {
 
     const ended = once(call, 'end');
     const status = next();
-    const asked = clientOf(core.port);
-    expect(await check(asked)).toBe(Status.SERVING);
+    const client = clientOf(core.port);
+    expect(await check(client)).toBe(Status.SERVING);
     const stopped = core.stop();
     // Regardless of the last check.
-    expect(await check(asked)).toBe(Status.NOT_SERVING);
+    expect(await check(client)).toBe(Status.NOT_SERVING);
 
     expect(await status).toBe(Status.NOT_SERVING);
     await Promise.all([stopped, ended]);
@@ -87,7 +87,7 @@ describe('watching the health of a core', () => {
     await core.stop();
   });
 
-  test('without a token is limited to a number of concurrent watchers, and unlimited with it; a watcher that leaves makes room', async () => {
+  test('without a token is limited to a number of concurrent watchers, and unlimited with it; one that ends its call makes room for another', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     const watchers = times(MAX_UNAUTHENTICATED_WATCHERS, () => watch(core));
@@ -111,12 +111,12 @@ describe('watching the health of a core', () => {
 test('any number of health calls, by Check or Watch, check the store once a second', async () => {
   const config = readCoreConfig({ CORE_PORT: '0', LOG_LEVEL: 'silent' });
   const store = openSqliteStore(':memory:');
-  let looks = 0;
+  let storeChecks = 0;
   const log = pino({ level: 'silent' });
   const readiness = new Readiness(
     'the store',
     async () => {
-      looks += 1;
+      storeChecks += 1;
       await store.check();
     },
     log,
@@ -142,15 +142,15 @@ test('any number of health calls, by Check or Watch, check the store once a seco
   expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));
   const clients = times(10, () => clientOf(port));
 
-  let asked = 0;
+  let checks = 0;
   const until = performance.now() + 1500;
   while (performance.now() < until) {
     expect(await Promise.all(clients.map((client) => check(client)))).toEqual(clients.map(() => Status.SERVING));
-    asked += clients.length;
+    checks += clients.length;
   }
 
-  expect(asked).toBeGreaterThan(100);
-  expect(looks).toBeLessThanOrEqual(3);
+  expect(checks).toBeGreaterThan(100);
+  expect(storeChecks).toBeLessThanOrEqual(3);
 });
 
 test('health is available without a token and with the right one, and refused with a wrong one', async () => {
@@ -202,7 +202,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
   });
   afterAll(() => Promise.all([core.stop(), silent.stop()]));
 
-  /** Returns what grpcurl prints when it knows only the address and the token. */
+  /** Returns the output of grpcurl with the address and the token only. */
   async function grpcurl(target: TestCore, ...args: string[]): Promise<string> {
     const options = ['-plaintext', '-H', `authorization: Bearer ${CORE_TOKEN}`];
     const data = args[0]?.startsWith('{') ? ['-d', args.shift() as string] : [];

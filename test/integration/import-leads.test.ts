@@ -24,7 +24,7 @@ type Results = Awaited<ReturnType<typeof service.leads.importLeads>>['results'];
 const idsOf = (results: Results) =>
   results.map(({ outcome }) => (outcome.case === 'imported' ? outcome.value.leadId : undefined));
 
-const reasonsOf = (results: Awaited<ReturnType<typeof service.leads.importLeads>>['results']): (string | undefined)[] =>
+const reasonsOf = (results: Results): (string | undefined)[] =>
   results.map(({ outcome }) =>
     outcome.case === 'error'
       ? outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)?.reason).find(Boolean)
@@ -50,10 +50,10 @@ describe('ImportLeads', () => {
     expect(leads[2]).toMatchObject({ stage: LeadStage.WON, note: 'By telephone.', sourceId, ...times });
     expect(leads[0]).toMatchObject({ stage: LeadStage.NEW, createTime: leads[0]?.updateTime });
     const { changes } = await service.leads.pullLeadChanges({ max: 100 });
-    const told = changes.find(({ lead }) => lead?.id === won);
-    expect(told?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED]);
+    const change = changes.find(({ lead }) => lead?.id === won);
+    expect(change?.kinds.map(({ kind }) => kind)).toEqual([LeadChangeKind.CREATED]);
     // Its change is pending since the import.
-    expect(timestampDate(told?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
+    expect(timestampDate(change?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
   });
 
   test('writes nothing when repeated, whatever changes of the leads', async () => {
@@ -129,12 +129,12 @@ describe('ImportLeads', () => {
 
   test('is refused as a whole for an unknown studio, and for none or too many leads', async () => {
     const { studioId } = await service.aStudioWithKey();
-    for (const [asked, count, reason] of [
-      ['nobody', 1, 'STUDIO_NOT_FOUND'],
+    for (const [requested, count, reason] of [
+      ['nowhere', 1, 'STUDIO_NOT_FOUND'],
       [studioId, 0, 'INVALID_REQUEST'],
       [studioId, 101, 'INVALID_REQUEST'],
     ] as const) {
-      const request = { studioId: asked, leads: times(count, () => anImport()) };
+      const request = { studioId: requested, leads: times(count, () => anImport()) };
       const error = await service.leads.importLeads(request).catch(ConnectError.from);
       expect((error as ConnectError).findDetails(ErrorInfoSchema)[0]?.reason).toBe(reason);
     }

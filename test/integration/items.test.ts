@@ -58,7 +58,7 @@ beforeEach(async () => {
 });
 
 /** A creation, by default in the test's own studio. */
-const asked = (overrides: object = {}, of = key): RequestedCreation => ({ of, creation: aCreation(overrides) });
+const requested = (overrides: object = {}, of = key): RequestedCreation => ({ of, creation: aCreation(overrides) });
 
 /** Makes the creation in a single call. */
 const create = (creation: object, of = key) =>
@@ -72,7 +72,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   }
 
   /** Sends messages over one call; returns the outcome of each item. */
-  async function ask(messages: readonly (readonly RequestedCreation[])[], on = caller) {
+  async function sendAll(messages: readonly (readonly RequestedCreation[])[], on = caller) {
     const call = open(on);
     for (const items of messages) call.send(items);
     return allOutcomes(call, messages.flat().length);
@@ -82,11 +82,11 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     test('in many messages get the result of their own request', async () => {
       let count = 0;
       const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 55].map((length) =>
-        times(length, () => asked({ displayName: `Lead ${count}`, note: `No. ${count++}` })),
+        times(length, () => requested({ displayName: `Lead ${count}`, note: `No. ${count++}` })),
       );
 
-      const outcomes = await ask(messages);
-      const again = await ask([...messages].reverse());
+      const outcomes = await sendAll(messages);
+      const again = await sendAll([...messages].reverse());
 
       const numberOf = (lead: Created['lead'] | undefined) => Number(lead?.displayName.split(' ')[1]);
       const byOrder = again.sort(({ answer: a }, { answer: b }) => numberOf(a?.lead) - numberOf(b?.lead));
@@ -98,9 +98,9 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     });
 
     test('that are a hundred equal creations create one lead', async () => {
-      const same = asked();
+      const same = requested();
 
-      const outcomes = await ask([times(100, () => same)]);
+      const outcomes = await sendAll([times(100, () => same)]);
 
       expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(1);
       expect(outcomes.filter(({ answer }) => answer?.replayed === true)).toHaveLength(99);
@@ -110,7 +110,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     test('that are a hundred creations for one contact create one lead, and the others get its id', async () => {
       const contact = { email: `${newId()}@example.org` };
 
-      const outcomes = await ask([times(100, () => asked({ contact }))]);
+      const outcomes = await sendAll([times(100, () => requested({ contact }))]);
 
       const [winner, ...more] = outcomes.flatMap(({ answer }) => answer ?? []);
       expect(more).toEqual([]);
@@ -125,7 +125,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       const [one, other] = [open(), open()];
       for (const round of times(5, (each) => each)) {
         for (const call of [one, other]) {
-          call.send([asked({ note: `${round}` })]);
+          call.send([requested({ note: `${round}` })]);
           expect((await call.outcome(round)).answer?.lead.note).toBe(`${round}`);
         }
       }
@@ -133,20 +133,20 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       for (const call of [one, other]) expect(await allOutcomes(call, 5)).toHaveLength(5);
     });
 
-    test('may be none: the call ends without results', async () => {
-      expect(await ask([])).toEqual([]);
+    test('may be zero: the call ends without results', async () => {
+      expect(await sendAll([])).toEqual([]);
     });
 
     test('fail alone when the store refuses their writes, and later ones are written', async () => {
       const lock = new DatabaseSync(core.path);
       onTestFinished(() => lock.close());
       const call = open();
-      const [written, unwritten] = [asked(), asked()];
+      const [written, unwritten] = [requested(), requested()];
       call.send([written]);
       expect((await call.outcome(0)).answer).toMatchObject({ replayed: false });
 
       lock.exec('BEGIN IMMEDIATE');
-      call.send([asked({ note: '' }), unwritten, asked({ sourceId: newId() }), asked()]);
+      call.send([requested({ note: '' }), unwritten, requested({ sourceId: newId() }), requested()]);
       for (const [index, refusal] of [
         { reason: 'INVALID_REQUEST', fields: ['note'] },
         { code: 'UNAVAILABLE' },
@@ -168,10 +168,10 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   describe('the size of a message', () => {
     test('above a megabyte is refused, and the connection stays usable', async () => {
       const call = open();
-      call.send([asked()]);
+      call.send([requested()]);
       await call.outcome(0);
 
-      call.send(times(100, () => asked({ note: 'x'.repeat(11_000) })));
+      call.send(times(100, () => requested({ note: 'x'.repeat(11_000) })));
 
       expect(await refusalOf(call.ended)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
       expect(await create(aCreation())).toMatchObject({ replayed: false });
@@ -180,7 +180,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     test('of a single call is still bounded by 64 KiB', async () => {
       const note = 'x'.repeat(64 * 1024);
 
-      expect(await ask([[asked({ note })]])).toMatchObject([
+      expect(await sendAll([[requested({ note })]])).toMatchObject([
         { refusal: { reason: 'INVALID_REQUEST', fields: ['note'] } },
       ]);
       expect(await refusalOf(create(aCreation({ note })))).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
@@ -190,10 +190,10 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   describe('a caller that does not read its results', () => {
     test('is held back alone, and gets all results once it reads them', async () => {
       const { studioId } = key.owner;
-      const deaf = openUnreadCall<CreationResult>(core.url, way.rpc);
-      onTestFinished(() => deaf.session.destroy());
-      const messages = times(60, () => times(100, () => asked({ note: LONG_NOTE })));
-      const sent = deaf.send(messages.map(way.messageOf));
+      const unread = openUnreadCall<CreationResult>(core.url, way.rpc);
+      onTestFinished(() => unread.session.destroy());
+      const messages = times(60, () => times(100, () => requested({ note: LONG_NOTE })));
+      const sent = unread.send(messages.map(way.messageOf));
 
       await expect
         .poll(() => countLeads(core.path, studioId), { timeout: 20_000 })
@@ -203,7 +203,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       // The bound, one message, and what the network buffers.
       expect(countLeads(core.path, studioId)).toBeLessThan(1.5 * MAX_PENDING_LEADS);
 
-      const results = await deaf.results();
+      const results = await unread.results();
       await sent;
       expect(results.map(({ index }) => index ?? 0).sort((a, b) => a - b)).toEqual(times(6000, (index) => index));
       expect(results.every((result) => way.answerOf(result)?.lead.note === LONG_NOTE)).toBe(true);
@@ -214,15 +214,15 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   describe('a caller that disconnects during a call', () => {
     test('has its leads at most once, can repeat them, and does not delay a stop', async () => {
       const { other, client, own } = await anotherCore();
-      const { leaving, vanish } = await aLeavingCaller(other);
-      const messages = times(30, () => times(100, () => asked({}, own)));
-      const call = open(leaving);
+      const { breaking, disconnect } = await aBreakableCaller(other);
+      const messages = times(30, () => times(100, () => requested({}, own)));
+      const call = open(breaking);
       for (const message of messages) call.send(message);
       await call.outcome(0);
-      vanish();
+      disconnect();
       expect(await refusalOf(call.ended)).toMatchObject({ code: 'UNAVAILABLE' });
 
-      const outcomes = await ask(messages, client);
+      const outcomes = await sendAll(messages, client);
 
       const ids = outcomes.map(({ answer }) => answer?.lead.id);
       expect(new Set(ids).size).toBe(3000);
@@ -233,16 +233,15 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
   });
 
   describe('a core that stops', () => {
-    test('ends open calls without an error, with and without items', async () => {
+    test('ends a call without an error after the results of its items', async () => {
       const { other, client, own } = await anotherCore();
-      const calls = times(3, () => open(client));
-      const used = open(client);
-      used.send([asked({}, own)]);
-      await used.outcome(0);
+      const call = open(client);
+      call.send([requested({}, own)]);
+      await call.outcome(0);
 
       await expectPromptStop(other);
 
-      for (const call of [...calls, used]) await call.ended;
+      await call.ended;
     });
 
     test.each(times(5, (round) => round))(
@@ -302,7 +301,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       let isOver = false;
       async function* messages() {
         while (!isOver) {
-          const items = times(1 + (keys.length % 100), () => asked({}, own));
+          const items = times(1 + (keys.length % 100), () => requested({}, own));
           keys.push(...items.map(({ creation }) => creation.idempotencyKey));
           yield way.messageOf(items);
         }
@@ -332,7 +331,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     }
   });
 
-  describe('other clients than that of gRPC', () => {
+  describe('clients of other protocols', () => {
     test.each<[string, (options: { baseUrl: string; httpVersion: '2' }) => Transport]>([
       ['Connect', (options) => createConnectTransport({ ...options, interceptors: [withToken] })],
       [
@@ -340,8 +339,8 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
         (options) => createConnectTransport({ ...options, useBinaryFormat: true, interceptors: [withToken] }),
       ],
       ["Connect's gRPC", (options) => createGrpcTransport({ ...options, interceptors: [withToken] })],
-    ])('%s: each item is answered as it would be alone', async (_, transport) => {
-      const first = asked();
+    ])('%s: each item gets the result of a single call', async (_, transport) => {
+      const first = requested();
       const another = (overrides: Partial<Creation> = {}): RequestedCreation => ({
         of: key,
         creation: { ...first.creation, idempotencyKey: newId(), ...overrides },
@@ -353,8 +352,8 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
         yield way.messageOf([first, another({ note: '' }), another()]);
       }
 
-      for await (const told of way.send(transport({ baseUrl: core.url, httpVersion: '2' }), messages())) {
-        results.push(...told);
+      for await (const message of way.send(transport({ baseUrl: core.url, httpVersion: '2' }), messages())) {
+        results.push(...message);
       }
 
       const { lead } = await create(first.creation);
@@ -404,7 +403,7 @@ describe('a caller without the token', () => {
 });
 
 describe('a core that stops', () => {
-  test('ends open calls of every streaming method without an error', async () => {
+  test('ends open calls of every streaming method without an error, before they have items', async () => {
     const { other, client } = await anotherCore();
     const calls = LASTING.map((rpc) => openItems(client, rpc, () => undefined));
     // One call is served on this connection, so those before it have begun.
@@ -451,14 +450,14 @@ async function anotherCore() {
 }
 
 /** A caller whose connection the test can break. */
-async function aLeavingCaller({ port }: TestCore) {
+async function aBreakableCaller({ port }: TestCore) {
   const proxy = await startProxy('127.0.0.1', port);
-  const leaving = grpcCaller(`127.0.0.1:${proxy.port}`);
+  const breaking = grpcCaller(`127.0.0.1:${proxy.port}`);
   onTestFinished(async () => {
-    leaving.close();
+    breaking.close();
     await proxy.stop();
   });
-  return { leaving, vanish: () => proxy.refuse() };
+  return { breaking, disconnect: () => proxy.refuse() };
 }
 
 /** The timeout of a stop that waits for no peer; milliseconds. Open connections are destroyed after 3000. */

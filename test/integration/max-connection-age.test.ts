@@ -104,7 +104,7 @@ describe('a connection that is old', () => {
     const { secure, ca } = await aSecureCore();
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
     onTestFinished(() => agent.destroy());
-    const ask = () =>
+    const send = () =>
       new Promise<[status: number | undefined, connection: string | undefined]>((resolve, reject) => {
         const headers = { 'content-type': 'application/json', authorization: `Bearer ${CORE_TOKEN}` };
         const url = `https://localhost:${secure.port}/leadintake.v1.DirectoryService/ListStudios`;
@@ -115,10 +115,10 @@ describe('a connection that is old', () => {
           .end('{}');
       });
 
-    expect(await ask()).toEqual([200, 'keep-alive']);
+    expect(await send()).toEqual([200, 'keep-alive']);
     await sleep(OLD_AFTER_MS);
-    expect(await ask()).toEqual([200, 'close']);
-    expect(await ask()).toEqual([200, 'keep-alive']);
+    expect(await send()).toEqual([200, 'close']);
+    expect(await send()).toEqual([200, 'keep-alive']);
   });
 });
 
@@ -133,7 +133,7 @@ describe('on a connection that becomes old,', () => {
 
     await call.send(times(100, item));
     const ended = call.ended.then(() => 'ended');
-    expect(await Promise.race([ended, sleep(5000, 'goes on')])).toBe('ended');
+    expect(await Promise.race([ended, sleep(5000, 'still open')])).toBe('ended');
 
     expect(call.outcomes.size === 100 || call.outcomes.size === 200).toBe(true);
     for (const { answer } of call.outcomes.values()) expect(answer).toBeDefined();
@@ -166,7 +166,7 @@ describe('on a connection that becomes old,', () => {
       });
 
       const all = Promise.all(watching);
-      expect(await Promise.race([all, sleep(5000, 'go on')])).toEqual(['ended', 'ended']);
+      expect(await Promise.race([all, sleep(5000, 'still open')])).toEqual(['ended', 'ended']);
       // The next goes over another connection, and is served.
       const { status } = await createClient(Health, transport).check({}, { headers });
       expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
@@ -192,7 +192,7 @@ describe('on a connection that becomes old,', () => {
 
     await directory.listStudios({});
 
-    expect(await Promise.race([watching, sleep(5000, 'goes on')])).toBe('ended');
+    expect(await Promise.race([watching, sleep(5000, 'still open')])).toBe('ended');
     await directory.listStudios({});
     for await (const message of { [Symbol.asyncIterator]: () => exporting }) exported += message.leads.length;
     expect(exported).toBe(400);
@@ -291,10 +291,10 @@ async function aSecureCore(): Promise<{ secure: TestCore; ca: string }> {
 async function aWire() {
   const socket = await wire(core.port);
   onTestFinished(() => void socket.destroy());
-  const heard: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => heard.push(chunk));
+  const received: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => received.push(chunk));
   socket.write(Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]));
-  const frames = () => framesIn(Buffer.concat(heard));
+  const frames = () => framesIn(Buffer.concat(received));
   return { socket, frames, send: (...all: Buffer[]) => void socket.write(Buffer.concat(all)) };
 }
 

@@ -91,9 +91,9 @@ describe.concurrent('of a slow reader', () => {
   test('the connection is closed after the timeout, with a key and without', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
-    const asked = [await ask('/'), await ask('/key')];
+    const requests = [await ask('/'), await ask('/key')];
     await expectClosedInTime(
-      asked.map(({ socket }) => socket),
+      requests.map(({ socket }) => socket),
       begun,
     );
   });
@@ -174,7 +174,7 @@ while s.recv(${bytes}): time.sleep(0.1)
   test('the connection is closed below the minimum rate, and stays open above it', { timeout: 60_000 }, async () => {
     const { port, sockets } = await aServer(500_000);
     const begun = performance.now();
-    const [too, enough] = [MIN_READ_BYTES / 2, 4 * MIN_READ_BYTES].map((inTime) => {
+    const [tooSlow, fastEnough] = [MIN_READ_BYTES / 2, 4 * MIN_READ_BYTES].map((inTime) => {
       const bytes = Math.round((inTime * 100) / TIMEOUTS.readTimeoutMs);
       const python = spawn('python3', ['-c', reads(port, bytes)], { stdio: 'ignore' });
       onTestFinished(() => {
@@ -182,11 +182,11 @@ while s.recv(${bytes}): time.sleep(0.1)
       });
       return () => sockets.get(`${bytes}`);
     });
-    await vi.waitUntil(() => too?.() && enough?.(), { timeout: 10_000 });
-    await vi.waitFor(() => expect(too?.()?.destroyed).toBe(true), { timeout: CLOSED_WITHIN_MS });
+    await vi.waitUntil(() => tooSlow?.() && fastEnough?.(), { timeout: 10_000 });
+    await vi.waitFor(() => expect(tooSlow?.()?.destroyed).toBe(true), { timeout: CLOSED_WITHIN_MS });
     expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
     await sleep(2 * TIMEOUTS.readTimeoutMs + TIMEOUTS.kernelQueryIntervalMs - (performance.now() - begun));
-    expect(enough?.()?.destroyed).toBe(false);
+    expect(fastEnough?.()?.destroyed).toBe(false);
   });
 });
 

@@ -19,14 +19,14 @@ const ONE_READ_BYTES = 64 * 1024;
 
 /** The gateway's HTTP server with a handler that records requests, and responds only when the test allows it. */
 async function aServer(arrivalMs?: number) {
-  const carriedOut: string[] = [];
+  const handled: string[] = [];
   const sockets: Socket[] = [];
   const unanswered: ServerResponse[] = [];
-  let isLet = false;
+  let isResponding = false;
   const order = new PipelinedRequests(arrivalMs);
   const server = createHttpServer(order, (request: IncomingMessage, response: ServerResponse) => {
-    carriedOut.push(request.url ?? '');
-    if (isLet) response.end('.');
+    handled.push(request.url ?? '');
+    if (isResponding) response.end('.');
     else unanswered.push(response);
   });
   server.on('clientError', answerClientErrors(order, 'http://test', undefined));
@@ -38,11 +38,11 @@ async function aServer(arrivalMs?: number) {
   });
   const { port } = server.address() as AddressInfo;
   return {
-    carriedOut,
+    handled,
     /** The server's ends of the connections. */
     sockets,
-    letAnswer() {
-      isLet = true;
+    respond() {
+      isResponding = true;
       for (const response of unanswered) response.end('.');
     },
     connect() {
@@ -66,12 +66,12 @@ test('while too many requests wait, their connection is not read, and reading re
 
   await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  expect(server.carriedOut).toEqual(['/0']);
+  expect(server.handled).toEqual(['/0']);
   expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(2 * ONE_READ_BYTES);
 
-  server.letAnswer();
-  await vi.waitUntil(() => server.carriedOut.length === paths.length, { timeout: 25_000 });
-  expect(server.carriedOut).toEqual(paths);
+  server.respond();
+  await vi.waitUntil(() => server.handled.length === paths.length, { timeout: 25_000 });
+  expect(server.handled).toEqual(paths);
 });
 
 test('while bodies wait, only a few of them are read of their connection', async () => {
@@ -115,7 +115,7 @@ test('a request on a connection that is held back does not time out meanwhile', 
     return { socket, count: (status: number) => received.split(`HTTP/1.1 ${status}`).length - 1 };
   });
   await new Promise((resolve) => setTimeout(resolve, arrivalMs + 2000));
-  server.letAnswer();
+  server.respond();
   await vi.waitUntil(() => patient?.count(200) === 6000 && never?.count(200) === 1000, { timeout: 10_000 });
   expect([patient?.count(408), never?.count(408)]).toEqual([0, 0]);
 
@@ -126,30 +126,30 @@ test('a request on a connection that is held back does not time out meanwhile', 
 
 test('a connection full of requests is one caller among many', async () => {
   const server = await aServer();
-  server.letAnswer();
+  server.respond();
   const [many, one] = [server.connect().resume(), server.connect().resume()];
   await Promise.all([once(many, 'connect'), once(one, 'connect')]);
   many.write(aGet('/many').repeat(1500));
   one.write(aGet('/one'));
 
-  await vi.waitUntil(() => server.carriedOut.length === 1501);
-  expect(server.carriedOut.indexOf('/one')).toBeLessThan(100);
+  await vi.waitUntil(() => server.handled.length === 1501);
+  expect(server.handled.indexOf('/one')).toBeLessThan(100);
 });
 
 test('a connection whose responses are not read is not read either', async () => {
   const server = await aServer();
-  server.letAnswer();
+  server.respond();
   const socket = server.connect().pause();
   socket.write(aGet('/').repeat(400_000));
 
   // Until the socket buffers on both ends are full.
-  const counts = () => [server.sockets[0]?.bytesRead, server.carriedOut.length];
+  const counts = () => [server.sockets[0]?.bytesRead, server.handled.length];
   let [before, after]: unknown[][] = [[], counts()];
-  while (before?.toString() !== after?.toString() || server.carriedOut.length === 0) {
+  while (before?.toString() !== after?.toString() || server.handled.length === 0) {
     await new Promise((resolve) => setTimeout(resolve, 1000));
     [before, after] = [after, counts()];
   }
-  expect(server.carriedOut.length).toBeLessThan(400_000);
+  expect(server.handled.length).toBeLessThan(400_000);
   expect(server.sockets[0]?.writableLength).toBeLessThan(2 * ONE_READ_BYTES);
   expect(socket.writableLength).toBeGreaterThan(0);
 });
@@ -167,18 +167,18 @@ test('waiting requests of all connections are bounded: a connection that brings 
       received += chunk;
     });
     socket.write(packet);
-    return { socket, answers: () => received.split('HTTP/1.1 200').length - 1 };
+    return { socket, responses: () => received.split('HTTP/1.1 200').length - 1 };
   });
   const readOf = ({ bytesRead }: Socket) => bytesRead;
   await vi.waitUntil(() => server.sockets.length === callers.length && server.sockets.every(readOf), { timeout: 5000 });
 
-  server.letAnswer();
-  await vi.waitUntil(() => callers.every(({ socket, answers }) => socket.readableEnded || answers() === OF_ONE), {
+  server.respond();
+  await vi.waitUntil(() => callers.every(({ socket, responses }) => socket.readableEnded || responses() === OF_ONE), {
     timeout: 25_000,
   });
-  expect(server.carriedOut.length).toBeLessThanOrEqual(MAX_QUEUED_REQUESTS + callers.length);
-  expect(server.carriedOut.length).toBeGreaterThanOrEqual(MAX_QUEUED_REQUESTS);
-  expect(callers.filter(({ answers }) => answers() < OF_ONE).length).toBeGreaterThanOrEqual(2);
+  expect(server.handled.length).toBeLessThanOrEqual(MAX_QUEUED_REQUESTS + callers.length);
+  expect(server.handled.length).toBeGreaterThanOrEqual(MAX_QUEUED_REQUESTS);
+  expect(callers.filter(({ responses }) => responses() < OF_ONE).length).toBeGreaterThanOrEqual(2);
   // Afterwards requests are accepted again.
   const later = server.connect();
   later.write(aGet('/later').repeat(2));

@@ -18,7 +18,7 @@ import { createAt, PUBLIC_URL } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
 /** Long enough to notice a change, and to log it again if it were logged repeatedly; milliseconds. */
-const SEVERAL_LOOKS_MS = 3500;
+const SEVERAL_CHECKS_MS = 3500;
 
 const NOTICED = { timeout: 15_000 };
 
@@ -42,8 +42,8 @@ const daysFromNow = (days: number) => new Date(Math.floor(plus(new Date(), days 
 
 const aCertificate = (by = authority) => by.issue('localhost', 'server');
 
-/** The settings of a core with this certificate, whose files are in the folder of the test. */
-function showing(certificate: Certificate, ca?: string) {
+/** Writes a certificate and optionally client authorities into the folder of the test; returns the settings of a core with them. */
+function presenting(certificate: Certificate, ca?: string) {
   const { cert, key } = writeCertificate(folder, 'core', certificate);
   const env: Record<string, string> = { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key };
   if (ca !== undefined) env.CORE_TLS_CLIENT_CA_FILE = writeFile('authorities.pem', ca);
@@ -71,7 +71,7 @@ async function aLoggingCore(env: Record<string, string>): Promise<{ port: number
 }
 
 /** Completes a TLS handshake with a core. */
-async function shakeHands(port: number, options: object = {}): Promise<TLSSocket> {
+async function handshake(port: number, options: object = {}): Promise<TLSSocket> {
   const trusted = [authority.cert, next.cert];
   const socket = connect({ host: 'localhost', port, ca: trusted, ALPNProtocols: ['h2'], ...options });
   socket.on('error', () => {});
@@ -81,16 +81,16 @@ async function shakeHands(port: number, options: object = {}): Promise<TLSSocket
 }
 
 /** The certificate (PEM) that a core uses for a new connection. */
-async function shownBy(port: number, own?: Certificate): Promise<string | undefined> {
-  const socket = await shakeHands(port, own);
-  const shown = socket.getPeerX509Certificate()?.toString();
+async function presentedBy(port: number, own?: Certificate): Promise<string | undefined> {
+  const socket = await handshake(port, own);
+  const presented = socket.getPeerX509Certificate()?.toString();
   socket.destroy();
-  return shown?.trim();
+  return presented?.trim();
 }
 
 /** Waits until a core uses a certificate for new connections. */
-const untilShown = (port: number, { cert }: Certificate, own?: Certificate) =>
-  expect.poll(() => shownBy(port, own), NOTICED).toBe(cert.trim().replaceAll('\r\n', '\n'));
+const untilPresented = (port: number, { cert }: Certificate, own?: Certificate) =>
+  expect.poll(() => presentedBy(port, own), NOTICED).toBe(cert.trim().replaceAll('\r\n', '\n'));
 
 function aCaller(port: number, own?: Certificate): GrpcCaller {
   const [key, cert] = own ? [Buffer.from(own.key), Buffer.from(own.cert)] : [null, null];
@@ -103,7 +103,7 @@ function aCaller(port: number, own?: Certificate): GrpcCaller {
 const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
 
 /** The log lines about files that cannot be used. */
-const complaints = (running: RunningProcess): Record<string, unknown>[] =>
+const warnings = (running: RunningProcess): Record<string, unknown>[] =>
   running
     .output()
     .split('\n')
@@ -113,19 +113,19 @@ const complaints = (running: RunningProcess): Record<string, unknown>[] =>
 describe('a certificate of a core that is replaced', () => {
   test('is used for new connections; existing ones stay open, and no call fails', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
-    const core = await aCore(showing(former));
-    const socket = await shakeHands(core.port);
+    const core = await aCore(presenting(former));
+    const socket = await handshake(core.port);
     let isOver = false;
     const failures: unknown[] = [];
     const callers = times(8, async () => {
       const caller = aCaller(core.port);
       while (!isOver) await list(caller).catch((error) => failures.push(error));
     });
-    await untilShown(core.port, former);
+    await untilPresented(core.port, former);
 
-    showing(renewed);
+    presenting(renewed);
 
-    await untilShown(core.port, renewed);
+    await untilPresented(core.port, renewed);
     await sleep(200);
     isOver = true;
     await Promise.all(callers);
@@ -135,62 +135,66 @@ describe('a certificate of a core that is replaced', () => {
 
   test('key first: the former stays in use until both match, which is logged once; then the log has the new expiry', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
-    const env = showing(former);
+    const env = presenting(former);
     const { port, running } = await aLoggingCore(env);
     writeFile('core-key.pem', renewed.key);
 
     await running.printed(/certificates not reloaded/);
-    await sleep(SEVERAL_LOOKS_MS);
-    expect(complaints(running)).toEqual([
+    await sleep(SEVERAL_CHECKS_MS);
+    expect(warnings(running)).toEqual([
       expect.objectContaining({
         level: 40,
         fault: `${env.CORE_TLS_KEY_FILE} is the key of another certificate than that of ${env.CORE_TLS_CERT_FILE}`,
       }),
     ]);
-    await untilShown(port, former);
+    await untilPresented(port, former);
 
     writeFile('core.pem', renewed.cert);
     const [line] = await running.printed(/^.*certificates reloaded.*$/m);
-    await untilShown(port, renewed);
+    await untilPresented(port, renewed);
     expect(JSON.parse(line).until).toEqual({ [env.CORE_TLS_CERT_FILE ?? '']: expect.stringMatching(/^\d{4}-.*Z$/) });
   });
 
   test.each<[what: string, damage: (other: Certificate) => unknown, said: RegExp]>([
-    ['by something else', () => writeFile('core.pem', 'no certificate'), /core\.pem has no certificates \(PEM\)/],
-    ['by half of it', ({ cert }) => writeFile('core.pem', cert.slice(0, 300)), /core\.pem has no certificates \(PEM\)/],
-    ['by nothing', () => writeFile('core.pem', ''), /core\.pem has no certificates \(PEM\)/],
+    ['by another text', () => writeFile('core.pem', 'no certificate'), /core\.pem has no certificates \(PEM\)/],
     [
-      'by one whose key is none',
+      'by a part of it',
+      ({ cert }) => writeFile('core.pem', cert.slice(0, 300)),
+      /core\.pem has no certificates \(PEM\)/,
+    ],
+    ['by an empty file', () => writeFile('core.pem', ''), /core\.pem has no certificates \(PEM\)/],
+    [
+      'by one whose key is not a key',
       ({ cert }) => [writeFile('core.pem', cert), writeFile('core-key.pem', 'none')],
       /-key\.pem has no private key/,
     ],
-    ['by no file at all', () => rmSync(join(folder, 'core.pem')), /core\.pem cannot be read \(ENOENT\)/],
+    ['by no file', () => rmSync(join(folder, 'core.pem')), /core\.pem cannot be read \(ENOENT\)/],
   ])('%s leaves the former in use, which is logged once; a valid one is used afterwards', async (_, damage, said) => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
-    const { port, running } = await aLoggingCore(showing(former));
+    const { port, running } = await aLoggingCore(presenting(former));
 
     damage(renewed);
 
     await running.printed(/certificates not reloaded/);
-    await sleep(SEVERAL_LOOKS_MS);
-    expect(complaints(running).map(({ fault }) => fault)).toEqual([expect.stringMatching(said)]);
-    await untilShown(port, former);
-    showing(renewed);
-    await untilShown(port, renewed);
+    await sleep(SEVERAL_CHECKS_MS);
+    expect(warnings(running).map(({ fault }) => fault)).toEqual([expect.stringMatching(said)]);
+    await untilPresented(port, former);
+    presenting(renewed);
+    await untilPresented(port, renewed);
     expect(running.output()).not.toContain('PRIVATE KEY');
   });
 
   test.each([
-    ['is still to come', 1, 2, /is not valid before /],
-    ['is past', -2, -1, /expired at /],
+    ['is not yet valid', 1, 2, /is not valid before /],
+    ['has expired', -2, -1, /expired at /],
   ])('by one that %s leaves the former in use', async (_, from, until, said) => {
     const former = await aCertificate();
-    const { port, running } = await aLoggingCore(showing(former));
+    const { port, running } = await aLoggingCore(presenting(former));
 
-    showing(await authority.issue('localhost', 'server', [daysFromNow(from), daysFromNow(until)]));
+    presenting(await authority.issue('localhost', 'server', [daysFromNow(from), daysFromNow(until)]));
 
-    await expect.poll(() => complaints(running)[0]?.fault, { timeout: 8000 }).toEqual(expect.stringMatching(said));
-    await untilShown(port, former);
+    await expect.poll(() => warnings(running)[0]?.fault, { timeout: 8000 }).toEqual(expect.stringMatching(said));
+    await untilPresented(port, former);
   });
 
   test('is noticed when a symbolic link of a parent folder changes, as in Kubernetes', async () => {
@@ -207,21 +211,21 @@ describe('a certificate of a core that is replaced', () => {
       CORE_TLS_CERT_FILE: join(folder, 'data/core.pem'),
       CORE_TLS_KEY_FILE: join(folder, 'data/core-key.pem'),
     });
-    await untilShown(port, former);
+    await untilPresented(port, former);
 
     symlinkSync('second', join(folder, 'data-to-come'));
     renameSync(join(folder, 'data-to-come'), join(folder, 'data'));
 
-    await untilShown(port, renewed);
+    await untilPresented(port, renewed);
   });
 });
 
 test('authorities that are replaced: a certificate of the former gets no new connection, also not with an earlier session', async () => {
   const [known, later] = [await authority.issue('caller', 'client'), await next.issue('caller', 'client')];
-  const { port } = await aCore(showing(await aCertificate(), authority.cert));
+  const { port } = await aCore(presenting(await aCertificate(), authority.cert));
   const stays = aCaller(port, known);
   await list(stays);
-  const earlier = await shakeHands(port, known);
+  const earlier = await handshake(port, known);
   const [session] = await once(earlier.resume(), 'session');
 
   writeFile('authorities.pem', next.cert);
@@ -238,10 +242,10 @@ test('authorities that are replaced: a certificate of the former gets no new con
     .toBe('served');
   await expect(list(aCaller(port, known))).rejects.toThrow(/UNAVAILABLE/);
   // In TLS 1.3 a client learns that it is refused only after its own handshake.
-  const again = await shakeHands(port, { ...known, session });
+  const again = await handshake(port, { ...known, session });
   const closed = once(again.resume(), 'close').then(() => 'closed');
   expect(again.isSessionReused()).toBe(false);
-  expect(await Promise.race([closed, sleep(5000, 'let in')])).toBe('closed');
+  expect(await Promise.race([closed, sleep(5000, 'open')])).toBe('closed');
   // Existing connections stay open.
   await list(stays);
 });
@@ -249,7 +253,7 @@ test('authorities that are replaced: a certificate of the former gets no new con
 test('a gateway and a core get new authorities and certificates under load, step by step, and no request fails', async () => {
   // Concatenated files may lack the line end between them.
   const both = authority.cert.trim() + next.cert;
-  const core = await aCore({ ...showing(await aCertificate(), authority.cert), CORE_CONNECTION_MAX_AGE_MS: '1000' });
+  const core = await aCore({ ...presenting(await aCertificate(), authority.cert), CORE_CONNECTION_MAX_AGE_MS: '1000' });
   const proxy = await startProxy('127.0.0.1', core.port);
   onTestFinished(() => proxy.stop());
   const own = writeCertificate(folder, 'gateway', await authority.issue('gateway', 'client'));
@@ -269,7 +273,7 @@ test('a gateway and a core get new authorities and certificates under load, step
       () => true,
       () => false,
     );
-  const untilTaken = async (file: string) => {
+  const untilLoaded = async (file: string) => {
     const before = await expiryOf('gateway', gateway.metricsUrl, file);
     return () => expect.poll(() => expiryOf('gateway', gateway.metricsUrl, file), NOTICED).toBeGreaterThan(before ?? 0);
   };
@@ -284,17 +288,17 @@ test('a gateway and a core get new authorities and certificates under load, step
     }
   });
   try {
-    const [trust, show] = [await untilTaken(trusted), await untilTaken(own.cert)];
+    const [trustLoaded, ownLoaded] = [await untilLoaded(trusted), await untilLoaded(own.cert)];
     writeFile('trusted.pem', both);
     writeFile('authorities.pem', both);
-    await trust();
+    await trustLoaded();
     await expect.poll(() => isServed(later), NOTICED).toBe(true);
 
     const renewed = await aCertificate(next);
-    showing(renewed);
-    await untilShown(core.port, renewed, later);
+    presenting(renewed);
+    await untilPresented(core.port, renewed, later);
     writeCertificate(folder, 'gateway', await next.issue('gateway', 'client', lasting(800)));
-    await show();
+    await ownLoaded();
 
     writeFile('trusted.pem', next.cert);
     writeFile('authorities.pem', next.cert);
@@ -311,17 +315,17 @@ test('a gateway and a core get new authorities and certificates under load, step
 
 test('the metrics have the expiry of certificates in use, of core and gateway', async () => {
   const [soon, late] = [lasting(20), lasting(40)];
-  const env = showing(await authority.issue('localhost', 'server', soon));
+  const env = presenting(await authority.issue('localhost', 'server', soon));
   const core = await aCore({ ...env, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
   const trusted = writeFile('trusted.pem', authority.cert);
   const gateway = await aGateway(core.port, { CORE_CA_FILE: trusted, GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' });
-  const told = () => expiryOf('core', core.metricsUrl, env.CORE_TLS_CERT_FILE);
-  expect(await told()).toBe(soon[1].getTime() / 1000);
+  const coreExpiry = () => expiryOf('core', core.metricsUrl, env.CORE_TLS_CERT_FILE);
+  expect(await coreExpiry()).toBe(soon[1].getTime() / 1000);
   expect(await expiryOf('gateway', gateway.metricsUrl, trusted)).toBeGreaterThan(daysFromNow(300).getTime() / 1000);
 
-  showing(await authority.issue('localhost', 'server', late));
+  presenting(await authority.issue('localhost', 'server', late));
 
-  await expect.poll(told, NOTICED).toBe(late[1].getTime() / 1000);
+  await expect.poll(coreExpiry, NOTICED).toBe(late[1].getTime() / 1000);
 });
 
 /** Returns when the certificates that a process uses expire, by its metrics; seconds since 1970. */

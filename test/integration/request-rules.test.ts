@@ -96,7 +96,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
 };
 
 /** Methods of gateways only: their items are refused separately, and name no studio with a key. */
-const OF_GATEWAYS = /^ExchangeService|\/Batch/;
+const GATEWAY_METHODS = /^ExchangeService|\/Batch/;
 
 const UUID = '0190163d-8694-739b-aea5-966c26f8ad90';
 const STRINGS = [
@@ -172,7 +172,7 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
     const path = at + field.name;
     const { [name]: value, ...without } = request;
     // A request has one field of a oneof.
-    const others = Object.fromEntries(Object.entries(without).filter(([other]) => !isBeside(field, other)));
+    const others = Object.fromEntries(Object.entries(without).filter(([other]) => !isAlternativeTo(field, other)));
     yield { path, value: undefined, request: without };
     for (const value of valuesOf(field)) yield { path, value, request: { ...others, [name]: value } };
 
@@ -191,20 +191,18 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
   }
 }
 
-const isBeside = ({ oneof }: DescField, name: string) =>
+const isAlternativeTo = ({ oneof }: DescField, name: string) =>
   oneof?.fields.some(({ jsonName }) => jsonName === name) ?? false;
 
-/** The checks of the core without a rule in the contract, because it cannot express them. */
-const UNSAID: Readonly<Record<string, (rpc: string, variant: Variant) => boolean>> = {
-  'which versions and variants of UUIDs there are': (_, { value }) =>
+/** The checks of the core that a rule of the contract cannot express. */
+const ONLY_IN_CORE: Readonly<Record<string, (rpc: string, variant: Variant) => boolean>> = {
+  'the versions and variants of UUIDs': (_, { value }) =>
     typeof value === 'string' && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(value),
-  'whether a page token is the own one': (_, { path }) => /^(page|resume)_token$/.test(path),
-  'who has to name the member that asks': (rpc, { path }) =>
-    /ListApiKeys|RevokeApiKey/.test(rpc) && path === 'member_id',
-  'what a field mask leaves out does not count': (rpc, { path }) =>
+  'whether the core issued a page token, for this list': (_, { path }) => /^(page|resume)_token$/.test(path),
+  'which callers must name a member': (rpc, { path }) => /ListApiKeys|RevokeApiKey/.test(rpc) && path === 'member_id',
+  'fields that the field mask does not name': (rpc, { path }) =>
     /UpdateLead|PutStudio/.test(rpc) && /^(lead|studio)\.(?!id$)/.test(path),
-  'a lead that is imported is not of the future, and was not changed before it came': (rpc, { path }) =>
-    rpc.endsWith('ImportLeads') && /_time$/.test(path),
+  'the order of the times of an imported lead': (rpc, { path }) => rpc.endsWith('ImportLeads') && /_time$/.test(path),
 };
 
 let core: TestCore;
@@ -243,7 +241,7 @@ async function drain(rpc: string, request: JsonObject): Promise<void> {
 const methods = [...contract]
   .filter((type): type is DescService => type.kind === 'service' && type.file.proto.package === 'leadintake.v1')
   .flatMap(({ name, methods }) => methods.map((method) => [`${name}/${method.name}`, method] as const))
-  .filter(([rpc]) => !OF_GATEWAYS.test(rpc));
+  .filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
 const used = new Set<string>();
 
 test.each(methods)(
@@ -272,16 +270,16 @@ test.each(methods)(
 
     const summary = (variants: Variant[]) => variants.map(({ path, value }) => `${path}: ${JSON.stringify(value)}`);
     expect(summary(stricter)).toEqual([]);
-    const isUnsaid = (variant: Variant) => {
-      const reasons = Object.keys(UNSAID).filter((name) => UNSAID[name]?.(rpc, variant));
+    const isOnlyInCore = (variant: Variant) => {
+      const reasons = Object.keys(ONLY_IN_CORE).filter((name) => ONLY_IN_CORE[name]?.(rpc, variant));
       for (const reason of reasons) used.add(reason);
       return reasons.length > 0;
     };
-    expect(summary(looser.filter((variant) => !isUnsaid(variant)))).toEqual([]);
+    expect(summary(looser.filter((variant) => !isOnlyInCore(variant)))).toEqual([]);
   },
 );
 
 test('every method has a request, and every exception was needed', () => {
   expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
-  expect([...used].toSorted()).toEqual(Object.keys(UNSAID).toSorted());
+  expect([...used].toSorted()).toEqual(Object.keys(ONLY_IN_CORE).toSorted());
 });

@@ -256,7 +256,7 @@ describe('UpdateLead', () => {
     ['lead.displayName', {}, mask('display_name')],
     ['lead.contact', {}, mask('contact')],
     ['lead.contact', { contact: {} }],
-    ['lead.contact.email', { contact: { email: 'nobody' } }],
+    ['lead.contact.email', { contact: { email: 'x' } }],
     ['lead.contact.phone', { contact: { phone: '12----' } }],
     ['lead.sourceId', { sourceId: 'form' }],
     ['lead.sourceId', { sourceId: '' }],
