@@ -8,7 +8,7 @@ import { type RunningProcess, run } from '../support/processes.ts';
 const SERVES_WITHIN_MS = 30_000;
 
 /** A well-formed key that belongs to no studio: 32 zero bytes and their checksum. */
-export const NOBODYS_KEY = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
+export const UNKNOWN_KEY = `lik_${Buffer.concat([Buffer.alloc(32), Buffer.from('190a55ad', 'hex')]).toString('base64url')}`;
 
 /** A service that runs as in production and whose parts can each be killed. */
 export interface Deployment {
@@ -127,7 +127,7 @@ async function serves(gatewayUrl: string, processes: ReadonlyMap<string, Running
   // The readiness may be cached from before the crash. Refusing an unknown key requires a read from the database.
   const isServed = async () =>
     (await statusOf('/readyz')) === 200 &&
-    (await statusOf('/v1/integrations/leads', { authorization: `Bearer ${NOBODYS_KEY}` })) === 401;
+    (await statusOf('/v1/integrations/leads', { authorization: `Bearer ${UNKNOWN_KEY}` })) === 401;
   while (!(await isServed())) {
     if (performance.now() > giveUp) {
       const printed = [...processes].map(([name, running]) => `${name}: ${running.output()}`);

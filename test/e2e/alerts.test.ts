@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Deployment, deployApart, NOBODYS_KEY, portToKeep } from '../crash/deployment.ts';
+import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/deployment.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -81,7 +81,7 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await database.revive();
         await end('LeadIntakeStoreAway', 'LeadIntakeCoreAway');
 
-        const strangers = repeat(8, () => api.list(NOBODYS_KEY));
+        const strangers = repeat(8, () => api.list(UNKNOWN_KEY));
         await fire('LeadIntakeBadKeyStorm');
         for (const loop of [strangers, usual]) await loop.stop();
 

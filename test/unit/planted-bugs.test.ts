@@ -7,7 +7,7 @@ import { type Patch, patched } from '../planted-bugs/patch.ts';
 import { ALL_BUGS } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
-import { NOT_LIVED } from '../world/not-lived.ts';
+import { UNDETECTABLE_BUGS } from '../world/undetectable-bugs.ts';
 
 /** Checks the quotes of all planted bugs in seconds; trying the bugs takes minutes. */
 describe('every planted bug, tried or not,', () => {
@@ -48,7 +48,7 @@ test('each planted bug has a unique name, and the lists of names have no others'
   const names = ALL_BUGS.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   expect(names).toEqual(expect.arrayContaining(Object.values(VERSION_ONE_FAULTS).flat()));
-  expect(names).toEqual(expect.arrayContaining(Object.keys(NOT_LIVED)));
+  expect(names).toEqual(expect.arrayContaining(Object.keys(UNDETECTABLE_BUGS)));
 });
 
 describe('a patch', () => {

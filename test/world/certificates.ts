@@ -5,8 +5,8 @@ import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority } from '../support/certificates.ts';
 import type { Settings } from './settings.ts';
 
-/** The client certificate and key for a core that requires mutual TLS, and the authority that the client trusts. */
-export interface Shown {
+/** A client certificate with its key, for a core that requires mutual TLS, and the authority that the client trusts. */
+export interface ClientCertificate {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
@@ -17,13 +17,13 @@ export interface Certificates {
   readonly core: Settings;
   readonly gateway: Settings;
   /** The client certificate of the CRM and of all other callers of a core. */
-  readonly caller: Shown;
+  readonly caller: ClientCertificate;
   /** Replaces the certificates of core and gateways, by the same authority, for processes that start later. */
   renew(): Promise<void>;
 }
 
 /** Returns gRPC channel credentials with this certificate. */
-export const channelWith = ({ ca, cert, key }: Shown): ChannelCredentials =>
+export const channelWith = ({ ca, cert, key }: ClientCertificate): ChannelCredentials =>
   credentials.createSsl(Buffer.from(ca), Buffer.from(key), Buffer.from(cert));
 
 /** Begins a day ago, for clocks that are behind; ends in 30 days, longer than any run. */

@@ -6,9 +6,9 @@ import type { Settings } from './settings.ts';
 export interface CommandEnd {
   /** The exit status, or the signal that ended it. */
   readonly status: number | NodeJS.Signals;
-  readonly answer: string;
+  readonly stdout: string;
   /** Its standard error. */
-  readonly complaint: string;
+  readonly stderr: string;
 }
 
 /** Runs operator commands of the product, as on a machine with access to the database. */
@@ -33,14 +33,14 @@ export class CommandLine {
     endsAfterMs: number,
     { file = 'operator/cli.ts', env = {} }: { readonly file?: string; readonly env?: Settings } = {},
   ): Promise<CommandEnd> {
-    if (this.#isDown) return { status: 'SIGKILL', answer: '', complaint: '' };
+    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
     const running = start(file, { args, env: { ...this.#env, ...env }, within: this.#within });
-    let [answer, complaint] = ['', ''];
+    let [stdout, stderr] = ['', ''];
     running.child.stdout?.on('data', (chunk) => {
-      answer += chunk;
+      stdout += chunk;
     });
     running.child.stderr?.on('data', (chunk) => {
-      complaint += chunk;
+      stderr += chunk;
     });
     this.#running.add(running);
     const over = new AbortController();
@@ -51,14 +51,14 @@ export class CommandLine {
     const status = await running.ended();
     over.abort();
     this.#running.delete(running);
-    return { status, answer, complaint };
+    return { status, stdout, stderr };
   }
 
   /** Kills all running commands, as the loss of their machine does, and starts none until `happen` has ended. */
-  async whileDown(happen: () => Promise<void>): Promise<void> {
+  async whileDown(run: () => Promise<void>): Promise<void> {
     this.#isDown = true;
     await this.kill();
-    await happen();
+    await run();
     this.#isDown = false;
   }
 

@@ -10,19 +10,25 @@ export type Region = (typeof REGIONS)[number];
  * Phone numbers, with their normalized forms per region of the studio. The forms are derived by hand from the contract's rule
  * (4.1.same-contact).
  */
-const PHONES: readonly { readonly value: string; readonly stands: Readonly<Record<Region, string>> }[] = [
-  everywhere('+49 30 7654321', '+49307654321'),
-  everywhere('+49 (30) 765-4321', '+49307654321'),
-  { value: '030 7654321', stands: { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' } },
-  { value: '030/7654321', stands: { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' } },
-  everywhere('+33 3 07 65 43 21', '+33307654321'),
-  everywhere('0800 REIFEN', '0800reifen'),
-  everywhere('0800 reifen', '0800reifen'),
-  everywhere('0800 PIZZA', '0800pizza'),
+const PHONES: readonly { readonly value: string; readonly normalized: Readonly<Record<Region, string>> }[] = [
+  inAllRegions('+49 30 7654321', '+49307654321'),
+  inAllRegions('+49 (30) 765-4321', '+49307654321'),
+  {
+    value: '030 7654321',
+    normalized: { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' },
+  },
+  {
+    value: '030/7654321',
+    normalized: { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' },
+  },
+  inAllRegions('+33 3 07 65 43 21', '+33307654321'),
+  inAllRegions('0800 REIFEN', '0800reifen'),
+  inAllRegions('0800 reifen', '0800reifen'),
+  inAllRegions('0800 PIZZA', '0800pizza'),
 ];
 
-function everywhere(value: string, stands: string) {
-  return { value, stands: { DE: stands, FR: stands, GB: stands, none: stands } };
+function inAllRegions(value: string, normalized: string) {
+  return { value, normalized: { DE: normalized, FR: normalized, GB: normalized, none: normalized } };
 }
 
 /** The numbers as typed. */
@@ -64,7 +70,7 @@ export function sameness(
   if (a.type !== b.type) return 'never';
   if (a.value === b.value) return 'surely';
   if (a.type === 'email') return a.value.toLowerCase() === b.value.toLowerCase() ? 'surely' : 'never';
-  const equal = regions.map((region) => standsFor(a.value, region) === standsFor(b.value, region));
+  const equal = regions.map((region) => normalizedIn(a.value, region) === normalizedIn(b.value, region));
   const isRead = (value: string) => value.startsWith('+') || /[a-z]/i.test(value);
   if (isRead(a.value) && isRead(b.value)) return equal[0] ? 'surely' : 'never';
   // A new region may make the contacts of two open leads equal. Both stay open, and one of them claims only its literal text.
@@ -72,6 +78,6 @@ export function sameness(
   return equal.includes(true) ? 'possibly' : 'never';
 }
 
-function standsFor(value: string, region: Region): string {
-  return PHONES.find((each) => each.value === value)?.stands[region] ?? value;
+function normalizedIn(value: string, region: Region): string {
+  return PHONES.find((each) => each.value === value)?.normalized[region] ?? value;
 }

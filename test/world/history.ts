@@ -21,6 +21,10 @@ export interface RestAnswer {
   readonly headers: Headers;
 }
 
+/** Returns the id of the open lead that conflicts with a creation. */
+export const conflictingLeadId = (answer: RestAnswer | undefined): string | undefined =>
+  /\/([0-9a-f-]{36})>/.exec(answer?.headers.get('link') ?? '')?.[1];
+
 /** The data of a request that creates a lead. */
 export interface SentLead {
   readonly idempotencyKey: string;
@@ -54,7 +58,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
     }
   | {
       /** A lead as the CRM reads it. */
-      readonly kind: 'seen';
+      readonly kind: 'leadRead';
       readonly studioId: string;
       readonly leadId: string;
       readonly stage: LeadStage;
@@ -77,16 +81,16 @@ export type Event = { readonly span: Span; readonly party: string } & (
     }
   | {
       /** A read of a register. */
-      readonly kind: 'shown';
+      readonly kind: 'registerRead';
       readonly what: string;
       readonly value: string;
     }
   | {
-      readonly kind: 'keyDeed';
+      readonly kind: 'keyAction';
       readonly studioId: string;
       readonly apiKeyId: string;
       readonly memberId: string;
-      readonly deed: 'created' | 'replaced' | 'revoked';
+      readonly action: 'created' | 'replaced' | 'revoked';
       /** Unknown: it may also happen later, or never. */
       readonly isDone: boolean;
     }
@@ -95,12 +99,12 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly kind: 'odd';
       readonly studioId: string;
       readonly oddness: Oddness;
-      readonly asked: string;
-      readonly told: string;
+      readonly operation: string;
+      readonly result: string;
     }
   | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
   /** An overload: some requests are rejected. */
-  | { readonly kind: 'crowd'; readonly what: string }
+  | { readonly kind: 'overload'; readonly what: string }
   | { readonly kind: 'other'; readonly what: string }
 );
 
@@ -115,30 +119,30 @@ export type Operation =
   | { readonly name: 'list'; readonly walk: number; readonly page: number; readonly query: string };
 
 export type MoveOutcome =
-  | { readonly told: 'moved' }
-  | { readonly told: 'refused'; readonly reason: string; readonly leadId: string | undefined }
-  | { readonly told: 'nothing' };
+  | { readonly result: 'moved' }
+  | { readonly result: 'refused'; readonly reason: string; readonly leadId: string | undefined }
+  | { readonly result: 'unknown' };
 
 export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>;
 
 export const now = (): number => performance.now();
 
-/** Everything that happened in a life, ordered by its end. */
+/** Everything that happened in a simulation, ordered by its end. */
 export class History {
   readonly #events: Event[] = [];
-  readonly #broken: string[] = [];
+  readonly #violations: string[] = [];
 
   add(event: Event): void {
     this.#events.push(event);
   }
 
   /** Records that an observation breaks a promise. */
-  breaks(promise: string): void {
-    this.#broken.push(promise);
+  fail(promise: string): void {
+    this.#violations.push(promise);
   }
 
-  get broken(): readonly string[] {
-    return this.#broken;
+  get violations(): readonly string[] {
+    return this.#violations;
   }
 
   get events(): readonly Event[] {

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { BOUNDS, PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { times } from '../support/builders.ts';
-import type { CoreClients } from '../support/core-clients.ts';
-import type { Life } from './life.ts';
-import { makeKey, makeStudioApart } from './scenarios/apart.ts';
+import { makeKey, makeSeparateStudio } from './scenarios/separate-studio.ts';
+import type { Simulation } from './simulation.ts';
 
 /** The number of concurrent creations. */
 const AT_ONCE = 10;
@@ -17,13 +16,13 @@ export interface LongPages {
   readonly secrets: readonly string[];
 }
 
-export async function makeLongPages(life: Life): Promise<LongPages> {
-  const { leads } = life.crm[0] as CoreClients;
-  const { id: studioId, secret } = await makeStudioApart(life);
+export async function makeLongPages(sim: Simulation): Promise<LongPages> {
+  const { leads } = sim.crmAt(0);
+  const { id: studioId, secret } = await makeSeparateStudio(sim);
   for (const _ of times(PAGE_SIZE.max / AT_ONCE, () => 0)) {
     await Promise.all(
       times(AT_ONCE, () => {
-        const email = `${randomUUID()}@${life.personal}.example`;
+        const email = `${randomUUID()}@${sim.personal}.example`;
         return leads.createLead({
           studioId,
           idempotencyKey: randomUUID(),
@@ -35,6 +34,6 @@ export async function makeLongPages(life: Life): Promise<LongPages> {
     );
   }
   const secrets = [secret];
-  while (secrets.length < KEYS) secrets.push((await makeKey(life, studioId)).secret);
+  while (secrets.length < KEYS) secrets.push((await makeKey(sim, studioId)).secret);
   return { studioId, secrets };
 }

@@ -1,10 +1,10 @@
-import type { Hand, StoredRecord } from './hand.ts';
+import type { DirectAccess, StoredRecord } from './direct-access.ts';
 
 /** A kind of record that no release of the product writes, named by what is unreadable. */
 export type Oddness =
-  | 'where a lead stands'
-  | 'what a lead is'
-  | 'what a lead was made with'
+  | 'the state of a lead'
+  | 'the data of a lead'
+  | 'the fingerprint of a lead'
   | 'a key'
   | 'a scope of a key'
   | 'the status of a studio'
@@ -14,10 +14,10 @@ export type Oddness =
   | 'a source';
 
 export const ODD_LEADS = [
-  'where a lead stands',
-  'where a lead stands',
-  'what a lead is',
-  'what a lead was made with',
+  'the state of a lead',
+  'the state of a lead',
+  'the data of a lead',
+  'the fingerprint of a lead',
 ] as const;
 export const ODD_KEYS = ['a key', 'a key', 'a scope of a key'] as const;
 export const ODD_STUDIOS = [
@@ -41,7 +41,7 @@ type Oddities = Readonly<Record<Oddness, Odd>>;
 
 /** @param word an unknown word, which no process may print */
 const IN_SQLITE = (word: string): Oddities => ({
-  'where a lead stands': {
+  'the state of a lead': {
     kind: 'lead',
     fields: [
       ['stage', word],
@@ -49,7 +49,7 @@ const IN_SQLITE = (word: string): Oddities => ({
       ['updated_at', NO_TIME],
     ],
   },
-  'what a lead is': {
+  'the data of a lead': {
     kind: 'lead',
     fields: [
       ['contact_type', word],
@@ -59,7 +59,7 @@ const IN_SQLITE = (word: string): Oddities => ({
       ['created_at', NO_TIME],
     ],
   },
-  'what a lead was made with': {
+  'the fingerprint of a lead': {
     kind: 'lead',
     fields: [
       ['fingerprint', word],
@@ -100,7 +100,7 @@ const IN_SQLITE = (word: string): Oddities => ({
 });
 
 const IN_MONGODB = (word: string): Oddities => ({
-  'where a lead stands': {
+  'the state of a lead': {
     kind: 'lead',
     fields: [
       ['stage', word],
@@ -109,7 +109,7 @@ const IN_MONGODB = (word: string): Oddities => ({
       ['updatedAt', new Date(NO_TIME)],
     ],
   },
-  'what a lead is': {
+  'the data of a lead': {
     kind: 'lead',
     fields: [
       ['displayName', undefined],
@@ -120,7 +120,7 @@ const IN_MONGODB = (word: string): Oddities => ({
       ['createdAt', 'yesterday'],
     ],
   },
-  'what a lead was made with': {
+  'the fingerprint of a lead': {
     kind: 'lead',
     fields: [
       ['idempotency.fingerprint', undefined],
@@ -182,7 +182,7 @@ const ODDITIES = { SQLite: IN_SQLITE, MongoDB: IN_MONGODB } as const;
 
 /** Returns a field and the odd value to write into it. */
 export function oddValue(
-  { database }: Pick<Hand, 'database'>,
+  { database }: Pick<DirectAccess, 'database'>,
   oddness: Oddness,
   { which, word }: { readonly which: number; readonly word: string },
 ): { readonly kind: StoredRecord['kind']; readonly field: string; readonly value: unknown } {

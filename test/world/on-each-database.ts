@@ -1,9 +1,9 @@
 import { afterAll, beforeAll } from 'vitest';
 import { describeWithMongoServer, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { describeWithRedisServer, type RedisServer, startRedis } from '../support/servers.ts';
-import { startLargeWorld } from './large-world.ts';
-import type { StartWorld } from './live.ts';
-import { startSmallWorld } from './small-world.ts';
+import { startMongoWorld } from './mongo-world.ts';
+import type { StartWorld } from './run-plan.ts';
+import { startSqliteWorld } from './sqlite-world.ts';
 
 export type Database = 'SQLite' | 'MongoDB';
 
@@ -16,7 +16,7 @@ export function onEachDatabase(
   testsOn: (database: Database, startWorld: StartWorld) => void,
   databases: readonly Database[] = ['SQLite', 'MongoDB'],
 ): void {
-  if (databases.includes('SQLite')) testsOn('SQLite', startSmallWorld);
+  if (databases.includes('SQLite')) testsOn('SQLite', startSqliteWorld);
   if (!databases.includes('MongoDB')) return;
   describeWithMongoServer('on MongoDB', () => {
     describeWithRedisServer('with Redis', () => {
@@ -29,7 +29,7 @@ export function onEachDatabase(
         await redis?.stop();
       });
       testsOn('MongoDB', (settings, plan) =>
-        startLargeWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
+        startMongoWorld(settings, plan, database as MongoWireServer, redis as RedisServer),
       );
     });
   });

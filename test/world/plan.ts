@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import type { Quota } from './promises/quota.ts';
-import * as byHand from './scenarios/by-hand.ts';
+import type { Quota } from './invariants/quota.ts';
 import * as clocks from './scenarios/clocks.ts';
 import * as coreCallers from './scenarios/core-callers.ts';
 import * as corrections from './scenarios/corrections.ts';
@@ -9,29 +8,30 @@ import * as disk from './scenarios/disk.ts';
 import * as exchangeCallers from './scenarios/exchange-callers.ts';
 import * as exports from './scenarios/exports.ts';
 import * as failedInserts from './scenarios/failed-inserts.ts';
-import * as hoarder from './scenarios/hoarder.ts';
-import * as holders from './scenarios/holders.ts';
-import * as impatient from './scenarios/impatient.ts';
+import * as faults from './scenarios/faults.ts';
+import * as ignoreRetryAfter from './scenarios/ignored-retry-after.ts';
+import * as misfits from './scenarios/invalid-requests.ts';
+import * as wrongSettings from './scenarios/invalid-settings.ts';
+import * as hoarder from './scenarios/key-limit.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
-import * as misfits from './scenarios/misfits.ts';
-import * as moving from './scenarios/moving.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operators from './scenarios/operators.ts';
 import * as packet from './scenarios/packet.ts';
+import * as moving from './scenarios/region-changes.ts';
+import * as byHand from './scenarios/requests-in-pieces.ts';
+import * as holders from './scenarios/resource-holders.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import * as scraper from './scenarios/scraper.ts';
 import * as sdk from './scenarios/sdk.ts';
 import * as settledRegion from './scenarios/settled-region.ts';
 import * as terminal from './scenarios/terminal.ts';
 import * as visitors from './scenarios/visitors.ts';
-import * as weather from './scenarios/weather.ts';
 import * as website from './scenarios/website.ts';
-import * as wrongSettings from './scenarios/wrong-settings.ts';
 
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
-  ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, weather],
-  ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, impatient],
+  ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, faults],
+  ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, ignoreRetryAfter],
   ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion, corrections],
 ]);
 
@@ -46,7 +46,7 @@ function byName(files: readonly object[]): Record<string, Scenario> {
 }
 
 function isScenario(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'happen' in value;
+  return typeof value === 'object' && value !== null && 'run' in value;
 }
 
 /** A scenario and its delay after the previous one; milliseconds. Steps do not wait for each other. */
@@ -69,7 +69,7 @@ export interface Plan {
   readonly clocks: boolean;
   readonly steps: readonly Step[];
   /** Whether some clients stay connected for as long as the service allows. */
-  readonly stays: boolean;
+  readonly holdsConnections: boolean;
 }
 
 /** The default settings, to which shrinking returns. */
@@ -80,7 +80,7 @@ export const USUAL: Omit<Plan, 'steps'> = {
   disk: 'usual',
   tls: false,
   clocks: false,
-  stays: false,
+  holdsConnections: false,
 };
 
 const QUOTAS: readonly Quota[] = [USUAL.quota, USUAL.quota, { limit: 30, windowSeconds: 3 }];
@@ -107,7 +107,7 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
       tls: fc.constantFrom(false, false, true),
       clocks: fc.boolean(),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
-      stays: fc.constantFrom(false, false, false, false, false, true),
+      holdsConnections: fc.constantFrom(false, false, false, false, false, true),
     }),
   );
 

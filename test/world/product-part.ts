@@ -5,10 +5,10 @@ import type { Settings } from './settings.ts';
 import type { Part, ProductProcess } from './world.ts';
 
 /** The delay before the second SIGTERM; milliseconds. */
-const TOLD_AGAIN_MS = 50;
+const SECOND_SIGNAL_AFTER_MS = 50;
 
 /** The options of a part. */
-interface Making {
+interface PartOptions {
   readonly name: string;
   /** Relative to the root of the repository: `src/main.ts`. */
   readonly file: string;
@@ -22,20 +22,20 @@ interface Making {
 export class ProductPart implements Part {
   readonly name: string;
   readonly losesCounts: boolean;
-  readonly #making: Making;
+  readonly #options: PartOptions;
   #running: RunningProcess | undefined;
   #isEnding = false;
   readonly #printed: (() => string)[] = [];
 
-  constructor(making: Making) {
-    this.#making = making;
-    this.name = making.name;
-    this.losesCounts = making.losesCounts;
+  constructor(options: PartOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.losesCounts = options.losesCounts;
   }
 
   async start(more: Settings = {}): Promise<void> {
     if (this.#running) return;
-    const { file, env, within = [], onUnexpectedEnd } = this.#making;
+    const { file, env, within = [], onUnexpectedEnd } = this.#options;
     const running = start(file, { env: { ...env, ...more }, within });
     this.#running = running;
     this.#isEnding = false;
@@ -70,15 +70,15 @@ export class ProductPart implements Part {
     this.#isEnding = true;
   }
 
-  async terminate(isToldTwice = false): Promise<number | NodeJS.Signals> {
+  async terminate(isSignalledTwice = false): Promise<number | NodeJS.Signals> {
     const running = this.#running;
     if (!running) return 0;
     this.#isEnding = true;
     const family = this.#family(running);
     running.child.kill('SIGTERM');
-    if (isToldTwice) {
+    if (isSignalledTwice) {
       // Service managers do the same: the second signal goes to all processes of the service.
-      await sleep(TOLD_AGAIN_MS);
+      await sleep(SECOND_SIGNAL_AFTER_MS);
       for (const { pid } of family) signal(pid, 'SIGTERM');
     }
     const status = await running.ended();
@@ -102,20 +102,20 @@ export class ProductPart implements Part {
   #family({ child }: RunningProcess, file?: string): ProductProcess[] {
     const family = [...descendants(child.pid ?? 0), child.pid ?? 0];
     const named = family.map((pid) => ({ pid, command: commandOf(pid) }));
-    const wanted = named.filter(({ command }) => (file ? command.includes(file) : /\.ts/.test(command)));
-    return wanted.map(({ pid, command }) => ({ pid, name: /(\w+\/)?\w+\.ts/.exec(command)?.[0] ?? this.name }));
+    const selected = named.filter(({ command }) => (file ? command.includes(file) : /\.ts/.test(command)));
+    return selected.map(({ pid, command }) => ({ pid, name: /(\w+\/)?\w+\.ts/.exec(command)?.[0] ?? this.name }));
   }
 }
 
 function descendants(pid: number): number[] {
-  const children = told(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
+  const children = readProc(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
   return [...children.flatMap(descendants), ...children];
 }
 
-const commandOf = (pid: number): string => told(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
+const commandOf = (pid: number): string => readProc(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 
 /** Reads a file of /proc; empty when the process has ended. */
-function told(file: string): string {
+function readProc(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {

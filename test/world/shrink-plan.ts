@@ -1,5 +1,5 @@
-import type { Lived } from './live.ts';
 import type { Plan, Step } from './plan.ts';
+import type { PlanResult } from './run-plan.ts';
 
 /** How often a short plan runs before it counts as passing: real processes are not deterministic. */
 const TRIES = 2;
@@ -10,7 +10,7 @@ const SHORT = 40;
 /** A plan that broke a promise, and its result. */
 export interface Found {
   readonly plan: Plan;
-  readonly lived: Lived;
+  readonly result: PlanResult;
 }
 
 /**
@@ -22,15 +22,15 @@ export interface Found {
 export async function shrinkPlan(
   found: Found,
   usual: Omit<Plan, 'steps'>,
-  liveOnce: (plan: Plan) => Promise<Lived>,
+  runOnce: (plan: Plan) => Promise<PlanResult>,
   until: number,
 ): Promise<Found> {
   let shortest = found;
-  const isTaken = async (plan: Plan): Promise<boolean> => {
+  const isBroken = async (plan: Plan): Promise<boolean> => {
     for (let tries = plan.steps.length <= SHORT ? TRIES : 1; tries > 0 && performance.now() < until; tries -= 1) {
-      const lived = await liveOnce(plan);
-      if (lived.broken.length === 0) continue;
-      shortest = { plan, lived };
+      const result = await runOnce(plan);
+      if (result.violations.length === 0) continue;
+      shortest = { plan, result };
       return true;
     }
     return false;
@@ -44,13 +44,13 @@ export async function shrinkPlan(
     for (let from = shortest.plan.steps.length - size; from > -size && performance.now() < until; from -= size) {
       const start = Math.max(from, 0);
       const count = Math.min(size, from + size, shortest.plan.steps.length - 1);
-      if (count > 0) await isTaken(without(start, count));
+      if (count > 0) await isBroken(without(start, count));
     }
   }
   for (const [name, value] of Object.entries(usual)) {
     const { plan } = shortest;
     const isUsual = JSON.stringify(plan[name as keyof Plan]) === JSON.stringify(value);
-    if (!isUsual && performance.now() < until) await isTaken({ ...plan, [name]: value });
+    if (!isUsual && performance.now() < until) await isBroken({ ...plan, [name]: value });
   }
   return shortest;
 }

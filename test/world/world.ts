@@ -4,7 +4,7 @@ import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { Certificates } from './certificates.ts';
 import type { MachineClock } from './clock.ts';
 import type { CommandLine } from './command-line.ts';
-import type { Hand } from './hand.ts';
+import type { DirectAccess } from './direct-access.ts';
 import type { Settings } from './settings.ts';
 
 /** A process, or something else that can be killed, paused and restarted. */
@@ -18,7 +18,7 @@ export interface Part {
   pause(): void;
   resume(): void;
   /** Sends SIGTERM once or twice; returns the exit status, or the signal that ended it. Only for processes of the product. */
-  terminate?(isToldTwice: boolean): Promise<number | NodeJS.Signals>;
+  terminate?(isSignalledTwice: boolean): Promise<number | NodeJS.Signals>;
   /** From now on its end is not unexpected. */
   mayEnd?(): void;
   /** Whether the counters of the quota are lost when it ends. */
@@ -45,9 +45,9 @@ export interface World {
   /** The parts that can fail independently. */
   readonly parts: readonly Part[];
   /** The TCP proxies between the parts, by destination. */
-  readonly ways: Readonly<Record<string, TcpProxy>>;
+  readonly links: Readonly<Record<string, TcpProxy>>;
   readonly commandLine: CommandLine;
-  readonly hand: Hand;
+  readonly directAccess: DirectAccess;
   /** Undefined unless core and gateways use mutual TLS. */
   readonly certificates: Certificates | undefined;
   /** The clocks of the simulated machines; empty when they cannot be set. */

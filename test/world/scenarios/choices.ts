@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { KnownKey, KnownStudio, Life } from '../life.ts';
-import { STUDIOS } from '../life.ts';
+import type { KnownKey, KnownStudio, Simulation } from '../simulation.ts';
+import { STUDIOS } from '../simulation.ts';
 
 /** Mostly the first of `count`, so that operations conflict. */
 export const mostlyFirst = (count: number): fc.Arbitrary<number> =>
@@ -20,7 +20,7 @@ export const recent: fc.Arbitrary<number> = fc.oneof(mostlyFirst(5), fc.nat(40))
 export const lasting = (min: number, max: number): fc.Arbitrary<number> =>
   fc.oneof(fc.integer({ min, max: Math.ceil(min + (max - min) / 8) }), fc.integer({ min, max }));
 
-export const studioAt = (life: Life, index: number): KnownStudio => life.studios[index] as KnownStudio;
+export const studioAt = (sim: Simulation, index: number): KnownStudio => sim.studios[index] as KnownStudio;
 
 /** Returns the n-th of several things, counted from the newest. */
 export const newest = <T>(things: readonly T[], index: number): T | undefined =>

@@ -15,10 +15,10 @@ export const setClock = aScenario({
   weight: 5,
   choice: fc.record({ clock: fc.nat(5), ahead }),
   isPossible: ({ world }) => world.clocks.length > 0,
-  async happen(life, { clock, ahead }) {
-    const machine = one(life.world.clocks, clock);
+  async run(sim, { clock, ahead }) {
+    const machine = one(sim.world.clocks, clock);
     machine.set(ahead);
     const what = `the clock of ${machine.name} is set to ${ahead} s ahead`;
-    life.history.add({ kind: 'other', party: 'weather', what, span: { begin: now(), end: now() } });
+    sim.history.add({ kind: 'other', party: 'fault injection', what, span: { begin: now(), end: now() } });
   },
 });

@@ -6,9 +6,9 @@ import { onStream, PREFACE } from '../../security/http2-wire.ts';
 import { times } from '../../support/builders.ts';
 import { requestBytes } from '../../support/grpc.ts';
 import { now } from '../history.ts';
-import { CRM_WAITS_MS, type KnownStudio, type Life } from '../life.ts';
+import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
 import { lasting, one } from './choices.ts';
-import { connection, hold } from './holders.ts';
+import { connection, hold } from './resource-holders.ts';
 import { aScenario } from './scenario.ts';
 
 /** The number of calls in flight on one connection. */
@@ -37,13 +37,13 @@ interface WholeCall {
 }
 
 const CALLS_WITHOUT_TOKEN: Readonly<Record<string, WholeCall>> = {
-  'how it is': { path: '/grpc.health.v1.Health/Check', message: framed(Buffer.alloc(0)), isForAll: true },
+  'the health': { path: '/grpc.health.v1.Health/Check', message: framed(Buffer.alloc(0)), isForAll: true },
   'a page of leads': { path: LIST, message: framed(requestBytes('LeadIntakeService/ListLeads', { studioId: 'x' })) },
   'the keys of a studio': {
     path: '/leadintake.v1.ApiKeyService/ListApiKeys',
     message: framed(requestBytes('ApiKeyService/ListApiKeys', { studioId: 'x', memberId: 'owner' })),
   },
-  'what there is to call': {
+  'the list of services': {
     path: '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
     // A request for the list of services.
     message: framed(Buffer.of(0x3a, 0)),
@@ -54,38 +54,38 @@ const CALLS_WITHOUT_TOKEN: Readonly<Record<string, WholeCall>> = {
 export const unreadPages = aScenario({
   weight: 1,
   choice: fc.record({ connections: fc.constantFrom(1, 5, 30), core: fc.nat(1), forMs: lasting(50, 3000) }),
-  happen: (life, { connections, core, forMs }) =>
-    hold(life, `${connections * CALLS} calls of a core whose answers nobody reads`, async (studio) => {
-      const sessions = times(connections, () => callers(life, one(life.world.coreUrls, core), studio));
+  run: (sim, { connections, core, forMs }) =>
+    hold(sim, `${connections * CALLS} calls of a core with unread responses`, async (studio) => {
+      const sessions = times(connections, () => callers(sim, one(sim.world.coreUrls, core), studio));
       await sleep(forMs);
       for (const session of sessions) session.destroy();
     }),
 });
 
 /** A client without the token opens more connections to a core than it allows for unauthenticated clients. */
-export const strangers = aScenario({
+export const stayUnauthenticated = aScenario({
   weight: 1,
   choice: fc.record({
     count: fc.constantFrom(20, 300),
-    says: fc.constantFrom('nothing', 'that it speaks HTTP/2', 'what is none'),
+    sends: fc.constantFrom('nothing', 'an HTTP/2 preface', 'an invalid preface'),
     core: fc.nat(1),
     forMs: lasting(50, 3000),
   }),
-  happen: (life, { count, says, core, forMs }) =>
-    hold(life, `${count} connections to a core, on which is said ${says}`, async () => {
+  run: (sim, { count, sends, core, forMs }) =>
+    hold(sim, `${count} connections to a core that send ${sends}`, async () => {
       const begin = now();
-      const url = one(life.world.coreUrls, core);
+      const url = one(sim.world.coreUrls, core);
       const sockets = await Promise.all(times(count, () => connection(url)));
       for (const socket of sockets) {
         socket.resume();
-        if (says === 'that it speaks HTTP/2') socket.write(PREFACE);
-        if (says === 'what is none') socket.write(Buffer.alloc(200, 'x'));
+        if (sends === 'an HTTP/2 preface') socket.write(PREFACE);
+        if (sends === 'an invalid preface') socket.write(Buffer.alloc(200, 'x'));
       }
       await sleep(count > MAX_UNAUTHENTICATED_CONNECTIONS ? Math.max(forMs, CLOSED_WITHIN_MS) : forMs);
       const open = sockets.filter(({ destroyed }) => !destroyed).length;
-      if (open > MAX_UNAUTHENTICATED_CONNECTIONS && !life.isDisturbedSince(begin))
-        life.history.breaks(
-          `${open} strangers have connections to a core, where it may be ${MAX_UNAUTHENTICATED_CONNECTIONS}`,
+      if (open > MAX_UNAUTHENTICATED_CONNECTIONS && !sim.isDisturbedSince(begin))
+        sim.history.fail(
+          `${open} unauthenticated connections to a core, with a limit of ${MAX_UNAUTHENTICATED_CONNECTIONS}`,
         );
       for (const socket of sockets) socket.destroy();
     }),
@@ -99,21 +99,21 @@ export const withoutToken = aScenario({
     token: fc.boolean(),
     core: fc.nat(1),
   }),
-  async happen(life, { call, token, core }) {
+  async run(sim, { call, token, core }) {
     const begin = now();
-    const session = sessionTo(life, one(life.world.coreUrls, core));
+    const session = sessionTo(sim, one(sim.world.coreUrls, core));
     const { path, message, isForAll = false } = CALLS_WITHOUT_TOKEN[call] as WholeCall;
     const headers = {
       ...GRPC,
       ':path': path,
-      ...((token || isForAll) && { authorization: `Bearer ${life.uuid('somebody’s token')}` }),
+      ...((token || isForAll) && { authorization: `Bearer ${sim.uuid('wrong token')}` }),
     };
     const outcome = await Promise.race([onStream(session, headers, message), sleep(CLOSED_WITHIN_MS)]);
-    if (outcome?.grpcStatus === 0) life.history.breaks(`without its token a core tells ${call}: ${outcome.text}`);
+    if (outcome?.grpcStatus === 0) sim.history.fail(`a core answers ${call} without its token: ${outcome.text}`);
     const isRefused = outcome?.grpcStatus === UNAUTHENTICATED && !isForAll;
     for (let waited = 0; isRefused && waited < CLOSED_WITHIN_MS && !session.destroyed; waited += 50) await sleep(50);
-    if (isRefused && !session.destroyed && !life.isDisturbedSince(begin))
-      life.history.breaks('a connection to a core goes on after a call without its token');
+    if (isRefused && !session.destroyed && !sim.isDisturbedSince(begin))
+      sim.history.fail('a connection to a core stays open after a call without its token');
     session.destroy();
   },
 });
@@ -122,18 +122,21 @@ export const withoutToken = aScenario({
 export const longMessage = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), length: fc.constantFrom(MAX_MESSAGE + 1, 3 * MAX_MESSAGE) }),
-  async happen(life, { core, length }) {
-    const session = sessionTo(life, one(life.world.coreUrls, core));
-    const authorization = `Bearer ${life.world.coreToken}`;
+  async run(sim, { core, length }) {
+    const session = sessionTo(sim, one(sim.world.coreUrls, core));
+    const authorization = `Bearer ${sim.world.coreToken}`;
     const headers = { ...GRPC, ':path': LIST, 'content-type': 'application/grpc+json', authorization };
-    const message = JSON.stringify({ studioId: life.studios[0]?.id }).padEnd(length);
-    const outcome = await Promise.race([onStream(session, headers, framed(Buffer.from(message))), sleep(CRM_WAITS_MS)]);
-    if (outcome?.grpcStatus === 0) life.history.breaks(`a core reads a message of ${length} bytes`);
+    const message = JSON.stringify({ studioId: sim.studios[0]?.id }).padEnd(length);
+    const outcome = await Promise.race([
+      onStream(session, headers, framed(Buffer.from(message))),
+      sleep(CRM_TIMEOUT.timeoutMs),
+    ]);
+    if (outcome?.grpcStatus === 0) sim.history.fail(`a core reads a message of ${length} bytes`);
     session.destroy();
   },
 });
 
-function sessionTo({ world }: Life, url: string, settings: Settings = {}): ClientHttp2Session {
+function sessionTo({ world }: Simulation, url: string, settings: Settings = {}): ClientHttp2Session {
   const session = connect(url, { ...world.certificates?.caller, settings });
   session.on('error', () => {});
   return session;
@@ -147,18 +150,18 @@ function framed(bytes: Uint8Array): Buffer {
 }
 
 /** Opens a connection with a window of 0 bytes for responses, and requests pages of leads repeatedly. */
-function callers(life: Life, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
-  const session = sessionWithoutRoom(life, url);
-  for (const _ of times(CALLS, () => 0)) askForPage(life, session, studioId);
+function callers(sim: Simulation, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
+  const session = sessionWithoutRoom(sim, url);
+  for (const _ of times(CALLS, () => 0)) requestPage(sim, session, studioId);
   return session;
 }
 
 /** Opens a connection with a window of 0 bytes for responses. */
-export const sessionWithoutRoom = (life: Life, url: string): ClientHttp2Session =>
-  sessionTo(life, url, { initialWindowSize: 0 });
+export const sessionWithoutRoom = (sim: Simulation, url: string): ClientHttp2Session =>
+  sessionTo(sim, url, { initialWindowSize: 0 });
 
 /** Requests a page of leads on the connection. */
-export function askForPage({ world }: Life, session: ClientHttp2Session, studioId: string): ClientHttp2Stream {
+export function requestPage({ world }: Simulation, session: ClientHttp2Session, studioId: string): ClientHttp2Stream {
   const call = session.request({
     ':method': 'POST',
     ':path': LIST,

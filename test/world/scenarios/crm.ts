@@ -10,20 +10,17 @@ import { DAY_MS } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
 import { REGIONS } from '../contacts.ts';
 import { now } from '../history.ts';
-import { CRM_WAITS_MS, type KnownStudio, type Life } from '../life.ts';
+import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
+import * as actions from './actions.ts';
 import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
-import * as deeds from './deeds.ts';
 import { aScenario } from './scenario.ts';
 
-const WAITS = { timeoutMs: CRM_WAITS_MS };
-
 const core = fc.nat(1);
-const crmAt = (life: Life, index: number): CoreClients => one(life.crm, index);
 
 /** Performs an action of the CRM by a call. */
-const byRpc = <T>(call: () => Promise<T>): deeds.Doing<T> => ({ party: 'CRM', doIt: () => outcomeOf(call()) });
+const byRpc = <T>(call: () => Promise<T>): actions.Attempt<T> => ({ party: 'CRM', perform: () => outcomeOf(call()) });
 
-export async function outcomeOf<T>(call: Promise<T>): Promise<deeds.Outcome<T>> {
+export async function outcomeOf<T>(call: Promise<T>): Promise<actions.Outcome<T>> {
   try {
     return { answer: await call };
   } catch (error) {
@@ -54,15 +51,15 @@ export const move = aScenario({
     stage: fc.oneof(fc.constantFrom(...LEAD_STAGES), fc.constantFrom('won', 'won', 'new')),
     core,
   }),
-  async happen(life, { studio, lead, stage, core }) {
-    const { id: studioId, leadIds } = studioAt(life, studio);
+  async run(sim, { studio, lead, stage, core }) {
+    const { id: studioId, leadIds } = studioAt(sim, studio);
     const leadId = newest(leadIds, lead);
     if (leadId === undefined) return;
     const request = { studioId, leadId, stage: STAGE_NUMBERS[stage as Stage] };
-    await deeds.move(
-      life,
+    await actions.move(
+      sim,
       { studioId, leadId, stage: stage as Stage },
-      byRpc(() => crmAt(life, core).leads.changeLeadStage(request, WAITS)),
+      byRpc(() => sim.crmAt(core).leads.changeLeadStage(request, CRM_TIMEOUT)),
     );
   },
 });
@@ -71,21 +68,26 @@ export const move = aScenario({
 export const look = aScenario({
   weight: 4,
   choice: fc.record({ studio, core }),
-  async happen(life, { studio, core }) {
-    await lookAtLeads(life, studioAt(life, studio), crmAt(life, core), 1).catch(() => {});
+  async run(sim, { studio, core }) {
+    await lookAtLeads(sim, studioAt(sim, studio), sim.crmAt(core), 1).catch(() => {});
   },
 });
 
 /** Lists a studio's leads through the core, and records the state of each. */
-export async function lookAtLeads(life: Life, { id: studioId }: KnownStudio, { leads }: CoreClients, pages: number) {
+export async function lookAtLeads(
+  sim: Simulation,
+  { id: studioId }: KnownStudio,
+  { leads }: CoreClients,
+  pages: number,
+) {
   const found: Lead[] = [];
   let pageToken = '';
   for (let page = 0; page < pages; page += 1) {
     const begin = now();
-    const answer = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL }, WAITS);
+    const answer = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL }, CRM_TIMEOUT);
     const span = { begin, end: now() };
     for (const lead of answer.leads) {
-      life.history.add({ kind: 'seen', party: 'CRM', studioId, leadId: lead.id, stage: stageOf(lead), span });
+      sim.history.add({ kind: 'leadRead', party: 'CRM', studioId, leadId: lead.id, stage: stageOf(lead), span });
     }
     found.push(...answer.leads);
     pageToken = answer.nextPageToken;
@@ -95,15 +97,15 @@ export async function lookAtLeads(life: Life, { id: studioId }: KnownStudio, { l
 }
 
 /** A studio is suspended or reactivated. */
-export const suspend = aScenario({
+export const suspendStudio = aScenario({
   weight: 2,
   choice: fc.record({ studio, status: fc.constantFrom('suspended', 'active', 'active'), core }),
-  async happen(life, { studio, status, core }) {
-    const { id } = studioAt(life, studio);
+  async run(sim, { studio, status, core }) {
+    const { id } = studioAt(sim, studio);
     const number = status === 'active' ? StudioStatus.ACTIVE : StudioStatus.SUSPENDED;
     const request = { studio: { id, status: number }, updateMask: { paths: ['status'] } };
-    const call = () => crmAt(life, core).directory.putStudio(request, WAITS);
-    await deeds.put(life, `status of ${id}`, status, byRpc(call));
+    const call = () => sim.crmAt(core).directory.putStudio(request, CRM_TIMEOUT);
+    await actions.put(sim, `status of ${id}`, status, byRpc(call));
   },
 });
 
@@ -111,13 +113,13 @@ export const suspend = aScenario({
 export const moveStudio = aScenario({
   weight: 2,
   choice: fc.record({ studio, region: fc.constantFrom(...REGIONS), core }),
-  async happen(life, { studio, region, core }) {
-    const { id } = studioAt(life, studio);
+  async run(sim, { studio, region, core }) {
+    const { id } = studioAt(sim, studio);
     const regionCode = region === 'none' ? {} : { regionCode: region };
     const request = { studio: { id, status: StudioStatus.UNSPECIFIED, ...regionCode } };
     const updateMask = { paths: ['region_code'] };
-    const call = () => crmAt(life, core).directory.putStudio({ ...request, updateMask }, WAITS);
-    await deeds.put(life, `region of ${id}`, region, byRpc(call));
+    const call = () => sim.crmAt(core).directory.putStudio({ ...request, updateMask }, CRM_TIMEOUT);
+    await actions.put(sim, `region of ${id}`, region, byRpc(call));
   },
 });
 
@@ -132,15 +134,15 @@ export const changeRole = aScenario({
     role: fc.constantFrom('owner', 'owner', 'admin', 'staff', 'gone'),
     core,
   }),
-  async happen(life, { studio, member, role, core }) {
-    const { id: studioId, memberIds } = studioAt(life, studio);
+  async run(sim, { studio, member, role, core }) {
+    const { id: studioId, memberIds } = studioAt(sim, studio);
     const id = one(memberIds, member);
-    const { directory } = crmAt(life, core);
+    const { directory } = sim.crmAt(core);
     const call = (): Promise<unknown> =>
       role === 'gone'
-        ? directory.removeMember({ studioId, memberId: id }, WAITS)
-        : directory.putMember({ member: { studioId, id, role: ROLES[role as keyof typeof ROLES] } }, WAITS);
-    await deeds.put(life, `role of ${id} in ${studioId}`, role, byRpc(call));
+        ? directory.removeMember({ studioId, memberId: id }, CRM_TIMEOUT)
+        : directory.putMember({ member: { studioId, id, role: ROLES[role as keyof typeof ROLES] } }, CRM_TIMEOUT);
+    await actions.put(sim, `role of ${id} in ${studioId}`, role, byRpc(call));
   },
 });
 
@@ -153,15 +155,18 @@ export const changeSource = aScenario({
     state: fc.constantFrom('enabled', 'enabled', 'disabled', 'gone'),
     core,
   }),
-  async happen(life, { studio, source, state, core }) {
-    const { id: studioId, sourceIds } = studioAt(life, studio);
+  async run(sim, { studio, source, state, core }) {
+    const { id: studioId, sourceIds } = studioAt(sim, studio);
     const id = one(sourceIds, source);
-    const { directory } = crmAt(life, core);
+    const { directory } = sim.crmAt(core);
     const call = (): Promise<unknown> =>
       state === 'gone'
-        ? directory.removeLeadSource({ studioId, leadSourceId: id }, WAITS)
-        : directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: state === 'enabled' } }, WAITS);
-    await deeds.put(life, `source ${id} of ${studioId}`, state, byRpc(call));
+        ? directory.removeLeadSource({ studioId, leadSourceId: id }, CRM_TIMEOUT)
+        : directory.putLeadSource(
+            { leadSource: { studioId, id, name: 'Form', enabled: state === 'enabled' } },
+            CRM_TIMEOUT,
+          );
+    await actions.put(sim, `source ${id} of ${studioId}`, state, byRpc(call));
   },
 });
 
@@ -169,8 +174,8 @@ export const changeSource = aScenario({
 export const makeKey = aScenario({
   weight: 1,
   choice: fc.record({ studio, member: fc.nat(1), scopes: fc.constantFrom('both', 'both', 'read', 'create'), core }),
-  async happen(life, { studio, member, scopes, core }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, member, scopes, core }) {
+    const known = studioAt(sim, studio);
     const { id: studioId, memberIds } = known;
     const [mayRead, mayCreate] = [scopes !== 'create', scopes !== 'read'];
     const memberId = one(memberIds, member);
@@ -182,11 +187,11 @@ export const makeKey = aScenario({
       expireTime: timestampFromMs(Date.now() + 30 * DAY_MS),
     };
     const may = { memberId, mayRead, mayCreate };
-    await deeds.makeKey(
-      life,
+    await actions.makeKey(
+      sim,
       known,
       may,
-      byRpc(() => crmAt(life, core).apiKeys.createApiKey(request, WAITS).then(issued)),
+      byRpc(() => sim.crmAt(core).apiKeys.createApiKey(request, CRM_TIMEOUT).then(issued)),
     );
   },
 });
@@ -200,13 +205,13 @@ const issued = ({ apiKey, secret }: { readonly apiKey?: ApiKey | undefined; read
 export const replaceKey = aScenario({
   weight: 2,
   choice: fc.record({ studio, key: mostlyFirst(3), member: mostlyFirst(2), core }),
-  async happen(life, { studio, key, member, core }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, key, member, core }) {
+    const known = studioAt(sim, studio);
     const target = keyOf(known, key);
     const memberId = one(known.memberIds, member);
     const request = { studioId: known.id, memberId, apiKeyId: target.apiKeyId };
-    const call = () => crmAt(life, core).apiKeys.replaceApiKey(request, WAITS).then(issued);
-    await deeds.replaceKey(life, known, target, memberId, byRpc(call));
+    const call = () => sim.crmAt(core).apiKeys.replaceApiKey(request, CRM_TIMEOUT).then(issued);
+    await actions.replaceKey(sim, known, target, memberId, byRpc(call));
   },
 });
 
@@ -214,11 +219,11 @@ export const replaceKey = aScenario({
 export const revokeKey = aScenario({
   weight: 1,
   choice: fc.record({ studio, key: mostlyFirst(3), core }),
-  async happen(life, { studio, key, core }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, key, core }) {
+    const known = studioAt(sim, studio);
     const target = keyOf(known, key);
     const request = { studioId: known.id, memberId: 'owner', apiKeyId: target.apiKeyId };
-    const call = () => crmAt(life, core).apiKeys.revokeApiKey(request, WAITS);
-    await deeds.revokeKey(life, known, target, 'owner', byRpc(call));
+    const call = () => sim.crmAt(core).apiKeys.revokeApiKey(request, CRM_TIMEOUT);
+    await actions.revokeKey(sim, known, target, 'owner', byRpc(call));
   },
 });

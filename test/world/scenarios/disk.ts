@@ -4,12 +4,11 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import fc from 'fast-check';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { times } from '../../support/builders.ts';
-import type { CoreClients } from '../../support/core-clients.ts';
 import { now } from '../history.ts';
-import { CRM_WAITS_MS, type Life } from '../life.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
+import { onMachine } from './faults.ts';
 import { aScenario } from './scenario.ts';
-import { onMachine } from './weather.ts';
 
 /**
  * How long a full disk may take to show in readiness, which cores and gateways check about once a second;
@@ -29,22 +28,22 @@ export const fullDisk = aScenario({
   weight: 2,
   choice: fc.record({ forMs: lasting(50, 4000) }),
   isPossible: ({ world }) => world.disk?.kind === 'small',
-  happen: (life, { forMs }) =>
-    onMachine(life, `the disk is full for ${forMs} ms`, [], async () => {
-      const { disk } = life.world;
+  run: (sim, { forMs }) =>
+    onMachine(sim, `the disk is full for ${forMs} ms`, [], async () => {
+      const { disk } = sim.world;
       if (disk?.kind !== 'small') return;
       disk.disk.fill();
       await sleep(forMs);
-      const acknowledged = await writeUntilRefused(life);
+      const acknowledged = await writeUntilRefused(sim);
       disk.disk.free();
-      await life.untilServed();
-      await seeThatTheyAreThere(life, acknowledged);
+      await sim.untilServed();
+      await expectStored(sim, acknowledged);
     }),
 });
 
 /** Whether the CRM is refused an unneeded studio; if not, the studio's id is recorded. */
-async function isRefused({ crm }: Life, acknowledged: string[]): Promise<boolean> {
-  const { directory } = crm[0] as CoreClients;
+async function isRefused(sim: Simulation, acknowledged: string[]): Promise<boolean> {
+  const { directory } = sim.crmAt(0);
   const studio = { id: `studio-of-a-full-disk-${randomUUID()}`, status: StudioStatus.SUSPENDED };
   return directory.putStudio({ studio }, { timeoutMs: 3000 }).then(
     () => {
@@ -60,42 +59,42 @@ async function isRefused({ crm }: Life, acknowledged: string[]): Promise<boolean
  *
  * @returns the studios whose writes were acknowledged
  */
-async function writeUntilRefused(life: Life): Promise<string[]> {
+async function writeUntilRefused(sim: Simulation): Promise<string[]> {
   const acknowledged: string[] = [];
   let isOver = false;
   const giveUp = now() + WRITES_FOR_MS;
   const write = async () => {
-    while (!isOver && now() < giveUp) isOver = await isRefused(life, acknowledged);
+    while (!isOver && now() < giveUp) isOver = await isRefused(sim, acknowledged);
   };
   await Promise.all(times(WRITERS, write));
-  if (isOver) await seeThatItIsNotReady(life, acknowledged);
+  if (isOver) await expectNotReady(sim, acknowledged);
   return acknowledged;
 }
 
 /** When writes are refused repeatedly because the disk is full, the service soon reports that it is not ready. */
-async function seeThatItIsNotReady(life: Life, acknowledged: string[]): Promise<void> {
+async function expectNotReady(sim: Simulation, acknowledged: string[]): Promise<void> {
   const isReady = () =>
-    fetch(`${life.world.urls[0]}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) }).then(
+    fetch(`${sim.world.urls[0]}/readyz`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(2000) }).then(
       ({ ok }) => ok,
       () => false,
     );
   for (let waited = 0; waited < READY_NO_MORE_WITHIN_MS; waited += 250) {
     // A write that succeeds after all was refused for a temporary reason, such as another long write.
-    if (!(await isReady()) || !(await isRefused(life, acknowledged))) return;
+    if (!(await isReady()) || !(await isRefused(sim, acknowledged))) return;
     await sleep(250);
   }
-  life.history.breaks(
+  sim.history.fail(
     `the disk is full, all writes were refused, and the gateway is still ready ${READY_NO_MORE_WITHIN_MS} ms later`,
   );
 }
 
 /** Writes that were acknowledged on a full disk are stored when it has room again. */
-async function seeThatTheyAreThere({ crm, history }: Life, studioIds: readonly string[]): Promise<void> {
-  const { directory } = crm[0] as CoreClients;
+async function expectStored(sim: Simulation, studioIds: readonly string[]): Promise<void> {
+  const { directory } = sim.crmAt(0);
   for (const studioId of studioIds) {
-    await directory.getStudio({ studioId }, { timeoutMs: CRM_WAITS_MS }).catch((error) => {
+    await directory.getStudio({ studioId }, CRM_TIMEOUT).catch((error) => {
       if (ConnectError.from(error).code === Code.NotFound)
-        history.breaks(`${studioId} was put while the disk was full, and is not there`);
+        sim.history.fail(`${studioId} was put while the disk was full, and is not there`);
     });
   }
 }
@@ -113,10 +112,10 @@ export const powerCut = aScenario({
     seed: fc.nat(),
   }),
   isPossible: ({ world }) => world.disk?.kind === 'forgetful',
-  happen: (life, cut) =>
-    onMachine(life, 'the power fails', ['counts'], async () => {
-      const { disk } = life.world;
-      const [everything] = life.world.parts;
+  run: (sim, cut) =>
+    onMachine(sim, 'the power fails', ['counts'], async () => {
+      const { disk } = sim.world;
+      const [everything] = sim.world.parts;
       if (disk?.kind !== 'forgetful' || !everything) return;
       everything.mayEnd?.();
       await disk.disk.failPower(cut);
@@ -124,7 +123,7 @@ export const powerCut = aScenario({
       const isFailed = await Promise.race([disk.disk.failed().then(() => true), sleep(1500, false)]);
       if (!isFailed) await disk.disk.failPower({ ...cut, after: 0, of: '' });
       await disk.disk.failed();
-      await life.world.commandLine.whileDown(async () => {
+      await sim.world.commandLine.whileDown(async () => {
         await everything.kill();
         await disk.disk.restorePower();
       });

@@ -6,15 +6,15 @@ import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeItemSchema, ExchangeResult } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { SentLead } from '../history.ts';
-import type { Life } from '../life.ts';
-import { crmOf, leadApart, makeKey, makeStudioApart, WAITS } from './apart.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { asFarAsDefinite, definiteAnswer, untilDefinite } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
-import { answered, asFarAsTold, untilTold } from './until-told.ts';
+import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
 type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
 /** One item of a message, and the answer that it expects. */
-interface Asked {
+interface ExpectedItem {
   readonly item: Item;
   readonly expected: string;
 }
@@ -23,51 +23,53 @@ interface Asked {
  * A client in the place of a gateway sends, concurrently, items with keys of limited permissions and with strings
  * that are no keys.
  */
-export const askByKeys = aScenario({
+export const callWithScopedKeys = aScenario({
   weight: 1,
   choice: fc.record({
     core: fc.nat(1),
     order: fc.shuffledSubarray([0, 1, 2, 3, 4, 5, 6], { minLength: 7, maxLength: 7 }),
   }),
-  happen: (life, { core, order }) => asFarAsTold(() => ask(life, core, order)),
+  run: (sim, { core, order }) => asFarAsDefinite(() => sendItems(sim, core, order)),
 });
 
-async function ask(life: Life, core: number, order: readonly number[]): Promise<void> {
-  const studio = await makeStudioApart(life);
-  const reads = hashKeySecret((await makeKey(life, studio.id, [ApiKeyScope.LEADS_READ])).secret);
-  const creates = hashKeySecret((await makeKey(life, studio.id, [ApiKeyScope.LEADS_CREATE])).secret);
+async function sendItems(sim: Simulation, core: number, order: readonly number[]): Promise<void> {
+  const studio = await makeSeparateStudio(sim);
+  const reads = hashKeySecret((await makeKey(sim, studio.id, [ApiKeyScope.LEADS_READ])).secret);
+  const creates = hashKeySecret((await makeKey(sim, studio.id, [ApiKeyScope.LEADS_CREATE])).secret);
   const both = hashKeySecret(studio.secret);
   const [plain, sourced, forbidden, misfit] = ['plain', 'sourced', 'forbidden', 'misfit'].map((name) =>
-    leadApart(life, studio.id, name),
+    separateLead(sim, studio.id, name),
   ) as [SentLead, SentLead, SentLead, SentLead];
   const noKey = Buffer.concat([creates, Buffer.from(studio.sourceId)]);
   const list = { case: 'listLeads', value: {} } as const;
-  const asked: readonly Asked[] = [
+  const items: readonly ExpectedItem[] = [
     { item: { secretSha256: creates, request: creation(plain) }, expected: 'a lead' },
     { item: { secretSha256: creates, request: creation(sourced, studio.sourceId) }, expected: 'a lead' },
     { item: { secretSha256: reads, request: creation(forbidden) }, expected: 'SCOPE_FORBIDDEN' },
     { item: { secretSha256: noKey, request: creation(misfit) }, expected: 'INVALID_REQUEST' },
     { item: { secretSha256: creates, request: list }, expected: 'SCOPE_FORBIDDEN' },
     {
-      item: { secretSha256: both, request: { case: 'getLead', value: { leadId: life.uuid('nobody') } } },
+      item: { secretSha256: both, request: { case: 'getLead', value: { leadId: sim.uuid('unknown lead') } } },
       expected: 'LEAD_NOT_FOUND',
     },
     { item: { secretSha256: reads, request: { case: 'authenticate', value: {} } }, expected: 'a bearer' },
   ];
-  const inOrder = order.map((place) => asked[place] as Asked);
-  const told = await untilTold(life, 'items are asked by keys of one scope each', () =>
+  const inOrder = order.map((place) => items[place] as ExpectedItem);
+  const found = await untilDefinite(sim, 'items with keys of one scope each', () =>
     outcomes(
-      life,
+      sim,
       core,
       inOrder.map(({ item }) => item),
     ),
   );
   const expected = inOrder.map((each) => each.expected);
-  if (`${told}` !== `${expected}`) life.history.breaks(`${studio.id}: items are answered ${told}, not ${expected}`);
-  const page = JSON.parse((await answered(life, studio.secret, { name: 'list', walk: 0, page: 0, query: '' })).text);
+  if (`${found}` !== `${expected}`) sim.history.fail(`${studio.id}: items are answered with ${found}, not ${expected}`);
+  const page = JSON.parse(
+    (await definiteAnswer(sim, studio.secret, { name: 'list', walk: 0, page: 0, query: '' })).text,
+  );
   const notes = page.leads.map(({ note }: { note: string }) => note).sort();
   const written = [plain.note, sourced.note].sort();
-  if (`${notes}` !== `${written}`) life.history.breaks(`${studio.id}: there is ${notes}, where ${written} was created`);
+  if (`${notes}` !== `${written}`) sim.history.fail(`${studio.id}: there is ${notes}, expected ${written}`);
 }
 
 function creation({ contact, ...lead }: SentLead, sourceId?: string) {
@@ -76,19 +78,19 @@ function creation({ contact, ...lead }: SentLead, sourceId?: string) {
 }
 
 /** Returns the outcome of each item in short; undefined unless all are certain. */
-async function outcomes(life: Life, core: number, items: readonly Item[]): Promise<string[] | undefined> {
-  const told: string[] = [];
+async function outcomes(sim: Simulation, core: number, items: readonly Item[]): Promise<string[] | undefined> {
+  const found: string[] = [];
   async function* messages() {
     yield { items: [...items] };
   }
   try {
-    for await (const { results } of crmOf(life, core).exchange.exchange(messages(), WAITS)) {
-      for (const result of results) told[result.index] = inAWord(result) ?? '';
+    for await (const { results } of sim.crmAt(core).exchange.exchange(messages(), CRM_TIMEOUT)) {
+      for (const result of results) found[result.index] = inAWord(result) ?? '';
     }
   } catch {
     return undefined;
   }
-  return items.every((_, index) => told[index]) ? told : undefined;
+  return items.every((_, index) => found[index]) ? found : undefined;
 }
 
 function inAWord({ outcome }: ExchangeResult): string | undefined {

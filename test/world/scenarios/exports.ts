@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { now } from '../history.ts';
-import { CRM_WAITS_MS } from '../life.ts';
-import { one, studio, studioAt } from './choices.ts';
+import { CRM_TIMEOUT } from '../simulation.ts';
+import { studio, studioAt } from './choices.ts';
 import { outcomeOf } from './crm.ts';
 import { aScenario } from './scenario.ts';
 
@@ -20,16 +20,13 @@ export const exportLeads = aScenario({
     /** The number of messages after which the client first interrupts it. */
     leavesAfter: fc.constantFrom(null, 1, 1, 2),
   }),
-  async happen(life, { studio, core, leavesAfter }) {
-    const of = studio === null ? '' : studioAt(life, studio).id;
+  async run(sim, { studio, core, leavesAfter }) {
+    const of = studio === null ? '' : studioAt(sim, studio).id;
     const begin = now();
     const leads: { studioId: string; id: string }[] = [];
     let [resumeToken, isWhole, left] = ['', false, leavesAfter ?? Number.POSITIVE_INFINITY];
     const readOn = async (attempt: number) => {
-      const stream = one(life.crm, core + attempt).leads.exportLeads(
-        { studioId: of, resumeToken },
-        { timeoutMs: CRM_WAITS_MS },
-      );
+      const stream = sim.crmAt(core + attempt).leads.exportLeads({ studioId: of, resumeToken }, CRM_TIMEOUT);
       for await (const message of stream) {
         leads.push(...message.leads.map(({ studioId, id }) => ({ studioId, id })));
         resumeToken = message.resumeToken;
@@ -40,10 +37,9 @@ export const exportLeads = aScenario({
     };
     for (let attempt = 0; attempt < MAX_ATTEMPTS && !isWhole; attempt += 1) {
       const outcome = await outcomeOf(readOn(attempt));
-      if ('refused' in outcome)
-        life.history.breaks(`an export of ${of || 'all studios'} is refused: ${outcome.refused}`);
+      if ('refused' in outcome) sim.history.fail(`an export of ${of || 'all studios'} is refused: ${outcome.refused}`);
       isWhole = 'answer' in outcome && outcome.answer;
     }
-    life.history.add({ kind: 'exported', party: 'CRM', of, leads, isWhole, span: { begin, end: now() } });
+    sim.history.add({ kind: 'exported', party: 'CRM', of, leads, isWhole, span: { begin, end: now() } });
   },
 });

@@ -12,22 +12,22 @@ import { aScenario } from './scenario.ts';
 export const failInserts = aScenario({
   weight: 1,
   choice: fc.record({ inserts: fc.integer({ min: 1, max: 8 }), forMs: lasting(100, 2000) }),
-  isPossible: ({ world }) => world.ways.database !== undefined,
-  happen: (life, { inserts, forMs }) => {
-    const way = life.world.ways.database as TcpProxy;
-    return life.inTurn('way database', () =>
-      life.disturb(`${inserts} inserts within ${forMs} ms fail as a whole`, [], async () => {
-        failNext(way, inserts);
+  isPossible: ({ world }) => world.links.database !== undefined,
+  run: (sim, { inserts, forMs }) => {
+    const link = sim.world.links.database as TcpProxy;
+    return sim.inTurn('link database', () =>
+      sim.disturb(`${inserts} inserts within ${forMs} ms fail as a whole`, [], async () => {
+        failNext(link, inserts);
         await sleep(forMs);
-        way.heal();
+        link.heal();
       }),
     );
   },
 });
 
-function failNext(way: TcpProxy, inserts: number): void {
-  way.replyTo(isCommand('insert'), (request) => {
-    if (inserts > 1) failNext(way, inserts - 1);
+function failNext(link: TcpProxy, inserts: number): void {
+  link.replyTo(isCommand('insert'), (request) => {
+    if (inserts > 1) failNext(link, inserts - 1);
     return failure(request);
   });
 }

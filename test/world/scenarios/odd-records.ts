@@ -2,25 +2,29 @@ import fc from 'fast-check';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
-import type { StoredRecord } from '../hand.ts';
-import { now, type RestAnswer, type SentLead } from '../history.ts';
-import type { Life } from '../life.ts';
+import type { StoredRecord } from '../direct-access.ts';
+import { conflictingLeadId, now, type RestAnswer, type SentLead } from '../history.ts';
 import { ODD_KEYS, ODD_LEADS, ODD_STUDIOS, type Oddness, oddValue } from '../odd-records.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import {
-  createApart,
-  crmOf,
+  asFarAsDefinite,
+  type DefiniteOutcome,
+  definiteAnswer,
+  definiteOutcome,
+  untilDefinite,
+} from './definite-outcomes.ts';
+import { aScenario } from './scenario.ts';
+import {
+  createSeparateLead,
   inShort,
-  leadApart,
   leadIdIn,
   makeKey,
-  makeStudioApart,
+  makeSeparateStudio,
   putOwner,
   putSource,
-  type StudioApart,
-  WAITS,
-} from './apart.ts';
-import { aScenario } from './scenario.ts';
-import { answered, asFarAsTold, called, type Told, untilTold } from './until-told.ts';
+  type SeparateStudio,
+  separateLead,
+} from './separate-studio.ts';
 
 // A newer release, another program or a manual change leaves data in the database that this release does not know:
 // each time in a separate studio, in which the expected response to every request is known.
@@ -32,46 +36,46 @@ const which = fc.nat(11);
 const ENOUGH_KEYS = 22;
 
 /** Records the response to a request in a studio with odd records. */
-type Note = (asked: string, told: string) => void;
+type Note = (operation: string, result: string) => void;
 
 /** Runs a scenario in a separate studio, as far as disturbances of the service permit. */
-async function inStudioApart(
-  life: Life,
-  happen: (studio: StudioApart, noteOf: (oddness: Oddness) => Note) => Promise<void>,
+async function inSeparateStudio(
+  sim: Simulation,
+  run: (studio: SeparateStudio, noteOf: (oddness: Oddness) => Note) => Promise<void>,
 ): Promise<void> {
-  await asFarAsTold(async () => {
-    const studio = await makeStudioApart(life);
+  await asFarAsDefinite(async () => {
+    const studio = await makeSeparateStudio(sim);
     const { id: studioId } = studio;
-    const [party, begin] = ['those there', now()];
-    await happen(studio, (oddness) => (asked, told) => {
-      life.history.add({ kind: 'odd', party, studioId, oddness, asked, told, span: { begin, end: now() } });
+    const [party, begin] = ['caller', now()];
+    await run(studio, (oddness) => (operation, result) => {
+      sim.history.add({ kind: 'odd', party, studioId, oddness, operation, result, span: { begin, end: now() } });
     });
   });
 }
 
 /** Writes an unknown value directly into a record; returns a function that restores it. */
 async function makeOdd(
-  life: Life,
+  sim: Simulation,
   record: Omit<StoredRecord, 'kind'>,
   oddness: Oddness,
   which: number,
 ): Promise<() => Promise<unknown>> {
-  const { hand } = life.world;
-  const { kind, field, value } = oddValue(hand, oddness, { which, word: life.personal });
+  const { directAccess } = sim.world;
+  const { kind, field, value } = oddValue(directAccess, oddness, { which, word: sim.personal });
   const found = { ...record, kind };
-  const byHand = <T>(what: string, act: () => Promise<T>): Promise<{ readonly value: T }> =>
-    untilTold(life, `${what} by hand`, () =>
+  const directly = <T>(what: string, act: () => Promise<T>): Promise<{ readonly value: T }> =>
+    untilDefinite(sim, `${what} directly`, () =>
       act().then(
         (value) => ({ value }),
         () => undefined,
       ),
     );
-  const before = await byHand(`the ${field} of a ${kind} is read`, () => hand.read(found, field));
+  const before = await directly(`the ${field} of a ${kind} is read`, () => directAccess.read(found, field));
   const write = (value: unknown) =>
-    byHand(`the ${field} of a ${kind} is written`, () => hand.write(found, field, value));
+    directly(`the ${field} of a ${kind} is written`, () => directAccess.write(found, field, value));
   await write(value);
   const what = `writes ${JSON.stringify(value)?.slice(0, 60)} into the ${field} of the ${kind} ${record.id} of ${record.studioId}`;
-  life.history.add({ kind: 'other', party: 'somebody’s hand', what, span: { begin: now(), end: now() } });
+  sim.history.add({ kind: 'other', party: 'direct access', what, span: { begin: now(), end: now() } });
   return () => write(before.value);
 }
 
@@ -89,14 +93,14 @@ interface MadeLead {
 export const oddLeads = aScenario({
   weight: 3,
   choice: fc.record({ oddness: fc.constantFrom(...ODD_LEADS), which, core: fc.nat(1) }),
-  happen: (life, { oddness, which, core }) =>
-    inStudioApart(life, async (studio, noteOf) => {
+  run: (sim, { oddness, which, core }) =>
+    inSeparateStudio(sim, async (studio, noteOf) => {
       const note = noteOf(oddness);
       const { id: studioId, secret } = studio;
       const made: MadeLead[] = [];
       for (const role of ROLES) {
-        const sent = leadApart(life, studioId, role);
-        const answer = await createApart(life, studio, sent);
+        const sent = separateLead(sim, studioId, role);
+        const answer = await createSeparateLead(sim, studio, sent);
         made.push({ sent, id: leadIdIn(answer), answer, role });
       }
       // By id, because a clock that is set back in between makes a later lead the older one.
@@ -105,54 +109,56 @@ export const oddLeads = aScenario({
       const roleOf = (id: string | undefined) => made.find((each) => each.id === id)?.role ?? `${id}`;
       const odd = made.filter(({ role }) => role.startsWith('odd'));
       const one = odd[1] as MadeLead;
-      const setRight = [];
-      for (const { id } of odd) setRight.push(await makeOdd(life, { studioId, id }, oddness, which));
+      const repair = [];
+      for (const { id } of odd) repair.push(await makeOdd(sim, { studioId, id }, oddness, which));
 
       // Concurrently, so that they are read in one batch.
       await Promise.all([
         ...made.flatMap(({ role, id }) =>
           times(2, async () => {
-            const told = inShort(await answered(life, secret, { name: 'get', leadId: id }));
-            note(role.startsWith('odd') ? 'it is asked for' : 'another is asked for', told);
+            const outcome = inShort(await definiteAnswer(sim, secret, { name: 'get', leadId: id }));
+            note(role.startsWith('odd') ? 'it is read' : 'another is read', outcome);
           }),
         ),
-        pages(life, secret, 1).then((pages) =>
+        pages(sim, secret, 1).then((pages) =>
           note('leads are listed, one a page', pages.map((ids) => ids.map(roleOf).join()).join(' | ')),
         ),
-        called(life, `the leads of ${studioId} are listed`, () =>
-          crmOf(life, core).leads.listLeads({ studioId }, WAITS),
-        ).then((told) =>
+        definiteOutcome(sim, `the leads of ${studioId} are listed`, () =>
+          sim.crmAt(core).leads.listLeads({ studioId }, CRM_TIMEOUT),
+        ).then((outcome) =>
           note(
             'the CRM lists leads',
-            inWords(told, ({ leads }) => leads.map(({ id }) => roleOf(id)).join()),
+            inWords(outcome, ({ leads }) => leads.map(({ id }) => roleOf(id)).join()),
           ),
         ),
       ]);
-      const again = await createApart(life, studio, one.sent);
+      const again = await createSeparateLead(sim, studio, one.sent);
       const isSame = again.text === one.answer.text;
       note('its creation is repeated', again.status === 201 && isSame ? 'the same answer' : inShort(again));
-      const rival = await createApart(life, studio, leadApart(life, studioId, 'rival', one.sent.contact));
-      const inTheWay = /\/([0-9a-f-]{36})>/.exec(rival.headers.get('link') ?? '')?.[1];
-      note('its contact is sent by another', `${inShort(rival)}, ${roleOf(inTheWay)}`);
+      const rival = await createSeparateLead(sim, studio, separateLead(sim, studioId, 'rival', one.sent.contact));
+      const inTheWay = conflictingLeadId(rival);
+      note('another creation has its contact', `${inShort(rival)}, ${roleOf(inTheWay)}`);
       const move = { studioId, leadId: one.id, stage: LeadStage.CONTACTED };
-      const moved = await called(life, 'a lead is moved', () => crmOf(life, core).leads.changeLeadStage(move, WAITS));
+      const moved = await definiteOutcome(sim, 'a lead is moved', () =>
+        sim.crmAt(core).leads.changeLeadStage(move, CRM_TIMEOUT),
+      );
       note(
         'it is moved',
         inWords(moved, () => 'moved'),
       );
-      for (const each of setRight) await each();
-      note('it is asked for, set right', inShort(await answered(life, secret, { name: 'get', leadId: one.id })));
-      const all = await pages(life, secret, 100);
-      note('leads are listed, when all are set right', all.map((ids) => ids.map(roleOf).join()).join(' | '));
+      for (const each of repair) await each();
+      note('it is read after the repair', inShort(await definiteAnswer(sim, secret, { name: 'get', leadId: one.id })));
+      const all = await pages(sim, secret, 100);
+      note('leads are listed after the repair', all.map((ids) => ids.map(roleOf).join()).join(' | '));
     }),
 });
 
 /** Returns the ids of a list, page by page. */
-async function pages(life: Life, secret: string, limit: number): Promise<string[][]> {
+async function pages(sim: Simulation, secret: string, limit: number): Promise<string[][]> {
   const all: string[][] = [];
   for (let cursor: string | null = ''; cursor !== null && all.length < 20; ) {
     const query: string = `?limit=${limit}${cursor && `&cursor=${cursor}`}`;
-    const answer = await answered(life, secret, { name: 'list', walk: 0, page: all.length, query });
+    const answer = await definiteAnswer(sim, secret, { name: 'list', walk: 0, page: all.length, query });
     if (answer.status !== 200) return [...all, [inShort(answer)]];
     const page = JSON.parse(answer.text);
     all.push(page.leads.map(({ id }: { id: string }) => id));
@@ -161,50 +167,53 @@ async function pages(life: Life, secret: string, limit: number): Promise<string[
   return all;
 }
 
-const inWords = <T>(told: Told<T>, words: (answer: T) => string): string =>
-  'refused' in told ? told.refused : words(told.answer);
+const inWords = <T>(outcome: DefiniteOutcome<T>, words: (answer: T) => string): string =>
+  'refused' in outcome ? outcome.refused : words(outcome.answer);
 
 /** A key of a studio that has its maximum number of keys cannot be read. */
 export const oddKey = aScenario({
   weight: 2,
   choice: fc.record({ oddness: fc.constantFrom(...ODD_KEYS), which, core: fc.nat(1) }),
-  happen: (life, { oddness, which, core }) =>
-    inStudioApart(life, async (studio, noteOf) => {
+  run: (sim, { oddness, which, core }) =>
+    inSeparateStudio(sim, async (studio, noteOf) => {
       const note = noteOf(oddness);
       const { id: studioId } = studio;
-      const odd = await makeKey(life, studioId);
-      await Promise.all(times(ENOUGH_KEYS, () => makeKey(life, studioId)));
-      const setRight = await makeOdd(life, { studioId, id: odd.apiKeyId }, oddness, which);
+      const odd = await makeKey(sim, studioId);
+      await Promise.all(times(ENOUGH_KEYS, () => makeKey(sim, studioId)));
+      const repair = await makeOdd(sim, { studioId, id: odd.apiKeyId }, oddness, which);
 
-      const { apiKeys } = crmOf(life, core);
+      const { apiKeys } = sim.crmAt(core);
       const owner = { studioId, memberId: 'owner' };
       const listed = async () => {
-        const told = await called(life, 'keys are listed', () => apiKeys.listApiKeys(owner, WAITS));
-        return 'answer' in told ? told.answer.apiKeys : [];
+        const outcome = await definiteOutcome(sim, 'keys are listed', () => apiKeys.listApiKeys(owner, CRM_TIMEOUT));
+        return 'answer' in outcome ? outcome.answer.apiKeys : [];
       };
       const list = { name: 'list', walk: 0, page: 0, query: '' } as const;
-      const tried = async (asked: string, secret: string) => note(asked, inShort(await answered(life, secret, list)));
+      const tried = async (operation: string, secret: string) =>
+        note(operation, inShort(await definiteAnswer(sim, secret, list)));
       await Promise.all([tried('it is tried', odd.secret), tried('another is tried', studio.secret)]);
-      const more = await makeKey(life, studioId);
-      note('one more is made', more.refused ?? 'made');
+      const more = await makeKey(sim, studioId);
+      note('another is created', more.refused ?? 'made');
       const found = (await listed()).find(({ id }) => id === odd.apiKeyId);
       note('it is listed', found ? `expires in ${found.expireTime?.seconds === 0n ? 1970 : 'its time'}` : 'not there');
       const request = { ...owner, apiKeyId: odd.apiKeyId };
       if (oddness === 'a key') {
-        const replaced = await called(life, 'a key is replaced', () => apiKeys.replaceApiKey(request, WAITS));
+        const replaced = await definiteOutcome(sim, 'a key is replaced', () =>
+          apiKeys.replaceApiKey(request, CRM_TIMEOUT),
+        );
         note(
           'it is replaced',
           inWords(replaced, () => 'replaced'),
         );
       }
-      await called(life, 'a key is revoked', () => apiKeys.revokeApiKey(request, WAITS));
+      await definiteOutcome(sim, 'a key is revoked', () => apiKeys.revokeApiKey(request, CRM_TIMEOUT));
       const revoked = (await listed()).find(({ id }) => id === odd.apiKeyId);
       note('it is revoked', revoked?.revokeTime ? 'revoked' : 'not revoked');
-      const next = await makeKey(life, studioId);
+      const next = await makeKey(sim, studioId);
       // If a key was created but its response was lost, the next attempt sees only that there is no room.
-      if (!next.isUnsure) note('one more is made, then', next.refused ?? 'made');
-      await setRight();
-      await tried('it is tried, set right', odd.secret);
+      if (!next.isUnsure) note('another is created, then', next.refused ?? 'made');
+      await repair();
+      await tried('it is tried after the repair', odd.secret);
     }),
 });
 
@@ -216,46 +225,50 @@ export const oddStudio = aScenario({
     which,
     core: fc.nat(1),
   }),
-  happen: (life, { oddnesses, which, core }) =>
-    inStudioApart(life, async (studio, noteOf) => {
-      for (const oddness of oddnesses) await meetOddStudio(life, studio, { oddness, which, core }, noteOf(oddness));
+  run: (sim, { oddnesses, which, core }) =>
+    inSeparateStudio(sim, async (studio, noteOf) => {
+      for (const oddness of oddnesses) await meetOddStudio(sim, studio, { oddness, which, core }, noteOf(oddness));
     }),
 });
 
 async function meetOddStudio(
-  life: Life,
-  studio: StudioApart,
+  sim: Simulation,
+  studio: SeparateStudio,
   { oddness, which, core }: { readonly oddness: Oddness; readonly which: number; readonly core: number },
   note: Note,
 ): Promise<void> {
   const { id: studioId, sourceId, secret } = studio;
-  const { directory } = crmOf(life, core);
+  const { directory } = sim.crmAt(core);
   const id = { 'the role of a member': 'owner', 'a source': sourceId }[oddness as string] ?? studioId;
-  const look = async (then: string) => {
-    const lead = { ...leadApart(life, studioId, `${oddness}${then}`), sourceId };
-    note(`a lead is created${then}`, inShort(await createApart(life, studio, lead)));
-    const list = await answered(life, secret, { name: 'list', walk: 0, page: 0, query: '' });
+  const observe = async (then: string) => {
+    const lead = { ...separateLead(sim, studioId, `${oddness}${then}`), sourceId };
+    note(`a lead is created${then}`, inShort(await createSeparateLead(sim, studio, lead)));
+    const list = await definiteAnswer(sim, secret, { name: 'list', walk: 0, page: 0, query: '' });
     note(`leads are listed${then}`, inShort(list));
-    const seen = await called(life, 'a studio is looked at', () => directory.getStudio({ studioId }, WAITS));
-    const status = inWords(seen, ({ studio }) => (studio?.status === StudioStatus.ACTIVE ? 'active' : 'suspended'));
-    note(`the CRM looks at it${then}`, status);
-    const sources = await called(life, 'sources are listed', () => directory.listLeadSources({ studioId }, WAITS));
+    const found = await definiteOutcome(sim, 'a studio is read', () => directory.getStudio({ studioId }, CRM_TIMEOUT));
+    const status = inWords(found, ({ studio }) => (studio?.status === StudioStatus.ACTIVE ? 'active' : 'suspended'));
+    note(`the CRM reads it${then}`, status);
+    const sources = await definiteOutcome(sim, 'sources are listed', () =>
+      directory.listLeadSources({ studioId }, CRM_TIMEOUT),
+    );
     note(
       `sources are listed${then}`,
       inWords(sources, ({ leadSources }) => `${leadSources.length}`),
     );
   };
-  await makeOdd(life, { studioId, id }, oddness, which);
-  await look('');
-  if (oddness === 'the role of a member') await putOwner(life, studioId);
-  else if (oddness === 'a source') await putSource(life, studioId, sourceId);
+  await makeOdd(sim, { studioId, id }, oddness, which);
+  await observe('');
+  if (oddness === 'the role of a member') await putOwner(sim, studioId);
+  else if (oddness === 'a source') await putSource(sim, studioId, sourceId);
   else {
     const put = { id: studioId, status: StudioStatus.ACTIVE, regionCode: 'FR' };
-    const told = await called(life, 'a studio is put', () => directory.putStudio({ studio: put }, WAITS));
+    const outcome = await definiteOutcome(sim, 'a studio is put', () =>
+      directory.putStudio({ studio: put }, CRM_TIMEOUT),
+    );
     note(
       'it is put',
-      inWords(told, () => 'put'),
+      inWords(outcome, () => 'put'),
     );
   }
-  await look(', then');
+  await observe(', then');
 }

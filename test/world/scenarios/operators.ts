@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { LEAD_STAGES, type LeadStage as Stage } from '../../../src/domain/lead.ts';
 import { REGIONS } from '../contacts.ts';
 import { now } from '../history.ts';
-import type { KnownStudio, Life } from '../life.ts';
+import type { KnownStudio, Simulation } from '../simulation.ts';
+import * as actions from './actions.ts';
 import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
-import * as deeds from './deeds.ts';
 import { aScenario } from './scenario.ts';
 
 /** The longest that a command may take, whatever fails in the database; milliseconds. */
-const OVER_WITHIN_MS = 30_000;
+const ENDS_WITHIN_MS = 30_000;
 
 /** The time after which a command is interrupted; milliseconds. 0: never. */
 const endsAfterMs = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: lasting(100, 1500) });
@@ -22,38 +22,38 @@ interface Typed {
 const memberOf = ({ memberIds }: KnownStudio, member: number) => one(memberIds, member);
 
 /** Performs an action of an operator by a command. */
-function byCommand<T>(life: Life, typed: Typed, read: (answer: unknown) => T): deeds.Doing<T> {
-  return { party: 'operator', doIt: () => type(life, typed, read) };
+function byCommand<T>(sim: Simulation, typed: Typed, read: (answer: unknown) => T): actions.Attempt<T> {
+  return { party: 'operator', perform: () => type(sim, typed, read) };
 }
 
 /** Runs a command and checks its result: status 0 and an answer, or status 1 and a human-readable reason. */
 async function type<T>(
-  life: Life,
+  sim: Simulation,
   { words, endsAfterMs }: Typed,
   read: (answer: unknown) => T,
-): Promise<deeds.Outcome<T>> {
+): Promise<actions.Outcome<T>> {
   const begin = now();
-  const { status, answer, complaint } = await life.world.commandLine.run(
+  const { status, stdout, stderr } = await sim.world.commandLine.run(
     ['--json', ...words],
-    endsAfterMs || OVER_WITHIN_MS,
+    endsAfterMs || ENDS_WITHIN_MS,
   );
   const command = `lead-intake ${words.join(' ')}`;
-  const told = `${status} ${complaint}`;
-  life.history.add({ kind: 'other', party: 'operator', what: `${command}: ${told}`, span: { begin, end: now() } });
-  if (/^\s+at .*[:/]/m.test(complaint)) life.history.breaks(`${command} crashes: ${complaint}`);
-  for (const text of [...life.keyBySecret.keys(), life.world.coreToken, life.personal])
-    if (complaint.includes(text)) life.history.breaks(`${command} tells a secret: ${complaint}`);
-  if (status === 0) return { answer: read(JSON.parse(answer)) };
-  const [, refused] = /^([A-Z]+(?:_[A-Z]+)+): /m.exec(complaint) ?? [];
+  const result = `${status} ${stderr}`;
+  sim.history.add({ kind: 'other', party: 'operator', what: `${command}: ${result}`, span: { begin, end: now() } });
+  if (/^\s+at .*[:/]/m.test(stderr)) sim.history.fail(`${command} crashes: ${stderr}`);
+  for (const text of [...sim.keyBySecret.keys(), sim.world.coreToken, sim.personal])
+    if (stderr.includes(text)) sim.history.fail(`${command} prints a secret: ${stderr}`);
+  if (status === 0) return { answer: read(JSON.parse(stdout)) };
+  const [, refused] = /^([A-Z]+(?:_[A-Z]+)+): /m.exec(stderr) ?? [];
   if (status === 1 && refused) return { refused, leadId: undefined };
-  const isEnded = status === 'SIGKILL' && (endsAfterMs > 0 || life.isDisturbedSince(begin));
-  if (status === 'SIGKILL' && !isEnded) life.history.breaks(`${command} is not over in ${OVER_WITHIN_MS} ms`);
-  if (!isEnded && status !== 1) life.history.breaks(`${command} ends with ${told}`);
+  const isEnded = status === 'SIGKILL' && (endsAfterMs > 0 || sim.isDisturbedSince(begin));
+  if (status === 'SIGKILL' && !isEnded) sim.history.fail(`${command} has not ended after ${ENDS_WITHIN_MS} ms`);
+  if (!isEnded && status !== 1) sim.history.fail(`${command} ends with ${result}`);
   // Clocks that differ are a problem that the doctor must report.
-  const isFound = words[0] === 'doctor' && life.world.clocks.length > 0;
-  if (status === 1 && !isFound && !life.isDisturbedSince(begin))
-    life.history.breaks(`${command} fails, and nothing was wrong: ${told} ${answer}`);
-  return { unknown: told };
+  const isFound = words[0] === 'doctor' && sim.world.clocks.length > 0;
+  if (status === 1 && !isFound && !sim.isDisturbedSince(begin))
+    sim.history.fail(`${command} fails without a disturbance: ${result} ${stdout}`);
+  return { unknown: result };
 }
 
 const nothing = () => {};
@@ -72,10 +72,10 @@ export const operatorPuts = aScenario({
     which: fc.nat(1),
     endsAfterMs,
   }),
-  async happen(life, { studio, puts: { what, value }, which, endsAfterMs }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, puts: { what, value }, which, endsAfterMs }) {
+    const known = studioAt(sim, studio);
     const { register, words } = putting(known, what, value, which);
-    await deeds.put(life, register, value, byCommand(life, { words, endsAfterMs }, nothing));
+    await actions.put(sim, register, value, byCommand(sim, { words, endsAfterMs }, nothing));
   },
 });
 
@@ -106,30 +106,30 @@ export const operatorKeys = aScenario({
   weight: 1,
   choice: fc.record({
     studio,
-    deed: fc.constantFrom('create', 'replace', 'revoke'),
+    action: fc.constantFrom('create', 'replace', 'revoke'),
     key: mostlyFirst(3),
     member: mostlyFirst(2),
     scopes: fc.constantFrom('both', 'leads.read', 'leads.create'),
     endsAfterMs,
   }),
-  async happen(life, { studio, deed, key, member, scopes, endsAfterMs }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, action, key, member, scopes, endsAfterMs }) {
+    const known = studioAt(sim, studio);
     const { id } = known;
     const target = keyOf(known, key);
     const memberId = memberOf(known, member);
     const by = <T>(words: readonly string[], read: (answer: unknown) => T) =>
-      byCommand(life, { words: ['keys', ...words, '--member', memberId], endsAfterMs }, read);
-    const issued = (answer: unknown): deeds.IssuedKey => {
+      byCommand(sim, { words: ['keys', ...words, '--member', memberId], endsAfterMs }, read);
+    const issued = (answer: unknown): actions.IssuedKey => {
       const { id, secret } = answer as { id: string; secret: string };
       return { apiKeyId: id, secret };
     };
-    if (deed === 'create') {
+    if (action === 'create') {
       const more = scopes === 'both' ? [] : ['--scope', scopes];
       const may = { memberId, mayRead: scopes !== 'leads.create', mayCreate: scopes !== 'leads.read' };
-      await deeds.makeKey(life, known, may, by(['create', id, '--name', 'By hand', '--days', '30', ...more], issued));
-    } else if (deed === 'replace') {
-      await deeds.replaceKey(life, known, target, memberId, by(['replace', id, target.apiKeyId], issued));
-    } else await deeds.revokeKey(life, known, target, memberId, by(['revoke', id, target.apiKeyId], nothing));
+      await actions.makeKey(sim, known, may, by(['create', id, '--name', 'Operator', '--days', '30', ...more], issued));
+    } else if (action === 'replace') {
+      await actions.replaceKey(sim, known, target, memberId, by(['replace', id, target.apiKeyId], issued));
+    } else await actions.revokeKey(sim, known, target, memberId, by(['revoke', id, target.apiKeyId], nothing));
   },
 });
 
@@ -137,13 +137,13 @@ export const operatorKeys = aScenario({
 export const operatorMoves = aScenario({
   weight: 1,
   choice: fc.record({ studio, lead: recent, stage: fc.constantFrom(...LEAD_STAGES), endsAfterMs }),
-  async happen(life, { studio, lead, stage, endsAfterMs }) {
-    const { id: studioId, leadIds } = studioAt(life, studio);
+  async run(sim, { studio, lead, stage, endsAfterMs }) {
+    const { id: studioId, leadIds } = studioAt(sim, studio);
     const leadId = newest(leadIds, lead);
     if (leadId === undefined) return;
     const words = ['leads', 'stage', studioId, leadId, stage];
     const moved = { studioId, leadId, stage: stage as Stage };
-    await deeds.move(life, moved, byCommand(life, { words, endsAfterMs }, nothing));
+    await actions.move(sim, moved, byCommand(sim, { words, endsAfterMs }, nothing));
   },
 });
 
@@ -169,10 +169,10 @@ export const operatorLooks = aScenario({
       ],
     ),
   }),
-  async happen(life, { studio, lead, at }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, lead, at }) {
+    const known = studioAt(sim, studio);
     const { id, leadIds } = known;
-    const look = <T>(...words: readonly string[]) => type(life, { words, endsAfterMs: 0 }, (answer) => answer as T);
+    const look = <T>(...words: readonly string[]) => type(sim, { words, endsAfterMs: 0 }, (answer) => answer as T);
     const begin = now();
     const keysBefore = known.keys.map(({ apiKeyId }) => apiKeyId);
     switch (at) {
@@ -180,9 +180,9 @@ export const operatorLooks = aScenario({
         const outcome = await look<{ status: string; regionCode: string | null }>('studios', 'get', id);
         if (!('answer' in outcome)) return;
         const { status, regionCode } = outcome.answer;
-        const shown = { kind: 'shown', party: 'operator', span: { begin, end: now() } } as const;
-        life.history.add({ ...shown, what: `status of ${id}`, value: status });
-        life.history.add({ ...shown, what: `region of ${id}`, value: regionCode ?? 'none' });
+        const shown = { kind: 'registerRead', party: 'operator', span: { begin, end: now() } } as const;
+        sim.history.add({ ...shown, what: `status of ${id}`, value: status });
+        sim.history.add({ ...shown, what: `region of ${id}`, value: regionCode ?? 'none' });
         return;
       }
       case 'keys': {
@@ -190,15 +190,15 @@ export const operatorLooks = aScenario({
         if (!('answer' in outcome)) return;
         const listed = outcome.answer.map(({ id }) => id);
         const lacks = keysBefore.filter((keyId) => !listed.includes(keyId));
-        if (lacks.length > 0) life.history.breaks(`the keys of ${id} are listed without ${lacks.join(', ')}`);
+        if (lacks.length > 0) sim.history.fail(`the keys of ${id} are listed without ${lacks.join(', ')}`);
         if (outcome.answer.some((key) => 'secret' in key || 'secretSha256' in key))
-          life.history.breaks(`the keys of ${id} are listed with their secrets`);
+          sim.history.fail(`the keys of ${id} are listed with their secrets`);
         return;
       }
       case 'studios': {
         const outcome = await look<readonly { id: string }[]>('studios', 'list');
         const listed = 'answer' in outcome ? outcome.answer.map(({ id }) => id) : [id];
-        if (!listed.includes(id)) life.history.breaks(`studios are listed without ${id}`);
+        if (!listed.includes(id)) sim.history.fail(`studios are listed without ${id}`);
         return;
       }
       case 'leads':
@@ -211,13 +211,13 @@ export const operatorLooks = aScenario({
         await look('audit', id);
         return;
       case 'audit of a lead':
-        await look('audit', id, '--lead', newest(leadIds, lead) ?? life.uuid('nobody’s lead'));
+        await look('audit', id, '--lead', newest(leadIds, lead) ?? sim.uuid('unknown lead'));
         return;
       case 'claims':
         await look('claims');
         return;
       default:
-        await type(life, { words: ['doctor'], endsAfterMs: 0 }, nothing);
+        await type(sim, { words: ['doctor'], endsAfterMs: 0 }, nothing);
     }
   },
 });

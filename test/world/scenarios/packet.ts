@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { now } from '../history.ts';
-import type { Life } from '../life.ts';
+import type { Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
-import { connection } from './holders.ts';
+import { connection } from './resource-holders.ts';
 import { aScenario } from './scenario.ts';
 
 /**
@@ -28,17 +28,17 @@ const TRIES = 4;
 export const packet = aScenario({
   weight: 1,
   choice: fc.record({ count: fc.constantFrom(300, ONE_READ, MORE_THAN_WAIT), url: fc.nat(2) }),
-  async happen(life, { count, url }) {
+  async run(sim, { count, url }) {
     const what = `of a packet of ${count} requests`;
     for (let tries = 1; tries <= TRIES; tries += 1) {
-      const told = await answersTo(life, count, one(life.world.urls, url));
-      if (!told) return;
-      if (told.answered < count) life.history.breaks(`${what} ${told.answered} are answered`);
+      const outcome = await answersTo(sim, count, one(sim.world.urls, url));
+      if (!outcome) return;
+      if (outcome.answered < count) sim.history.fail(`${what} ${outcome.answered} are answered`);
       // A connection counts as one caller among many. With a longer packet the other request may be read long after
       // the packet has begun.
-      if (count > ONE_READ || told.before < count) return;
+      if (count > ONE_READ || outcome.before < count) return;
     }
-    life.history.breaks(`${what} all are answered before one on another connection, ${TRIES} times`);
+    sim.history.fail(`${what} all are answered before one on another connection, ${TRIES} times`);
   },
 });
 
@@ -47,14 +47,14 @@ export const packet = aScenario({
  * if something else interfered.
  */
 async function answersTo(
-  life: Life,
+  sim: Simulation,
   count: number,
   address: string,
 ): Promise<{ readonly answered: number; readonly before: number } | undefined> {
   const begin = now();
   let isConnected = false;
   let [answered, before, rest] = [0, Number.POSITIVE_INFINITY, ''];
-  await life.crowd(`a packet of ${count} requests`, async () => {
+  await sim.overload(`a packet of ${count} requests`, async () => {
     const sockets = await Promise.all([connection(address), connection(address)]).catch(() => undefined);
     if (!sockets) return;
     isConnected = true;
@@ -78,10 +78,10 @@ async function answersTo(
     for (let waited = 0; isOpen() && waited < 5000; waited += 50) await sleep(50);
     for (const socket of sockets) socket.destroy();
   });
-  return isConnected && !life.isDisturbedSince(begin) ? { answered, before } : undefined;
+  return isConnected && !sim.isDisturbedSince(begin) ? { answered, before } : undefined;
 }
 
 /** Sends packets of both kinds once nothing disturbs the service: a disturbance could change the order of responses. */
-export async function lastPackets(life: Life): Promise<void> {
-  for (const count of [ONE_READ, MORE_THAN_WAIT] as const) await packet.happen(life, { count, url: 0 });
+export async function lastPackets(sim: Simulation): Promise<void> {
+  for (const count of [ONE_READ, MORE_THAN_WAIT] as const) await packet.run(sim, { count, url: 0 });
 }

@@ -1,5 +1,5 @@
 import type fc from 'fast-check';
-import type { Life } from '../life.ts';
+import type { Simulation } from '../simulation.ts';
 
 /** An operation or fault that a simulation can run. */
 export interface Scenario<Choice = unknown> {
@@ -8,9 +8,9 @@ export interface Scenario<Choice = unknown> {
   /** Generates the parameters. */
   readonly choice: fc.Arbitrary<Choice>;
   /** Runs the scenario and records its outcome in the history. No response of the service is an error here. */
-  happen(life: Life, choice: Choice): Promise<void>;
+  run(sim: Simulation, choice: Choice): Promise<void>;
   /** Whether the scenario applies to this deployment. Default: always. */
-  isPossible?(life: Life): boolean;
+  isPossible?(sim: Simulation): boolean;
 }
 
 export const aScenario = <Choice>(happening: Scenario<Choice>): Scenario<Choice> => happening;

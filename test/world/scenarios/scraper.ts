@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { document } from '../../support/documented.ts';
 import { now } from '../history.ts';
-import type { Life } from '../life.ts';
+import type { Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
@@ -19,39 +19,39 @@ interface Scrape {
   readonly counters: ReadonlyMap<string, number>;
 }
 
-/** The last metrics of each life, by address. */
-const lastScrapes = new WeakMap<Life, Map<string, Scrape>>();
+/** The last metrics of each simulation, by address. */
+const lastScrapes = new WeakMap<Simulation, Map<string, Scrape>>();
 
 /** Prometheus scrapes the metrics of every process. */
 export const scrape = aScenario({
   weight: 3,
   choice: fc.constant(undefined),
-  happen: (life) =>
+  run: (sim) =>
     // Like a single scraper: never the same address twice concurrently.
-    life.inTurn('scraper', async () => {
-      const last = lastScrapes.get(life) ?? new Map<string, Scrape>();
-      lastScrapes.set(life, last);
-      for (const url of life.world.metricsUrls) await scrapeOnce(life, url, last);
+    sim.inTurn('scraper', async () => {
+      const last = lastScrapes.get(sim) ?? new Map<string, Scrape>();
+      lastScrapes.set(sim, last);
+      for (const url of sim.world.metricsUrls) await scrapeOnce(sim, url, last);
     }),
 });
 
-async function scrapeOnce(life: Life, url: string, last: Map<string, Scrape>): Promise<void> {
-  const pidsBefore = pidsOf(life);
-  const text = await read(life, url, [200]);
-  const pids = pidsOf(life);
+async function scrapeOnce(sim: Simulation, url: string, last: Map<string, Scrape>): Promise<void> {
+  const pidsBefore = pidsOf(sim);
+  const text = await read(sim, url, [200]);
+  const pids = pidsOf(sim);
   if (text === undefined || pids !== pidsBefore) return;
-  const counters = countersIn(text, (line) => life.history.breaks(`${url} tells what cannot be read: ${line}`));
+  const counters = countersIn(text, (line) => sim.history.fail(`${url} returns a malformed line: ${line}`));
   const before = last.get(url);
   if (before?.pids === pids) {
     for (const [series, value] of before.counters) {
       const next = counters.get(series);
-      if (next === undefined || next < value) life.history.breaks(`${url}: ${series} falls from ${value} to ${next}`);
+      if (next === undefined || next < value) sim.history.fail(`${url}: ${series} falls from ${value} to ${next}`);
     }
   }
   last.set(url, { pids, counters });
 }
 
-const pidsOf = ({ world }: Life): string =>
+const pidsOf = ({ world }: Simulation): string =>
   world
     .processes()
     .map(({ pid }) => pid)
@@ -82,31 +82,31 @@ function countersIn(text: string, unreadable: (line: string) => void): ReadonlyM
 export const lookFromOutside = aScenario({
   weight: 2,
   choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz', '/v1/openapi.json') }),
-  async happen(life, { url, path }) {
-    const address = one(life.world.urls, url) + path;
-    const text = await read(life, address, path === '/readyz' ? [200, 503] : [200]);
+  async run(sim, { url, path }) {
+    const address = one(sim.world.urls, url) + path;
+    const text = await read(sim, address, path === '/readyz' ? [200, 503] : [200]);
     if (text === undefined || path !== '/v1/openapi.json') return;
     if (!isDeepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(document))))
-      life.history.breaks(`${address} tells of another API`);
+      sim.history.fail(`${address} describes another API`);
   },
 });
 
 /** Returns the response of an address; undefined if there is none, which only a disturbance may cause. */
-async function read(life: Life, url: string, expected: readonly number[]): Promise<string | undefined> {
+async function read(sim: Simulation, url: string, expected: readonly number[]): Promise<string | undefined> {
   const begin = now();
   const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
   const headers = { connection: 'close' };
-  const told = await fetch(url, { headers, signal })
+  const response = await fetch(url, { headers, signal })
     .then(
       async (response) => ({ status: response.status, text: await response.text() }),
       (error) => ({ status: 0, text: `${error} ${error.cause}` }),
     )
     .catch((error) => ({ status: 0, text: `${error}` }));
-  const isUsual = told.status === expected[0];
-  life.history.add({ kind: 'other', party: 'scraper', what: `${url} ${told.status}`, span: { begin, end: now() } });
-  if (told.status !== 0 && !expected.includes(told.status))
-    life.history.breaks(`${url} is answered ${told.status} ${told.text}`);
-  if (!isUsual && !life.isDisturbedSince(begin))
-    life.history.breaks(`${url} is told ${told.status} ${told.text}, and nothing was wrong`);
-  return isUsual ? told.text : undefined;
+  const isUsual = response.status === expected[0];
+  sim.history.add({ kind: 'other', party: 'scraper', what: `${url} ${response.status}`, span: { begin, end: now() } });
+  if (response.status !== 0 && !expected.includes(response.status))
+    sim.history.fail(`${url} is answered with ${response.status} ${response.text}`);
+  if (!isUsual && !sim.isDisturbedSince(begin))
+    sim.history.fail(`${url} is answered with ${response.status} ${response.text} without a disturbance`);
+  return isUsual ? response.text : undefined;
 }

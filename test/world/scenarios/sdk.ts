@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
 import { type EventOf, now, type Operation } from '../history.ts';
-import type { KnownStudio, Life } from '../life.ts';
-import { brokenOfCall, type SdkOutcome } from '../promises/sdk.ts';
+import { type SdkOutcome, sdkViolations } from '../invariants/sdk.ts';
+import type { KnownStudio, Simulation } from '../simulation.ts';
 import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
-import { leadChoice, leadOf, noteRequest, requestOf, where, wholeAnswer } from './website.ts';
+import { leadChoice, leadOf, recordRequest, requestOf, where, wholeAnswer } from './website.ts';
 
 /** The deadline of a call of the SDK, and of each of its attempts; milliseconds. */
 const patience = fc.record({
@@ -25,12 +25,12 @@ type Patience = typeof patience extends fc.Arbitrary<infer Choice> ? Choice : ne
 export const createBySdk = aScenario({
   weight: 8,
   choice: fc.record({ lead: leadChoice, patience, ...where }),
-  async happen(life, { lead, patience, url, key }) {
-    const studio = studioAt(life, lead.studio);
-    const sent = leadOf(life, studio, lead);
+  async run(sim, { lead, patience, url, key }) {
+    const studio = studioAt(sim, lead.studio);
+    const sent = leadOf(sim, studio, lead);
     const { idempotencyKey, ...capture } = sent;
     await call(
-      life,
+      sim,
       studio,
       { url, key, patience, operationOf: () => ({ name: 'create', lead: sent }) },
       (client, options) => client.createLead(capture, { idempotencyKey, ...options }),
@@ -42,14 +42,14 @@ export const createBySdk = aScenario({
 export const listBySdk = aScenario({
   weight: 3,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), patience, ...where }),
-  async happen(life, { studio, limit, patience, url, key }) {
-    const walk = life.newWalk();
+  async run(sim, { studio, limit, patience, url, key }) {
+    const walk = sim.newWalk();
     let page = 0;
     const operationOf = ({ search }: URL): Operation => {
       page += 1;
       return { name: 'list', walk, page, query: search };
     };
-    await call(life, studioAt(life, studio), { url, key, patience, operationOf }, (client, options) =>
+    await call(sim, studioAt(sim, studio), { url, key, patience, operationOf }, (client, options) =>
       Array.fromAsync(client.allLeads({ limit, ...options })),
     );
   },
@@ -66,7 +66,7 @@ interface Calling {
 
 /** Records each attempt of a call as a separate request, and checks the SDK's result against them. */
 async function call<T>(
-  life: Life,
+  sim: Simulation,
   studio: KnownStudio,
   { url, key, patience, operationOf }: Calling,
   made: (client: LeadIntakeClient, options: { readonly signal?: AbortSignal }) => Promise<T>,
@@ -75,7 +75,7 @@ async function call<T>(
   const { secret } = keyOf(studio, key);
   const attempts: EventOf<'request'>[] = [];
   const client = createLeadIntakeClient({
-    baseUrl: one(life.world.urls, url),
+    baseUrl: one(sim.world.urls, url),
     apiKey: secret,
     ...deadlines,
     fetch: async (input, init = {}) => {
@@ -85,7 +85,7 @@ async function call<T>(
       let answer: EventOf<'request'>['answer'];
       try {
         const response = await fetch(input, init);
-        answer = await wholeAnswer(life, method, path, response);
+        answer = await wholeAnswer(sim, method, path, response);
         return new Response(answer.text, { status: answer.status, headers: answer.headers });
       } finally {
         const span = { begin, end: now() };
@@ -100,8 +100,8 @@ async function call<T>(
     (result) => ({ result }),
     (error) => ({ error }),
   );
-  const told = { attempts, outcome, deadlineMs: patience.deadlineMs, tookMs: now() - begin };
-  for (const broken of brokenOfCall(told)) life.history.breaks(broken);
+  const sdkCall = { attempts, outcome, deadlineMs: patience.deadlineMs, tookMs: now() - begin };
+  for (const violation of sdkViolations(sdkCall)) sim.history.fail(violation);
   const wroteNothing = outcome.error?.written === 'no';
-  for (const attempt of attempts) noteRequest(life, { ...attempt, wroteNothing });
+  for (const attempt of attempts) recordRequest(sim, { ...attempt, wroteNothing });
 }

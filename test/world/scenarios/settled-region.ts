@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { now, type RestAnswer, type SentLead } from '../history.ts';
-import type { Life } from '../life.ts';
-import { createApart, crmOf, inShort, leadApart, makeStudioApart, WAITS } from './apart.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
-import { asFarAsTold, called } from './until-told.ts';
+import { createSeparateLead, inShort, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
 /** How long after a change every former region is honoured; milliseconds. */
-const FORMER_HELD_FOR_MS = 10_000;
+const FORMER_HONOURED_FOR_MS = 10_000;
 
 /**
  * The time in which all claims are renewed without a disturbance; milliseconds: two pauses, and a read before each
@@ -36,19 +36,22 @@ export const settleInRegion = aScenario({
   }),
   // The deadlines here depend on the clock.
   isPossible: ({ world }) => world.clocks.length === 0,
-  happen: (life, { regions, isTaken, core }) =>
-    asFarAsTold(() => settle(life, regions as readonly ('FR' | 'GB')[], isTaken, core)),
+  run: (sim, { regions, isTaken, core }) =>
+    asFarAsDefinite(() => settle(sim, regions as readonly ('FR' | 'GB')[], isTaken, core)),
 });
 
-async function settle(life: Life, regions: readonly ('FR' | 'GB')[], isTaken: boolean, core: number): Promise<void> {
-  const studio = await makeStudioApart(life);
+async function settle(
+  sim: Simulation,
+  regions: readonly ('FR' | 'GB')[],
+  isTaken: boolean,
+  core: number,
+): Promise<void> {
+  const studio = await makeSeparateStudio(sim);
   const create = (name: string, contact: SentLead['contact']) =>
-    createApart(life, studio, leadApart(life, studio.id, name, contact));
-  const expect = (told: RestAnswer, expected: string, what: string) => {
-    if (inShort(told) !== expected)
-      life.history.breaks(
-        `in ${studio.id}, of regions DE, ${regions}: ${what} is told ${inShort(told)}, not ${expected}`,
-      );
+    createSeparateLead(sim, studio, separateLead(sim, studio.id, name, contact));
+  const expect = (answer: RestAnswer, expected: string, what: string) => {
+    if (inShort(answer) !== expected)
+      sim.history.fail(`in ${studio.id}, of regions DE, ${regions}: ${what} gets ${inShort(answer)}, not ${expected}`);
   };
   const elsewhere = { type: 'phone', value: ELSEWHERE[regions.at(-1) ?? 'FR'] } as const;
   expect(await create('national', PHONE), '201', PHONE.value);
@@ -57,20 +60,22 @@ async function settle(life: Life, regions: readonly ('FR' | 'GB')[], isTaken: bo
   for (const regionCode of regions) {
     putBegin = now();
     const put = { id: studio.id, status: StudioStatus.ACTIVE, regionCode };
-    await called(life, 'a region is put', () => crmOf(life, core).directory.putStudio({ studio: put }, WAITS));
+    await definiteOutcome(sim, 'a region is put', () =>
+      sim.crmAt(core).directory.putStudio({ studio: put }, CRM_TIMEOUT),
+    );
   }
   const begin = now();
   for (;;) {
-    const told = await create('in Germany', IN_GERMANY);
-    if (told.status === 201) {
-      if (now() < putBegin + FORMER_HELD_FOR_MS)
-        life.history.breaks(`in ${studio.id} a former region is held to for ${Math.round(now() - putBegin)} ms only`);
+    const answer = await create('in Germany', IN_GERMANY);
+    if (answer.status === 201) {
+      if (now() < putBegin + FORMER_HONOURED_FOR_MS)
+        sim.history.fail(`in ${studio.id} a former region is honoured for only ${Math.round(now() - putBegin)} ms`);
       break;
     }
-    expect(told, '409 integration_lead_already_open', IN_GERMANY.value);
+    expect(answer, '409 integration_lead_already_open', IN_GERMANY.value);
     if (now() > begin + SETTLED_WITHIN_MS) {
-      if (life.isDisturbedSince(begin)) return;
-      life.history.breaks(`${studio.id} is held to its former region for more than ${SETTLED_WITHIN_MS} ms`);
+      if (sim.isDisturbedSince(begin)) return;
+      sim.history.fail(`${studio.id} honours its former region for more than ${SETTLED_WITHIN_MS} ms`);
       return;
     }
     await sleep(500);

@@ -9,44 +9,50 @@ import { ApiKeyService } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { LeadIntakeService } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { CommandEnd } from '../command-line.ts';
 import { now } from '../history.ts';
-import type { Life } from '../life.ts';
-import { crmOf, makeStudioApart, WAITS } from './apart.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
-import { asFarAsTold, called } from './until-told.ts';
+import { makeSeparateStudio } from './separate-studio.ts';
 
-const OVER_WITHIN_MS = 30_000;
+const ENDS_WITHIN_MS = 30_000;
 
 /** Sequences that clear a screen, forge a line, or change the direction of text: clients may send each of them. */
 const HOSTILE = ['\u001b[2J\u001b[H', '\r\nstatus  active', '\u009b2J\u0085\u007f', '\u2028\u2029', '\u202e\u2066'];
 
 /** Characters that a terminal interprets, or that change how the rest of a line reads, except line feeds. */
-const OBEYED = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+const CONTROL_CHARACTER = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 const choice = fc.record({
   text: fc.subarray(HOSTILE, { minLength: 1 }).map((parts) => `Ada${parts.join('')}`),
   options: fc.constantFrom([], [], ['--json']),
 });
 
-function expectNothingObeyed({ history }: Life, what: string, { status, answer, complaint }: CommandEnd): void {
-  const [found] = OBEYED.exec(answer + complaint) ?? [];
-  const shown = JSON.stringify(answer + complaint);
+function expectNoControlCharacters(
+  { history }: Simulation,
+  what: string,
+  { status, stdout, stderr }: CommandEnd,
+): void {
+  const [found] = CONTROL_CHARACTER.exec(stdout + stderr) ?? [];
+  const shown = JSON.stringify(stdout + stderr);
   history.add({ kind: 'other', party: 'operator', what: `${what}: ${status}`, span: { begin: now(), end: now() } });
-  if (found) history.breaks(`${what} sends U+${found.charCodeAt(0).toString(16)} to the terminal: ${shown}`);
+  if (found) history.fail(`${what} sends U+${found.charCodeAt(0).toString(16)} to the terminal: ${shown}`);
 }
 
 /** Names set by the CRM that a terminal would interpret are shown escaped to an operator. */
 export const lookOnTerminal = aScenario({
   weight: 1,
   choice,
-  happen: (life, { text, options }) =>
-    asFarAsTold(async () => {
-      const { id: studioId, sourceId } = await makeStudioApart(life);
+  run: (sim, { text, options }) =>
+    asFarAsDefinite(async () => {
+      const { id: studioId, sourceId } = await makeSeparateStudio(sim);
       const leadSource = { studioId, id: sourceId, name: text, enabled: true };
-      await called(life, 'a source is put', () => crmOf(life, 0).directory.putLeadSource({ leadSource }, WAITS));
+      await definiteOutcome(sim, 'a source is put', () =>
+        sim.crmAt(0).directory.putLeadSource({ leadSource }, CRM_TIMEOUT),
+      );
       const words = [...options, 'sources', 'list', studioId];
-      const end = await life.world.commandLine.run(words, OVER_WITHIN_MS);
-      expectNothingObeyed(life, `lead-intake ${words.join(' ')}`, end);
-      if (end.status === 0 && !end.answer.includes('Ada')) life.history.breaks(`a source is not shown: ${end.answer}`);
+      const end = await sim.world.commandLine.run(words, ENDS_WITHIN_MS);
+      expectNoControlCharacters(sim, `lead-intake ${words.join(' ')}`, end);
+      if (end.status === 0 && !end.stdout.includes('Ada')) sim.history.fail(`a source is not shown: ${end.stdout}`);
     }),
 });
 
@@ -54,15 +60,15 @@ export const lookOnTerminal = aScenario({
 export const doctorAtImpostor = aScenario({
   weight: 1,
   choice,
-  async happen(life, { text, options }) {
+  async run(sim, { text, options }) {
     const begin = now();
     const impostor = await anImpostor(text);
     const words = [...options, 'doctor', 'gateway'];
-    const end = await life.world.commandLine.run(words, OVER_WITHIN_MS, { env: { CORE_URL: impostor.url } });
+    const end = await sim.world.commandLine.run(words, ENDS_WITHIN_MS, { env: { CORE_URL: impostor.url } });
     impostor.stop();
-    expectNothingObeyed(life, `lead-intake ${words.join(' ')}, at a core that is none,`, end);
-    if (end.status === 'SIGKILL' && life.isDisturbedSince(begin)) return;
-    if (end.status !== 1) life.history.breaks(`doctor finds a core that is none well: ${end.answer}`);
+    expectNoControlCharacters(sim, `lead-intake ${words.join(' ')}, at an impostor`, end);
+    if (end.status === 'SIGKILL' && sim.isDisturbedSince(begin)) return;
+    if (end.status !== 1) sim.history.fail(`doctor reports no problem with an impostor: ${end.stdout}`);
   },
 });
 

@@ -3,7 +3,7 @@ import { expectDocumentedAnswer } from '../../support/documented.ts';
 import { LEADS } from '../../support/service.ts';
 import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { type EventOf, now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
-import type { KnownStudio, Life } from '../life.ts';
+import type { KnownStudio, Simulation } from '../simulation.ts';
 import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
@@ -37,13 +37,13 @@ export const leadChoice = fc.record({
 export const create = aScenario({
   weight: 20,
   choice: fc.record({ lead: leadChoice, times: fc.constantFrom(1, 1, 1, 1, 2, 5), ...where }),
-  async happen(life, { lead, times, url, key }) {
-    const known = studioAt(life, lead.studio);
-    const sent = leadOf(life, known, lead);
+  async run(sim, { lead, times, url, key }) {
+    const known = studioAt(sim, lead.studio);
+    const sent = leadOf(sim, known, lead);
     const { secret } = keyOf(known, key);
     await Promise.all(
       Array.from({ length: times }, (_, index) =>
-        ask(life, known, secret, one(life.world.urls, url + index), {
+        sendRequest(sim, known, secret, one(sim.world.urls, url + index), {
           name: 'create',
           lead: sent,
           ...((url + index) % 3 === 2 && { spelled: 'upper' }),
@@ -57,11 +57,11 @@ export const create = aScenario({
 export const get = aScenario({
   weight: 8,
   choice: fc.record({ studio, lead: recent, ofAnother: mostlyFirst(4), ...where }),
-  async happen(life, { studio, lead, ofAnother, url, key }) {
-    const known = studioAt(life, studio);
-    const leadId = newest(studioAt(life, ofAnother === 1 ? 1 - (studio % 2) : studio).leadIds, lead);
-    const operation = { name: 'get', leadId: leadId ?? life.uuid('nobody’s lead') } as const;
-    await ask(life, known, keyOf(known, key).secret, one(life.world.urls, url), operation);
+  async run(sim, { studio, lead, ofAnother, url, key }) {
+    const known = studioAt(sim, studio);
+    const leadId = newest(studioAt(sim, ofAnother === 1 ? 1 - (studio % 2) : studio).leadIds, lead);
+    const operation = { name: 'get', leadId: leadId ?? sim.uuid('unknown lead') } as const;
+    await sendRequest(sim, known, keyOf(known, key).secret, one(sim.world.urls, url), operation);
   },
 });
 
@@ -69,14 +69,14 @@ export const get = aScenario({
 export const list = aScenario({
   weight: 4,
   choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), ...where }),
-  async happen(life, { studio, limit, url, key }) {
-    const known = studioAt(life, studio);
+  async run(sim, { studio, limit, url, key }) {
+    const known = studioAt(sim, studio);
     const { secret } = keyOf(known, key);
-    const walk = life.newWalk();
+    const walk = sim.newWalk();
     let cursor: string | null = '';
     for (let page = 0; cursor !== null && page < 100; page += 1) {
       const query: string = `?limit=${limit}${cursor && `&cursor=${cursor}`}`;
-      const answer = await ask(life, known, secret, one(life.world.urls, url + page), {
+      const answer = await sendRequest(sim, known, secret, one(sim.world.urls, url + page), {
         name: 'list',
         walk,
         page,
@@ -89,47 +89,47 @@ export const list = aScenario({
 });
 
 /** Returns the body of a creation: the same for the same choice. */
-export function leadOf(life: Life, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
-  const idempotencyKey = life.uuid('key', id, choice.idempotencyKey);
+export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: LeadChoice): SentLead {
+  const idempotencyKey = sim.uuid('key', id, choice.idempotencyKey);
   const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
   const shared = choice.otherContact > 0 ? choice.otherContact - 1 : usual;
   const sourceId = choice.source > 0 ? sourceIds[choice.source - 1] : undefined;
   return {
     idempotencyKey,
     // Not in Unicode's composed form: it is stored as typed.
-    displayName: `Jose\u0301 ${life.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
-    contact: shared === undefined ? ownContact(life.personal, idempotencyKey) : sharedContact(life.personal, shared),
+    displayName: `Jose\u0301 ${sim.personal} ${choice.otherBody === 1 ? 'II' : 'I'}`,
+    contact: shared === undefined ? ownContact(sim.personal, idempotencyKey) : sharedContact(sim.personal, shared),
     ...(sourceId !== undefined && { sourceId }),
-    note: `${idempotencyKey} ${life.personal}${choice.otherBody === 2 ? ', and more' : ''}`,
+    note: `${idempotencyKey} ${sim.personal}${choice.otherBody === 2 ? ', and more' : ''}`,
   };
 }
 
 /** Sends a request as a website server does, and records the response. */
-export async function ask(
-  life: Life,
+export async function sendRequest(
+  sim: Simulation,
   studio: KnownStudio,
   secret: string,
   url: string,
   operation: Operation,
 ): Promise<RestAnswer | undefined> {
   const begin = now();
-  const answer = await answerTo(life, secret, url, operation);
+  const answer = await answerTo(sim, secret, url, operation);
   const span = { begin, end: now() };
-  noteRequest(life, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
+  recordRequest(sim, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
   return answer;
 }
 
 /** Records a request and its response; a lead that it reveals is known to all parties from then on. */
-export function noteRequest(life: Life, request: EventOf<'request'>): void {
-  life.history.add(request);
+export function recordRequest(sim: Simulation, request: EventOf<'request'>): void {
+  sim.history.add(request);
   if (request.answer?.status !== 201) return;
   const { id } = JSON.parse(request.answer.text).lead;
-  const { leadIds } = life.studios.find(({ id }) => id === request.studioId) as KnownStudio;
+  const { leadIds } = sim.studios.find(({ id }) => id === request.studioId) as KnownStudio;
   if (!leadIds.includes(id)) leadIds.push(id);
 }
 
 async function answerTo(
-  life: Life,
+  sim: Simulation,
   secret: string,
   url: string,
   operation: Operation,
@@ -143,23 +143,28 @@ async function answerTo(
       signal,
       ...(body !== undefined && { body }),
     });
-    return await wholeAnswer(life, method, path, response);
+    return await wholeAnswer(sim, method, path, response);
   } catch {
-    if (signal.aborted) breaksByWaiting(life, method, path);
+    if (signal.aborted) breaksByWaiting(sim, method, path);
     return undefined;
   }
 }
 
-export function breaksByWaiting({ history }: Life, method: string, path: string): void {
-  history.breaks(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
+export function breaksByWaiting({ history }: Simulation, method: string, path: string): void {
+  history.fail(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
 }
 
 /** Reads a response completely, and checks it against the API description. */
-export async function wholeAnswer(life: Life, method: string, path: string, response: Response): Promise<RestAnswer> {
+export async function wholeAnswer(
+  sim: Simulation,
+  method: string,
+  path: string,
+  response: Response,
+): Promise<RestAnswer> {
   const copy = response.clone();
   const text = await response.text();
   await expectDocumentedAnswer(method, path, copy).catch((error) =>
-    life.history.breaks(`an answer is not as documented: ${(error as Error).message}`),
+    sim.history.fail(`an answer is not as documented: ${(error as Error).message}`),
   );
   const { code } = JSON.parse(text);
   return { status: response.status, code, text, headers: response.headers };

@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import type { Lead } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { LeadStage } from '../../src/domain/lead.ts';
+import { DAY_MS } from '../support/builders.ts';
+import { BOTH_SCOPES } from '../support/core-clients.ts';
+import type { EventOf, SentLead } from './history.ts';
+import { lookAtLeads, stageOf } from './scenarios/crm.ts';
+import { sendRequest } from './scenarios/website.ts';
+import type { KnownStudio, Simulation } from './simulation.ts';
+
+/** The maximum number of attempts to get the outcome of a request. */
+const MAX_ATTEMPTS = 12;
+
+/** The number of concurrent repetitions. */
+const AT_ONCE = 8;
+
+/** A lead in its final state. */
+export interface FinalLead {
+  readonly id: string;
+  readonly idempotencyKey: string;
+  readonly displayName: string;
+  readonly contact: SentLead['contact'];
+  readonly sourceId: string | undefined;
+  readonly note: string;
+  readonly stage: LeadStage;
+}
+
+/**
+ * After the last disturbance, repeats each creation that was ever sent until it has an outcome, then reads all leads of all
+ * studios.
+ */
+export async function readFinalState(sim: Simulation): Promise<ReadonlyMap<string, readonly FinalLead[]>> {
+  await sim.untilServed();
+  const found = new Map<string, FinalLead[]>();
+  for (const studio of sim.studios) {
+    const creations = creationsIn(sim, studio);
+    if (creations.length === 0 && studio.leadIds.length === 0) continue;
+    const secret = await openStudio(sim, studio);
+    const waiting = creations.values();
+    const repeat = async () => {
+      for (const lead of waiting) await settle(sim, studio, secret, lead);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, repeat));
+    const leads = await lookAtLeads(sim, studio, sim.crmAt(0), Number.POSITIVE_INFINITY);
+    found.set(studio.id, leads.map(finalLead));
+  }
+  return found;
+}
+
+/** Returns each distinct creation that was sent. */
+function creationsIn({ history }: Simulation, { id }: KnownStudio): SentLead[] {
+  const sent = history
+    .of('request')
+    .filter((request) => request.studioId === id)
+    .flatMap(({ operation }) => (operation.name === 'create' ? [operation.lead] : []));
+  return [...new Map(sent.map((lead) => [JSON.stringify(lead), lead])).values()];
+}
+
+/** Makes requests of the studio possible again; returns the secret of a valid key. */
+async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string> {
+  const { id: studioId } = studio;
+  const { directory, apiKeys } = sim.crmAt(0);
+  await directory.putStudio({
+    studio: { id: studioId, status: StudioStatus.ACTIVE },
+    updateMask: { paths: ['status'] },
+  });
+  sim.put(`status of ${studioId}`, 'active');
+  const memberId = 'at-last';
+  await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
+  sim.put(`role of ${memberId} in ${studioId}`, 'owner');
+  const { apiKeys: keys } = await apiKeys.listApiKeys({ studioId, memberId });
+  const living = keys.filter(({ revokeTime }) => revokeTime === undefined);
+  // A studio may have 20 keys that are not revoked: this makes room for one more.
+  if (living.length >= 20) await apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: living[0]?.id ?? '' });
+  const expireTime = timestampFromMs(Date.now() + DAY_MS);
+  const request = { studioId, memberId, name: 'At the end', scopes: [...BOTH_SCOPES], expireTime };
+  const { apiKey, secret } = await apiKeys.createApiKey(request);
+  sim.addKey(
+    studio,
+    { apiKeyId: apiKey?.id ?? '', secret, mayRead: true, mayCreate: true, mayBecomeInvalid: false },
+    memberId,
+  );
+  return secret;
+}
+
+/** Repeats a creation until it has an outcome. */
+async function settle(sim: Simulation, studio: KnownStudio, secret: string, lead: SentLead): Promise<void> {
+  let last: EventOf<'request'>['answer'];
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    last = await sendRequest(sim, studio, secret, sim.world.urls[0] as string, { name: 'create', lead });
+    if (last && last.status !== 429 && last.status !== 503) return;
+    await sleep(1000 * Number(last?.headers.get('retry-after') ?? 0.1));
+  }
+  sim.history.fail(
+    `${lead.idempotencyKey} in ${studio.id}, repeated ${MAX_ATTEMPTS} times, gets ${last ? `${last.status} ${last.code}` : 'no response'}`,
+  );
+}
+
+function finalLead(lead: Lead): FinalLead {
+  const { id, displayName, contact, sourceId, note = '' } = lead;
+  return {
+    id,
+    idempotencyKey: note.split(' ', 1).join(),
+    displayName,
+    contact: { type: contact?.value.case ?? 'email', value: contact?.value.value ?? '' },
+    sourceId,
+    note,
+    stage: stageOf(lead),
+  };
+}

@@ -1,0 +1,48 @@
+import { type EventOf, possibleValues, when } from '../history.ts';
+import type { KnownKey, Simulation } from '../simulation.ts';
+
+/** The check that refuses a request before its content is examined; `open`: none does. */
+type Gate = 'key' | 'studio' | 'issuer' | 'scope' | 'open';
+
+const GATES: Readonly<Record<string, Gate>> = {
+  integration_key_invalid: 'key',
+  subscription_suspended: 'studio',
+  integration_issuer_forbidden: 'issuer',
+  integration_scope_forbidden: 'scope',
+};
+
+/**
+ * Compares the outcome of each request with the states of its key, studio and issuer while it was in flight: an invalid key
+ * is refused with the matching error, and a valid request is never refused.
+ */
+export function keyViolations(sim: Simulation): string[] {
+  const keys = new Map(sim.studios.flatMap(({ keys }) => keys).map((key) => [key.apiKeyId, key]));
+  const puts = Map.groupBy(sim.history.of('put'), ({ what }) => what);
+  const at = (what: string, { span }: EventOf<'request'>) => possibleValues(puts.get(what) ?? [], span);
+  return sim.history.of('request').flatMap((request) => {
+    const { answer, secret, studioId, operation } = request;
+    // 503 replaces these responses when the key or its quota cannot be checked; 408 precedes all checks.
+    if (!answer || answer.status === 503 || answer.status === 408) return [];
+    const gate = GATES[answer.code ?? ''] ?? 'open';
+    const key = keys.get(sim.keyBySecret.get(secret) ?? '') as KnownKey;
+    const possible = new Set<Gate>();
+    const states = at(`secret ${secret}`, request);
+    if (states.has('invalid')) possible.add('key');
+    if (states.has('valid')) {
+      const status = at(`status of ${studioId}`, request);
+      if (status.has('suspended')) possible.add('studio');
+      if (status.has('active')) {
+        const issuers = [...at(`issuer of ${key.apiKeyId}`, request)];
+        const roles = issuers.flatMap((issuer) => [...at(`role of ${issuer} in ${studioId}`, request)]);
+        if (roles.some((role) => !['owner', 'admin'].includes(role))) possible.add('issuer');
+        const isAllowed = operation.name === 'create' ? key.mayCreate : key.mayRead;
+        if (roles.some((role) => ['owner', 'admin'].includes(role))) possible.add(isAllowed ? 'open' : 'scope');
+      }
+    }
+    if (possible.has(gate)) return [];
+    const expected = [...possible].join(' or ');
+    return [
+      `${when(request.span)}: ${operation.name} in ${studioId} with key ${key.apiKeyId} gets ${answer.status} ${answer.code ?? ''} (${gate}), expected ${expected}`,
+    ];
+  });
+}

@@ -1,0 +1,278 @@
+import type { LeadStage } from '../../../src/domain/lead.ts';
+import { type Region, sameness } from '../contacts.ts';
+import type { FinalLead } from '../final-state.ts';
+import { conflictingLeadId, type Event, type EventOf, type SentLead } from '../history.ts';
+import { isRefusedByOverload } from './answers.ts';
+import { explain, type Observed } from './linearizable.ts';
+
+/** The part of a lead that determines the possible responses. */
+interface KnownLead {
+  readonly sent: SentLead;
+  readonly stage: LeadStage;
+}
+
+type Leads = ReadonlyMap<string, KnownLead>;
+
+/** The final state of a studio. */
+export interface FinalStudio {
+  readonly studioId: string;
+  /** Every region that it may have had. */
+  readonly regions: readonly Region[];
+  readonly leads: readonly FinalLead[];
+}
+
+/**
+ * Checks all responses about the leads of a studio, and the final leads, against the contract: there is an order in which
+ * each key has one lead, each contact has at most one open lead, each response is correct at its moment, and no acknowledged
+ * change is lost.
+ *
+ * @returns the violations, as text, and the observations that are too many to check
+ */
+export function leadViolations(
+  events: readonly Event[],
+  { studioId, regions, leads }: FinalStudio,
+): { readonly violations: readonly string[]; readonly unknown: readonly string[] } {
+  const own = events.filter((event) => 'studioId' in event && event.studioId === studioId);
+  const model = new LeadModel(regions, leads);
+  const observed = own.flatMap((event) => model.observed(event) ?? []);
+  const violations: string[] = [...model.violations];
+  const unknown: string[] = [];
+  for (const group of connected(observed, model)) {
+    const verdict = explain(
+      group.map(({ observed }) => observed),
+      new Map() as Leads,
+      idOf,
+    );
+    if (verdict.is === 'unexplained') violations.push(`in ${studioId} ${verdict.report}`);
+    if (verdict.is === 'given up') unknown.push(`${group.length} observations of ${studioId}`);
+  }
+  return { violations, unknown };
+}
+
+const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
+
+const idOf = (leads: Leads): string =>
+  [...leads]
+    .map(([id, { sent, stage }]) => `  ${id} ${stage} (${sent.contact.value}, key ${sent.idempotencyKey})`)
+    .sort()
+    .join('\n');
+
+/** An observation, and the keys, contacts and leads that it is about. */
+interface About {
+  readonly about: readonly string[];
+  readonly observed: Observed<Leads>;
+}
+
+class LeadModel {
+  readonly violations: string[] = [];
+  readonly #regions: readonly Region[];
+  readonly #byId: ReadonlyMap<string, FinalLead>;
+  readonly #byKey: ReadonlyMap<string, FinalLead>;
+
+  constructor(regions: readonly Region[], leads: readonly FinalLead[]) {
+    this.#regions = regions;
+    this.#byId = new Map(leads.map((lead) => [lead.id, lead]));
+    this.#byKey = new Map(leads.map((lead) => [lead.idempotencyKey, lead]));
+    if (this.#byKey.size < leads.length)
+      this.violations.push(`there are ${leads.length} leads of ${this.#byKey.size} keys`);
+  }
+
+  observed(event: Event): About[] | undefined {
+    switch (event.kind) {
+      case 'request':
+        return this.#ofRequest(event);
+      case 'move':
+        return [this.#ofMove(event)];
+      case 'leadRead':
+        return [this.#ofRead(event, event.leadId, event.stage)];
+      default:
+        return undefined;
+    }
+  }
+
+  /** Whether two contacts may be the same. */
+  areRelated(a: SentLead['contact'], b: SentLead['contact']): boolean {
+    return sameness(a, b, this.#regions) !== 'never';
+  }
+
+  contactOf(leadId: string): SentLead['contact'] | undefined {
+    return this.#byId.get(leadId)?.contact;
+  }
+
+  #ofRequest(event: EventOf<'request'>): About[] {
+    const { operation, answer } = event;
+    if (operation.name === 'create') return this.#ofCreation(event, operation.lead);
+    if (operation.name === 'get') {
+      if (answer?.status === 200) return [this.#ofRead(event, operation.leadId, JSON.parse(answer.text).lead.stage)];
+      return answer?.status === 404 ? [this.#ofAbsence(event, operation.leadId)] : [];
+    }
+    if (answer?.status !== 200) return [];
+    return JSON.parse(answer.text).leads.map((lead: { id: string; stage: LeadStage }) =>
+      this.#ofRead(event, lead.id, lead.stage),
+    );
+  }
+
+  #ofCreation(event: EventOf<'request'>, sent: SentLead): About[] {
+    const { answer, span } = event;
+    const key = keyName(sent.idempotencyKey);
+    const about = [key, contactName(sent.contact)];
+    const response = answer ? `${answer.status} ${answer.code ?? answer.text}` : 'no response';
+    const description = `${sent.idempotencyKey} for ${sent.contact.value} (${sent.displayName}) gets ${response}`;
+    const is = (next: Observed<Leads>['next'], of = about): About[] => [
+      { about: of, observed: { span, description, guess: undefined, isRead: answer?.status !== 201, next } },
+    ];
+    if (answer?.status === 201) {
+      const { id } = JSON.parse(answer.text).lead;
+      const isFirst = !answer.headers.has('idempotent-replayed');
+      return is((leads) => {
+        const found = ofKey(leads, sent);
+        if (found) return !isFirst && found[0] === id && isSameData(found[1].sent, sent) ? leads : undefined;
+        return isFirst ? this.#created(leads, id, sent) : undefined;
+      });
+    }
+    switch (answer?.code) {
+      case 'integration_idempotency_conflict':
+        return is(
+          (leads) => {
+            const found = ofKey(leads, sent);
+            return found && !isSameData(found[1].sent, sent) ? leads : undefined;
+          },
+          [key],
+        );
+      case 'integration_lead_already_open': {
+        const link = conflictingLeadId(answer);
+        return is((leads) => {
+          if (ofKey(leads, sent)) return undefined;
+          const conflicting = this.#openFor(leads, sent, 'possibly');
+          return conflicting.length > 0 && (!link || conflicting.includes(link)) ? leads : undefined;
+        });
+      }
+      case 'integration_source_invalid':
+        return is(
+          (leads) => {
+            const found = ofKey(leads, sent);
+            return found && isSameData(found[1].sent, sent) ? undefined : leads;
+          },
+          [key],
+        );
+      case undefined:
+      case 'integration_unavailable':
+      case 'internal_error':
+        return this.#ofUnknown(event, sent, about, description);
+      default:
+        return [];
+    }
+  }
+
+  /** The outcome is unknown. If a lead with this key and these data exists in the end, this request may have created it. */
+  #ofUnknown(event: EventOf<'request'>, sent: SentLead, about: string[], description: string): About[] {
+    const { answer, span, wroteNothing } = event;
+    const made = this.#byKey.get(sent.idempotencyKey);
+    if (!made || made.displayName !== sent.displayName || made.contact.value !== sent.contact.value) return [];
+    if (made.sourceId !== sent.sourceId || made.note !== sent.note) return [];
+    if (isRefusedByOverload(answer) || wroteNothing) return [];
+    const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
+    return [
+      {
+        about,
+        observed: {
+          span: { ...span, end: Number.POSITIVE_INFINITY },
+          description,
+          guess: `make ${made.id}`,
+          isRead: false,
+          next,
+        },
+      },
+    ];
+  }
+
+  #created(leads: Leads, id: string, sent: SentLead): Leads | undefined {
+    if (leads.has(id) || this.#openFor(leads, sent, 'surely').length > 0) return undefined;
+    return new Map(leads).set(id, { sent, stage: 'new' });
+  }
+
+  #ofMove({ span, leadId, stage, outcome }: EventOf<'move'>): About {
+    const description = `${leadId} is moved to ${stage}, with outcome ${JSON.stringify(outcome)}`;
+    const guess = outcome.result === 'unknown' ? `move ${leadId} to ${stage}` : undefined;
+    const next = (leads: Leads): Leads | undefined => {
+      const lead = leads.get(leadId);
+      if (!lead) return undefined;
+      const reopens = isOpen(stage) && !isOpen(lead.stage);
+      if (outcome.result === 'refused') {
+        const conflicting = this.#openFor(leads, lead.sent, 'possibly');
+        const isRight = outcome.reason === 'LEAD_ALREADY_OPEN' && reopens && conflicting.length > 0;
+        return isRight && (!outcome.leadId || conflicting.includes(outcome.leadId)) ? leads : undefined;
+      }
+      if (reopens && this.#openFor(leads, lead.sent, 'surely').length > 0) return undefined;
+      return lead.stage === stage ? leads : new Map(leads).set(leadId, { ...lead, stage });
+    };
+    return {
+      about: this.#aboutLead(leadId),
+      observed: { span, description, guess, isRead: outcome.result === 'refused', next },
+    };
+  }
+
+  #ofRead({ span, party }: Event, leadId: string, stage: LeadStage): About {
+    const description = `the ${party} reads ${leadId} as ${stage}`;
+    const next = (leads: Leads) => (leads.get(leadId)?.stage === stage ? leads : undefined);
+    return { about: this.#aboutLead(leadId), observed: { span, description, guess: undefined, isRead: true, next } };
+  }
+
+  #ofAbsence({ span, party }: Event, leadId: string): About {
+    const next = (leads: Leads) => (leads.has(leadId) ? undefined : leads);
+    const description = `the ${party} does not find ${leadId}`;
+    return { about: this.#aboutLead(leadId), observed: { span, description, guess: undefined, isRead: true, next } };
+  }
+
+  #openFor(leads: Leads, sent: SentLead, how: 'surely' | 'possibly'): string[] {
+    return [...leads]
+      .filter(([, lead]) => {
+        const same = sameness(lead.sent.contact, sent.contact, this.#regions);
+        return isOpen(lead.stage) && (same === 'surely' || same === how);
+      })
+      .map(([id]) => id);
+  }
+
+  #aboutLead(leadId: string): string[] {
+    const lead = this.#byId.get(leadId);
+    return lead ? [`lead ${leadId}`, keyName(lead.idempotencyKey), contactName(lead.contact)] : [`lead ${leadId}`];
+  }
+}
+
+const keyName = (key: string): string => `key ${key}`;
+const contactName = ({ type, value }: SentLead['contact']): string => `contact ${type} ${value}`;
+
+const ofKey = (leads: Leads, { idempotencyKey }: SentLead): [string, KnownLead] | undefined =>
+  [...leads].find(([, { sent }]) => sent.idempotencyKey === idempotencyKey);
+
+function isSameData(a: SentLead, b: SentLead): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Groups observations that share a key, lead or contact: each group can be checked separately. */
+function connected(all: readonly About[], model: LeadModel): About[][] {
+  const groups = new Map<string, About[]>();
+  const find = (name: string): string => {
+    const parent = parents.get(name);
+    if (parent === undefined || parent === name) return name;
+    const root = find(parent);
+    parents.set(name, root);
+    return root;
+  };
+  const parents = new Map<string, string>();
+  const join = (a: string, b: string) => parents.set(find(a), find(b));
+  for (const { about } of all) for (const name of about) join(name, about[0] as string);
+  const contacts = [...new Set(all.flatMap(({ about }) => about.filter((name) => name.startsWith('contact '))))];
+  const contactOf = (name: string) => {
+    const [, type, ...rest] = name.split(' ');
+    return { type: type as 'email' | 'phone', value: rest.join(' ') };
+  };
+  for (const [index, a] of contacts.entries()) {
+    for (const b of contacts.slice(index + 1)) if (model.areRelated(contactOf(a), contactOf(b))) join(a, b);
+  }
+  for (const each of all) {
+    const root = find(each.about[0] as string);
+    groups.set(root, [...(groups.get(root) ?? []), each]);
+  }
+  return [...groups.values()];
+}

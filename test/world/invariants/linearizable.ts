@@ -1,0 +1,115 @@
+import { type Span, when } from '../history.ts';
+
+/** An operation on an object that has one state at each moment, and its outcome. */
+export interface Observed<State> {
+  readonly span: Span;
+  /** The request and its response as text, for reports. */
+  readonly description: string;
+  /**
+   * Undefined when a caller learned the outcome. Otherwise the operation may have taken effect at any moment after its begin,
+   * or never; operations with the same effect have the same text.
+   */
+  readonly guess: string | undefined;
+  /** Whether it never changes the state (a read). */
+  readonly isRead: boolean;
+  /** The state after this operation: the same object when nothing changes; undefined when this outcome is impossible in `state`. */
+  next(state: State): State | undefined;
+}
+
+/** The result of a search; `given up` means that no result was reached. */
+export type Verdict =
+  | { readonly is: 'explained' | 'given up' }
+  /** The operations that cannot be ordered, as text, at the point where the search got farthest. */
+  | { readonly is: 'unexplained'; readonly report: string };
+
+/**
+ * Searches for an order that explains all observations, in which each operation takes effect at one moment of its span: checks
+ * that the history is *linearizable* (Herlihy and Wing). Uses the algorithm of Wing and Gong with Lowe's memoization.
+ *
+ * @param idOf returns the same text for equal states
+ * @param maxStates the number of search nodes after which the search gives up: many times the number needed when an order
+ *   exists. Operations with an unknown outcome multiply the nodes
+ */
+export function explain<State>(
+  observed: readonly Observed<State>[],
+  first: State,
+  idOf: (state: State) => string,
+  maxStates = 50_000,
+): Verdict {
+  const byBegin = observed.toSorted((a, b) => a.span.begin - b.span.begin);
+  const known = byBegin.filter(({ guess }) => guess === undefined);
+  const guessed = byBegin.filter(({ guess }) => guess !== undefined);
+  const taken = new Set<Observed<State>>();
+  const visited = new Set<string>();
+  let farthest:
+    | { readonly state: string; readonly count: number; readonly next: readonly Observed<State>[] }
+    | undefined;
+  if (search(first, 0)) return { is: 'explained' };
+  if (visited.size >= maxStates) return { is: 'given up' };
+  const { state, next = [] } = farthest ?? {};
+  const lines = next.map(({ description, span }) => `  ${when(span)} ${description}`);
+  const report = `no order explains, from the state\n${state || '  nothing'}\nthe operations\n${lines.join('\n')}`;
+  return { is: 'unexplained', report };
+
+  /** @param from the index of the first operation with a known outcome that may not be taken yet */
+  function search(state: State, from: number): boolean {
+    const mine: Observed<State>[] = [];
+    const take = (each: Observed<State>) => {
+      taken.add(each);
+      mine.push(each);
+    };
+    // A read may take effect as early as possible: it prevents no other operation.
+    for (let count = -1; count !== mine.length; ) {
+      count = mine.length;
+      for (const each of possible(from).known) if (each.isRead && each.next(state)) take(each);
+    }
+    let firstLeft = from;
+    while (firstLeft < known.length && taken.has(known[firstLeft] as Observed<State>)) firstLeft += 1;
+    if (firstLeft === known.length || continues(state, firstLeft)) return true;
+    for (const each of mine) taken.delete(each);
+    return false;
+  }
+
+  function continues(state: State, firstLeft: number): boolean {
+    const next = possible(firstLeft);
+    const place = placeOf(state, firstLeft);
+    if (visited.has(place) || visited.size >= maxStates) return false;
+    visited.add(place);
+    if (!farthest || taken.size >= farthest.count)
+      farthest = { state: idOf(state), count: taken.size, next: next.known };
+    // Of operations with the same effect, trying the first is enough.
+    const guesses = new Map(next.guessed.toReversed().map((each) => [each.guess, each]));
+    for (const each of [...next.known, ...guesses.values()]) {
+      const after = each.next(state);
+      if (after === undefined || (after === state && each.guess !== undefined)) continue;
+      taken.add(each);
+      if (search(after, firstLeft)) return true;
+      taken.delete(each);
+    }
+    return false;
+  }
+
+  /** The operations that may be next: they began before any remaining operation ended. */
+  function possible(from: number): { readonly known: Observed<State>[]; readonly guessed: Observed<State>[] } {
+    const next: Observed<State>[] = [];
+    let firstOver = Number.POSITIVE_INFINITY;
+    for (let index = from; index < known.length; index += 1) {
+      const each = known[index] as Observed<State>;
+      if (each.span.begin > firstOver) break;
+      if (taken.has(each)) continue;
+      next.push(each);
+      firstOver = Math.min(firstOver, each.span.end);
+    }
+    return { known: next, guessed: guessed.filter((each) => each.span.begin < firstOver && !taken.has(each)) };
+  }
+
+  /** A key for memoization: equal for search nodes from which the same states are reachable. */
+  function placeOf(state: State, firstLeft: number): string {
+    const ahead: number[] = [];
+    for (let index = firstLeft; index < known.length; index += 1) {
+      if (taken.has(known[index] as Observed<State>)) ahead.push(index);
+    }
+    const guesses = guessed.flatMap((each, index) => (taken.has(each) ? [index] : []));
+    return `${firstLeft} ${ahead} ${guesses} ${idOf(state)}`;
+  }
+}

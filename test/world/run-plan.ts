@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Region } from './contacts.ts';
+import { readFinalState } from './final-state.ts';
+import { canHoldConnections } from './held-connections.ts';
+import { answerViolations } from './invariants/answers.ts';
+import { auditViolations } from './invariants/audit.ts';
+import { exportViolations } from './invariants/exports.ts';
+import { fileViolations } from './invariants/files.ts';
+import { keyViolations } from './invariants/keys.ts';
+import { leadViolations } from './invariants/leads.ts';
+import { listViolations } from './invariants/lists.ts';
+import { oddRecordViolations } from './invariants/odd-records.ts';
+import { outputViolations } from './invariants/outputs.ts';
+import { quotaViolations } from './invariants/quota.ts';
+import { registerViolations } from './invariants/registers.ts';
+import { timeViolations } from './invariants/times.ts';
+import { makeLongPages } from './long-pages.ts';
+import { type Plan, SCENARIOS } from './plan.ts';
+import { holdConnections } from './scenarios/held-connections.ts';
+import { holdCoreConnections } from './scenarios/held-core-connections.ts';
+import { overload } from './scenarios/overloads.ts';
+import { lastPackets } from './scenarios/packet.ts';
+import type { Settings } from './settings.ts';
+import { Simulation } from './simulation.ts';
+import { recordStarvation } from './starvation.ts';
+import { traceOf } from './trace.ts';
+import type { World } from './world.ts';
+
+/** The maximum duration of a simulation; milliseconds. */
+const ENDS_WITHIN_MS = 150_000;
+
+/** The additional time for clients that stay connected for as long as the service allows; milliseconds. */
+const HOLDS_FOR_MS = 60_000;
+
+/** The number of running and waiting disturbances above which no further step begins. */
+const MAX_IN_TURN = 3;
+
+export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
+
+/** The result of running a plan. */
+export interface PlanResult {
+  /** A text for every broken promise. */
+  readonly violations: readonly string[];
+  /** Observations that were too many to check. */
+  readonly unknown: readonly string[];
+  /** What each party did and saw, in order. */
+  readonly trace: string;
+}
+
+/** Runs a plan in a new world, and checks all observations against the promises. */
+export async function runPlan(plan: Plan, name: string, startWorld: StartWorld): Promise<PlanResult> {
+  const { quota, drainMs, logLevel } = plan;
+  const world = await startWorld(
+    {
+      QUOTA_LIMIT: `${quota.limit}`,
+      QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
+      SHUTDOWN_DRAIN_MS: `${drainMs}`,
+      LOG_LEVEL: logLevel,
+      CORE_REFLECTION: 'yes',
+    },
+    plan,
+  );
+  const sim = new Simulation(world, name, drainMs);
+  const stopRecording = recordStarvation(sim.history, world);
+  try {
+    await sim.begin().catch((error) => {
+      throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
+    });
+    const { violations, unknown } = await Promise.race([runAndCheck(sim, plan), tooLong(sim, plan)]);
+    return { violations, unknown, trace: traceOf(sim.history, violations) };
+  } finally {
+    stopRecording();
+    sim.end();
+    await world.stop();
+  }
+}
+
+async function runAndCheck(
+  sim: Simulation,
+  { steps, quota, holdsConnections }: Plan,
+): Promise<Omit<PlanResult, 'trace'>> {
+  const pages = holdsConnections && canHoldConnections ? await makeLongPages(sim) : undefined;
+  const running: Promise<void>[] = pages
+    ? [holdCoreConnections(sim), holdConnections(sim, pages).then(() => overload(sim, pages))]
+    : [];
+  for (const { afterMs, name, choice } of steps) {
+    if (afterMs > 0) await sleep(afterMs);
+    // Otherwise disturbances queue up, and all requests end before the second one begins.
+    while (sim.inTurnCount > MAX_IN_TURN) await sleep(5);
+    const scenario = SCENARIOS[name];
+    if (!scenario || scenario.isPossible?.(sim) === false) continue;
+    running.push(scenario.run(sim, choice).catch((error) => sim.history.fail(`${name} fails: ${error.stack}`)));
+  }
+  await Promise.all(running);
+  const finalLeads = await readFinalState(sim);
+  await lastPackets(sim);
+  const { events } = sim.history;
+  const regionsOf = (studioId: string) => [
+    ...new Set(sim.putsOf(`region of ${studioId}`).map(({ value }) => value as Region)),
+  ];
+  const ofLeads = [...finalLeads].map(([studioId, leads]) =>
+    leadViolations(events, { studioId, regions: regionsOf(studioId), leads }),
+  );
+  const violations = [
+    ...sim.history.violations,
+    ...sim.world.unexpectedEnds,
+    ...ofLeads.flatMap(({ violations }) => violations),
+    ...listViolations(sim, finalLeads),
+    ...exportViolations(sim, finalLeads),
+    ...keyViolations(sim),
+    ...registerViolations(sim),
+    ...answerViolations(sim),
+    ...(await auditViolations(sim, finalLeads)),
+    ...timeViolations(sim),
+    ...quotaViolations(sim, quota),
+    ...oddRecordViolations(sim),
+    ...outputViolations(sim),
+    ...fileViolations(sim.world),
+  ];
+  return { violations, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
+}
+
+async function tooLong(sim: Simulation, { holdsConnections }: Plan): Promise<Omit<PlanResult, 'trace'>> {
+  const withinMs = ENDS_WITHIN_MS + (holdsConnections ? HOLDS_FOR_MS : 0);
+  await sleep(withinMs, undefined, { ref: false });
+  return { violations: [...sim.history.violations, `the simulation has not ended after ${withinMs} ms`], unknown: [] };
+}

@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { type Lost, now } from '../history.ts';
+import type { Simulation } from '../simulation.ts';
+import type { Part } from '../world.ts';
+import { lasting, one } from './choices.ts';
+import { aScenario } from './scenario.ts';
+
+const part = fc.nat(5);
+
+/** The mutex key that serializes stops and starts of parts of one machine or process group. */
+export const MACHINE = 'machine';
+
+/** Disturbs a machine, or a process on it, so that requests may fail. */
+export const onMachine = (
+  sim: Simulation,
+  what: string,
+  loses: readonly Lost[],
+  run: () => Promise<void>,
+): Promise<void> => sim.inTurn(MACHINE, () => sim.disturb(what, loses, run));
+
+/**
+ * How long a process may take to stop, without its drain; milliseconds. Ten seconds, and an allowance for a busy
+ * machine.
+ */
+const STOPS_WITHIN_MS = 14_000;
+
+const lostWith = ({ losesCounts }: Part): readonly Lost[] => (losesCounts ? ['counts'] : []);
+
+/** A part is killed, and restarted after a while. */
+export const crash = aScenario({
+  weight: 1,
+  choice: fc.record({ part, forMs: lasting(0, 1500) }),
+  run: (sim, { part: index, forMs }) => {
+    const part = sim.part(index);
+    return onMachine(sim, `${part.name} is killed, and is gone for ${forMs} ms`, lostWith(part), async () => {
+      await part.kill();
+      await sleep(forMs);
+      await part.start();
+    });
+  },
+});
+
+/** A part is suspended. */
+export const stallPart = aScenario({
+  weight: 1,
+  choice: fc.record({ part, forMs: lasting(10, 8000) }),
+  run: (sim, { part: index, forMs }) => {
+    const part = sim.part(index);
+    return onMachine(sim, `${part.name} is suspended for ${forMs} ms`, [], async () => {
+      part.pause();
+      await sleep(forMs);
+      part.resume();
+    });
+  },
+});
+
+/** A process is shut down and restarted, perhaps with other settings. */
+export const restart = aScenario({
+  weight: 1,
+  choice: fc.record({
+    part,
+    settings: fc.constantFrom({}, {}, { LOG_LEVEL: 'trace' }, { LOG_LEVEL: 'silent' }),
+    isSignalledTwice: fc.boolean(),
+  }),
+  run: (sim, { part: index, settings, isSignalledTwice }) => {
+    const stoppable = sim.world.parts.filter(({ terminate }) => terminate);
+    const part = one(stoppable, index);
+    return onMachine(sim, `${part.name} is stopped in order`, lostWith(part), async () => {
+      const begin = now();
+      const status = await part.terminate?.(isSignalledTwice);
+      const tookMs = now() - begin;
+      if (status !== 0) sim.history.fail(`${part.name} was stopped in order, and ended with ${status}`);
+      if (tookMs > sim.drainMs + STOPS_WITHIN_MS) sim.history.fail(`${part.name} took ${tookMs} ms to stop`);
+      // Certificates are also renewed with a restart.
+      await sim.world.certificates?.renew();
+      await part.start(settings);
+    });
+  },
+});
+
+const link = fc.nat(4);
+
+/** A connection between two parts breaks, or transmits nothing. */
+export const cutLink = aScenario({
+  weight: 2,
+  choice: fc.record({ link, how: fc.constantFrom('refuse', 'silence', 'break'), forMs: lasting(5, 2500) }),
+  run: (sim, { link: index, how, forMs }) => {
+    const [name, link] = one(Object.entries(sim.world.links), index);
+    return sim.inTurn(`link ${name}`, () =>
+      sim.disturb(`the link to the ${name}: ${how} for ${forMs} ms`, [], async () => {
+        if (how === 'refuse') link.refuse();
+        else if (how === 'silence') link.silence();
+        else link.breakAfterReplies(0.3);
+        await sleep(forMs);
+        link.heal();
+      }),
+    );
+  },
+});

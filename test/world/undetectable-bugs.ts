@@ -1,0 +1,56 @@
+/**
+ * Planted bugs that no simulation can find, by what the world lacks. When something is added to the world, remove its
+ * bugs from this list.
+ */
+const LACKS: Readonly<Record<string, readonly string[]>> = {
+  'a process that logs to a terminal': ['the log on a terminal is printed unescaped'],
+  'exports to a file': [
+    'CSV does not escape a formula with a full-width sign',
+    'a line break inside quotes ends a CSV record',
+    'a resumed export file keeps an incomplete record',
+    'CSV does not escape a formula after an apostrophe',
+  ],
+  'so many leads that an export lasts as long as a shutdown': ['an export ends without an error when its core stops'],
+  'more leads in a studio than fit in a message of an export': ['a resumed export skips the rest of its studio'],
+  'checks of the log': ['a cancelled export is not logged', 'the reason for not being ready is logged only once'],
+  'counts of the reads of the store, and of the fields read': [
+    'an export reads all leads before it sends the first',
+    'each health call checks the store',
+    'reads of leads fetch their history',
+  ],
+  'impostors behind TLS': [
+    'a gateway sends its token to a core with an invalid certificate',
+    'a gateway sends its password to a Redis with an invalid certificate',
+  ],
+  'a Redis Cluster': ['a Redis Cluster command whose reply is lost is sent again'],
+  'direct writes to Redis': ['a list in place of a counter is not replaced'],
+  'a restart with another quota': ['a gateway with a higher limit admits a refused key'],
+  'several servers of MongoDB, and a failover': [
+    'a write is acknowledged by one server only',
+    'reads return data that a failover can roll back',
+  ],
+  'a database of the previous release': ['the migration does not record the contact rule of the previous release'],
+  'a value that only another fault writes': ['an unknown word is sent as undefined'],
+  'a studio whose document has its maximum size': ['a studio without room for an event cannot be suspended'],
+  'direct removal of claims from leads': ['a claim renewal frees only the claims listed in the lead'],
+  'a studio whose claims cannot be renewed': ['a failed claim renewal of one studio stops those of others'],
+  'so many connections with pending requests that their total exceeds the limit': [
+    'the number of queued requests is unbounded',
+  ],
+  'thousands of callers that disconnect in one simulation': ['closed connections stay in memory'],
+  'a clock that goes backwards between two changes of a lead': ['updatedAt decreases when the clock goes back'],
+  'time without disturbances for unauthenticated connections: exercised, but never detected': [
+    'a connection stays open after an unauthenticated call',
+    'the number of unauthenticated connections is unbounded',
+  ],
+  'a core that writes claims by a former region': ['a lead does not claim the text of its contact'],
+  'a studio with a thousand members': [
+    'a studio may have one member and one source above the bound',
+    'the bound of members and sources is checked before the write',
+  ],
+};
+
+/** What the world lacks, by the name of the bug that needs it. */
+export const UNDETECTABLE_BUGS: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(LACKS).flatMap(([what, names]) => names.map((name) => [name, what])),
+);
