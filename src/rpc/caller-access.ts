@@ -120,7 +120,7 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
   // A request with an API key is about the key's studio, which is checked when the key is authenticated.
   if (!studios || 'secretSha256' in request) return;
-  const studioId = studioOf(request);
+  const studioId = studioIdIn(request);
   if (studioId !== undefined && studios.has(studioId)) return;
   throw forbidden(name, 'may access only its own studios, and must name one');
 }
@@ -133,13 +133,13 @@ export const accessWithdrawn = (): Refusal =>
   new Refusal('CALLER_UNAUTHENTICATED', "The caller's credential was revoked, or its roles or studios have changed.");
 
 /** The fields in which requests name a studio. */
-interface StudioFields {
+export interface StudioFields {
   readonly studioId?: string;
   readonly studio?: { readonly id: string };
   readonly member?: { readonly studioId: string };
   readonly leadSource?: { readonly studioId: string };
 }
 
-function studioOf({ studioId, studio, member, leadSource }: StudioFields): string | undefined {
+export function studioIdIn({ studioId, studio, member, leadSource }: StudioFields): string | undefined {
   return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
 }

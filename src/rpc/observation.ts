@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { currentSpan, type Tracer } from '../../common/tracing.ts';
 import type { Call } from './call.ts';
+import { type StudioFields, studioIdIn } from './caller-access.ts';
 import type { CoreMetrics } from './metrics.ts';
 
 /** Called when a call begins. */
@@ -58,8 +59,7 @@ export function callObserver(
 }
 
 /** The fields of requests and responses that are logged. Those of requests are not validated yet. */
-interface LoggedFields {
-  readonly studioId?: string;
+interface LoggedFields extends StudioFields {
   readonly apiKeyId?: string;
   readonly leadId?: string;
   readonly replayed?: boolean;
@@ -67,17 +67,13 @@ interface LoggedFields {
   readonly leads?: number;
   readonly lead?: { readonly id: string };
   readonly apiKey?: { readonly id: string };
-  readonly studio?: { readonly id: string };
-  readonly member?: { readonly studioId: string };
-  readonly leadSource?: { readonly studioId: string };
 }
 
 /** Returns the valid ids in a request and its response. Nothing else of them is logged. */
 function idsIn(request: LoggedFields, response: LoggedFields) {
-  const { studio, member, leadSource, lead } = request;
-  const studioId = response.studioId ?? request.studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
+  const studioId = response.studioId ?? studioIdIn(request);
   const apiKeyId = response.apiKeyId ?? response.apiKey?.id ?? request.apiKeyId;
-  const leadId = response.lead?.id ?? response.leadId ?? request.leadId ?? lead?.id;
+  const leadId = response.lead?.id ?? response.leadId ?? request.leadId ?? request.lead?.id;
   return {
     studioId: studioId !== undefined && crmIdFault(studioId) === undefined ? studioId : undefined,
     apiKeyId: apiKeyId !== undefined && uuidFault(apiKeyId) === undefined ? apiKeyId : undefined,

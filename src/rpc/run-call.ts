@@ -30,31 +30,14 @@ export function callRunner(log: Logger, observer: CallObserver | undefined): Run
       const isFault = error !== thrown && !(thrown instanceof Refusal);
       if (isFault) log.error({ err: thrown, operation, requestId }, 'call failed');
       if (thrown instanceof Refusal) finish?.(thrown.reason, thrown.metadata);
-      else finish?.(CODES[error.code], {});
+      else finish?.(nameOf(error.code), {});
       throw error;
     }
   };
 }
 
-/** The names of statuses in logs and metrics. */
-const CODES: Record<Code, string> = {
-  [Code.Canceled]: 'CANCELED',
-  [Code.Unknown]: 'UNKNOWN',
-  [Code.InvalidArgument]: 'INVALID_ARGUMENT',
-  [Code.DeadlineExceeded]: 'DEADLINE_EXCEEDED',
-  [Code.NotFound]: 'NOT_FOUND',
-  [Code.AlreadyExists]: 'ALREADY_EXISTS',
-  [Code.PermissionDenied]: 'PERMISSION_DENIED',
-  [Code.ResourceExhausted]: 'RESOURCE_EXHAUSTED',
-  [Code.FailedPrecondition]: 'FAILED_PRECONDITION',
-  [Code.Aborted]: 'ABORTED',
-  [Code.OutOfRange]: 'OUT_OF_RANGE',
-  [Code.Unimplemented]: 'UNIMPLEMENTED',
-  [Code.Internal]: 'INTERNAL',
-  [Code.Unavailable]: 'UNAVAILABLE',
-  [Code.DataLoss]: 'DATA_LOSS',
-  [Code.Unauthenticated]: 'UNAUTHENTICATED',
-};
+/** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
+const nameOf = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();
 
 /** Executes unary calls with `run`. Streams use it per item or by themselves; probes are not logged. */
 export function runCalls(run: RunCall): Interceptor {
