@@ -18,51 +18,51 @@ spl_autoload_register(static function (string $class): void {
 });
 
 while (($line = fgets(STDIN)) !== false) {
-    $asked = json_decode($line, true, flags: JSON_THROW_ON_ERROR);
-    $report = ['id' => $asked['id']] + reportOn($asked);
+    $request = json_decode($line, true, flags: JSON_THROW_ON_ERROR);
+    $report = ['id' => $request['id']] + reportOn($request);
     fwrite(STDOUT, json_encode($report, JSON_THROW_ON_ERROR) . "\n");
 }
 
-/** @param array<string, mixed> $asked */
-function reportOn(array $asked): array
+/** @param array<string, mixed> $request */
+function reportOn(array $request): array
 {
-    if (isset($asked['cancelAfterMs'])) {
+    if (isset($request['cancelAfterMs'])) {
         return ['unsupported' => 'a call cannot be cancelled'];
     }
     $leads = new LeadIntakeClient(
-        baseUrl: $asked['baseUrl'],
-        apiKey: $asked['apiKey'],
-        deadlineSeconds: $asked['options']['deadlineMs'] / 1000,
-        attemptTimeoutSeconds: $asked['options']['attemptTimeoutMs'] / 1000,
+        baseUrl: $request['baseUrl'],
+        apiKey: $request['apiKey'],
+        deadlineSeconds: $request['options']['deadlineMs'] / 1000,
+        attemptTimeoutSeconds: $request['options']['attemptTimeoutMs'] / 1000,
     );
     try {
-        return ['result' => resultOf($leads, $asked)];
+        return ['result' => resultOf($leads, $request)];
     } catch (LeadIntakeException $error) {
         return ['error' => errorOf($error)];
     }
 }
 
-/** @param array<string, mixed> $asked */
-function resultOf(LeadIntakeClient $leads, array $asked): array
+/** @param array<string, mixed> $request */
+function resultOf(LeadIntakeClient $leads, array $request): array
 {
-    switch ($asked['call']) {
+    switch ($request['call']) {
         case 'createLead':
-            $created = $leads->createLead(captureOf($asked['capture']), $asked['idempotencyKey'] ?? null);
+            $created = $leads->createLead(captureOf($request['capture']), $request['idempotencyKey'] ?? null);
             return [
                 'lead' => publicLead($created->lead),
                 'replayed' => $created->replayed,
                 'idempotencyKey' => $created->idempotencyKey,
             ];
         case 'getLead':
-            return ['lead' => publicLead($leads->getLead($asked['leadId']))];
+            return ['lead' => publicLead($leads->getLead($request['leadId']))];
         case 'listLeads':
-            $page = $leads->listLeads($asked['limit'] ?? null, $asked['cursor'] ?? null);
+            $page = $leads->listLeads($request['limit'] ?? null, $request['cursor'] ?? null);
             return ['leads' => array_map(publicLead(...), $page->leads), 'nextCursor' => $page->nextCursor];
         case 'allLeads':
-            $all = iterator_to_array($leads->allLeads($asked['limit'] ?? null), false);
+            $all = iterator_to_array($leads->allLeads($request['limit'] ?? null), false);
             return ['leads' => array_map(publicLead(...), $all)];
     }
-    throw new LogicException("no call is named $asked[call]");
+    throw new LogicException("no call is named $request[call]");
 }
 
 /** @param array<string, mixed> $capture */
@@ -76,9 +76,9 @@ function captureOf(array $capture): LeadCapture
 function publicLead(Lead $lead): array
 {
     $time = static fn (?DateTimeImmutable $at): ?string => $at?->format((int) $at->format('v') ? 'Y-m-d\TH:i:s.v\Z' : 'Y-m-d\TH:i:s\Z');
-    $told = ['createdAt' => $time($lead->createdAt), 'updatedAt' => $time($lead->updatedAt)] + get_object_vars($lead);
+    $parts = ['createdAt' => $time($lead->createdAt), 'updatedAt' => $time($lead->updatedAt)] + get_object_vars($lead);
     // An empty string means that the response did not have the field.
-    return array_map(static fn (?string $part): ?string => $part === '' ? null : $part, $told);
+    return array_map(static fn (?string $part): ?string => $part === '' ? null : $part, $parts);
 }
 
 function errorOf(LeadIntakeException $error): array
@@ -89,14 +89,14 @@ function errorOf(LeadIntakeException $error): array
         $error instanceof ProblemException => 'problem',
         default => 'no-answer',
     };
-    $told = [
+    $parts = [
         'kind' => $kind,
         'written' => $error->written,
         'attempts' => $error->attempts,
         'idempotencyKey' => $error->idempotencyKey,
     ];
     if ($error instanceof ProblemException) {
-        $told += [
+        $parts += [
             'code' => $error->problemCode,
             'status' => $error->status,
             'requestId' => $error->requestId,
@@ -104,5 +104,5 @@ function errorOf(LeadIntakeException $error): array
             'fields' => $error->fields,
         ];
     }
-    return $error instanceof LeadAlreadyOpenException ? $told + ['existingLeadId' => $error->existingLeadId] : $told;
+    return $error instanceof LeadAlreadyOpenException ? $parts + ['existingLeadId' => $error->existingLeadId] : $parts;
 }

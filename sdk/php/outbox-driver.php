@@ -15,15 +15,15 @@ spl_autoload_register(static function (string $class): void {
 });
 
 try {
-    $asked = json_decode($argv[2] ?? '{}', true, flags: JSON_THROW_ON_ERROR);
-    tell(resultOf($argv[1], $asked));
+    $arguments = json_decode($argv[2] ?? '{}', true, flags: JSON_THROW_ON_ERROR);
+    printLine(resultOf($argv[1], $arguments));
 } catch (Exception $error) {
-    tell(['error' => $error->getMessage()]);
+    printLine(['error' => $error->getMessage()]);
     exit(1);
 }
 
-/** @param array<string, mixed> $asked */
-function resultOf(string $command, array $asked): object
+/** @param array<string, mixed> $arguments */
+function resultOf(string $command, array $arguments): object
 {
     $table = getenv('OUTBOX_TABLE') ?: Outbox::TABLE;
     $settings = json_decode(getenv('OUTBOX_DATABASE'), true, flags: JSON_THROW_ON_ERROR);
@@ -37,22 +37,22 @@ function resultOf(string $command, array $asked): object
             $outbox->setUp();
             return (object) [];
         case 'add':
-            foreach ($asked['leads'] as $lead) {
+            foreach ($arguments['leads'] as $lead) {
                 add($pdo, $outbox, $lead);
             }
             return (object) [];
         case 'deliver':
-            $listener = isset($asked['onSettled']) ? ['onSettled' => listenerThat($asked['onSettled'])] : [];
-            $options = array_intersect_key($asked, ['limit' => 1, 'keepSettledDays' => 1]);
+            $listener = isset($arguments['onSettled']) ? ['onSettled' => listener($arguments['onSettled'])] : [];
+            $options = array_intersect_key($arguments, ['limit' => 1, 'keepSettledDays' => 1]);
             return $outbox->deliver(client(), ...$options, ...$listener);
         case 'needs-attention':
-            $attention = $outbox->needsAttention(...array_intersect_key($asked, ['limit' => 1]));
+            $attention = $outbox->needsAttention(...array_intersect_key($arguments, ['limit' => 1]));
             return (object) ['count' => $attention->count, 'entries' => array_map(publicEntry(...), $attention->entries)];
         case 'retry':
-            $outbox->retry($asked['key'], $asked['capture'] ?? null);
+            $outbox->retry($arguments['key'], $arguments['capture'] ?? null);
             return (object) [];
         case 'discard':
-            $outbox->discard($asked['key']);
+            $outbox->discard($arguments['key']);
             return (object) [];
     }
     throw new InvalidArgumentException("no command is named $command");
@@ -68,33 +68,33 @@ function add(PDO $pdo, Outbox $outbox, array $lead): void
     try {
         $key = is_array($capture)
             ? $outbox->add($capture, $lead['key'] ?? null)
-            : throw new InvalidArgumentException('the types of PHP refuse it');
+            : throw new InvalidArgumentException("PHP's types do not permit it");
     } catch (Exception $error) {
         $end === 'commit-anyway' ? $pdo->commit() : throw $error;
-        tell(['refused' => $error->getMessage()]);
+        printLine(['refused' => $error->getMessage()]);
         return;
     }
     switch ($end) {
         case 'rollback':
             $pdo->rollBack();
-            tell(['rolledBack' => $key]);
+            printLine(['rolledBack' => $key]);
             return;
         case 'hang':
-            tell(['hanging' => $key]);
+            printLine(['hanging' => $key]);
             while (true) {
                 sleep(60);
             }
     }
     $pdo->commit();
-    tell(['added' => $key]);
+    printLine(['added' => $key]);
 }
 
-function listenerThat(string $does): Closure
+function listener(string $behaviour): Closure
 {
-    return static function (Entry $entry, State $outcome) use ($does): void {
-        $told = ['key' => $entry->idempotencyKey, 'outcome' => $outcome, 'leadId' => $entry->leadId, 'capture' => $entry->capture];
-        tell(['settled' => $told]);
-        if ($does === 'throw') {
+    return static function (Entry $entry, State $outcome) use ($behaviour): void {
+        $settled = ['key' => $entry->idempotencyKey, 'outcome' => $outcome, 'leadId' => $entry->leadId, 'capture' => $entry->capture];
+        printLine(['settled' => $settled]);
+        if ($behaviour === 'throw') {
             throw new RuntimeException('listener failed');
         }
     };
@@ -144,7 +144,7 @@ function connect(array $settings): PDO
         : new PDO("pgsql:$where", $settings['user'], $settings['password']);
 }
 
-function tell(array|object $line): void
+function printLine(array|object $line): void
 {
     fwrite(STDOUT, json_encode($line, JSON_THROW_ON_ERROR) . "\n");
 }

@@ -31,60 +31,60 @@ from lead_intake import (  # noqa: E402
 )
 
 
-def report_on(asked: dict[str, Any]) -> dict[str, Any]:
-    if "cancelAfterMs" in asked:
-        return {"unsupported": "who cancels a call hears nothing of it"}
+def report_on(request: dict[str, Any]) -> dict[str, Any]:
+    if "cancelAfterMs" in request:
+        return {"unsupported": "cancelling a call does not return an error"}
     try:
         if "--asyncio" in sys.argv:
-            return {"result": asyncio.run(result_of_asyncio(asked))}
-        return {"result": result_of(asked)}
+            return {"result": asyncio.run(result_of_asyncio(request))}
+        return {"result": result_of(request)}
     except LeadIntakeError as error:
         return {"error": error_of(error)}
 
 
-def result_of(asked: dict[str, Any]) -> dict[str, Any]:
-    with LeadIntakeClient(**options_of(asked)) as leads:
-        match asked["call"]:
+def result_of(request: dict[str, Any]) -> dict[str, Any]:
+    with LeadIntakeClient(**options_of(request)) as leads:
+        match request["call"]:
             case "createLead":
-                return created_of(leads.create_lead(capture_of(asked), idempotency_key=asked.get("idempotencyKey")))
+                return created_of(leads.create_lead(capture_of(request), idempotency_key=request.get("idempotencyKey")))
             case "getLead":
-                return {"lead": public_lead(leads.get_lead(asked["leadId"]))}
+                return {"lead": public_lead(leads.get_lead(request["leadId"]))}
             case "listLeads":
-                return page_of(leads.list_leads(limit=asked.get("limit"), cursor=asked.get("cursor")))
+                return page_of(leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor")))
             case "allLeads":
-                return {"leads": [public_lead(lead) for lead in leads.all_leads(limit=asked.get("limit"))]}
+                return {"leads": [public_lead(lead) for lead in leads.all_leads(limit=request.get("limit"))]}
             case other:
                 raise ValueError(f"no call is named {other}")
 
 
-async def result_of_asyncio(asked: dict[str, Any]) -> dict[str, Any]:
-    async with AsyncLeadIntakeClient(**options_of(asked)) as leads:
-        match asked["call"]:
+async def result_of_asyncio(request: dict[str, Any]) -> dict[str, Any]:
+    async with AsyncLeadIntakeClient(**options_of(request)) as leads:
+        match request["call"]:
             case "createLead":
                 return created_of(
-                    await leads.create_lead(capture_of(asked), idempotency_key=asked.get("idempotencyKey"))
+                    await leads.create_lead(capture_of(request), idempotency_key=request.get("idempotencyKey"))
                 )
             case "getLead":
-                return {"lead": public_lead(await leads.get_lead(asked["leadId"]))}
+                return {"lead": public_lead(await leads.get_lead(request["leadId"]))}
             case "listLeads":
-                return page_of(await leads.list_leads(limit=asked.get("limit"), cursor=asked.get("cursor")))
+                return page_of(await leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor")))
             case "allLeads":
-                return {"leads": [public_lead(lead) async for lead in leads.all_leads(limit=asked.get("limit"))]}
+                return {"leads": [public_lead(lead) async for lead in leads.all_leads(limit=request.get("limit"))]}
             case other:
                 raise ValueError(f"no call is named {other}")
 
 
-def options_of(asked: dict[str, Any]) -> dict[str, Any]:
+def options_of(request: dict[str, Any]) -> dict[str, Any]:
     return {
-        "base_url": asked["baseUrl"],
-        "api_key": asked["apiKey"],
-        "deadline_seconds": asked["options"]["deadlineMs"] / 1000,
-        "attempt_timeout_seconds": asked["options"]["attemptTimeoutMs"] / 1000,
+        "base_url": request["baseUrl"],
+        "api_key": request["apiKey"],
+        "deadline_seconds": request["options"]["deadlineMs"] / 1000,
+        "attempt_timeout_seconds": request["options"]["attemptTimeoutMs"] / 1000,
     }
 
 
-def capture_of(asked: dict[str, Any]) -> LeadCapture:
-    capture = asked["capture"]
+def capture_of(request: dict[str, Any]) -> LeadCapture:
+    capture = request["capture"]
     kind = EmailContact if capture["contact"]["type"] == "email" else PhoneContact
     return LeadCapture(
         capture["displayName"], kind(capture["contact"]["value"]), capture.get("sourceId"), capture.get("note")
@@ -126,14 +126,14 @@ def error_of(error: LeadIntakeError) -> dict[str, Any]:
         IdempotencyConflictError: "idempotency-conflict",
         ProblemError: "problem",
     }
-    told: dict[str, Any] = {
+    parts: dict[str, Any] = {
         "kind": kinds.get(type(error), "no-answer"),
         "written": error.written,
         "attempts": error.attempts,
         "idempotencyKey": error.idempotency_key,
     }
     if isinstance(error, ProblemError):
-        told |= {
+        parts |= {
             "code": error.code,
             "status": error.status,
             "requestId": error.request_id,
@@ -141,8 +141,8 @@ def error_of(error: LeadIntakeError) -> dict[str, Any]:
             "fields": dict(error.fields),
         }
     if isinstance(error, LeadAlreadyOpenError):
-        told["existingLeadId"] = error.existing_lead_id
-    return told
+        parts["existingLeadId"] = error.existing_lead_id
+    return parts
 
 
 # The suite sets the clock with libfaketime, which breaks the system call of time.sleep.

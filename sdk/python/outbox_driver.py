@@ -26,7 +26,7 @@ DATABASE = json.loads(os.environ["OUTBOX_DATABASE"])
 TABLE = os.environ.get("OUTBOX_TABLE", DEFAULT_TABLE)
 
 
-def say(line: dict[str, Any]) -> None:
+def print_line(line: dict[str, Any]) -> None:
     print(json.dumps(line), flush=True)
 
 
@@ -75,17 +75,17 @@ def add(outbox: Outbox, connection: Any, lead: dict[str, Any]) -> None:
         if end != "commit-anyway":
             raise
         connection.commit()
-        say({"refused": str(error)})
+        print_line({"refused": str(error)})
         return
     if end == "hang":
-        say({"hanging": key})
+        print_line({"hanging": key})
         threading.Event().wait()
     elif end == "rollback":
         connection.rollback()
-        say({"rolledBack": key})
+        print_line({"rolledBack": key})
     else:
         connection.commit()
-        say({"added": key})
+        print_line({"added": key})
 
 
 def client() -> LeadIntakeClient:
@@ -96,27 +96,27 @@ def client() -> LeadIntakeClient:
     return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], **seconds)
 
 
-def listener(asked: dict[str, Any]) -> dict[str, Any]:
+def listener(arguments: dict[str, Any]) -> dict[str, Any]:
     def on_settled(lead: SettledLead) -> None:
-        told = {"key": lead.idempotency_key, "outcome": lead.outcome, "leadId": lead.lead_id, "capture": lead.capture}
-        say({"settled": told})
-        if asked["onSettled"] == "throw":
+        settled = {"key": lead.idempotency_key, "outcome": lead.outcome, "leadId": lead.lead_id, "capture": lead.capture}
+        print_line({"settled": settled})
+        if arguments["onSettled"] == "throw":
             raise RuntimeError("listener failed")
 
-    return {"on_settled": on_settled} if "onSettled" in asked else {}
+    return {"on_settled": on_settled} if "onSettled" in arguments else {}
 
 
-def run(outbox: Outbox, asked: dict[str, Any]) -> None:
+def run(outbox: Outbox, arguments: dict[str, Any]) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    poll = {"poll_seconds": asked["pollMs"] / 1000} if "pollMs" in asked else {}
+    poll = {"poll_seconds": arguments["pollMs"] / 1000} if "pollMs" in arguments else {}
     with client() as leads:
-        outbox.run(leads, stop, **poll, **listener(asked))
+        outbox.run(leads, stop, **poll, **listener(arguments))
 
 
-def result_of(command: str, asked: dict[str, Any]) -> dict[str, Any]:
-    keep = {"keep_settled_days": asked["keepSettledDays"]} if "keepSettledDays" in asked else {}
-    limit = {"limit": asked["limit"]} if "limit" in asked else {}
+def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    keep = {"keep_settled_days": arguments["keepSettledDays"]} if "keepSettledDays" in arguments else {}
+    limit = {"limit": arguments["limit"]} if "limit" in arguments else {}
     connecting = connect_by_sqlalchemy if "--sqlalchemy" in sys.argv else connect
     outbox = Outbox(connecting, table=TABLE, **keep)
     match command:
@@ -126,11 +126,11 @@ def result_of(command: str, asked: dict[str, Any]) -> dict[str, Any]:
             return {"sql": set_up_sql(ENGINES[DATABASE["kind"]], TABLE)}
         case "add":
             connection = connecting()
-            for lead in asked["leads"]:
+            for lead in arguments["leads"]:
                 add(outbox, connection, lead)
         case "deliver":
             with client() as leads:
-                done = outbox.deliver(leads, **limit, **listener(asked))
+                done = outbox.deliver(leads, **limit, **listener(arguments))
             return {
                 "delivered": done.delivered,
                 "alreadyOpen": done.already_open,
@@ -140,7 +140,7 @@ def result_of(command: str, asked: dict[str, Any]) -> dict[str, Any]:
                 "stoppedBecause": done.stopped_because,
             }
         case "run":
-            run(outbox, asked)
+            run(outbox, arguments)
         case "needs-attention":
             needed = outbox.needs_attention(**limit)
             entries = [
@@ -156,18 +156,18 @@ def result_of(command: str, asked: dict[str, Any]) -> dict[str, Any]:
             ]
             return {"count": needed.count, "entries": entries}
         case "retry":
-            outbox.retry(asked["key"], asked.get("capture"))
+            outbox.retry(arguments["key"], arguments.get("capture"))
         case "discard":
-            outbox.discard(asked["key"])
+            outbox.discard(arguments["key"])
         case other:
             raise ValueError(f"no command is named {other}")
     return {}
 
 
 if __name__ == "__main__":
-    command, *arguments = (argument for argument in sys.argv[1:] if argument != "--sqlalchemy")
+    command, *rest = (argument for argument in sys.argv[1:] if argument != "--sqlalchemy")
     try:
-        say(result_of(command, json.loads(arguments[0]) if arguments else {}))
+        print_line(result_of(command, json.loads(rest[0]) if rest else {}))
     except Exception as error:
-        say({"error": f"{type(error).__name__}: {error}"})
+        print_line({"error": f"{type(error).__name__}: {error}"})
         sys.exit(1)

@@ -25,20 +25,6 @@ describe('the key of a submitted form', () => {
     expect(() => keyFor(undefined as unknown as string, capture('zoe@example.com'))).toThrow(TypeError);
     expect(() => keyFor(formKey, [] as unknown as LeadCapture)).toThrow(TypeError);
   });
-
-  test('is accepted by the service, and a corrected form creates a second lead', async () => {
-    const { studioId, secret } = await service.aStudioWithKey();
-    const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
-    const database = new DatabaseSync(':memory:');
-    const outbox = createOutbox();
-    await outbox.setUp(database);
-    for (const name of ['typo', 'typo', 'right']) {
-      const data = capture(`${name}-${formKey}@example.com`);
-      outbox.add(database, data, { idempotencyKey: keyFor(formKey, data) });
-      await outbox.deliver(database, client);
-    }
-    expect(await service.countLeads(studioId)).toBe(2);
-  });
 });
 
 test('a connection that returns rows as arrays is refused, and nothing is sent', async () => {

@@ -1,9 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -76,7 +73,7 @@ class Website {
 
 /** The beginning of a program with an outbox, a connection in autocommit mode, and a client if it needs one. */
 const PROLOGUE = `
-import os, sqlite3, time, httpx2
+import os, sqlite3, time
 from datetime import datetime
 from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
 from lead_intake.outbox import Outbox, OutboxError
@@ -145,58 +142,6 @@ contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@exampl
     expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
   },
 
-  async 'sends the leads with the fewest attempts first'(website) {
-    const { secret } = await service.aStudioWithKey();
-    await website.run(
-      `${PROLOGUE}
-add("tried for a day")
-connection.execute("UPDATE lead_intake_outbox SET attempts = 9, created_at = created_at - 1000")
-add("new")
-with client() as leads:
-    outbox.deliver(leads, limit=1)`,
-      secret,
-    );
-    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'delivered' }]);
-  },
-
-  async 'keeps a row that was changed while its lead was sent'(website) {
-    const { secret, studioId } = await service.aStudioWithKey();
-    const printed = await website.run(
-      `${PROLOGUE}
-key = add("Grace")
-mended = LeadCapture("Grace", EmailContact("mended@example.org"))
-for change in (lambda: outbox.retry(key, mended), lambda: outbox.discard(key)):
-    # Once the service has answered, and before the worker knows.
-    with httpx2.Client(event_hooks={"response": [lambda response: change()]}) as http:
-        with client(http_client=http) as leads:
-            done = outbox.deliver(leads)
-    print(done.delivered, done.refused, done.postponed, done.waiting, *connection.execute("SELECT state, capture FROM lead_intake_outbox"))`,
-      secret,
-    );
-    const [first, second] = printed.split('\n');
-    expect(first).toMatch(/^0 0 0 1 \('waiting', '.*mended@example\.org.*'\)$/);
-    expect(second).toBe("0 0 0 0 ('discarded', None)");
-    expect(await service.countLeads(studioId)).toBe(1);
-  },
-
-  async 'sends nothing while one of its leads waits for the quota'(website) {
-    const { secret } = await service.aStudioWithKey();
-    const printed = await website.run(
-      `${PROLOGUE}
-add("of the quota")
-rest = "UPDATE lead_intake_outbox SET reason = '429 slow down', next_attempt_at = next_attempt_at + ?"
-connection.execute(rest, (600_000,))
-add("another")
-with client() as leads:
-    done = outbox.deliver(leads)
-    print(done.delivered, done.waiting, done.stopped_because)
-    connection.execute("UPDATE lead_intake_outbox SET next_attempt_at = next_attempt_at + 100000000")
-    print(outbox.deliver(leads).delivered)`,
-      secret,
-    );
-    expect(printed.split('\n')).toEqual(['0 2 429 slow down', '2']);
-  },
-
   async 'continues after an unexpected error, and raises it at the end'(website) {
     const printed = await website.run(`${PROLOGUE}
 for name in ("Ada", "Grace"):
@@ -212,37 +157,6 @@ print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbo
     const [error, rows] = printed.split('\n');
     expect(error).toBe('sending a lead has raised RuntimeError: it stays, and waits, RuntimeError');
     expect(rows).toBe("('waiting', 1, 'RuntimeError') ('waiting', 1, 'RuntimeError')");
-  },
-
-  async 'rejects a response that is too long, or has no lead in it'(website) {
-    const lead = { id: '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10' };
-    const answers = [
-      JSON.stringify({ lead }) + ' '.repeat(4 * 1024 * 1024),
-      JSON.stringify({ lead: { id: 7 } }),
-      JSON.stringify({ lead }),
-    ];
-    const strange = createServer((_, response) => {
-      response.writeHead(201, { 'content-type': 'application/json' }).end(answers.shift());
-    }).listen(0, '127.0.0.1');
-    await once(strange, 'listening');
-    const printed = await website
-      .run(
-        `${PROLOGUE}
-add("Grace")
-with client(deadline_seconds=1.1) as leads:
-    for _ in range(3):
-        done = outbox.deliver(leads)
-        print(done.delivered, *connection.execute("SELECT lead_id, reason FROM lead_intake_outbox"))
-        connection.execute("UPDATE lead_intake_outbox SET next_attempt_at = created_at")`,
-        'lik_any',
-        `http://127.0.0.1:${(strange.address() as AddressInfo).port}`,
-      )
-      .finally(() => strange.close());
-    expect(printed.split('\n')).toEqual([
-      "0 (None, 'no answer: the answer 201 is longer than 4 MiB')",
-      "0 (None, 'no answer: the answer 201 is not one of the service')",
-      `1 ('${lead.id}', None)`,
-    ]);
   },
 
   async 'lists rows whatever they contain'(website) {

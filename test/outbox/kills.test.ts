@@ -41,11 +41,11 @@ onEachDatabase(service, ({ name, aWebsite }) => {
   async function expectSentOnceAfterLease(website: Website, displayName: string): Promise<void> {
     const [row] = await website.rows();
     expect(row).toMatchObject({ state: 'waiting', attempts: 1, capture: expect.stringContaining(displayName) });
-    expect((await website.ask('deliver')).result).toMatchObject({ delivered: 0, postponed: 0, waiting: 1 });
+    expect((await website.run('deliver')).result).toMatchObject({ delivered: 0, postponed: 0, waiting: 1 });
     expect(row?.next_attempt_at).toBeGreaterThan(Date.now());
     expect(row?.next_attempt_at).toBeLessThanOrEqual(Date.now() + LEASE_MS);
     await website.letTimePass();
-    expect((await website.ask('deliver')).result).toMatchObject({ delivered: 1, waiting: 0 });
+    expect((await website.run('deliver')).result).toMatchObject({ delivered: 1, waiting: 0 });
     expect(await website.rows()).toMatchObject([{ state: 'delivered', attempts: 2, capture: null }]);
     expect(await website.leads()).toEqual([displayName]);
   }
@@ -87,7 +87,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     await late.process.kill();
     await releaseAgain();
     await website.letTimePass();
-    await website.ask('deliver');
+    await website.run('deliver');
     expect(await website.rows()).toMatchObject([{ state: 'delivered', capture: null }]);
     expect(await website.leads()).toEqual([capture.displayName]);
   });
@@ -137,7 +137,7 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     // The database server may still execute statements of killed processes.
     await website.database.endConnections();
     for (let waiting = 1; waiting > 0; ) {
-      const { result } = await website.ask('deliver');
+      const { result } = await website.run('deliver');
       expect(result.refused).toBe(0);
       waiting = Number(result.waiting);
       await website.letTimePass();

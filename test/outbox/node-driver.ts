@@ -13,7 +13,7 @@ interface Arguments {
   readonly capture?: LeadCapture;
   readonly limit?: number;
   readonly keepSettledDays?: number;
-  readonly onSettled?: 'tell' | 'throw';
+  readonly onSettled?: 'print' | 'throw';
   readonly pollMs?: number;
 }
 
@@ -25,7 +25,7 @@ interface Website {
 }
 
 const [, , command = '', text = '{}'] = process.argv;
-const given: Arguments = JSON.parse(text);
+const input: Arguments = JSON.parse(text);
 const { OUTBOX_TABLE, LEAD_INTAKE_DEADLINE_MS, LEAD_INTAKE_ATTEMPT_TIMEOUT_MS } = process.env;
 
 try {
@@ -48,11 +48,11 @@ async function resultOf(): Promise<object> {
 
 async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
   const { connection } = website;
-  const { leads, key, capture, limit, keepSettledDays, onSettled, pollMs } = given;
+  const { leads, key, capture, limit, keepSettledDays, onSettled, pollMs } = input;
   const options = {
     ...(limit !== undefined && { limit }),
     ...(keepSettledDays !== undefined && { keepSettledDays }),
-    ...(onSettled !== undefined && { onSettled: tell }),
+    ...(onSettled !== undefined && { onSettled: notify }),
   };
   switch (command) {
     case 'set-up':
@@ -72,12 +72,12 @@ async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
     }
     case 'needs-attention': {
       const { count, entries } = await outbox.needsAttention(connection, limit === undefined ? {} : { limit });
-      const told = entries.map(({ idempotencyKey, createdAt, ...entry }) => ({
+      const shown = entries.map(({ idempotencyKey, createdAt, ...entry }) => ({
         key: idempotencyKey,
         createdAt: createdAt.getTime(),
         ...entry,
       }));
-      return { count, entries: told };
+      return { count, entries: shown };
     }
     case 'retry':
       await outbox.retry(connection, key, capture);
@@ -121,9 +121,9 @@ async function add(
   print(end === 'rollback' ? { rolledBack: added } : { added });
 }
 
-function tell({ idempotencyKey, outcome, leadId, capture }: SettledLead): void {
+function notify({ idempotencyKey, outcome, leadId, capture }: SettledLead): void {
   print({ settled: { key: idempotencyKey, outcome, leadId, capture } });
-  if (given.onSettled === 'throw') throw new Error('listener failed');
+  if (input.onSettled === 'throw') throw new Error('listener failed');
 }
 
 function client() {

@@ -42,7 +42,7 @@ export interface Website {
   /** Starts a command; the caller waits for or kills it. */
   begin(command: string, args?: object, env?: Readonly<Record<string, string>>): RunningDriver;
   /** Runs a command that must succeed; returns its result and the preceding lines. */
-  ask(
+  run(
     command: string,
     args?: object,
     env?: Readonly<Record<string, string>>,
@@ -72,7 +72,7 @@ export async function aWebsite(start: StartDriver, database: WebsiteDatabase, se
   const studio = await service.aStudioWithKey();
   await database.run('CREATE TABLE visits (note VARCHAR(100))');
   const website = websiteBy(start, database, service, studio);
-  await website.ask('set-up');
+  await website.run('set-up');
   return website;
 }
 
@@ -102,13 +102,13 @@ function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Servi
         const status = await process.ended();
         const last = lines().at(-1);
         if (last === undefined || status !== ('error' in last ? 1 : 0)) {
-          throw new Error(`the driver ended with ${status}, having been asked to ${command}:\n${process.output()}`);
+          throw new Error(`the driver ended with ${status}, for the command ${command}:\n${process.output()}`);
         }
         return last;
       },
     };
   };
-  const ask: Website['ask'] = async (command, args, env) => {
+  const run: Website['run'] = async (command, args, env) => {
     const driver = begin(command, args, env);
     const result = await driver.result();
     expect(result).not.toHaveProperty('error');
@@ -119,14 +119,14 @@ function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Servi
     database,
     studio,
     begin,
-    ask,
+    run,
     async refusal(command, args, env) {
       const result = await begin(command, args, env).result();
       expect(result).toEqual({ error: expect.stringMatching(/./) });
       return String(result.error);
     },
     async add(...captures) {
-      const { before } = await ask('add', { leads: captures.map((capture) => ({ capture })) });
+      const { before } = await run('add', { leads: captures.map((capture) => ({ capture })) });
       return before.map(({ added }) => String(added));
     },
     async rows() {
@@ -157,6 +157,6 @@ function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Servi
 }
 
 /** Polls until the condition holds; the test's timeout is the limit. */
-export async function eventually(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await sleep(20);
+export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await sleep(20);
 }

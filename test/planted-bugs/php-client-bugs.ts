@@ -72,26 +72,6 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     patches: [{ file: PDO_DATABASE, find: 'return $this->pdo->inTransaction() ||', put: 'return ' }],
   },
   {
-    name: 'leads that never get a response are sent before new ones',
-    caughtBy: 'sends leads that never get a response after all new ones',
-    says: 'to deeply equal',
-    patches: [
-      { file: TABLE, find: 'ORDER BY attempts, created_at, idempotency_key LIMIT', put: 'ORDER BY created_at LIMIT' },
-    ],
-  },
-  {
-    name: 'the outcome of a lead overwrites a concurrent change by a person',
-    caughtBy: 'keeps what a person changed while it was sent',
-    says: 'to deeply equal',
-    patches: [
-      {
-        file: TABLE,
-        find: 'AND next_attempt_at = ?", [...$values, $takenUp->idempotencyKey,',
-        put: 'AND next_attempt_at <> ? - 1", [...$values, $takenUp->idempotencyKey,',
-      },
-    ],
-  },
-  {
     name: 'a response of any length is read',
     caughtBy: 'limits the length of a response',
     says: 'Command failed',
