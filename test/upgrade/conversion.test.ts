@@ -213,6 +213,8 @@ interface Former {
   /** The claims of a lead, the version and region of their rule, and the stored claim, in SQL. */
   readonly claims: string;
   readonly hasTableOfClaims: boolean;
+  /** The number of transactions that convert the leads and their claims. */
+  readonly transactions: number;
   /** Writes of that release, none of which may succeed once the conversion has started. */
   readonly writes: readonly string[];
 }
@@ -227,6 +229,7 @@ const FORMER: Readonly<Record<string, Former>> = {
       iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), '') AS claimed, 1 AS rule_version, NULL AS rule_region,
       iif(open_contact_key LIKE 'open:%', substr(open_contact_key, 6), NULL) AS claim`,
     hasTableOfClaims: false,
+    transactions: 4,
     writes: [
       `INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at,
         open_contact_key, idempotency_key, fingerprint, fingerprint_version)
@@ -245,6 +248,7 @@ const FORMER: Readonly<Record<string, Former>> = {
       (SELECT group_concat(contact_key, ' ' ORDER BY contact_key) FROM contact_claims
         WHERE contact_claims.studio_id = leads.studio_id AND lead_id = id AND contact_claims.contact_key IN (contact_keys))`,
     hasTableOfClaims: true,
+    transactions: 6,
     writes: [
       `INSERT INTO leads (studio_id, id, display_name, contact_type, contact_value, stage, created_at, updated_at, contact_keys,
         idempotency_key, fingerprint, fingerprint_version) VALUES ('many-0', 'x', 'x', 'email', 'x', 'new', 0, 0, '', 'x', 'x', 1)`,
@@ -335,9 +339,21 @@ function fill({ columns, open, closed, hasTableOfClaims }: Former): void {
   database.close();
 }
 
-const converting = () => run('test/upgrade/convert.ts', { args: [path] });
-/** Matches the output of the conversion after `count` transactions. */
-const nth = (count: number) => new RegExp(`(?:\\d+ of \\d+\\n[^]*){${count}}`);
+const converting = (...options: readonly string[]) => run('test/upgrade/convert.ts', { args: [path, ...options] });
+/** The output of the conversion after a transaction. */
+const PROGRESS = /\d+ of \d+\n/;
+
+/**
+ * The times of kills: after the output matches, and this many milliseconds later. Each process carries out at most one
+ * transaction, so the conversion cannot end before the last kill.
+ */
+const KILLS = [
+  { printed: /begins/, pauseMs: 20 },
+  { printed: PROGRESS, pauseMs: 0 },
+  { printed: /begins/, pauseMs: 60 },
+  { printed: PROGRESS, pauseMs: 0 },
+  { printed: /begins/, pauseMs: 100 },
+] as const;
 
 describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { timeout: 120_000 }, (_, former) => {
   beforeEach(() => {
@@ -347,24 +363,16 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
 
   test('continues after each kill, without loss or duplicates', async () => {
     const before = formerContents(former);
-    // After a transaction, within one, and at the very start.
-    for (const [transactions, pauseMs] of [
-      [0, 20],
-      [1, 0],
-      [1, 60],
-      [2, 30],
-      [1, 100],
-    ] as const) {
-      const running = converting();
-      await (transactions === 0
-        ? running.printed(/begins/)
-        : Promise.race([running.printed(nth(transactions)), running.ended()]));
+    for (const { printed, pauseMs } of KILLS.slice(0, former.transactions - 1)) {
+      const running = converting('--wait');
+      await running.printed(printed);
       await sleep(pauseMs);
       await running.kill();
     }
     const last = converting();
     expect(await last.ended()).toBe(0);
 
+    expect(last.output()).toMatch(PROGRESS);
     expectSame(contents(), before);
     const left = direct().prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'former%'").all();
     expect(left).toEqual([]);
@@ -375,7 +383,7 @@ describe.each(Object.entries(FORMER))('the conversion of many leads, of %s', { t
   test('has the same result by several processes at once', async () => {
     const before = formerContents(former);
 
-    const processes = times(3, converting);
+    const processes = times(3, () => converting());
 
     await Promise.all(processes.map((each) => each.ended()));
     for (const each of processes) expect(each.output()).toMatch(/over\n$/);
