@@ -29,7 +29,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'requests after a response that closes the connection are executed',
     suite: 'test/security/request-smuggling.test.ts',
-    caughtBy: 'end with a length beyond what is read: what is behind is not carried out',
+    caughtBy: 'end with a length above the maximum: nothing after it is executed',
     patches: [
       { file: ORDER, find: 'if (this.#socket.writable) this.#handle(next);', put: 'if (next) this.#handle(next);' },
     ],

@@ -13,13 +13,13 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'doctor prints responses of the core unescaped',
     suite: 'test/security/terminal.test.ts',
-    caughtBy: 'shows so what doctor is told by a core that is none',
+    caughtBy: 'escapes the response of a hostile core to doctor',
     patches: [{ file: 'operator/cli-output.ts', find: 'printable(says)', put: 'says' }],
   },
   {
     name: 'the log on a terminal is printed unescaped',
     suite: 'test/security/terminal.test.ts',
-    caughtBy: 'the log on a terminal shows it written out',
+    caughtBy: 'the log on a terminal is escaped',
     patches: [{ file: 'common/logger.ts', find: 'JSON.parse(line, printableValue)', put: 'JSON.parse(line)' }],
   },
   {

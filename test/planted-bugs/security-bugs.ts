@@ -23,7 +23,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway sends its password to a Redis with an invalid certificate',
     suite: TLS,
-    caughtBy: 'tells its password to none of another authority, and lets nobody in',
+    caughtBy: 'sends its password to no Redis of another authority, and admits no request',
     patches: [
       {
         file: 'gateway/quota/redis-client.ts',
@@ -36,7 +36,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'the log has the headers of requests',
     suite: 'test/security/secrets.test.ts',
-    caughtBy: 'when all goes well, and when callers do what is wrong: for machines',
+    caughtBy: 'of successful and of refused requests: as JSON',
     patches: [
       {
         file: 'gateway/plugins/request-observation.ts',
@@ -49,7 +49,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'the log has the bodies of requests',
     suite: 'test/security/secrets.test.ts',
-    caughtBy: 'when all goes well, and when callers do what is wrong: for machines',
+    caughtBy: 'of successful and of refused requests: as JSON',
     patches: [
       {
         file: 'gateway/plugins/request-observation.ts',
@@ -62,14 +62,14 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'the core accepts a message of any length',
     suite: 'test/security/malformed-frames.test.ts',
-    caughtBy: 'a message as long as any that is read is taken, and one that is a byte longer is refused for that',
+    caughtBy: 'a message of the maximum length is accepted, and one that is a byte longer is refused for its length',
     patches: [{ file: 'src/server.ts', find: 'readMaxBytes: MAX_CALL_BYTES', put: '...{}' }],
     inSoak: true,
   },
   {
     name: 'a cursor of another studio is accepted',
     suite: 'test/security/isolation.test.ts',
-    caughtBy: "is answered as the contract has it: listing leads from another studio's cursor on",
+    caughtBy: 'gets the response of the contract: listing leads with a cursor of another studio',
     patches: [
       {
         file: 'src/domain/token.ts',

@@ -65,7 +65,7 @@ const kinds = new Map<string, number>();
 
 const count = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
 
-test('whatever arrives is answered as the contract has it, or hung up on, and never with a fault of the service', {
+test('every request gets a response of the contract or a closed connection, and never an internal error', {
   timeout: 60_000 + COUNT * 10,
 }, async () => {
   const lanes = times(LANES, () => new Lane(url));
@@ -145,11 +145,11 @@ const EXPECTED_KINDS = [
   'unknown: hung up on',
 ];
 
-test('every kind of answer was among them, so the requests got everywhere', () => {
+test('the responses include every kind, so the requests reached every check', () => {
   expect(EXPECTED_KINDS.filter((kind) => !kinds.has(kind))).toEqual([]);
 });
 
-test('what was answered as created is there, and nothing else is', async () => {
+test('every lead reported as created is stored, and no other', async () => {
   const there = new Map<string, string>();
   for (const { studioId } of studios.known) await readAll(studioId, there);
   const doubtful = await readAll(studios.scratch.studioId, new Map());
@@ -158,7 +158,7 @@ test('what was answered as created is there, and nothing else is', async () => {
   expect(doubtful.size).toBeGreaterThan(0);
 });
 
-test('neither process ended, or spoke of a fault', () => {
+test('neither process ended or logged a fault', () => {
   for (const { child, output } of [core, gateway]) {
     expect([child.exitCode, child.signalCode]).toEqual([null, null]);
     const faults = output()

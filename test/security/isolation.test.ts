@@ -49,13 +49,13 @@ const STATES: readonly (readonly [
 ])[] = [
   ['live', async () => {}, undefined],
   [
-    'the one that came for a replaced one',
+    'the replacement of another one',
     (studio) => service.apiKeys.replaceApiKey(studio).then((it) => it.secret),
     undefined,
   ],
-  ['not there', () => null, KEY_INVALID],
+  ['missing', () => null, KEY_INVALID],
   ['misspelt', ({ secret }) => secret.slice(0, -1) + (secret.endsWith('A') ? 'B' : 'A'), KEY_INVALID],
-  ["nobody's", () => newKeySecret(), KEY_INVALID],
+  ['unknown', () => newKeySecret(), KEY_INVALID],
   [
     'expired',
     ({ secret }) => vi.waitFor(async () => expect((await get(secret, '')).status).toBe(401), { timeout: 20_000 }),
@@ -74,7 +74,7 @@ const STATES: readonly (readonly [
     ISSUER_FORBIDDEN,
   ],
   [
-    'of an issuer who has left',
+    'of a removed issuer',
     ({ studioId, memberId }) => service.directory.removeMember({ studioId, memberId }),
     ISSUER_FORBIDDEN,
   ],
@@ -108,20 +108,20 @@ const OPERATIONS: readonly (readonly [
     [404, 'integration_lead_not_found', []],
   ],
   [
-    "reading nobody's lead",
+    'reading an unknown lead',
     ApiKeyScope.LEADS_READ,
     ({ secret }) => get(secret, `/${randomUUID()}`),
     [404, 'integration_lead_not_found', []],
   ],
   [
-    'reading what is no lead',
+    'reading an invalid id',
     ApiKeyScope.LEADS_READ,
     ({ secret }) => get(secret, '/1'),
     [400, 'integration_invalid_request', ['id']],
   ],
   ['listing leads', ApiKeyScope.LEADS_READ, ({ secret }) => get(secret, ''), [200]],
   [
-    "listing leads from another studio's cursor on",
+    'listing leads with a cursor of another studio',
     ApiKeyScope.LEADS_READ,
     ({ secret }) => get(secret, `?cursor=${other.cursor}`),
     [400, 'integration_invalid_request', ['cursor']],
@@ -164,7 +164,7 @@ describe.each(STATES)('a key that is %s', (state, become, refusal) => {
       otherLeads = await service.countLeads(other.studioId);
     });
 
-    test.each(OPERATIONS)('is answered as the contract has it: %s', async (_, scope, ask, expected) => {
+    test.each(OPERATIONS)('gets the response of the contract: %s', async (_, scope, ask, expected) => {
       const [status, code, fields] =
         refusal ?? (scopes.includes(scope) ? expected : [403, 'integration_scope_forbidden', []]);
 
@@ -203,7 +203,7 @@ async function tells(response: Response): Promise<unknown> {
   return { status: response.status, headers, text };
 }
 
-test('keys that open nothing are refused alike, whatever became of them', async () => {
+test('all invalid keys get the same refusal, whatever made them invalid', async () => {
   const dead = STATES.filter(([, , refusal]) => refusal === KEY_INVALID);
   expect(dead.length).toBe(6);
   const holders = await Promise.all(dead.map(([state, become]) => hold(state, become, BOTH_SCOPES)));
@@ -238,13 +238,13 @@ const HIDDEN: readonly (readonly [
 const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
 
 // That timing reveals nothing either is measured by test/soak/isolation-in-time.test.ts.
-describe('what another studio has is answered like what nobody has', () => {
-  test.each(HIDDEN)('%s: in the same words', async (_, of) => {
+describe('a resource of another studio gets the same response as one that does not exist', () => {
+  test.each(HIDDEN)('%s: identical responses', async (_, of) => {
     const [foreign, nobodys] = of(await service.aStudioWithKey());
     expect(await tells(await foreign())).toEqual(await tells(await nobodys()));
   });
 
-  test('a source that is disabled is answered like one that nobody has', async () => {
+  test('a disabled source gets the same response as one that does not exist', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const leadSource = { studioId, id: randomUUID(), name: 'Old form', enabled: false };
     await service.directory.putLeadSource({ leadSource });

@@ -144,57 +144,57 @@ function expectRefused({ status, grpcStatus, text, resetCode }: StreamOutcome): 
   expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INSIDE) });
 }
 
-describe('a message whose frame is wrong is refused, and nothing is written', () => {
+describe('a message with a malformed frame is refused, and nothing is written', () => {
   test.each<[what: string, bytes: () => Buffer, headers?: OutgoingHttpHeaders]>([
-    ['longer than what comes', () => framed(message(), { length: 1000 })],
-    ['shorter than what comes', () => framed(message(), { length: 20 })],
-    ['of 4 GiB', () => framed(message(), { length: 0xffff_ffff })],
-    ['said to be a byte too large', () => framed(message(), { length: 64 * 1024 + 1 })],
-    ['cut in its length', () => framed(message()).subarray(0, 3)],
-    ['cut behind its length', () => framed(message()).subarray(0, 5)],
+    ['a length above that of the message', () => framed(message(), { length: 1000 })],
+    ['a length below that of the message', () => framed(message(), { length: 20 })],
+    ['a length of 4 GiB', () => framed(message(), { length: 0xffff_ffff })],
+    ['a length one byte above the maximum', () => framed(message(), { length: 64 * 1024 + 1 })],
+    ['truncated within its length', () => framed(message()).subarray(0, 3)],
+    ['truncated after its length', () => framed(message()).subarray(0, 5)],
     ['nothing', () => Buffer.alloc(0)],
-    ['nothing, of no length', () => framed(Buffer.alloc(0))],
-    ['two for one call', () => Buffer.concat([framed(message()), framed(message())])],
-    ['one and something behind', () => Buffer.concat([framed(message()), Buffer.of(0)])],
-    ['marked as compressed, by nobody', () => framed(message(), { flag: 1 })],
-    ['marked as everything', () => framed(message(), { flag: 255 })],
-    ['marked as compressed, but not', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
+    ['an empty message', () => framed(Buffer.alloc(0))],
+    ['two messages in one call', () => Buffer.concat([framed(message()), framed(message())])],
+    ['a message and another byte', () => Buffer.concat([framed(message()), Buffer.of(0)])],
+    ['marked as compressed, without an encoding', () => framed(message(), { flag: 1 })],
+    ['marked with every flag', () => framed(message(), { flag: 255 })],
+    ['marked as compressed, but uncompressed', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
     [
-      'compressed, but cut',
+      'compressed and truncated',
       () => framed(gzipSync(message()).subarray(0, -6), { flag: 1 }),
       { 'grpc-encoding': 'gzip' },
     ],
     [
-      'compressed, with something behind',
+      'compressed, with bytes after it',
       () => framed(Buffer.concat([gzipSync(message()), randomBytes(9)]), { flag: 1 }),
       { 'grpc-encoding': 'gzip' },
     ],
-    ['compressed in another way', () => framed(gzipSync(message()), { flag: 1 }), { 'grpc-encoding': 'br' }],
-    ['compressed in an unknown way', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'snappy' }],
+    ['compressed with another encoding', () => framed(gzipSync(message()), { flag: 1 }), { 'grpc-encoding': 'br' }],
+    ['compressed with an unknown encoding', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'snappy' }],
     ['compressed to nothing', () => framed(Buffer.alloc(0), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
-    ['text in a call of bytes', () => framed(Buffer.from('{}')), { 'content-type': 'application/grpc+proto' }],
-    ['bytes in a call of text', () => framed(message()), { 'content-type': 'application/grpc+json' }],
+    ['JSON in a binary call', () => framed(Buffer.from('{}')), { 'content-type': 'application/grpc+proto' }],
+    ['bytes in a JSON call', () => framed(message()), { 'content-type': 'application/grpc+json' }],
     ['of another kind of gRPC', () => framed(message()), { 'content-type': 'application/grpc+xml' }],
     ['of a stream', () => framed(message()), { 'content-type': 'application/connect+proto' }],
     ['in text of gRPC-Web', () => framed(message()), { 'content-type': 'application/grpc-web-text' }],
     [
-      'longer than what comes, in gRPC-Web',
+      'a length above that of the message, in gRPC-Web',
       () => framed(message(), { length: 999 }),
       { 'content-type': 'application/grpc-web' },
     ],
     ['without a frame', message, {}],
-    ['in a frame where none belongs', () => framed(message()), { 'content-type': 'application/proto' }],
-    ['of no kind', () => framed(message()), { 'content-type': undefined }],
+    ['in a frame, in a protocol without frames', () => framed(message()), { 'content-type': 'application/proto' }],
+    ['without a content type', () => framed(message()), { 'content-type': undefined }],
     ['a form', () => Buffer.from('a=b'), { 'content-type': 'application/x-www-form-urlencoded' }],
-    ['with a deadline that is none', () => framed(message()), { 'grpc-timeout': 'soon' }],
-    ['with a deadline before now', () => framed(message()), { 'grpc-timeout': '-1S' }],
+    ['with an invalid deadline', () => framed(message()), { 'grpc-timeout': 'soon' }],
+    ['with a negative deadline', () => framed(message()), { 'grpc-timeout': '-1S' }],
     ['with a deadline in ten digits', () => framed(message()), { 'grpc-timeout': '9999999999S' }],
     ['by GET', () => framed(message()), { ':method': 'GET' }],
     ['by PUT', () => framed(message()), { ':method': 'PUT' }],
-    ['by a method that nobody knows', () => framed(message()), { ':method': 'FROB' }],
-    ['to nowhere', () => framed(message()), { ':path': '/nowhere' }],
+    ['by an unknown method', () => framed(message()), { ':method': 'FROB' }],
+    ['to an unknown path', () => framed(message()), { ':path': '/nowhere' }],
     ['to *', () => framed(message()), { ':path': '*' }],
-    ['to an RPC in other letters', () => framed(message()), { ':path': pathOf(CREATE).toLowerCase() }],
+    ['to an RPC in lower case', () => framed(message()), { ':path': pathOf(CREATE).toLowerCase() }],
     ['to broken percent-encoding', () => framed(message()), { ':path': `${pathOf(CREATE)}%zz` }],
     ['to a very long path', () => framed(message()), { ':path': `/${'x'.repeat(30_000)}` }],
   ])('%s', async (_, bytes, headers) => {
@@ -202,7 +202,7 @@ describe('a message whose frame is wrong is refused, and nothing is written', ()
     expect(await leadCount()).toBe(0);
   });
 
-  test('cut at any place', async () => {
+  test('truncated anywhere', async () => {
     const whole = message();
     const outcomes = await Promise.all(
       times(whole.length, (length) => onStream(session, grpcHeaders(), framed(whole.subarray(0, length)))),
@@ -212,7 +212,7 @@ describe('a message whose frame is wrong is refused, and nothing is written', ()
   });
 });
 
-test('a message as long as any that is read is taken, and one that is a byte longer is refused for that', async () => {
+test('a message of the maximum length is accepted, and one that is a byte longer is refused for its length', async () => {
   const longest = 64 * 1024;
   expect((await onStream(session, grpcHeaders(), framed(filled(message(), longest)))).grpcStatus).toBe(0);
   const outcome = await onStream(session, grpcHeaders(), framed(filled(message(), longest + 1)));
@@ -221,26 +221,26 @@ test('a message as long as any that is read is taken, and one that is a byte lon
   expect(await leadCount()).toBe(1);
 });
 
-describe('JSON that is none, or not of the message, is refused, and nothing is written', () => {
+describe('JSON that is invalid, or of another message, is refused, and nothing is written', () => {
   const asJson = { 'content-type': 'application/json', te: undefined };
   const deep = 20_000;
 
   test.each<[what: string, text: string | Buffer, rpc?: string]>([
     ['nothing', ''],
-    ['cut', '{"studioId":"a'],
+    ['truncated', '{"studioId":"a'],
     ['null', 'null'],
     ['a list', '[]'],
     ['a number', '1'],
-    ['nested without end', '['.repeat(60_000)],
-    ['objects nested without end', '{"contact":'.repeat(5000)],
-    ['nested deep in a property that nobody knows', `{"x":${'['.repeat(deep)}${']'.repeat(deep)}}`],
-    ['a property that is a prototype', '{"__proto__":{"studioId":"a"}}'],
+    ['nested and never closed', '['.repeat(60_000)],
+    ['nested objects that are never closed', '{"contact":'.repeat(5000)],
+    ['deep nesting in an unknown property', `{"x":${'['.repeat(deep)}${']'.repeat(deep)}}`],
+    ['a property named __proto__', '{"__proto__":{"studioId":"a"}}'],
     ['a number for a text', '{"studioId":1}'],
     ['an object for a text', '{"studioId":{}}'],
-    ['two ways to reach a person', '{"contact":{"email":"a@example.org","phone":"12345"}}'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
-    ['a byte too large', `{"x":"${'x'.repeat(65_530)}"}`],
-    ['a number beyond its kind', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
+    ['two contacts', '{"contact":{"email":"a@example.org","phone":"12345"}}'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    ['a byte above the maximum length', `{"x":"${'x'.repeat(65_530)}"}`],
+    ['a number outside its type', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
     ['a stage that does not exist', '{"stage":"SOLD"}', 'LeadIntakeService/ChangeLeadStage'],
     ['a time that does not exist', '{"expireTime":"2026-02-30T99:99:99Z"}', 'ApiKeyService/CreateApiKey'],
     ['bytes that are not base64', '{"secretSha256":"!!!"}', 'ApiKeyService/AuthenticateApiKey'],
@@ -258,7 +258,7 @@ describe('JSON that is none, or not of the message, is refused, and nothing is w
     'encoding=nonsense&message={}',
     'message={}',
     '',
-  ])('in an address: %s', async (query) => {
+  ])('in a URL: %s', async (query) => {
     const headers = {
       ...grpcHeaders(asJson),
       ':method': 'GET',
@@ -268,7 +268,7 @@ describe('JSON that is none, or not of the message, is refused, and nothing is w
   });
 });
 
-test('an RPC that writes cannot be called by an address', async () => {
+test('an RPC that writes cannot be called by GET', async () => {
   const query = `encoding=proto&base64=1&message=${message().toString('base64url')}`;
   const headers = grpcHeaders({ ':method': 'GET', ':path': `${pathOf(CREATE)}?${query}`, 'content-type': undefined });
   expectRefused(await onStream(session, headers, Buffer.alloc(0)));
@@ -335,7 +335,7 @@ function withEdge(rpc: string, at: number, edge: unknown): Uint8Array {
   }
 }
 
-test('every RPC refuses bytes at random, and messages with bytes changed, and tells nothing of the inside', async () => {
+test('every RPC refuses random bytes and changed messages, and reveals no internals', async () => {
   const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestOf(rpc)) }));
   const changed = fc
     .tuple(message, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 4 }), fc.nat(4))
@@ -368,7 +368,7 @@ test('every RPC refuses bytes at random, and messages with bytes changed, and te
   expect(codes).not.toContain(14);
 }, 120_000);
 
-describe('what is no HTTP/2 ends its own connection only', () => {
+describe('a connection with invalid HTTP/2 ends, and no other', () => {
   /** Sends bytes to the core, and waits until it closes the connection. */
   async function expectHungUp(...parts: readonly Uint8Array[]): Promise<void> {
     const socket = await wire(port);
@@ -390,20 +390,24 @@ describe('what is no HTTP/2 ends its own connection only', () => {
   test.each<[what: string, ...parts: Uint8Array[]]>([
     ['HTTP/1.1', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
     ['another protocol', Buffer.from('EHLO example.org\r\n\r\n\r\n\r\n\r\n')],
-    ['a preface that goes on as another', Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')],
+    ['a preface that continues wrongly', Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')],
     ['zeros', Buffer.alloc(100)],
-    ['bytes at random', randomBytes(1000)],
-    ['no settings at first', PREFACE, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8))],
+    ['random bytes', randomBytes(1000)],
+    ['a first frame that is not settings', PREFACE, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8))],
     ['a frame that is too large', open, frame(FRAME.data, FLAG.none, 1, Buffer.alloc(20_000))],
-    ['settings of half a length', open, frame(FRAME.settings, FLAG.none, 0, Buffer.alloc(5))],
+    ['settings of a wrong length', open, frame(FRAME.settings, FLAG.none, 0, Buffer.alloc(5))],
     ['settings on a stream', open, frame(FRAME.settings, FLAG.none, 1)],
-    ['settings that are acknowledged and changed', open, frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(6))],
-    ['a window beyond all', open, frame(FRAME.settings, FLAG.none, 0, Buffer.from('0004ffffffff', 'hex'))],
-    ['frames below the smallest', open, frame(FRAME.settings, FLAG.none, 0, Buffer.from('000500000001', 'hex'))],
-    ['a ping of half a length', open, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(4))],
-    ['a window opened by nothing', open, frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.alloc(4))],
+    ['an acknowledgement with settings', open, frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(6))],
+    ['a window above the maximum', open, frame(FRAME.settings, FLAG.none, 0, Buffer.from('0004ffffffff', 'hex'))],
     [
-      'a window opened too far',
+      'a maximum frame size below the minimum',
+      open,
+      frame(FRAME.settings, FLAG.none, 0, Buffer.from('000500000001', 'hex')),
+    ],
+    ['a ping of a wrong length', open, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(4))],
+    ['a window update of zero', open, frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.alloc(4))],
+    [
+      'a window update beyond the maximum',
       open,
       ...times(2, () => frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.from('7fffffff', 'hex'))),
     ],
@@ -412,21 +416,21 @@ describe('what is no HTTP/2 ends its own connection only', () => {
     ['a stream of the other side', open, frame(FRAME.headers, ALL, 2, head)],
     ['headers on no stream', open, frame(FRAME.headers, ALL, 0, head)],
     [
-      'headers that go on on another stream',
+      'headers continued on another stream',
       open,
       frame(FRAME.headers, FLAG.none, 1, head),
       frame(FRAME.continuation, ALL, 3, head),
     ],
     [
-      'headers broken off by another frame',
+      'headers interrupted by another frame',
       open,
       frame(FRAME.headers, FLAG.none, 1, head),
       frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8)),
     ],
-    ['a continuation of nothing', open, frame(FRAME.continuation, ALL, 1, head)],
-    ['a promise', open, frame(FRAME.pushPromise, ALL, 1, head)],
-    ['headers that cannot be unpacked', open, frame(FRAME.headers, ALL, 1, Buffer.from('ffffffffffffff7f', 'hex'))],
-    ['a header from a table that has none', open, frame(FRAME.headers, ALL, 1, Buffer.of(0xff, 0x7f))],
+    ['a continuation without headers', open, frame(FRAME.continuation, ALL, 1, head)],
+    ['a push promise', open, frame(FRAME.pushPromise, ALL, 1, head)],
+    ['headers that cannot be decompressed', open, frame(FRAME.headers, ALL, 1, Buffer.from('ffffffffffffff7f', 'hex'))],
+    ['a header index outside the table', open, frame(FRAME.headers, ALL, 1, Buffer.of(0xff, 0x7f))],
     [
       'more padding than frame',
       open,
@@ -443,7 +447,7 @@ describe('what is no HTTP/2 ends its own connection only', () => {
     expect(String(error)).toMatch(/ssl|tls|socket|ECONNRESET/i);
   });
 
-  test('frames at random', async () => {
+  test('random frames', async () => {
     const frames = fc.array(
       fc
         .tuple(fc.integer({ min: 0, max: 12 }), fc.nat(255), fc.nat(9), fc.uint8Array({ maxLength: 60 }))
@@ -458,7 +462,7 @@ describe('what is no HTTP/2 ends its own connection only', () => {
     }
   });
 
-  test('headers that HTTP/2 does not know, or has twice, end their stream, and the connection serves on', async () => {
+  test('invalid or duplicate headers end their stream, and the connection stays usable', async () => {
     const socket = await wire(port);
     onTestFinished(() => void socket.destroy());
     const received: Buffer[] = [];
@@ -488,7 +492,7 @@ describe('what is no HTTP/2 ends its own connection only', () => {
   });
 });
 
-describe('a flood is bounded: others are served meanwhile, and memory is not filled', { timeout: 120_000 }, () => {
+describe('during a flood, other callers are served and memory stays bounded', { timeout: 120_000 }, () => {
   const memoryMb = () =>
     Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${core.child.pid}/status`, 'utf8'))?.[1]) / 1024;
 
@@ -537,7 +541,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     }
   };
 
-  test('10,000 streams that are opened and reset at once', async () => {
+  test('10,000 streams, each opened and reset immediately', async () => {
     await flood(
       repeat(10_000, (index) =>
         Buffer.concat([
@@ -549,7 +553,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     expect(await leadCount()).toBe(0);
   });
 
-  test('10,000 whole creations that are each reset at once', async () => {
+  test('10,000 complete creations, each reset immediately', async () => {
     const authorization = `Bearer ${CORE_TOKEN}`;
     await flood(
       repeat(10_000, (index) =>
@@ -565,18 +569,18 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
   test.each([
     ['settings', () => frame(FRAME.settings, FLAG.none, 0, Buffer.from('000300000064', 'hex'))],
     ['pings', () => frame(FRAME.ping, FLAG.none, 0, randomBytes(8))],
-  ])('100,000 %s whose answers are never read', async (_, piece) => {
+  ])('100,000 %s whose responses are never read', async (_, piece) => {
     await flood(repeat(100_000, piece), { reads: false });
   });
 
-  test('100,000 frames of no data', async () => {
+  test('100,000 empty data frames', async () => {
     await flood([
       frame(FRAME.headers, FLAG.endHeaders, 1, head()),
       ...repeat(100_000, () => frame(FRAME.data, FLAG.none, 1)),
     ]);
   });
 
-  test('a window that is opened and changed 100,000 times', async () => {
+  test('100,000 frames of window updates and priorities', async () => {
     await flood([
       frame(FRAME.headers, FLAG.endHeaders, 1, head()),
       ...repeat(50_000, (index) =>
@@ -588,7 +592,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     ]);
   });
 
-  test('headers that go on for 100 MB', async () => {
+  test('headers of 100 MB', async () => {
     const more = Buffer.concat(times(60, (index) => headerBlock({ [`x-${index}`]: 'x'.repeat(120) })));
     const socket = await flood([
       frame(FRAME.headers, FLAG.none, 1, head()),
@@ -597,7 +601,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     expect(socket.destroyed || socket.readyState !== 'open').toBe(true);
   });
 
-  test('100 heads that unpack to a thousand times their size', async () => {
+  test('100 header blocks that decompress to a thousand times their size', async () => {
     // A long header is stored in the table once, and then referenced repeatedly by one byte.
     const name = Buffer.from('x-bomb');
     const entry = Buffer.concat([
@@ -618,7 +622,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     );
   });
 
-  test('10,000 answers that are never read', async () => {
+  test('10,000 responses that are never read', async () => {
     for (const _ of times(30, () => 0)) {
       await caller.call(CREATE, capture({ note: 'x'.repeat(2000) }));
     }
@@ -638,7 +642,7 @@ describe('a flood is bounded: others are served meanwhile, and memory is not fil
     );
   });
 
-  test('1,000 connections that say nothing', async () => {
+  test('1,000 silent connections', async () => {
     const sockets = await Promise.all(times(1000, () => wire(port)));
     await caller.call('LeadIntakeService/ListLeads', { studioId });
     expect(memoryMb() - before).toBeLessThan(MAX_GROWTH_MB);

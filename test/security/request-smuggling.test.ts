@@ -66,7 +66,7 @@ const AMBIGUOUS: readonly Ambiguous[] = [
   ['the same Content-Length as a list', withLength((length) => `Content-Length: ${length}, ${length}`)],
   ['a Content-Length with a sign', withLength((length) => `Content-Length: +${length}`)],
   ['a hexadecimal Content-Length', withLength((length) => `Content-Length: 0x${length.toString(16)}`)],
-  ['a Content-Length with something behind', withLength((length) => `Content-Length: ${length};a`)],
+  ['a Content-Length with a parameter', withLength((length) => `Content-Length: ${length};a`)],
   ['a Content-Length in two parts', withLength((length) => `Content-Length: ${length} 0`)],
   ['a blank before the colon of Content-Length', withLength((length) => `Content-Length : ${length}`)],
   ['a Content-Length on a second line', withLength((length) => `Content-Length:\r\n ${length}`)],
@@ -77,7 +77,7 @@ const AMBIGUOUS: readonly Ambiguous[] = [
     (body) => headOfPost('Transfer-Encoding: ', `Content-Length: ${body.length}`) + body,
   ],
   [
-    'a length and a coding that codes nothing',
+    'a length and the identity coding',
     (body) => headOfPost('Transfer-Encoding: identity', `Content-Length: ${body.length}`) + body,
   ],
   [
@@ -85,26 +85,26 @@ const AMBIGUOUS: readonly Ambiguous[] = [
     (body) => headOfPost(`Content-Length: ${body.length}`, ' Transfer-Encoding: chunked') + body,
   ],
   [
-    'a length and a coding behind a carriage return alone',
+    'a length and a coding after a bare carriage return',
     (body) => headOfPost(`X: a\rTransfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
   ],
   [
-    'a length and a coding behind a line feed alone',
+    'a length and a coding after a bare line feed',
     (body) => headOfPost(`X: a\nTransfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
   ],
   [
-    'a length and a coding behind a NUL',
+    'a length and a coding after a NUL',
     (body) => headOfPost(`X: a\0Transfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
   ],
   ['chunked twice', withCoding('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked')],
-  ['chunked twice in one', withCoding('Transfer-Encoding: chunked, chunked')],
-  ['chunked, but not at last', withCoding('Transfer-Encoding: chunked, identity')],
-  ['a coding that codes nothing', withCoding('Transfer-Encoding: identity')],
+  ['chunked twice in one header', withCoding('Transfer-Encoding: chunked, chunked')],
+  ['chunked, but not as the last coding', withCoding('Transfer-Encoding: chunked, identity')],
+  ['the identity coding', withCoding('Transfer-Encoding: identity')],
   ['an empty coding', withCoding('Transfer-Encoding: ')],
   ['a coding that ends in chunked', withCoding('Transfer-Encoding: xchunked')],
   ['chunked in quotes', withCoding('Transfer-Encoding: "chunked"')],
   ['chunked with a parameter', withCoding('Transfer-Encoding: chunked;q=1')],
-  ['chunked behind a vertical tab', withCoding('Transfer-Encoding: \x0bchunked')],
+  ['chunked after a vertical tab', withCoding('Transfer-Encoding: \x0bchunked')],
   ['chunked on a second line', withCoding('Transfer-Encoding:\r\n chunked')],
   ['a blank before the colon of Transfer-Encoding', withCoding('Transfer-Encoding : chunked')],
   [
@@ -112,34 +112,34 @@ const AMBIGUOUS: readonly Ambiguous[] = [
     (body) =>
       headOfPost('Transfer-Encoding: chunked', 'Content-Length: 3').replace('HTTP/1.1', 'HTTP/1.0') + inChunks(body),
   ],
-  ['a hexadecimal mark before the size of a chunk', withChunks((body) => `0x${inChunks(body)}`)],
+  ['a 0x before the size of a chunk', withChunks((body) => `0x${inChunks(body)}`)],
   ['a plus before the size of a chunk', withChunks((body) => `+${inChunks(body)}`)],
   ['a minus before the size of a chunk', withChunks((body) => `-${inChunks(body)}`)],
-  ['a blank behind the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', ' \r\n'))],
+  ['a blank after the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', ' \r\n'))],
   ['no size of a chunk', withChunks((body) => `\r\n${inChunks(body)}`)],
-  ['a size of a chunk beyond counting', withChunks((body) => `1${'0'.repeat(16)}${inChunks(body)}`)],
-  ['a line feed alone behind the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', '\n'))],
-  ['a line feed alone in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\nb\r\n'))],
-  ['a carriage return alone in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\rb\r\n'))],
+  ['a size of a chunk above the largest integer', withChunks((body) => `1${'0'.repeat(16)}${inChunks(body)}`)],
+  ['a bare line feed after the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', '\n'))],
+  ['a bare line feed in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\nb\r\n'))],
+  ['a bare carriage return in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\rb\r\n'))],
   ['an extension without end', withChunks((body) => inChunks(body).replace('\r\n', `;${'a'.repeat(20_000)}\r\n`))],
-  ['nothing behind a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}0\r\n\r\n`)],
-  ['a line feed alone behind a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}\n0\r\n\r\n`)],
-  ['a line feed alone at the end', withChunks((body) => `${aChunk(body)}0\r\n\n`)],
+  ['no line end after a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}0\r\n\r\n`)],
+  ['a bare line feed after a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}\n0\r\n\r\n`)],
+  ['a bare line feed at the end', withChunks((body) => `${aChunk(body)}0\r\n\n`)],
   ['a length in a trailer', withChunks((body) => inChunks(body, 'Content-Length: 5\r\n'))],
   ['a coding in a trailer', withChunks((body) => inChunks(body, 'Transfer-Encoding: chunked\r\n'))],
   ['a folded trailer', withChunks((body) => inChunks(body, 'X: a\r\n b\r\n'))],
   ['a trailer without a colon', withChunks((body) => inChunks(body, 'X\r\n'))],
-  ['line feeds alone', (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\n')],
+  ['bare line feeds', (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\n')],
   [
-    'carriage returns alone',
+    'bare carriage returns',
     (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\r'),
   ],
-  ['a blank in front', (body) => ` ${withLength((length) => `Content-Length: ${length}`)(body)}`],
+  ['a blank before the request', (body) => ` ${withLength((length) => `Content-Length: ${length}`)(body)}`],
   ['a header before the request', (body) => `X: y\r\n${withLength((length) => `Content-Length: ${length}`)(body)}`],
 ];
 
 test.each(AMBIGUOUS)(
-  'a message that two readers would end at two places is no request, and what is in it or behind it is none: %s',
+  'a message with an ambiguous end is refused, and nothing in it or after it is a request: %s',
   async (_, bytes) => {
     // To another parser, the body, or what follows it, is a creation.
     const hidden = aPost();
@@ -153,14 +153,14 @@ test.each<[what: string, bytes: (body: string) => string]>([
   ['zeros before the length', withLength((length) => `Content-Length: 000${length}`)],
   ['blanks around the length', withLength((length) => `Content-Length:\t ${length} \t`)],
   ['chunks', withCoding('Transfer-Encoding: chunked')],
-  ['chunks, in other letters', withCoding('transfer-encoding: cHuNkEd')],
+  ['chunks, in another letter case', withCoding('transfer-encoding: cHuNkEd')],
   ['zeros before the size of a chunk', withChunks((body) => `00000${inChunks(body)}`)],
   ['one chunk for each character', withChunks((body) => `${[...body].map(aChunk).join('')}0\r\n\r\n`)],
   ['extensions', withChunks((body) => inChunks(body).replace('\r\n', ';a;b=c;d="e;f"\r\n'))],
   ['a trailer', withChunks((body) => inChunks(body, 'X-Request-Id: trailer\r\nHost: other.example.test\r\n'))],
-  ['empty lines in front', (body) => `\r\n\r\n${withCoding('Transfer-Encoding: chunked')(body)}`],
-  ['an empty line behind', (body) => `${withCoding('Transfer-Encoding: chunked')(body)}\r\n`],
-])('a message that is written in another way is one request, and what is behind it the next: %s', async (_, bytes) => {
+  ['empty lines before the request', (body) => `\r\n\r\n${withCoding('Transfer-Encoding: chunked')(body)}`],
+  ['an empty line after the request', (body) => `${withCoding('Transfer-Encoding: chunked')(body)}\r\n`],
+])('a message in another valid form is one request, and what follows is the next: %s', async (_, bytes) => {
   const answers = await rawConversation(service.url, bytes(aBody()) + LAST);
 
   expect(statuses(answers)).toEqual([201, 200]);
@@ -172,27 +172,27 @@ test.each([
   'Transfer-Encoding: gzip, chunked',
   'Transfer-Encoding: identity, chunked',
   'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked',
-])('a coding under the chunks is passed over or refused, but the message ends with its chunks: %s', async (line) => {
+])('a coding inside the chunks is ignored or refused, and the message ends with its chunks: %s', async (line) => {
   const answers = await rawConversation(service.url, withCoding(line)(aBody()) + LAST);
 
   expect([[201, 200], [400, 200], [400]]).toContainEqual(statuses(answers));
   expect(await written()).toBe(statuses(answers).filter((status) => status === 201).length);
 });
 
-describe('what counts stands in the head: a trailer', () => {
+describe('a trailer', () => {
   const withTrailer = (line: string, without: RegExp) =>
     rawConversation(
       service.url,
       headOfPost('Transfer-Encoding: chunked').replace(without, '') + inChunks(aBody(), `${line}\r\n`) + LAST,
     );
 
-  test('does not stand in for the key', async () => {
+  test('does not replace the Authorization header', async () => {
     const answers = await withTrailer(bearer(), /Authorization.*\r\n/);
     expect(statuses(answers)).toEqual([401, 200]);
     expect(await written()).toBe(0);
   });
 
-  test('does not stand in for the Idempotency-Key', async () => {
+  test('does not replace the Idempotency-Key header', async () => {
     const answers = await withTrailer(`Idempotency-Key: ${randomUUID()}`, /Idempotency-Key.*\r\n/);
     expect(statuses(answers)).toEqual([400, 200]);
     expect(JSON.parse(String(answers[0]?.body)).fields).toEqual({ 'Idempotency-Key': ['is required'] });
@@ -201,7 +201,7 @@ describe('what counts stands in the head: a trailer', () => {
 });
 
 describe('requests on one connection', () => {
-  test('are answered in their order, each once', async () => {
+  test('get their responses in order, each once', async () => {
     const posts = times(20, (index) => aPost(`X-Request-Id: No-${index}`));
     const answers = await rawConversation(service.url, posts.join('') + LAST);
 
@@ -213,7 +213,7 @@ describe('requests on one connection', () => {
     expect(await written()).toBe(20);
   });
 
-  test('that are the same creation make one lead', async () => {
+  test('with the same creation create one lead', async () => {
     const post = aPost();
     const answers = await rawConversation(service.url, post.repeat(10) + LAST);
 
@@ -230,8 +230,8 @@ describe('requests on one connection', () => {
       () => `${aGet('Transfer-Encoding: chunked').replace('GET', 'DELETE')}${inChunks(aPost())}`,
     ],
     ['a read with a body', 200, () => `${aGet(`Content-Length: ${aPost().length}`)}${aPost()}`],
-    ['a path where nothing is, with a body', 404, () => aPost().replace(LEADS, '/nowhere')],
-  ])('do not run into each other after %s', async (_, status, bytes) => {
+    ['an unknown path with a body', 404, () => aPost().replace(LEADS, '/nowhere')],
+  ])('stay separate after %s', async (_, status, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost('X-Request-Id: behind') + LAST);
 
     expect(statuses(answers)).toEqual([status, 201, 200]);
@@ -242,9 +242,9 @@ describe('requests on one connection', () => {
   test.each<[what: string, status: number, bytes: () => string]>([
     ['something that is not HTTP', 400, () => 'nonsense\r\n\r\n'],
     ['CONNECT', 404, () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
-    ['an Expect that nobody knows', 400, () => aPost('Expect: the-unexpected')],
-    ['headers beyond what is read', 431, () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
-  ])('end with %s: what is behind is not looked at', async (_, status, bytes) => {
+    ['an unknown Expect', 400, () => aPost('Expect: the-unexpected')],
+    ['headers above the maximum length', 431, () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
+  ])('end with %s: nothing after it is parsed', async (_, status, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost());
 
     expect(statuses(answers)).toEqual([status]);
@@ -253,16 +253,16 @@ describe('requests on one connection', () => {
   });
 
   test.each<[what: string, bytes: () => string]>([
-    ['a length beyond what is read', () => `${headOfPost('Content-Length: 40000')}${' '.repeat(40_000)}`],
-    ['chunks beyond what is read', () => headOfPost('Transfer-Encoding: chunked') + inChunks(' '.repeat(40_000))],
-  ])('end with %s: what is behind is not carried out', async (_, bytes) => {
+    ['a length above the maximum', () => `${headOfPost('Content-Length: 40000')}${' '.repeat(40_000)}`],
+    ['chunks above the maximum length', () => headOfPost('Transfer-Encoding: chunked') + inChunks(' '.repeat(40_000))],
+  ])('end with %s: nothing after it is executed', async (_, bytes) => {
     const answers = await rawConversation(service.url, bytes() + aPost());
 
     expect(statuses(answers)).toEqual([400]);
     expect(await written()).toBe(0);
   });
 
-  test('are not mixed up by callers who wait to be told to continue, or do not', async () => {
+  test('are not mixed up when they expect 100 Continue and do not wait for it', async () => {
     const expecting = times(5, () => aPost('Expect: 100-continue'));
     const answers = await rawConversation(service.url, expecting.join('') + LAST);
 
@@ -274,11 +274,11 @@ describe('requests on one connection', () => {
 /** Input that makes everything after it unreadable, or that is answered without the rest of the service. */
 const DISTURBANCES: readonly [string, () => string][] = [
   ['something that is not HTTP', () => 'nonsense\r\n\r\n'],
-  ['headers beyond what is read', () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
+  ['headers above the maximum length', () => aPost(`X-Long: ${'x'.repeat(20_000)}`)],
   ['CONNECT', () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
 ];
 
-describe('the first answer on a connection is the answer to the first request', () => {
+describe('the first response on a connection is that of the first request', () => {
   /** Sends a creation and, a moment later, something else: the response to the creation must be true. */
   async function expectTruth(post: string, behind: string, pauseMs: number): Promise<void> {
     const before = await written();
@@ -305,29 +305,29 @@ describe('the first answer on a connection is the answer to the first request', 
     );
   }
 
-  test.each(DISTURBANCES)('when %s comes behind a creation', async (_, behind) => {
+  test.each(DISTURBANCES)('when %s follows a creation', async (_, behind) => {
     for (const pauseMs of times(40, (index) => index / 4)) await expectTruth(aPost(), behind(), pauseMs);
   });
 
-  test('when it wants the connection closed, and is not the last', async () => {
+  test('when it closes the connection, and another one follows', async () => {
     const answers = await rawConversation(service.url, aPost('Connection: close') + aPost());
     expect(statuses(answers)).toEqual([201]);
     expect(await written()).toBe(1);
   });
 
-  test('when it is of HTTP/1.0, which closes the connection, and is not the last', async () => {
+  test('when it is of HTTP/1.0, which closes the connection, and another one follows', async () => {
     const answers = await rawConversation(service.url, aPost().replace('HTTP/1.1', 'HTTP/1.0') + aPost());
     expect(statuses(answers)).toEqual([201]);
     expect(await written()).toBe(1);
   });
 
-  test('and one request has no second one, also when the rest of it never comes', async () => {
+  test('and one request gets no second response, even if the rest of it never arrives', async () => {
     const refused = headOfPost('Content-Length: 100').replace('lik_', 'lik-');
     expect(statuses(await rawConversation(service.url, `${refused}{`, { end: true }))).toEqual([401]);
   });
 });
 
-describe('an address with a host in it', () => {
+describe('a request target with a host', () => {
   const to = (address: string) =>
     rawConversation(service.url, aPost('Connection: close').replace(`POST ${LEADS}`, `POST ${address}`));
 
@@ -336,7 +336,7 @@ describe('an address with a host in it', () => {
     `HTTP://OTHER.example.test:99${LEADS}`,
     `https://somebody:secret@other.example.test${LEADS}`,
     `http://[::1]:1${LEADS}`,
-  ])('leads to what it would without: %s', async (address) => {
+  ])('gets the response that its path gets without it: %s', async (address) => {
     expect(statuses(await to(address))).toEqual([201]);
     expect(await written()).toBe(1);
   });
@@ -351,7 +351,7 @@ describe('an address with a host in it', () => {
     [`other.example.test${LEADS}`, 400],
     ['leads', 400],
     [`\\${LEADS}`, 400],
-  ])('and no such path, or none that can be read, leads nowhere: %s', async (address, status) => {
+  ])('and an unknown or invalid path is refused: %s', async (address, status) => {
     expect(statuses(await to(address))).toEqual([status]);
     expect(await written()).toBe(0);
   });
@@ -363,25 +363,25 @@ describe('callers of another protocol', () => {
     ['HTTP/1.2', aGetOf('HTTP/1.2'), 400],
     ['HTTP/10.1', aGetOf('HTTP/10.1'), 400],
     ['HTTP/1.1 in lower case', aGetOf('http/1.1'), 400],
-    ['HTTP/1.1 behind a tab', `GET ${LEADS}\tHTTP/1.1\r\n${HOST}\r\n\r\n`, 400],
-    ['an S', aGetOf('HTTPS/1.1'), 400],
+    ['HTTP/1.1 after a tab', `GET ${LEADS}\tHTTP/1.1\r\n${HOST}\r\n\r\n`, 400],
+    ['HTTPS as the protocol', aGetOf('HTTPS/1.1'), 400],
     ['Redis', '*1\r\n$4\r\nPING\r\n', 400],
-    ['mail', 'EHLO leads.example.test\r\n', 400],
-  ])('are refused, in HTTP/1.1 and with the connection: %s', async (_, bytes, status) => {
+    ['SMTP', 'EHLO leads.example.test\r\n', 400],
+  ])('are refused in HTTP/1.1, and their connection is closed: %s', async (_, bytes, status) => {
     const answers = await rawConversation(service.url, bytes + aPost());
     // After a request that closes the connection, the server may report the bytes behind it instead: 400.
     expect([[status], [400]]).toContainEqual(statuses(answers));
     expect(await written()).toBe(0);
   });
 
-  test('HTTP/2 without a word of HTTP/1.1 before', async () => {
+  test('HTTP/2 with prior knowledge is refused', async () => {
     const session = connectHttp2(service.url);
     const [error] = await once(session, 'error');
     expect(String(error)).toMatch(/protocol|socket/i);
     expect((await service.get(studio.secret)).status).toBe(200);
   });
 
-  test('TLS', async () => {
+  test('TLS is refused', async () => {
     const { hostname, port } = new URL(service.url);
     const secure = connectTls({ host: hostname, port: Number(port) });
     const [error] = await once(secure, 'error');
@@ -389,19 +389,19 @@ describe('callers of another protocol', () => {
     expect((await service.get(studio.secret)).status).toBe(200);
   });
 
-  test('HTTP/1.0 is served without a Host, and its connection ends with the answer', async () => {
+  test('HTTP/1.0 is served without a Host, and its connection ends with the response', async () => {
     const post = aPost().replace('HTTP/1.1', 'HTTP/1.0').replace(`${HOST}\r\n`, '');
     expect(statuses(await rawConversation(service.url, post))).toEqual([201]);
     expect(await written()).toBe(1);
   });
 
-  test('HTTP/1.0 may ask for the connection to be kept', async () => {
+  test('HTTP/1.0 may keep the connection alive', async () => {
     const post = aPost('Connection: keep-alive').replace('HTTP/1.1', 'HTTP/1.0');
     expect(statuses(await rawConversation(service.url, post + post + LAST))).toEqual([201, 201, 200]);
     expect(await written()).toBe(1);
   });
 
-  test('HTTP/1.0 knows no chunks: who sends them has the connection closed', async () => {
+  test('HTTP/1.0 has no chunks: a request with them gets one response, and its connection is closed', async () => {
     const head = headOfPost('Transfer-Encoding: chunked', 'Connection: keep-alive').replace('HTTP/1.1', 'HTTP/1.0');
     const answers = await rawConversation(service.url, head + inChunks(aBody()) + aPost() + LAST);
     expect(answers).toHaveLength(1);

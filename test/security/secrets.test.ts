@@ -302,7 +302,7 @@ afterAll(async () => {
   for (const end of ends.toReversed()) await end();
 });
 
-test('a log is seen whole: what belongs into it is found, in both processes, and so is a secret that is printed', async () => {
+test('the checks see the whole output of both processes, and find a secret that is printed', async () => {
   const processes = shared;
   const { secret, studioId } = await processes.aStudioWithKey();
   const requestId = `Seen.${randomUUID()}`;
@@ -328,11 +328,11 @@ test('a log is seen whole: what belongs into it is found, in both processes, and
 /** Makes Node treat its output as a terminal, where logs are human-readable. */
 const ON_A_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
 
-describe('nobody finds a secret or a person in logs or errors', () => {
+describe('logs and errors contain no secret and no personal data', () => {
   test.each<[where: string, start: () => Processes | Promise<Processes>]>([
-    ['for machines', () => shared],
+    ['as JSON', () => shared],
     ['on a terminal', () => startProcesses({ NODE_OPTIONS: ON_A_TERMINAL })],
-  ])('when all goes well, and when callers do what is wrong: %s', async (_, start) => {
+  ])('of successful and of refused requests: %s', async (_, start) => {
     const processes = await start();
     const studio = await processes.aStudioWithKey();
     await behave(processes, studio, aPerson(processes.canaries));
@@ -340,7 +340,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     await expectSilence(processes, studio.secret);
   });
 
-  test('when callers of the core do what is wrong, with or without its token', async () => {
+  test('when the core refuses calls, with or without its token', async () => {
     const processes = shared;
     const { canaries, token } = processes;
     const person = aPerson(canaries);
@@ -382,8 +382,11 @@ describe('nobody finds a secret or a person in logs or errors', () => {
   });
 
   test.each<[what: string, body: (note: string) => Buffer]>([
-    ['is none', (note) => Buffer.from(`{"note":${note}}`)],
-    ['is no text', (note) => Buffer.concat([Buffer.from(`{"note":"${note}`), Buffer.from([0xff]), Buffer.from('"}')])],
+    ['is invalid', (note) => Buffer.from(`{"note":${note}}`)],
+    [
+      'is not UTF-8',
+      (note) => Buffer.concat([Buffer.from(`{"note":"${note}`), Buffer.from([0xff]), Buffer.from('"}')]),
+    ],
   ])('when callers of the core send JSON that %s', async (_, body) => {
     const { canaries, coreUrl, token } = shared;
     const session = connect(coreUrl);
@@ -403,7 +406,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     expect(canaries.in(answer.text)).toEqual([]);
   });
 
-  test('when the core dies and comes back', async () => {
+  test('when the core is killed and started again', async () => {
     const processes = await startProcesses();
     const { canaries, core, folder, token, coreUrl } = processes;
     const studio = await processes.aStudioWithKey();
@@ -429,7 +432,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     expect(canaries.in(second.output())).toEqual([]);
   });
 
-  test('when a core is not the one of the token', async () => {
+  test('when the gateway has the token of another core', async () => {
     const processes = shared;
     const { secret } = await processes.aStudioWithKey();
     const token = processes.canaries.add('token of another core', `canary-other-${randomUUID()}`);
@@ -442,7 +445,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     await expectSilence(misled, secret);
   });
 
-  test('when the database is locked, and when it is none any more', async () => {
+  test('when the database is locked, and when its file is overwritten', async () => {
     const processes = await startProcesses();
     const { canaries, folder } = processes;
     const studio = await processes.aStudioWithKey();
@@ -464,7 +467,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     await expectSilence(processes, studio.secret);
   });
 
-  test('when a process dies of a fault that nobody catches', async () => {
+  test('when an uncaught error ends a process', async () => {
     const crash = "process.on('SIGUSR2', () => { setImmediate(() => { throw new Error('on purpose'); }); })";
     const reject = "process.on('SIGWINCH', () => { Promise.reject(new Error('on purpose')); })";
     const options = `--import=data:text/javascript,${encodeURIComponent(`${crash};${reject}`)}`;
@@ -484,9 +487,9 @@ describe('nobody finds a secret or a person in logs or errors', () => {
     /** Failures of a Redis, in order of severity. */
     const TROUBLES: readonly (readonly [what: string, begin: (redis: RedisServer) => unknown])[] = [
       ['has no memory left', (redis) => redis.command('CONFIG', 'SET', 'maxmemory', '1')],
-      ['lets the user do nothing', (redis) => redis.command('ACL', 'SETUSER', 'gateway', 'nocommands')],
+      ['refuses every command of the user', (redis) => redis.command('ACL', 'SETUSER', 'gateway', 'nocommands')],
       [
-        'knows the password no more',
+        'has another password',
         async (redis) => {
           await redis.command('ACL', 'SETUSER', 'gateway', 'resetpass', '>another');
           await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
@@ -496,7 +499,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
       ['is gone', (redis) => redis.kill()],
     ];
 
-    test('fails, in one way after the other', async () => {
+    test('fails in any way', async () => {
       const redis = await startRedis();
       onTestFinished(() => redis.stop());
       const canaries = new Canaries();
@@ -563,7 +566,7 @@ describe('nobody finds a secret or a person in logs or errors', () => {
   });
 
   describeWithMongo('when the database is MongoDB', (mongoUrl) => {
-    test('and all goes well, callers do what is wrong, and it goes away', async () => {
+    test('for successful requests, refused ones, and while it is unavailable', async () => {
       const canaries = new Canaries();
       const { hostname, port } = new URL(mongoUrl());
       const proxy = await startProxy(hostname, Number(port));
@@ -594,7 +597,7 @@ async function aSilentPort(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-describe('a process that cannot start tells no secret', () => {
+describe('a process that cannot start reveals no secret', () => {
   const canary = () => `canary-${randomUUID()}`;
   const fileWith = (text: string) => {
     const path = join(temporaryFolder(), 'file');
@@ -608,12 +611,8 @@ describe('a process that cannot start tells no secret', () => {
     ['a password that is not encoded', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:a/${secret}@db` })],
     ['a password with @ in it', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:a@${secret}@db` })],
     ['a password with % in it', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:%${secret}@db` })],
-    ['no host behind the password', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:${secret}@` })],
-    [
-      'an option that nobody knows',
-      'src/main.ts',
-      (secret) => ({ DATABASE_URL: `mongodb://crm:${secret}@db/?frob=1` }),
-    ],
+    ['no host after the password', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:${secret}@` })],
+    ['an unknown option', 'src/main.ts', (secret) => ({ DATABASE_URL: `mongodb://crm:${secret}@db/?frob=1` })],
     ['a token in two places', 'src/main.ts', (secret) => ({ CORE_TOKEN: secret, CORE_TOKEN_FILE: fileWith(secret) })],
     ['a token of two lines', 'src/main.ts', (secret) => ({ CORE_TOKEN: `${secret}\n${secret}` })],
     [
@@ -621,10 +620,10 @@ describe('a process that cannot start tells no secret', () => {
       'gateway/main.ts',
       (secret) => ({ CORE_TOKEN_FILE: fileWith(`${secret}\n${secret}`) }),
     ],
-    ['a token that is no ASCII', 'gateway/main.ts', (secret) => ({ CORE_TOKEN: `${secret}€` })],
+    ['a token that is not ASCII', 'gateway/main.ts', (secret) => ({ CORE_TOKEN: `${secret}€` })],
     ['a private key without a certificate', 'src/main.ts', (secret) => ({ CORE_TLS_KEY_FILE: fileWith(secret) })],
     [
-      'a private key that is none',
+      'an invalid private key',
       'src/main.ts',
       (secret) => ({ CORE_TLS_KEY_FILE: fileWith(KEY(secret)), CORE_TLS_CERT_FILE: fileWith(KEY(secret)) }),
     ],
@@ -652,7 +651,7 @@ describe('a process that cannot start tells no secret', () => {
     ['a core with a password', 'gateway/main.ts', (secret) => ({ CORE_URL: `http://gateway:${secret}@core` })],
     ['a public address with a password', 'gateway/main.ts', (secret) => ({ PUBLIC_URL: `https://me:${secret}@leads` })],
     [
-      'a client key that is none',
+      'an invalid client key',
       'gateway/main.ts',
       (secret) => ({ CORE_CLIENT_KEY_FILE: fileWith(KEY(secret)), CORE_URL: 'https://core' }),
     ],
@@ -679,7 +678,7 @@ describe('a process that cannot start tells no secret', () => {
   });
 });
 
-test('npm start shows the key that it makes once, and nothing of it or of a person later', async () => {
+test('npm start prints its new key once, and later neither the key nor personal data', async () => {
   const canaries = new Canaries();
   const token = canaries.add('token of the core', `canary-token-${randomUUID()}`);
   const service = run('start.ts', {
@@ -713,7 +712,7 @@ test('npm start shows the key that it makes once, and nothing of it or of a pers
 });
 
 describe('the command line', () => {
-  test('shows a secret when it makes one, and nothing of it later, nor when it refuses', async () => {
+  test('prints a secret when it creates one, and neither later nor in a refusal', async () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
     const canaries = new Canaries();
     const cli = async (status: number, ...args: readonly string[]) => {

@@ -56,7 +56,7 @@ function aHostileCore(): Promise<string> {
 
 describe('the command line', () => {
   // The test runs sixteen commands, each in its own process.
-  test('shows what callers and the CRM sent written out, in fields, tables and JSON', {
+  test('escapes what callers and the CRM sent, in fields, tables and JSON', {
     timeout: 120_000,
   }, async () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
@@ -89,7 +89,7 @@ describe('the command line', () => {
     expect((await both('keys', 'list', 's1', '--member', 'm1')).value[0]).toMatchObject({ name: HOSTILE });
   });
 
-  test('shows so what went wrong', async () => {
+  test('escapes errors', async () => {
     const { status, output } = await cli(
       { DATABASE_URL: `sqlite:/dev/null/\u001b[2J/leads.db` },
       'studios',
@@ -102,7 +102,7 @@ describe('the command line', () => {
     expect(status).toBe(1);
   });
 
-  test('shows so what doctor is told by a core that is none', async () => {
+  test('escapes the response of a hostile core to doctor', async () => {
     const CORE_URL = await aHostileCore();
 
     for (const options of [[], ['--json']]) {
@@ -112,7 +112,7 @@ describe('the command line', () => {
     }
   });
 
-  test('shows so what verify is answered', async () => {
+  test('escapes the responses that verify gets', async () => {
     let asked = 0;
     const server = createServer((request, response) => {
       asked += 1;
@@ -138,7 +138,7 @@ describe('the command line', () => {
   });
 });
 
-test('the log on a terminal shows it written out', async () => {
+test('the log on a terminal is escaped', async () => {
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
   const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: terminal } });
   const url = await addressOf(gateway);

@@ -104,18 +104,18 @@ async function anImpostor(shown: Certificate, options: object = {}): Promise<{ p
   return { port: (impostor.address() as AddressInfo).port, calls: () => calls };
 }
 
-test('a gateway and a core that know each other talk by mutual TLS', async () => {
+test('a gateway and a core that trust each other communicate by mutual TLS', async () => {
   const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
   await expectConnected(await gatewayOf(core.port, showing(client)));
 });
 
-describe('a gateway tells nothing, its token least of all, to a core', () => {
+describe('a gateway sends nothing, in particular no token, to a core', () => {
   test.each<[what: string, shown: () => Promise<Certificate>]>([
     ['of another authority', () => strangers.issue('localhost', 'server')],
-    ['that vouches for itself', () => anAuthority('localhost')],
-    ['of another name', () => authority.issue('core.example.test', 'server')],
-    ['whose certificate is past', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
-    ['whose certificate is still to come', () => authority.issue('localhost', 'server', daysFromNow(1, 2))],
+    ['with a self-signed certificate', () => anAuthority('localhost')],
+    ['with a certificate for another name', () => authority.issue('core.example.test', 'server')],
+    ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
+    ['whose certificate is not yet valid', () => authority.issue('localhost', 'server', daysFromNow(1, 2))],
     ["with a client's certificate", () => authority.issue('localhost', 'client')],
   ])('%s', async (_, shown) => {
     const impostor = await anImpostor(await shown());
@@ -123,39 +123,39 @@ describe('a gateway tells nothing, its token least of all, to a core', () => {
     expect(impostor.calls()).toBe(0);
   });
 
-  test('of an authority that it was not told of', async () => {
+  test('of an authority that it does not trust', async () => {
     const impostor = await anImpostor(server);
     await expectNotConnected(await gatewayOf(impostor.port, { CORE_CA_FILE: '' }));
     expect(impostor.calls()).toBe(0);
   });
 
-  test.each<SecureVersion>(['TLSv1', 'TLSv1.1'])('that speaks no better than %s', async (version) => {
+  test.each<SecureVersion>(['TLSv1', 'TLSv1.1'])('that supports at most %s', async (version) => {
     const old = { minVersion: 'TLSv1', maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' };
     const impostor = await anImpostor(server, old);
     await expectNotConnected(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBe(0);
   });
 
-  test('that speaks no TLS', async () => {
+  test('without TLS', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
     await expectNotConnected(await gatewayOf(core.port));
   });
 
-  test('but does to the right one: the others fail for their faults alone', async () => {
+  test('but does to the right one, so the others fail for their faults alone', async () => {
     const impostor = await anImpostor(server);
     await ask(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBeGreaterThan(0);
   });
 });
 
-describe('a core that wants certificates does not serve a gateway', () => {
+describe('a core that requires certificates does not serve a gateway', () => {
   test.each<[what: string, shown: () => Promise<Certificate | undefined>]>([
-    ['that has none', async () => undefined],
+    ['without a certificate', async () => undefined],
     ['of another authority', () => strangers.issue('gateway', 'client')],
-    ['that vouches for itself', () => anAuthority('gateway')],
-    ['whose certificate is past', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
-    ['whose certificate is still to come', () => authority.issue('gateway', 'client', daysFromNow(1, 2))],
+    ['with a self-signed certificate', () => anAuthority('gateway')],
+    ['whose certificate has expired', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
+    ['whose certificate is not yet valid', () => authority.issue('gateway', 'client', daysFromNow(1, 2))],
     ["with a server's certificate", () => authority.issue('gateway', 'server')],
   ])('%s, and serves the next one', async (_, shown) => {
     const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
@@ -165,7 +165,7 @@ describe('a core that wants certificates does not serve a gateway', () => {
   });
 });
 
-test("a gateway does not start with a certificate and somebody else's key, nor with authorities that are none", async () => {
+test('a gateway does not start with a key of another certificate, or with invalid authorities', async () => {
   const start = (env: Record<string, string>) => gatewayOf(1, env);
   await expect(start(showing({ cert: client.cert, key: server.key }))).rejects.toThrow(
     /is the key of another certificate/,
@@ -253,10 +253,10 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
 
   test.each<[what: string, shown: () => Promise<Certificate>, trusted?: () => string]>([
     ['of another authority', () => strangers.issue('localhost', 'server')],
-    ['of another name', () => authority.issue('redis.example.test', 'server')],
-    ['whose certificate is past', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
-    ['of an authority that it was not told of', async () => server, () => strangers.cert],
-  ])('tells its password to none %s, and lets nobody in', async (_, shown, trusted) => {
+    ['with a certificate for another name', () => authority.issue('redis.example.test', 'server')],
+    ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
+    ['of an authority that it does not trust', async () => server, () => strangers.cert],
+  ])('sends its password to no Redis %s, and admits no request', async (_, shown, trusted) => {
     const { redis, url } = await aRedis(await shown());
     const { secret } = await service.aStudioWithKey();
     const gateway = await gatewayWith(url, trusted?.());
@@ -266,14 +266,14 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
   });
 });
 
-describe('a caller that the core knows by whom its certificate was issued to', () => {
+describe('a caller that the core identifies by the subject of its certificate', () => {
   const subject = { CN: 'gateway of the website' };
   const callersFile = (may: string[], certificateSubject: object = subject) =>
     fileWith(JSON.stringify({ callers: { website: { may, certificateSubject } } }));
   const aNamingCore = async (file: string) =>
     aCore({ CORE_TOKEN: '', CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert), CORE_CALLERS_FILE: file });
 
-  test('is let in without a token, by that name alone', async () => {
+  test('is admitted without a token, by that subject only', async () => {
     const core = await aNamingCore(callersFile(['gateway']));
     const own = await authority.issue(subject.CN, 'client');
     await expectConnected(await gatewayOf(core.port, { ...showing(own), CORE_TOKEN: '' }));
@@ -285,7 +285,7 @@ describe('a caller that the core knows by whom its certificate was issued to', (
     }
   });
 
-  test('and presents a token all the same is known by that, or not at all', async () => {
+  test('and that also presents a token is identified by the token, or refused', async () => {
     const core = await aNamingCore(callersFile(['gateway']));
     const own = await authority.issue(subject.CN, 'client');
     const url = await gatewayOf(core.port, {
@@ -296,7 +296,7 @@ describe('a caller that the core knows by whom its certificate was issued to', (
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
   });
 
-  test('may do nothing else than the file says', async () => {
+  test('may call only what the file permits', async () => {
     const core = await aNamingCore(callersFile(['read']));
     const own = await authority.issue(subject.CN, 'client');
     const url = await gatewayOf(core.port, { ...showing(own), CORE_TOKEN: '' });
