@@ -38,7 +38,7 @@ test('settings.md has a row for every setting, and no other', () => {
   expect(table.split('\n').slice(2)).toEqual(settingsRows());
 });
 
-test('command-line.md has every command, and no other', { timeout: 60_000 }, () => {
+test('command-line.md has every command, and no other; so have the other pages', { timeout: 60_000 }, () => {
   const listedIn = (...group: string[]) => {
     const help = execFileSync(join(ROOT, 'operator/cli.ts'), [...group, '--help'], { encoding: 'utf8' });
     const [, list = ''] = /\nCommands:\n([\s\S]*)/.exec(help) ?? [];
@@ -55,6 +55,19 @@ test('command-line.md has every command, and no other', { timeout: 60_000 }, () 
   const documented = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
   expect(commands.length).toBeGreaterThan(30);
   expect(documented.toSorted()).toEqual(commands.toSorted());
+
+  // Other pages name only these, or a group of them.
+  const named = CURRENT_PAGES.flatMap((page) =>
+    [...read(page).matchAll(/\blead-intake (?:--json )?([a-z-]+)(?: ([a-z-]+))?/g)].map(([text, group, name]) => ({
+      page,
+      text,
+      isCommand: commands.some(
+        (command) => `${text} `.includes(` ${command} `) || (!name && command.startsWith(`${group} `)),
+      ),
+    })),
+  );
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter(({ isCommand }) => !isCommand)).toEqual([]);
 });
 
 test('observability.md has a row for every metric, and no other', () => {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MARKDOWN_PAGES } from './support/markdown.ts';
@@ -85,6 +85,9 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'docs/how-to/databases.md': {
     ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts starts FerretDB with the same options',
   },
+  'examples/README.md': {
+    'export LEAD_INTAKE_URL=': 'sets variables for the reader; test/examples/rest.test.ts sets them itself',
+  },
   'sdk/conformance/README.md': {
     'node sdk/conformance/run.ts --':
       'takes minutes: test/e2e/client-conformance.test.ts runs the suite with each client',
@@ -101,8 +104,11 @@ const ALSO_IN: Readonly<Record<string, readonly string[]>> = {
   'test/generated-clients/generated-clients.test.ts': ['test/generated-clients/clients.ts'],
 };
 
-/** A line that only sets variables, for the reader's shell. */
-const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"]*"|\$\(.*\)|[^\s'"$(]*)(?:\s+|$))+(?:#.*)?$/;
+/** A line that only sets variables, for the reader's shell, and runs no command for their values. */
+const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"`(]*"|[^\s'"$(]*)(?:\s+|$))+(?:#.*)?$/;
+
+/** The first words of commands, as they would stand in a block that is not marked as one of a shell. */
+const COMMAND = /^\s*(?:\$ |(?:npm|npx|node|curl|docker|git|php|composer|pip|python3?|lead-intake) )/m;
 
 const blocks = MARKDOWN_PAGES.flatMap(({ path, blocks }) => blocks.map((block) => ({ path, ...block })));
 const withCommands = blocks.filter(({ commands }) => !commands.split('\n').every((line) => SETS_VARIABLES.test(line)));
@@ -123,6 +129,28 @@ test('every block of commands in every page is run by a test, or is on the list 
   );
   expect(unknown).toEqual([]);
   expect(withCommands.length).toBeGreaterThan(70);
+});
+
+test('a block that is not marked as one of a shell has no commands', () => {
+  const texts = MARKDOWN_PAGES.flatMap(({ path }) => {
+    const page = readFileSync(join(ROOT, path), 'utf8');
+    const fenced = page.matchAll(/^ *(?:`{3,}|~{3,})(\w*)[^\n]*\n([\s\S]*?)^ *(?:`{3,}|~{3,}) *$/gm);
+    return [...fenced].map(([, language = '', text = '']) => ({ path, language, text }));
+  });
+  expect(texts.length).toBeGreaterThan(withCommands.length);
+  const unmarked = texts.filter(({ language }) => language === '' || language === 'text' || language === 'txt');
+  expect(unmarked.filter(({ text }) => COMMAND.test(text))).toEqual([]);
+});
+
+test('the blocks that no test runs name only existing files', () => {
+  const roots = readdirSync(ROOT);
+  const missing = withCommands
+    .filter(({ path, name }) => excused.some((each) => each.path === path && name.startsWith(each.start)))
+    .flatMap(({ path, commands }) => commands.split(/[\s='"]+/).map((word) => ({ path, word })))
+    .filter(({ word }) => word.includes('/') && roots.includes(word.split('/')[0] ?? ''))
+    // `npm test` also takes the beginning of a path.
+    .filter(({ word }) => globSync(`${word}*`, { cwd: ROOT }).length === 0);
+  expect(missing).toEqual([]);
 });
 
 test('the lists name existing blocks only', () => {
