@@ -11,16 +11,16 @@ const SILENT = { GATEWAY_PORT: '0', LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' 
 
 /** A core that implements only the health check, and counts the calls. */
 async function aCountingCore() {
-  let asked = 0;
+  let calls = 0;
   const server = createServer((request, response) => {
     if (request.url !== '/grpc.health.v1.Health/Check') return response.writeHead(404).end();
-    asked += 1;
+    calls += 1;
     return response.writeHead(200, { 'content-type': 'application/proto' }).end(Buffer.of(0x08, 1));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked: () => asked };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls: () => calls };
 }
 
 test('any number of readiness probes of a gateway check the core once a second', async () => {
@@ -29,18 +29,18 @@ test('any number of readiness probes of a gateway check the core once a second',
     readGatewayConfig({ ...SILENT, CORE_URL: core.url, GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' }),
   );
   onTestFinished(() => gateway.stop());
-  let asked = 0;
+  let probes = 0;
   const until = performance.now() + 1500;
   while (performance.now() < until) {
     const answers = await Promise.all(times(10, () => fetch(`${gateway.url}/readyz`)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     // The metrics have the same result.
     expect(await (await fetch(gateway.metricsUrl as string)).text()).toContain('lead_intake_gateway_core_up 1');
-    asked += answers.length;
+    probes += answers.length;
   }
-  expect(asked).toBeGreaterThan(30);
-  expect(core.asked()).toBeGreaterThan(0);
-  expect(core.asked()).toBeLessThanOrEqual(3);
+  expect(probes).toBeGreaterThan(30);
+  expect(core.calls()).toBeGreaterThan(0);
+  expect(core.calls()).toBeLessThanOrEqual(3);
 });
 
 test('a gateway that stops is not ready immediately, whatever the last check found', async () => {
@@ -81,7 +81,7 @@ test('a gateway whose token the core refuses is not ready, and logs the reason; 
   const right = run('gateway/main.ts', { env: { CORE_URL, CORE_TOKEN } });
 
   expect((await fetch(`${await addressOf(other)}/readyz`)).status).toBe(503);
-  await other.printed(/"level":40,.*"reason":"it does not take this CORE_TOKEN.*not ready: the core is unavailable/);
+  await other.printed(/"level":40,.*"reason":"it does not accept this CORE_TOKEN.*not ready: the core is unavailable/);
   expect((await fetch(`${await addressOf(right)}/readyz`)).status).toBe(200);
   expect(right.output()).not.toContain('not ready');
   // The core does not log each health check.

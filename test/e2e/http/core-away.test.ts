@@ -19,9 +19,13 @@ beforeAll(async () => {
   studio = await service.aStudioWithKey();
 });
 
-/** Waits until the gateway has reconnected to the core. */
+/** Waits until the gateway has reconnected to the core, and is ready. */
 async function served(): Promise<void> {
-  await vi.waitFor(async () => expect((await service.get(studio.secret)).status).toBe(200), { timeout: 10_000 });
+  const statuses = async () => [
+    (await service.get(studio.secret)).status,
+    (await fetch(`${service.url}/readyz`)).status,
+  ];
+  await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200]), { timeout: 10_000 });
 }
 
 describe('while the core is away', () => {
@@ -79,7 +83,8 @@ describe('while the core is away', () => {
   test('the gateway is alive and not ready', { tags: ['10.health'] }, async () => {
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
     await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 5000 }).toBe(503);
-    await expectProblem(await fetch(`${service.url}/readyz`), 503, 'integration_unavailable');
+    const { detail } = await expectProblem(await fetch(`${service.url}/readyz`), 503, 'integration_unavailable');
+    expect(detail).toBe('Not ready: the core does not serve.');
   });
 });
 
