@@ -49,7 +49,7 @@ describe('keys', () => {
 
   test.each([
     ['staff', 'staff-1'],
-    ['a stranger', 'stranger-1'],
+    ['a person who is not a member', 'outsider-1'],
   ])('are listed and issued by no one else: %s', { tags: ['5.4'] }, async (_, memberId) => {
     const studio = await service.aStudioWithKey();
     const { studioId, apiKeyId } = studio;
@@ -134,8 +134,8 @@ describe('a new key', () => {
 describe('a studio', () => {
   /** Requests many keys concurrently; returns the secrets of those that were issued. */
   async function issue(studio: StudioWithKey, count: number): Promise<string[]> {
-    const asked = await Promise.allSettled(times(count, () => anotherKey(studio)));
-    return asked.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.secret] : []));
+    const outcomes = await Promise.allSettled(times(count, () => anotherKey(studio)));
+    return outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.secret] : []));
   }
 
   test('has at most 20 keys that are neither revoked nor expired, also for 30 concurrent requests', {
@@ -189,7 +189,7 @@ describe('a key that is no longer valid', () => {
   }
 
   /** Sends a gateway all operations concurrently, and one that it refuses without the core. */
-  async function askAll(url: string, secret: string): Promise<Response[]> {
+  async function requestAll(url: string, secret: string): Promise<Response[]> {
     const authorization = `Bearer ${secret}`;
     const post = (body: string) => ({
       method: 'POST',
@@ -215,12 +215,12 @@ describe('a key that is no longer valid', () => {
       for (const _ of times(5, () => 0)) {
         const studio = await service.aStudioWithKey();
         for (const url of gateways) {
-          expect((await askAll(url, studio.secret)).map(({ status }) => status)).toEqual([201, 404, 200, 400]);
+          expect((await requestAll(url, studio.secret)).map(({ status }) => status)).toEqual([201, 404, 200, 400]);
         }
 
         await end(studio);
 
-        const answers = await Promise.all(gateways.map((url) => askAll(url, studio.secret)));
+        const answers = await Promise.all(gateways.map((url) => requestAll(url, studio.secret)));
         for (const answer of answers.flat()) await expectProblem(answer, 401, 'integration_key_invalid', []);
         expect(await service.countLeads(studio.studioId)).toBe(gateways.length);
       }

@@ -52,8 +52,8 @@ describe('a request', () => {
     ['the key without its prefix', (secret) => ({ authorization: `Bearer ${secret.slice(4)}` })],
     ['the key in lower case', (secret) => ({ authorization: `Bearer ${secret.toLowerCase()}` })],
     ['the key in percent-encoding', (secret) => ({ authorization: `Bearer ${secret.replace('_', '%5F')}` })],
-    ['a key that nobody made', () => ({ authorization: 'Bearer secret' })],
-    ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${newKeySecret()}` })],
+    ['a malformed key', () => ({ authorization: 'Bearer secret' })],
+    ['a well-formed key that was never issued', () => ({ authorization: `Bearer ${newKeySecret()}` })],
     ['a very long key', () => ({ authorization: `Bearer lik_${'A'.repeat(8000)}` })],
   ])(
     'without a complete key is refused with 401, and nothing is written: %s',
@@ -221,17 +221,17 @@ describe('a key', () => {
   test('gives access to the leads of its own studio only, whatever other studio the request names', {
     tags: ['1.own-studio', '5.2'],
   }, async () => {
-    const [mine, theirs] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
-    const { id } = await leadOf(await service.post(theirs.secret, aCapture()), 201);
-    const other = { 'x-studio-id': theirs.studioId };
+    const [own, foreign] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    const { id } = await leadOf(await service.post(foreign.secret, aCapture()), 201);
+    const other = { 'x-studio-id': foreign.studioId };
 
-    expect(await (await service.get(mine.secret, `?studioId=${theirs.studioId}`, other)).json()).toEqual({
+    expect(await (await service.get(own.secret, `?studioId=${foreign.studioId}`, other)).json()).toEqual({
       leads: [],
       nextCursor: null,
     });
-    const read = await service.get(mine.secret, `/${id}?studioId=${theirs.studioId}`, other);
+    const read = await service.get(own.secret, `/${id}?studioId=${foreign.studioId}`, other);
     await expectProblem(read, 404, 'integration_lead_not_found');
-    await leadOf(await service.post(mine.secret, aCapture(), other), 201);
-    expect(await service.countLeads(theirs.studioId)).toBe(1);
+    await leadOf(await service.post(own.secret, aCapture(), other), 201);
+    expect(await service.countLeads(foreign.studioId)).toBe(1);
   });
 });

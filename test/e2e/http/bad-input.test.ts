@@ -78,11 +78,11 @@ test.each([
   await expectRefused(aCapture({ sourceId }), ['sourceId']);
 });
 
-const STRANGE_NAMES = ['extra', '__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '', 'a/b', '~1'];
+const UNUSUAL_NAMES = ['extra', '__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '', 'a/b', '~1'];
 
 describe('an unknown property', () => {
   test.each([
-    ...STRANGE_NAMES,
+    ...UNUSUAL_NAMES,
     'id',
     'stage',
     'studioId',
@@ -100,7 +100,7 @@ describe('an unknown property', () => {
     },
   );
 
-  test.each([...STRANGE_NAMES, 'email', 'phone', 'Type', 'label'])(
+  test.each([...UNUSUAL_NAMES, 'email', 'phone', 'Type', 'label'])(
     'of the contact is refused with its name, and nothing is written: "%s"',
     { tags: ['2.2.contact', '4.1.5'] },
     async (name) => {
@@ -300,7 +300,6 @@ describe('an Idempotency-Key', () => {
     ['without hyphens', UUID.replaceAll('-', '')],
     ['a word', 'retry-1'],
     ['in braces', `{${UUID}}`],
-    ['in quotes', `"${UUID}"`],
     ['of version 0', '0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11'],
     ['of another variant', '0b4c1d6a-9d3e-4a53-ca5f-6f1f0f0d7c11'],
     ['too long', `${UUID}0`],
@@ -344,7 +343,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('all faults of header and body', () => {
-  test('are told together: every property is wrong', { tags: ['2.5.fields', '2.5.together'] }, async () => {
+  test('are reported together: every property is wrong', { tags: ['2.5.fields', '2.5.together'] }, async () => {
     await expectRefused(
       { displayName: '', contact: { type: 'email', value: 'x', label: 'home' }, sourceId: 'x', note: '', extra: 1 },
       ['Idempotency-Key', 'displayName', 'contact.value', 'contact.label', 'sourceId', 'note', 'extra'],
@@ -352,15 +351,15 @@ describe('all faults of header and body', () => {
     );
   });
 
-  test('are told together: no property at all', async () => {
+  test('are reported together: no property at all', async () => {
     await expectRefused({}, ['Idempotency-Key', 'displayName', 'contact'], { 'idempotency-key': null });
   });
 
-  test('are told together: the body cannot be read', { tags: ['2.5.together'] }, async () => {
+  test('are reported together: the body cannot be read', { tags: ['2.5.together'] }, async () => {
     await expectRefused('{', ['Idempotency-Key', 'body'], { 'idempotency-key': null });
   });
 
-  test('are told together: wrong types and wrong values alike', async () => {
+  test('are reported together: wrong types and wrong values alike', async () => {
     await expectRefused({ displayName: 1, contact: { type: 'phone', value: '1' }, note: 'x'.repeat(2001) }, [
       'displayName',
       'contact.value',
@@ -371,8 +370,8 @@ describe('all faults of header and body', () => {
 
 test('an error never contains text from the request', { tags: ['2.5.discreet'] }, async () => {
   const { secret } = await service.aStudioWithKey();
-  const response = await service.post(secret, aCapture({ contact: anEmail('whoever.it.is'), note: 7 }));
+  const response = await service.post(secret, aCapture({ contact: anEmail('not.an.address'), note: 7 }));
   const text = await response.text();
-  expect(text).not.toContain('whoever');
+  expect(text).not.toContain('not.an.address');
   expect(text).not.toContain(secret);
 });

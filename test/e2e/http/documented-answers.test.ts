@@ -21,7 +21,7 @@ import {
 const service = aService();
 const strict = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
 const uncounted = aService({ gateway: { REDIS_URL: 'redis://127.0.0.1:1' } });
-const misled = aService({ gateway: { CORE_TOKEN: 'not the one that the core was given' } });
+const refusedByCore = aService({ gateway: { CORE_TOKEN: 'another token than that of the core.' } });
 const coreless = aService();
 beforeAll(() => coreless.stopCore());
 
@@ -102,7 +102,7 @@ const REQUESTS_BY_RESPONSE: Readonly<Record<string, (operation: Operation) => Pr
   },
   '431 integration_invalid_request': ({ line }) =>
     rawRequest(service.url, lines(line, 'Host: x', `X-Long: ${'x'.repeat(20_000)}`, '')),
-  '500 internal_error': ({ call }) => call(misled, newKeySecret()),
+  '500 internal_error': ({ call }) => call(refusedByCore, newKeySecret()),
   '503 integration_rate_unavailable': async ({ call }) => {
     const { secret } = await uncounted.aStudioWithKey();
     return call(uncounted, secret);
@@ -122,10 +122,10 @@ describe.concurrent('every documented response is returned, and equals its examp
     async ({ operationId, status, code, example }) => {
       const operation = OPERATIONS[operationId];
       const answer = code === undefined ? `${status}` : `${status} ${code}`;
-      const way = REQUESTS_BY_RESPONSE[`${operationId} ${answer}`] ?? REQUESTS_BY_RESPONSE[answer];
-      if (!operation || !way) throw new Error('there is no known way to it');
+      const request = REQUESTS_BY_RESPONSE[`${operationId} ${answer}`] ?? REQUESTS_BY_RESPONSE[answer];
+      if (!operation || !request) throw new Error('no request is defined for it');
 
-      const response = await way(operation);
+      const response = await request(operation);
 
       if (code === undefined) expect(response.status).toBe(status);
       else expect(comparable(await expectProblem(response, status, code))).toEqual(comparable(example as ProblemJson));
@@ -134,8 +134,8 @@ describe.concurrent('every documented response is returned, and equals its examp
 });
 
 test('an internal_error has no details of the fault', { tags: ['2.5.discreet', '7.internal_error'] }, async () => {
-  const { secret } = await misled.aStudioWithKey();
-  const problem = await expectProblem(await misled.get(secret), 500, 'internal_error', []);
+  const { secret } = await refusedByCore.aStudioWithKey();
+  const problem = await expectProblem(await refusedByCore.get(secret), 500, 'internal_error', []);
   expect(JSON.stringify(problem)).not.toMatch(/token|core|unauthenticated|connect/i);
 });
 

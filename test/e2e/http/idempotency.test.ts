@@ -336,18 +336,6 @@ describe('a key is bound by a success only', () => {
 
     await leadOf(await service.post(another.secret, capture, under(key)), 201);
   });
-
-  test('in one studio, and not in another', { tags: ['4.1.memory'] }, async () => {
-    const original = await created();
-    const other = await service.aStudioWithKey();
-    const capture = { ...original.capture, sourceId: null };
-
-    const response = await service.post(other.secret, capture, under(original.key));
-
-    expect(response.headers.has('idempotent-replayed')).toBe(false);
-    expect((await leadOf(response, 201)).id).not.toBe(original.id);
-    expect(await service.countLeads(other.studioId)).toBe(1);
-  });
 });
 
 test.each(['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', ...times(8, uuidOfVersion)])(

@@ -215,13 +215,6 @@ describe('a contact is free', () => {
     await expect(reopening).rejects.toThrow();
   });
 
-  test('in another studio', async () => {
-    const contact = anEmail();
-    for (const { secret } of [await service.aStudioWithKey(), await service.aStudioWithKey()]) {
-      await leadOf(await service.post(secret, aCapture({ contact })), 201);
-    }
-  });
-
   test.each([
     ['another address', anEmail('ada@example.org'), anEmail('ada@example.com')],
     ['a dot more', anEmail('adalovelace@example.org'), anEmail('ada.lovelace@example.org')],

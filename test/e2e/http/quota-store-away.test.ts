@@ -24,22 +24,22 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
     async (_, away, back) => {
       const { studioId, secret } = await service.aStudioWithKey();
       await leadOf(await service.post(secret, aCapture()), 201);
-      const dead = await service.aStudioWithKey();
-      expect((await service.get(dead.secret)).status).toBe(200);
-      await service.apiKeys.revokeApiKey(dead);
+      const revoked = await service.aStudioWithKey();
+      expect((await service.get(revoked.secret)).status).toBe(200);
+      await service.apiKeys.revokeApiKey(revoked);
       const capture = aCapture();
       const key = { 'idempotency-key': crypto.randomUUID() };
 
       await away();
-      const asked = performance.now();
+      const sentAt = performance.now();
       const refused = await service.post(secret, capture, key);
-      expect(performance.now() - asked).toBeLessThan(QUICKLY_MS);
+      expect(performance.now() - sentAt).toBeLessThan(QUICKLY_MS);
       await expectProblem(refused, 503, 'integration_rate_unavailable');
       await expectProblem(await service.get(secret), 503, 'integration_rate_unavailable');
       // Authentication does not depend on the quota.
       await expectProblem(await service.get('lik_wrong'), 401, 'integration_key_invalid');
       await expectProblem(await service.get(newKeySecret()), 401, 'integration_key_invalid');
-      await expectProblem(await service.get(dead.secret), 401, 'integration_key_invalid');
+      await expectProblem(await service.get(revoked.secret), 401, 'integration_key_invalid');
       expect(await service.countLeads(studioId)).toBe(1);
       await expect
         .poll(async () => (await fetch(`${service.url}/readyz`)).json(), { timeout: 5000 })

@@ -200,20 +200,20 @@ describe('a refusal by the quota', () => {
     test('not before, however short the rest of the window', { tags: ['7.1'] }, async () => {
       const studios = await Promise.all(times(8, () => brief.aStudioWithKey()));
 
-      const told = await Promise.all(
+      const retryAfters = await Promise.all(
         studios.map(async ({ secret }, index) => {
           const windowEndsAt = performance.now() + WINDOW_SECONDS * 1000;
           await refusalOf(secret);
           await sleep(1100 + 100 * index);
-          const askedAt = performance.now();
+          const sentAt = performance.now();
           const response = await brief.get(secret);
           // On a slow machine the window may have ended: then there is nothing to check.
           if (performance.now() > windowEndsAt) return undefined;
           const { retryAfter } = await expectLimited(response);
-          await sleep(askedAt + retryAfter * 1000 - 200 - performance.now());
+          await sleep(sentAt + retryAfter * 1000 - 200 - performance.now());
           const again = await brief.get(secret);
           // A response before that time belongs to a request before that time.
-          if (performance.now() < askedAt + retryAfter * 1000) expect(again.status).toBe(429);
+          if (performance.now() < sentAt + retryAfter * 1000) expect(again.status).toBe(429);
           if (again.status === 429) {
             await sleep((await expectLimited(again)).retryAfter * 1000);
             expect((await brief.get(secret)).status).toBe(200);
@@ -222,24 +222,24 @@ describe('a refusal by the quota', () => {
         }),
       );
 
-      expect(told).toContain(1);
+      expect(retryAfters).toContain(1);
     });
 
     test('sooner for a later refusal: the time to wait is the rest of the window', {
       tags: ['7.1'],
     }, async () => {
       const { secret } = await brief.aStudioWithKey();
-      const told = [(await refusalOf(secret)).retryAfter];
+      const retryAfters = [(await refusalOf(secret)).retryAfter];
       for (;;) {
         const response = await brief.get(secret);
         if (response.status === 200) break;
         const { retryAfter } = await expectLimited(response);
         expect(response.headers.get('ratelimit')).toBe(`"default";r=0;t=${retryAfter}`);
-        told.push(retryAfter);
+        retryAfters.push(retryAfter);
         await sleep(100);
       }
-      expect(told).toEqual(told.toSorted((a, b) => b - a));
-      expect(told.at(-1)).toBe(1);
+      expect(retryAfters).toEqual(retryAfters.toSorted((a, b) => b - a));
+      expect(retryAfters.at(-1)).toBe(1);
     });
 
     test('also for a caller that keeps retrying: refused requests do not count', { tags: ['8.counted'] }, async () => {

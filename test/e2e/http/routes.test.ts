@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
+import { aService, expectProblem, LEADS } from '../../support/service.ts';
 
 const service = aService();
 
@@ -59,17 +59,6 @@ describe('a method that a path does not support', () => {
     expect(headers.get('content-type')).toBe('application/problem+json');
     expect(headers.get('x-request-id')).toMatch(/./);
   });
-
-  test('gets 405 also with a key', async () => {
-    const { secret, studioId } = await service.aStudioWithKey();
-    const response = await fetch(`${service.url}${LEADS}`, {
-      method: 'PUT',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify(aCapture()),
-    });
-    await expectProblem(response, 405, 'method_not_allowed');
-    expect(await service.countLeads(studioId)).toBe(0);
-  });
 });
 
 describe('an unknown path', () => {
@@ -108,11 +97,6 @@ describe('an unknown path', () => {
       }
     },
   );
-
-  test('gets 404 also with a key', async () => {
-    const { secret } = await service.aStudioWithKey();
-    await expectProblem(await service.get(secret, '/'), 404, 'route_not_found');
-  });
 });
 
 test('an operation is not found under another version', { tags: ['9.version'] }, async () => {
@@ -124,16 +108,4 @@ test('an operation is not found under another version', { tags: ['9.version'] },
     await expectProblem(response, 404, 'route_not_found');
   }
   expect((await service.get(secret)).status).toBe(200);
-});
-
-test('a request target may be an absolute URL, as proxies send it', async () => {
-  const { secret } = await service.aStudioWithKey();
-  const { id } = await leadOf(await service.post(secret, aCapture()), 201);
-  const head = lines(
-    `GET http://leads.example.test${LEADS}/${id} HTTP/1.1`,
-    'Host: leads.example.test',
-    `Authorization: Bearer ${secret}`,
-    '',
-  );
-  expect((await leadOf(await rawRequest(service.url, head))).id).toBe(id);
 });

@@ -38,7 +38,7 @@ const moreKeys = ({ apiKeys }: Service, { studioId, memberId }: StudioWithKey, c
   );
 
 /** The quota in the headers of a response: the requests per window, and the remaining ones. */
-const told = ({ headers }: Response) => [
+const quotaIn = ({ headers }: Response) => [
   Number(/^"default";q=(\d+);w=3600$/.exec(headers.get('ratelimit-policy') ?? '')?.[1]),
   Number(/^"default";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]),
 ];
@@ -64,14 +64,14 @@ describe('the quota of a studio', () => {
     const studio = await service.aStudioWithKey();
     const [second = '', third = ''] = await moreKeys(service, studio, 2);
 
-    for (const left of [4, 3, 2, 1, 0]) expect(told(await service.get(studio.secret))).toEqual([KEY_LIMIT, left]);
-    for (const left of [4, 3, 2]) expect(told(await service.get(second))).toEqual([KEY_LIMIT, left]);
-    expect(told(await service.get(third))).toEqual([STUDIO_LIMIT, 3]);
-    expect(told(await service.get(studio.secret))).toEqual([KEY_LIMIT, 0]);
-    for (const left of [2, 1, 0]) expect(told(await service.get(third))).toEqual([STUDIO_LIMIT, left]);
+    for (const left of [4, 3, 2, 1, 0]) expect(quotaIn(await service.get(studio.secret))).toEqual([KEY_LIMIT, left]);
+    for (const left of [4, 3, 2]) expect(quotaIn(await service.get(second))).toEqual([KEY_LIMIT, left]);
+    expect(quotaIn(await service.get(third))).toEqual([STUDIO_LIMIT, 3]);
+    expect(quotaIn(await service.get(studio.secret))).toEqual([KEY_LIMIT, 0]);
+    for (const left of [2, 1, 0]) expect(quotaIn(await service.get(third))).toEqual([STUDIO_LIMIT, left]);
 
     const refused = await service.get(second);
-    expect(told(refused)).toEqual([STUDIO_LIMIT, 0]);
+    expect(quotaIn(refused)).toEqual([STUDIO_LIMIT, 0]);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(LONG_SECONDS - 60);
     const { detail } = await expectProblem(refused, 429, 'integration_rate_limited', []);
     expect(detail).toContain("The studio's 12 requests per 3600 s are used up");
@@ -122,55 +122,55 @@ describeWithRedis('quotas of their own', (redisUrl) => {
     const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0', GATEWAY_PORT: '0', PUBLIC_URL };
     const other = await startGateway(readGatewayConfig({ ...common, CORE_URL: service.coreUrl, ...gateway }), SOON);
     onTestFinished(() => other.stop());
-    const askBoth = (secret: string) =>
+    const getFromBoth = (secret: string) =>
       Promise.all(
         [service.url, other.url].map((url) =>
           fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } }),
         ),
       );
-    const limitsTold = async (secret: string) => (await askBoth(secret)).map((answer) => told(answer)[0]);
-    return { service, askBoth, limitsTold };
+    const limitsOf = async (secret: string) => (await getFromBoth(secret)).map((answer) => quotaIn(answer)[0]);
+    return { service, getFromBoth, limitsOf };
   }
 
   test('of a key, above and below the default, apply at every gateway while the key is in use, until removed', {
     tags: ['8.quota'],
   }, async () => {
-    const { service, limitsTold } = await twoGateways();
+    const { service, limitsOf } = await twoGateways();
     const { studioId, apiKeyId, secret } = await service.aStudioWithKey();
-    expect(await limitsTold(secret)).toEqual([1000, 1000]);
+    expect(await limitsOf(secret)).toEqual([1000, 1000]);
     for (const [quotaLimit, limit] of [
       [3000, 3000],
       [700, 700],
       [undefined, 1000],
     ] as const) {
       await service.directory.putApiKeyQuota({ studioId, apiKeyId, ...(quotaLimit && { quotaLimit }) });
-      await expect.poll(() => limitsTold(secret), { timeout: 10_000 }).toEqual([limit, limit]);
+      await expect.poll(() => limitsOf(secret), { timeout: 10_000 }).toEqual([limit, limit]);
     }
   });
 
   test('of a studio apply at every gateway for all its keys, until removed', { tags: ['8.quota'] }, async () => {
-    const { service, limitsTold } = await twoGateways();
+    const { service, limitsOf } = await twoGateways();
     const studio = await service.aStudioWithKey();
     const { studioId: id } = studio;
     const [another = ''] = await moreKeys(service, studio, 1);
-    expect(await limitsTold(another)).toEqual([1000, 1000]);
+    expect(await limitsOf(another)).toEqual([1000, 1000]);
 
     await service.directory.putStudio({ studio: { id, quotaLimit: 600 } });
     for (const secret of [studio.secret, another]) {
-      await expect.poll(() => limitsTold(secret), { timeout: 10_000 }).toEqual([600, 600]);
+      await expect.poll(() => limitsOf(secret), { timeout: 10_000 }).toEqual([600, 600]);
     }
 
     await service.directory.putStudio({ studio: { id }, updateMask: { paths: ['quota_limit'] } });
-    await expect.poll(() => limitsTold(another), { timeout: 10_000 }).toEqual([1000, 1000]);
+    await expect.poll(() => limitsOf(another), { timeout: 10_000 }).toEqual([1000, 1000]);
   });
 
   test('of a studio have one window for all gateways', { tags: ['8.quota'] }, async () => {
-    const { service, askBoth } = await twoGateways();
+    const { service, getFromBoth } = await twoGateways();
     const studio = await service.aStudioWithKey();
     await service.directory.putStudio({ studio: { id: studio.studioId, quotaLimit: 10 } });
     const secrets = await moreKeys(service, studio, 8);
 
-    const answers = await Promise.all(secrets.map(askBoth));
+    const answers = await Promise.all(secrets.map(getFromBoth));
 
     expect(answers.flat().filter(({ status }) => status === 200)).toHaveLength(10);
   });

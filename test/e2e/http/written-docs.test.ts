@@ -348,8 +348,8 @@ test('the loop on the page of retries creates one lead, also while the service i
 });
 
 test('an address with HTML characters is escaped', async () => {
-  const odd = await aSeparateService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
+  const own = await aSeparateService({ gateway: { PUBLIC_URL: "https://leads.example.test/a&lt;b'" } });
   for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
-    expect(shown(await (await fetch(odd.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
+    expect(shown(await (await fetch(own.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
   }
 });
