@@ -18,10 +18,10 @@ const LARGE_MB = 128;
 async function aDatabase(megabytes = 1): Promise<string> {
   const path = join(temporaryFolder(), 'leads.db');
   await openSqliteStore(path).close();
-  const hand = new DatabaseSync(path);
-  hand.exec(`CREATE TABLE ballast AS WITH RECURSIVE rows (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows LIMIT ${megabytes})
+  const database = new DatabaseSync(path);
+  database.exec(`CREATE TABLE ballast AS WITH RECURSIVE rows (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows LIMIT ${megabytes})
     SELECT n, randomblob(1000000) AS bytes FROM rows`);
-  hand.close();
+  database.close();
   return path;
 }
 
@@ -43,12 +43,12 @@ async function backUp(databaseUrl: string, file: string, options: Options = {}) 
 
 test('a backup has all current data, nothing that was deleted, and is readable by its owner only', async () => {
   const path = await aDatabase(8);
-  const hand = new DatabaseSync(path);
-  hand.exec('DELETE FROM ballast WHERE n > 2');
+  const database = new DatabaseSync(path);
+  database.exec('DELETE FROM ballast WHERE n > 2');
   const file = join(temporaryFolder(), 'backup.db');
 
   expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
-  hand.close();
+  database.close();
 
   const { mode, size } = statSync(file);
   expect(mode & 0o777).toBe(0o600);
@@ -92,7 +92,7 @@ test('no file is overwritten, and what prevents a backup is reported in one line
   ];
   writeFileSync(taken, 'something else');
   writeFileSync(`${unfinished}.partial`, '');
-  for (const [databaseUrl, file, says] of [
+  for (const [databaseUrl, file, reason] of [
     [`sqlite:${path}`, taken, `${taken} exists already: name another file\n`],
     [`sqlite:${path}`, path, `${path} exists already: name another file\n`],
     [`sqlite:${path}`, unfinished, `${unfinished}.partial exists: another backup is running, or was killed`],
@@ -101,7 +101,7 @@ test('no file is overwritten, and what prevents a backup is reported in one line
     [`sqlite:${taken}`, free, `the file ${taken} is not a database`],
     ['mongodb://127.0.0.1:1/leads', free, 'DATABASE_URL names a server: back it up with its own tools\n'],
   ] as const) {
-    expect(await backUp(databaseUrl, file), says).toEqual([1, expect.stringContaining(says)]);
+    expect(await backUp(databaseUrl, file), reason).toEqual([1, expect.stringContaining(reason)]);
   }
   expect(readdirSync(folder).sort()).toEqual(['taken.db', 'unfinished.db.partial']);
 });

@@ -1,20 +1,18 @@
-import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseCallers, tokenHash } from '../../src/callers-file.ts';
 import { anAuthority } from '../support/certificates.ts';
+import { CLI, executed } from '../support/command-line.ts';
 import { grpcCaller, refusalOf } from '../support/grpc.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 /** The `callers` commands, on a separate file that does not exist yet. */
 function commands() {
   const folder = temporaryFolder();
   const path = join(folder, 'callers.json');
-  const env = { PATH: process.env.PATH, CORE_CALLERS_FILE: path };
-  const cli = async (...args: string[]) =>
-    (await promisify(execFile)(join(ROOT, 'operator/cli.ts'), ['--json', 'callers', ...args], { env })).stdout;
+  const env = { CORE_CALLERS_FILE: path };
+  const cli = async (...args: string[]) => (await executed(CLI, ['--json', 'callers', ...args], { env })).stdout;
   const refused = (...args: string[]) => cli(...args).then(String, ({ code, stderr }) => `${code} ${stderr}`);
   const token = async (...args: string[]): Promise<string> => JSON.parse(await cli('new', ...args)).token;
   return { folder, path, cli, refused, token, entries: () => parseCallers(readFileSync(path, 'utf8')) };

@@ -1,36 +1,33 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, claimsOf, times } from '../support/builders.ts';
-import { bash, ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { CLI, executed } from '../support/command-line.ts';
+import { bash, run, temporaryFolder } from '../support/processes.ts';
 
 /** The command line on a separate database: resolves with the output, or rejects with the status and standard error. */
 function commandLine() {
   const path = join(temporaryFolder(), 'leads.db');
-  const env = { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` };
-  const execute = promisify(execFile);
-  const cli = async (...args: string[]) => (await execute(join(ROOT, 'operator/cli.ts'), args, { env })).stdout;
+  const env = { DATABASE_URL: `sqlite:${path}` };
+  const cli = async (...args: string[]) => (await executed(CLI, args, { env })).stdout;
   /** The same for a command that reads its standard input. */
   const given = async (input: unknown, ...args: string[]) => {
-    const executing = execute(join(ROOT, 'operator/cli.ts'), args, { env });
-    executing.child.stdin?.end(typeof input === 'string' ? input : JSON.stringify(input));
-    return (await executing).stdout;
+    const text = typeof input === 'string' ? input : JSON.stringify(input);
+    return (await executed(CLI, args, { env, input: text })).stdout;
   };
-  return { path, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
+  return { path, env, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
 
-test('an operator lists more sources than a page has, removes one, and sees which record cannot be read', async () => {
-  const { path, cli, json } = commandLine();
+test('an operator lists more sources than a page has, and removes one; a record that cannot be read is reported', async () => {
+  const { path, env, cli, json } = commandLine();
   await cli('studios', 'put', 's1');
   const database = new DatabaseSync(path);
   const insert = database.prepare("INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES ('s1', ?, ?, 1)");
@@ -49,9 +46,7 @@ test('an operator lists more sources than a page has, removes one, and sees whic
     stderr: expect.stringContaining('DIRECTORY_LIMIT_REACHED: The studio has'),
   });
 
-  const { stderr } = await promisify(execFile)(join(ROOT, 'operator/cli.ts'), ['sources', 'list', 's1'], {
-    env: { PATH: process.env.PATH, DATABASE_URL: `sqlite:${path}` },
-  });
+  const { stderr } = await executed(CLI, ['sources', 'list', 's1'], { env });
   expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is invalid`);
 }, 60_000);
 
@@ -99,18 +94,20 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
   const revoked = await json('keys', 'revoke', 's1', created.id, '--member', 'owner');
   expect(revoked.revokedAt).toEqual(expect.any(String));
 
-  const deeds = await json('audit', 's1');
-  const byHand = '(command line)';
-  expect(deeds.map((deed: Record<string, unknown>) => [deed.action, deed.memberId, deed.caller, deed.to])).toEqual([
-    ['api-key-revoked', 'owner', byHand, null],
-    ['api-key-replaced', 'owner', byHand, null],
-    ['api-key-quota-changed', null, byHand, null],
-    ['api-key-quota-changed', 'the-boss', byHand, '40'],
-    ['api-key-created', 'owner', byHand, null],
-    ['studio-quota-changed', null, byHand, null],
-    ['studio-quota-changed', null, byHand, '5000'],
-    ['studio-status-changed', 'the-boss', byHand, 'suspended'],
-    ['studio-status-changed', null, byHand, 'active'],
+  const events = await json('audit', 's1');
+  const caller = '(command line)';
+  expect(
+    events.map((event: Record<string, unknown>) => [event.action, event.memberId, event.caller, event.to]),
+  ).toEqual([
+    ['api-key-revoked', 'owner', caller, null],
+    ['api-key-replaced', 'owner', caller, null],
+    ['api-key-quota-changed', null, caller, null],
+    ['api-key-quota-changed', 'the-boss', caller, '40'],
+    ['api-key-created', 'owner', caller, null],
+    ['studio-quota-changed', null, caller, null],
+    ['studio-quota-changed', null, caller, '5000'],
+    ['studio-status-changed', 'the-boss', caller, 'suspended'],
+    ['studio-status-changed', null, caller, 'active'],
   ]);
 
   const listed = await cli('keys', 'list', ...manager);
@@ -122,7 +119,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
 }, 120_000);
 
-test('an operator corrects and finds a lead with data from standard input, and sees what is wrong with the data', async () => {
+test('an operator corrects and finds a lead with data from standard input; faults of the data are reported', async () => {
   const { path, cli, given, json } = commandLine();
   await cli('studios', 'put', 's1');
   const store = openSqliteStore(path);
@@ -145,7 +142,7 @@ test('an operator corrects and finds a lead with data from standard input, and s
     stderr: expect.stringContaining('must be a JSON object with a type, email or phone'),
   });
 
-  for (const [input, ...said] of [
+  for (const [input, ...messages] of [
     ['', 'the standard input must be an object in JSON'],
     [
       { stage: 'won', note: 5, contact: { email: 'x' } },
@@ -157,7 +154,7 @@ test('an operator corrects and finds a lead with data from standard input, and s
   ] as const) {
     const failure = await update(input).catch((error) => error);
     expect(failure).toMatchObject({ code: 1, stdout: '' });
-    for (const text of said) expect(failure.stderr).toContain(text);
+    for (const text of messages) expect(failure.stderr).toContain(text);
   }
 }, 180_000);
 
@@ -171,13 +168,13 @@ test.each([
   ['an unknown stage', ['leads', 'stage', 's1', 'x', 'sold'], ['Allowed choices are new, contacted']],
   ['a quota that is not a number', ['keys', 'quota', 's1', 'x', 'many'], ['must be a whole number, at least 1']],
   ['a missing option', ['keys', 'create', 's1', '--name', 'n'], ["required option '--member"]],
-])('%s: is reported on standard error, with status 1', async (_, args, said) => {
+])('%s: is reported on standard error, with status 1', async (_, args, messages) => {
   const { cli } = commandLine();
 
   const failure = await cli(...args).catch((error) => error);
 
   expect(failure).toMatchObject({ code: 1, stdout: '' });
-  for (const text of said) expect(failure.stderr).toContain(text);
+  for (const text of messages) expect(failure.stderr).toContain(text);
 });
 
 test('a command ends with an error when MongoDB does not respond', async () => {
@@ -195,8 +192,8 @@ test('a command ends with an error when MongoDB does not respond', async () => {
   expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);
 });
 
-test('an operator watches changes without taking them from their consumer, and resends those of a studio', async () => {
-  const { path, cli, json } = commandLine();
+test('an operator watches changes without acknowledging them, and resends those of a studio', async () => {
+  const { path, env, cli, json } = commandLine();
   await cli('studios', 'put', 'studio-1');
   const store = openSqliteStore(path);
   onTestFinished(() => store.close());
@@ -205,7 +202,7 @@ test('an operator watches changes without taking them from their consumer, and r
     return lead;
   };
   const first = await create();
-  const watching = run('operator/cli.ts', { args: ['changes', 'watch'], env: { DATABASE_URL: `sqlite:${path}` } });
+  const watching = run('operator/cli.ts', { args: ['changes', 'watch'], env });
   await watching.printed(/^1 lead waits, the first since /m);
   await watching.printed(new RegExp(`studio-1  ${first.id}  revision 0  new  created`));
   const second = await create();
@@ -224,7 +221,7 @@ test('an operator watches changes without taking them from their consumer, and r
 }, 60_000);
 
 test('an operator erases one lead, and all closed before a day, and repeats the erasures after a restore', async () => {
-  const { path, cli, json } = commandLine();
+  const { path, env, cli, json } = commandLine();
   await cli('studios', 'put', 'studio-1');
   await cli('studios', 'put', 'studio-2');
   const store = openSqliteStore(path);
@@ -243,9 +240,9 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
     });
   for (const lead of [old, other, elsewhere]) await close(lead, '2099-01-01');
   await close(recent, '2099-06-01');
-  const hand = new DatabaseSync(path);
-  hand.prepare('VACUUM INTO ?').run(`${path}.backup`);
-  hand.close();
+  const database = new DatabaseSync(path);
+  database.prepare('VACUUM INTO ?').run(`${path}.backup`);
+  database.close();
 
   expect(await json('leads', 'erase', 'studio-1', one.id)).toMatchObject({ id: one.id, stage: 'new' });
   const refused = await cli('leads', 'erase', 'studio-1').catch((error) => error);
@@ -256,9 +253,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 0 });
   expect((await store.listLeads('studio-1', null, 10)).records.map(({ id }) => id)).toEqual([leads[4]?.id, recent.id]);
 
-  const toFullDisk = await bash(`${join(ROOT, 'operator/cli.ts')} erasures export > /dev/full; echo "status $?"`, {
-    DATABASE_URL: `sqlite:${path}`,
-  });
+  const toFullDisk = await bash(`${CLI} erasures export > /dev/full; echo "status $?"`, env);
   expect(toFullDisk).toMatch(/ENOSPC|no space/i);
   expect(toFullDisk).toMatch(/status 1/);
   const journal = await cli('erasures', 'export');
@@ -300,7 +295,7 @@ test('an operator imports what another deployment exported; an import that was k
   // The process is killed at an arbitrary point.
   const args = ['leads', 'import', 's1', file];
   for (const ms of [900, 1500]) {
-    const importing = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${from.path}` } });
+    const importing = run('operator/cli.ts', { args, env: from.env });
     await sleep(ms);
     await importing.kill();
   }
@@ -340,9 +335,9 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
     json('keys', 'create', 's1', '--member', 'boss', '--name', name, '--scope', 'leads.read');
   const [first, second] = [await create('Site'), await create('Shop')];
   const { secret: now } = await json('keys', 'replace', 's1', second.id, '--member', 'boss');
-  const stranger = newKeySecret();
+  const unknown = newKeySecret();
   const misspelt = `${first.secret.slice(0, -1)}${first.secret.endsWith('A') ? 'B' : 'A'}`;
-  const leaked = `KEY=${first.secret}\n{"old":"${second.secret}"} %20${now} ${misspelt} ${now}, ${stranger} ${first.secret}\n`;
+  const leaked = `KEY=${first.secret}\n{"old":"${second.secret}"} %20${now} ${misspelt} ${now}, ${unknown} ${first.secret}\n`;
 
   const found = JSON.parse(await given(leaked, '--json', 'keys', 'find'));
   expect(found).toMatchObject([
@@ -357,10 +352,9 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
     },
     { secretHint: second.secretHint, opens: expect.stringMatching(/^nothing/) },
     { secretHint: now.slice(-4), keyId: second.id, name: 'Shop' },
-    { secretHint: stranger.slice(-4), opens: expect.stringMatching(/^nothing/) },
+    { secretHint: unknown.slice(-4), opens: expect.stringMatching(/^nothing/) },
   ]);
-  for (const secret of [first.secret, second.secret, now, stranger])
-    expect(JSON.stringify(found)).not.toContain(secret);
+  for (const secret of [first.secret, second.secret, now, unknown]) expect(JSON.stringify(found)).not.toContain(secret);
 
   expect((await json('keys', 'list', 's1')).map(({ id }: { id: string }) => id)).toEqual([second.id, first.id]);
   await cli('keys', 'revoke', 's1', first.id);

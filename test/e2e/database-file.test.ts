@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { run, temporaryFolder } from '../support/processes.ts';
 
 /** Runs a command as a user other than root, because root may open every file. */
-const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
+const AS_OTHER_USER = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
 const isRoot = process.getuid?.() === 0;
 
 describe('an unusable database file is reported in one line, with what to do, and status 1', () => {
@@ -62,7 +62,7 @@ describe('an unusable database file is reported in one line, with what to do, an
     const running = run('operator/cli.ts', {
       args: ['studios', 'get', 'demo'],
       env: { DATABASE_URL: `sqlite:${path}` },
-      within: NOBODY,
+      within: AS_OTHER_USER,
     });
 
     expect(await running.ended()).toBe(1);

@@ -56,14 +56,14 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     const sample = (text: string) => page.locator('pre, code').filter({ hasText: text }).first();
     await sample("from 'lead-intake-sdk'").waitFor();
     let shown = 'JavaScript, TypeScript';
-    for (const [client, says] of [
+    for (const [client, text] of [
       ['PHP', 'use LeadIntake\\'],
       ['Python', 'from lead_intake import'],
       ['cURL', 'curl '],
     ] as const) {
       await page.getByRole('button', { name: shown }).first().click();
       await page.getByRole('option', { name: client, exact: true }).first().click();
-      await sample(says).waitFor();
+      await sample(text).waitFor();
       shown = client;
     }
   });

@@ -1,17 +1,15 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { text } from 'node:stream/consumers';
 import { MongoClient } from 'mongodb';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { examine } from '../../operator/doctor/examine.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { CLI, executed } from '../support/command-line.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithRedisServer, freePort, startRedis } from '../support/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
@@ -39,16 +37,9 @@ async function aRedis() {
   return redis;
 }
 
-async function doctor(env: Record<string, string>, ...options: string[]) {
-  const child = spawn(join(ROOT, 'operator/cli.ts'), [...options, 'doctor'], {
-    env: { PATH: process.env.PATH, ...env },
-  });
-  const [printed, complaint, [status]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'exit'),
-  ]);
-  return { status, printed, complaint };
+async function doctor(env: Record<string, string>, ...options: string[]): Promise<{ status: number; printed: string }> {
+  const { code = 0, stdout } = await executed(CLI, [...options, 'doctor'], { env }).catch((error) => error);
+  return { status: code, printed: stdout };
 }
 
 describeWithRedisServer('a deployment that is well', () => {
@@ -79,7 +70,7 @@ describeWithRedisServer('a deployment that is well', () => {
     });
   });
 
-  test('a Redis that forgets, and one that is gone', async () => {
+  test('a Redis that evicts keys, and one that is unavailable', async () => {
     const redis = await aRedis();
     await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
@@ -106,7 +97,7 @@ test('every fault of the settings is reported, without further checks, with stat
 });
 
 describe('the core', () => {
-  test('that takes another token', async () => {
+  test('that requires another token', async () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN };
     const CORE_URL = await addressOf(run('src/main.ts', { env }));
 
@@ -114,11 +105,11 @@ describe('the core', () => {
     expect(
       await wrongWith('core', 'gateway', { CORE_URL, CORE_TOKEN: 'another token, and as long as it needs' }),
     ).toEqual([
-      expect.stringMatching(/^fault: does not take this CORE_TOKEN: it needs the same, or its hash in the file/),
+      expect.stringMatching(/^fault: does not accept this CORE_TOKEN: it needs the same, or its hash in the file/),
     ]);
   });
 
-  test('that is not there, like the gateway', async () => {
+  test('that is unavailable, like the gateway', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     for (const [what, env] of [
       ['core', { CORE_URL: nowhere }],
@@ -152,7 +143,7 @@ test.each([
   ['has expired', -10, -1, /^fault: expired at .*: renew it/],
   ['is not valid yet', 1, 100, /^fault: is not valid before /],
   ['ends soon', -10, 20.5, /^warning: expires in 20 days: renew it/],
-])("the core's certificate %s", async (_what, from, until, said) => {
+])("the core's certificate %s", async (_, from, until, message) => {
   const folder = temporaryFolder();
   const authority = await anAuthority('of the test');
   const { cert, key } = writeCertificate(
@@ -165,7 +156,7 @@ test.each([
     CORE_TLS_CERT_FILE: cert,
     CORE_TLS_KEY_FILE: key,
   };
-  expect(await wrongWith("core's certificate", 'core', settings)).toEqual([expect.stringMatching(said)]);
+  expect(await wrongWith("core's certificate", 'core', settings)).toEqual([expect.stringMatching(message)]);
 
   const { key: other } = await authority.issue('localhost', 'server');
   writeFileSync(key, other);
@@ -176,14 +167,14 @@ test.each([
 
 test('valid certificates and authorities are reported with their expiry', async () => {
   const folder = temporaryFolder();
-  const [gone, authority] = [
+  const [expired, authority] = [
     await anAuthority('that goes', [daysFromNow(-10), daysFromNow(-1)]),
     await anAuthority('that comes', [daysFromNow(-10), daysFromNow(900.5)]),
   ];
   const server = await authority.issue('localhost', 'server', [daysFromNow(-10), daysFromNow(60.5)]);
   const { cert, key } = writeCertificate(folder, 'core', server);
   const ca = join(folder, 'authorities.pem');
-  writeFileSync(ca, gone.cert + authority.cert);
+  writeFileSync(ca, expired.cert + authority.cert);
   const settings = {
     DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
     CORE_TLS_CERT_FILE: cert,
@@ -230,12 +221,12 @@ describe('the database', () => {
 
     const database = new DatabaseSync(path);
     onTestFinished(() => database.close());
-    for (const [schema, said] of [
+    for (const [schema, message] of [
       [1, /^warning: SQLite at .* is of an earlier release/],
       [1000, /^fault: SQLite at .* was written by a newer release/],
     ] as const) {
       database.exec(`PRAGMA user_version = ${schema}`);
-      expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(said)]);
+      expect(await wrongWith('database', 'core', env)).toEqual([expect.stringMatching(message)]);
     }
   });
 
@@ -253,9 +244,9 @@ describe('the database', () => {
 
       await client.db().collection('leads').dropIndex('openContact');
 
-      const told = [expect.stringMatching(/^fault: leads\.openContact is missing\. /)];
-      expect(await withoutWarnings()).toEqual(told);
-      expect(await withoutWarnings()).toEqual(told);
+      const missing = [expect.stringMatching(/^fault: leads\.openContact is missing\. /)];
+      expect(await withoutWarnings()).toEqual(missing);
+      expect(await withoutWarnings()).toEqual(missing);
     });
   });
 

@@ -1,13 +1,12 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
-import { bash, ROOT } from '../support/processes.ts';
+import { CLI, executed } from '../support/command-line.ts';
+import { bash } from '../support/processes.ts';
 import { describeIf } from '../support/servers.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
@@ -33,12 +32,9 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const CLI = join(ROOT, 'operator/cli.ts');
-
 /** Runs a command to its end; returns its status, and both outputs as one text. */
 async function ended(command: string, ...args: string[]): Promise<{ status: number; output: string }> {
-  const child = { env: { PATH: process.env.PATH, ...env }, maxBuffer: 1e8 };
-  const { code = 0, stdout, stderr } = await promisify(execFile)(command, args, child).catch((error) => error);
+  const { code = 0, stdout, stderr } = await executed(command, args, { env }).catch((error) => error);
   return { status: code, output: stderr + stdout };
 }
 
@@ -110,11 +106,11 @@ test.each([
     ['leads', 'get', '--studio', 's1', '01890a5d-ac96-774b-bcce-b302099a8057'],
     'LEAD_NOT_FOUND',
   ],
-])('%s: is refused with status 1', async (_, args, said) => {
+])('%s: is refused with status 1', async (_, args, message) => {
   const { status, output } = await cli(...args);
 
   expect(status).toBe(1);
-  expect(output).toContain(said);
+  expect(output).toContain(message);
 });
 
 test('a reader that closes the pipe early causes no error', async () => {

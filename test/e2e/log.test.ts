@@ -79,8 +79,8 @@ test('the lines of gateway and core share a request id, and have the caller, the
   await send('other-key', randomUUID(), body);
   await send('faulty', randomUUID(), { ...body, 'hidden property': 1 });
 
-  const who = { studioId, apiKeyId };
-  const at = { name: 'gateway', operation: 'createLead', ...who };
+  const caller = { studioId, apiKeyId };
+  const at = { name: 'gateway', operation: 'createLead', ...caller };
   const leadId = lead?.id;
   const gatewayLines: Line[] = [
     { ...at, requestId: 'first', status: 201, outcome: 'ok', replayed: false, leadId },
@@ -92,15 +92,15 @@ test('the lines of gateway and core share a request id, and have the caller, the
   for (const expected of gatewayLines) {
     expect((await linesAbout(gateway, String(expected.requestId))).map(fieldsOf)).toEqual([expected]);
   }
-  const asked = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...who };
-  const done = { name: 'core', operation: 'CreateLead', studioId };
+  const authentication = { name: 'core', operation: 'AuthenticateApiKey', outcome: 'ok', ...caller };
+  const creation = { name: 'core', operation: 'CreateLead', studioId };
   for (const [requestId, ...own] of [
     // The first request of a key authenticates it separately; so does one that does not reach the core otherwise.
-    ['first', asked, { ...done, outcome: 'ok', replayed: false, leadId }],
-    ['again', { ...done, outcome: 'ok', replayed: true, leadId }],
-    ['other-data', { ...done, outcome: 'IDEMPOTENCY_CONFLICT' }],
-    ['other-key', { ...done, outcome: 'LEAD_ALREADY_OPEN', leadId }],
-    ['faulty', asked],
+    ['first', authentication, { ...creation, outcome: 'ok', replayed: false, leadId }],
+    ['again', { ...creation, outcome: 'ok', replayed: true, leadId }],
+    ['other-data', { ...creation, outcome: 'IDEMPOTENCY_CONFLICT' }],
+    ['other-key', { ...creation, outcome: 'LEAD_ALREADY_OPEN', leadId }],
+    ['faulty', authentication],
   ] as const) {
     const expected = own.map((line) => ({ ...line, requestId }));
     await expect.poll(async () => (await linesAbout(core, requestId)).map(fieldsOf)).toEqual(expected);

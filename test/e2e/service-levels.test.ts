@@ -56,11 +56,11 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     const after = new Map([...(await scrapeBoth(await overTls())), ...(await scrapeBoth(service))]);
     expect(dashboardQueries.length).toBeGreaterThan(20);
     expect(ruleQueries.length).toBeGreaterThan(15);
-    const asked = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
+    const queries = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
 
     const folder = temporaryFolder();
     cpSync(join(ROOT, 'ops', RULES), join(folder, RULES));
-    writeFileSync(join(folder, 'scraped.test.yaml'), queryTest(before, after, [...asked]));
+    writeFileSync(join(folder, 'scraped.test.yaml'), queryTest(before, after, [...queries]));
 
     expect(promtool('test', 'rules', join(folder, 'scraped.test.yaml'))).toContain('SUCCESS');
   });

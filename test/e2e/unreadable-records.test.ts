@@ -19,11 +19,11 @@ import { aCapture, aService, expectProblem, leadOf, type StudioWithKey } from '.
 
 /** Writes into the database directly, as another program would. */
 interface RawWriter {
-  /** Sets a stage that this release does not know. */
+  /** Sets an unknown stage. */
   qualify(studioId: string, leadId: string): Promise<void>;
-  /** Adds a scope that this release does not know to a key, and removes its name if `broken`. */
-  change(keyId: string, broken: boolean): Promise<void>;
-  /** Sets a status that this release does not know. */
+  /** Adds an unknown scope to a key, and removes its name if `isNameless`. */
+  change(keyId: string, isNameless: boolean): Promise<void>;
+  /** Sets an unknown status. */
   freeze(studioId: string): Promise<void>;
 }
 
@@ -55,10 +55,10 @@ describeWithMongo('on MongoDB', (mongoUrl) => {
       };
       return {
         qualify: (studioId, leadId) => write('leads', leadKey(studioId, leadId), { $set: { stage: 'qualified' } }),
-        change: (keyId, broken) =>
+        change: (keyId, isNameless) =>
           write('apiKeys', new UUID(keyId), {
             $push: { scopes: 'leads.export' },
-            ...(broken && { $unset: { name: 1 } }),
+            ...(isNameless && { $unset: { name: 1 } }),
           }),
         freeze: (studioId) => write('studios', studioId, { $unset: { status: 1 } }),
       };
@@ -79,8 +79,12 @@ function writerTo(path: string): RawWriter {
         studioId,
         leadId,
       ),
-    change: (keyId, broken) =>
-      write("UPDATE api_keys SET scopes = scopes || ' leads.export', name = ? WHERE id = ?", broken ? '' : 'x', keyId),
+    change: (keyId, isNameless) =>
+      write(
+        "UPDATE api_keys SET scopes = scopes || ' leads.export', name = ? WHERE id = ?",
+        isNameless ? '' : 'x',
+        keyId,
+      ),
     freeze: (studioId) => write("UPDATE studios SET status = 'frozen' WHERE id = ?", studioId),
   };
 }
@@ -107,33 +111,33 @@ function suite(databaseUrl: () => string, writerOf: () => RawWriter): void {
   };
 
   test('unreadable records of one studio do not affect concurrent requests of another', async () => {
-    const [theirs, mine] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
-    const [odd, broken] = [await another(theirs), await another(theirs)];
-    const [bad, good] = [await created(theirs), await created(theirs)];
-    const ours = [await created(mine), await created(mine)].toReversed();
-    await writer.qualify(theirs.studioId, bad.id);
-    await writer.change(odd.id, false);
-    await writer.change(broken.id, true);
+    const [affected, unaffected] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    const [otherKey, namelessKey] = [await another(affected), await another(affected)];
+    const [unreadable, readable] = [await created(affected), await created(affected)];
+    const unaffectedLeads = [await created(unaffected), await created(unaffected)].toReversed();
+    await writer.qualify(affected.studioId, unreadable.id);
+    await writer.change(otherKey.id, false);
+    await writer.change(namelessKey.id, true);
 
     const statuses = async (of: () => Promise<Response>) => {
       const answers = await Promise.all(times(40, of));
       return [...new Set(answers.map(({ status }) => status))];
     };
     const [read, listed, shut, keyed, oneOfOurs, allOfOurs, creations] = await Promise.all([
-      statuses(() => service.get(theirs.secret, `/${bad.id}`)),
-      statuses(() => service.get(theirs.secret)),
-      statuses(() => service.get(broken.secret)),
-      statuses(() => service.get(odd.secret, `/${good.id}`)),
-      statuses(() => service.get(mine.secret, `/${ours[0]?.id}`)),
-      statuses(() => service.get(mine.secret)),
-      statuses(() => service.post(mine.secret, aCapture())),
+      statuses(() => service.get(affected.secret, `/${unreadable.id}`)),
+      statuses(() => service.get(affected.secret)),
+      statuses(() => service.get(namelessKey.secret)),
+      statuses(() => service.get(otherKey.secret, `/${readable.id}`)),
+      statuses(() => service.get(unaffected.secret, `/${unaffectedLeads[0]?.id}`)),
+      statuses(() => service.get(unaffected.secret)),
+      statuses(() => service.post(unaffected.secret, aCapture())),
     ]);
 
     expect({ read, listed, shut, keyed }).toEqual({ read: [500], listed: [200], shut: [401], keyed: [200] });
     expect({ oneOfOurs, allOfOurs, creations }).toEqual({ oneOfOurs: [200], allOfOurs: [200], creations: [201] });
-    await expectProblem(await service.get(theirs.secret, `/${bad.id}`), 500, 'internal_error');
-    await expectProblem(await service.get(broken.secret), 401, 'integration_key_invalid');
-    expect(await (await service.get(theirs.secret)).json()).toEqual({ leads: [good], nextCursor: null });
+    await expectProblem(await service.get(affected.secret, `/${unreadable.id}`), 500, 'internal_error');
+    await expectProblem(await service.get(namelessKey.secret), 401, 'integration_key_invalid');
+    expect(await (await service.get(affected.secret)).json()).toEqual({ leads: [readable], nextCursor: null });
   });
 
   test('a repeated creation whose lead has an unknown stage gets its response, and creates no second lead', async () => {
