@@ -1,20 +1,20 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const BATCHES = 'test/integration/batches.test.ts';
-const TOGETHER = 'test/integration/items.test.ts';
-const EXCHANGED = 'test/integration/exchange.test.ts';
+const BATCHES_SUITE = 'test/integration/batches.test.ts';
+const ITEMS_SUITE = 'test/integration/items.test.ts';
+const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
 const ITEMS = 'src/rpc/items.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
-const COLLECTED = 'test/unit/exchange-batcher.test.ts';
-const COLLECTOR = 'gateway/exchange-batcher.ts';
-const GATHERED = 'test/unit/batcher.test.ts';
-const GATHERER = 'src/store/mongo/batcher.ts';
+const EXCHANGE_BATCHER_SUITE = 'test/unit/exchange-batcher.test.ts';
+const EXCHANGE_BATCHER = 'gateway/exchange-batcher.ts';
+const BATCHER_SUITE = 'test/unit/batcher.test.ts';
+const BATCHER = 'src/store/mongo/batcher.ts';
 
-/** Faults of what lets requests travel together. */
+/** Faults of the exchange and of batches. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the core numbers results in the order of completion',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'in one message',
     patches: [
       { file: ITEMS, find: 'let pendingLeads = 0;', put: 'let pendingLeads = 0; let place = 0;' },
@@ -27,14 +27,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the core numbers items separately in each message',
-    suite: TOGETHER,
+    suite: ITEMS_SUITE,
     caughtBy: 'in many messages get the result of their own request',
     patches: [{ file: ITEMS, find: 'begin(begun + position, $$$REST)', put: 'begin(position, $$$REST)' }],
     inSoak: true,
   },
   {
     name: 'all results of a message get the error of one failed item',
-    suite: TOGETHER,
+    suite: ITEMS_SUITE,
     caughtBy: 'fail alone when the store refuses their writes, and later ones are written',
     patches: [
       {
@@ -49,7 +49,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'all requests of a batch are authenticated with the first key',
-    suite: BATCHES,
+    suite: BATCHES_SUITE,
     caughtBy: 'use the studio of their key, whatever the other requests',
     patches: [
       {
@@ -61,7 +61,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a key is authenticated only once in a call',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'is checked again for each message, with its permissions',
     patches: [
       { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticateForCaller);', put: '' },
@@ -74,7 +74,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'one authentication of a key is shared by items that name different sources',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'may name only sources of its own studio, separately for each item',
     patches: [
       {
@@ -86,7 +86,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'all items of an exchange message use the first key',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'gives access to its own studio only, whatever the other items',
     patches: [
       {
@@ -98,7 +98,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'shared authentications are keyed by hash and source id without a separator',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'is distinguished from another whose hash is followed by the bytes of a source id',
     patches: [
       {
@@ -110,14 +110,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the core does not check the scopes of a key',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
     patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' }],
   },
   {
     name: 'the core checks the scopes of a key after the operation',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
     patches: [
@@ -132,7 +132,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a response body has all fields of a lead',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'of a lead and of a page has the created leads, without their contacts',
     patches: [
       {
@@ -144,13 +144,13 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'no page has a next cursor',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'of a page has the cursor of the next one, and null on the last',
     patches: [{ file: EXCHANGE, find: 'nextCursor: page.nextPageToken || null', put: 'nextCursor: null' }],
   },
   {
     name: 'a replay with a disabled source returns the current lead',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'of a repetition is the original one, byte for byte, whatever changes of the lead and its source',
     patches: [
       {
@@ -162,7 +162,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a message of results has no size limit',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'forty are returned whole, in messages within the limit of gRPC clients: four bytes each',
     patches: [
       {
@@ -174,14 +174,14 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a message of results may have twice the size limit',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'share a message with short results until it is full',
     patches: [{ file: ITEMS, find: 'const isFull = full >= 1;', put: 'const isFull = full >= 2;' }],
     inSoak: true,
   },
   {
     name: 'a requested page counts as one pending lead',
-    suite: EXCHANGED,
+    suite: EXCHANGE_SUITE,
     caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does',
     patches: [{ file: 'src/rpc/exchange-service.ts', find: 'pageLimit(request.value.pageSize)', put: '1' }],
     inSoak: true,
@@ -200,7 +200,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the gateway ignores the index of a result',
-    suite: COLLECTED,
+    suite: EXCHANGE_BATCHER_SUITE,
     caughtBy: 'requests of one turn share messages of at most 64',
     patches: [
       {
@@ -213,11 +213,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the gateway gives the error of one request to all requests of its message',
-    suite: COLLECTED,
+    suite: EXCHANGE_BATCHER_SUITE,
     caughtBy: 'a request that fails does not affect others, and gets the error of the other side',
     patches: [
       {
-        file: COLLECTOR,
+        file: EXCHANGE_BATCHER,
         find: 'for (const result of results) $DO',
         put: `const refused = results.find((result) => 'error' in result);
               for (const result of results.map((each) => ({ ...(refused ?? each), index: each.index }))) $DO`,
@@ -226,11 +226,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a late result settles another request',
-    suite: COLLECTED,
+    suite: EXCHANGE_BATCHER_SUITE,
     caughtBy: 'its late result goes to no other request, and the call continues',
     patches: [
       {
-        file: COLLECTOR,
+        file: EXCHANGE_BATCHER,
         find: 'call.sent.take(result.index)?.settle(result);',
         put: 'call.sent.pending().find(({ isSettled }) => !isSettled)?.settle(result);',
       },
@@ -238,11 +238,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a request shares the result of an equal one that is already sent',
-    suite: COLLECTED,
+    suite: EXCHANGE_BATCHER_SUITE,
     caughtBy: 'a request made after it was sent is separate',
     patches: [
       {
-        file: COLLECTOR,
+        file: EXCHANGE_BATCHER,
         find: 'for (const pending of message) { this.#stopCoalescing(pending); $$$REST }',
         put: 'for (const pending of message) { $$$REST }',
       },
@@ -250,19 +250,19 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'results of a MongoDB batch are given to the wrong requests',
-    suite: GATHERED,
+    suite: BATCHER_SUITE,
     caughtBy: 'requests of one turn are sent together, at most 64, and each gets its own result',
     patches: [
-      { file: GATHERER, find: 'resolve(results[index] as Result)', put: 'resolve(results.at(-index) as Result)' },
+      { file: BATCHER, find: 'resolve(results[index] as Result)', put: 'resolve(results.at(-index) as Result)' },
     ],
   },
   {
     name: 'equal requests are not coalesced',
-    suite: GATHERED,
+    suite: BATCHER_SUITE,
     caughtBy: 'equal requests are sent as one, and later ones do not share the result of a batch in flight',
     patches: [
       {
-        file: GATHERER,
+        file: BATCHER,
         find: 'if (equal) equal.push(pending); else $REST',
         put: 'this.#pending.set(equal ? pending : key, [pending]);',
       },
@@ -271,21 +271,21 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an expired request fails its whole batch',
-    suite: GATHERED,
+    suite: BATCHER_SUITE,
     caughtBy: 'a request whose deadline has passed is not sent, and others are',
     patches: [
       {
-        file: GATHERER,
+        file: BATCHER,
         find: 'const [first, ...others] = $IN_TIME;',
         put: 'const [first, ...others] = equal; if (deadlines.some((deadline) => deadline.aborted)) continue;',
       },
       {
-        file: GATHERER,
+        file: BATCHER,
         find: 'for (const { deadline, reject } of equal) if (deadline.aborted) reject(deadline.reason);',
         put: "for (const { deadline, reject } of equal) if (deadlines.some((deadline) => deadline.aborted)) reject(deadline.reason ?? new Error('with its batch'));",
       },
       {
-        file: GATHERER,
+        file: BATCHER,
         find: 'const batch: EqualRequests<Request, Result, Caller>[] = [];',
         put: 'const batch: EqualRequests<Request, Result, Caller>[] = []; const deadlines = [...this.#pending.values()].flat().map(({ deadline }) => deadline);',
       },

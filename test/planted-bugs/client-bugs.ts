@@ -1,17 +1,17 @@
-/** A faulty variant of a client, and the conversation that must not let it pass. */
+/** A faulty variant of a client, and the conversation that must fail on it. */
 export interface ClientBug {
-  /** What the variant does wrong. */
+  /** The fault. */
   readonly name: string;
   readonly patches: readonly ClientPatch[];
   readonly caughtBy: string;
-  /** What the suite says of it, in part. */
+  /** A part of the failure message. */
   readonly says: string;
 }
 
 /** A fault in one place of a client, in any language. */
 export interface ClientPatch {
   readonly file: string;
-  /** Is in the file exactly once, whatever white space is between its words. */
+  /** Occurs in the file exactly once, with any white space between its words. */
   readonly find: string;
   readonly put: string;
 }

@@ -3,7 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const RENEWED = 'test/integration/renewed-certificates.test.ts';
 const OLD_CONNECTIONS = 'test/integration/max-connection-age.test.ts';
 
-/** Faults of connections that are left, and of certificates that are read again. */
+/** Faults of draining connections and of reloading certificates. */
 export const CONNECTION_BUGS: readonly PlantedBug[] = [
   {
     name: 'an old connection with one long-lived call is not drained until another call',

@@ -3,7 +3,7 @@ import type { PlantedBug } from './planted-bug.ts';
 const RULES = 'test/integration/request-rules.test.ts';
 const agrees = (rpc: string) => `${rpc}: the rules in the contract and the core agree on its request`;
 
-/** Faults that make the core and the rules in the RPC contract disagree. */
+/** Faults by which the core differs from the rules in the RPC contract. */
 export const CONTRACT_BUGS: readonly PlantedBug[] = [
   {
     name: 'a display name may be one code point longer than the contract allows',

@@ -8,7 +8,7 @@ const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
 const CONNECTION_LIMITS = 'src/http2/connection-limits.ts';
 
-/** Faults of the core's port, of health and of stopping. */
+/** Faults of the core's port, of callers, health and shutdown. */
 export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'reflection requires no token',

@@ -11,7 +11,7 @@ const HTTP_SERVER = 'gateway/http-server.ts';
 const IN_ORDER =
   'stops under load in order, told once or twice: what it took on is answered whole, what it did not is not done';
 
-/** Faults that show when processes crash, stop or have too much to do, and at no other time. */
+/** Faults that show only when processes crash, stop or are overloaded. */
 export const CRASH_BUGS: readonly PlantedBug[] = [
   {
     name: 'leads are acknowledged before they are committed',
@@ -26,7 +26,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       {
         file: GROUP_COMMIT,
         find: "this.#database.exec('COMMIT');",
-        // The first ones stand: what is lost later are leads, not the studio that they are in.
+        // The first commits are durable: only leads are lost, not their studio.
         put: `this.commits = (this.commits ?? 0) + 1;
               if (this.commits < 12 || Math.random() < 0.02) this.#database.exec('COMMIT');`,
       },

@@ -1,56 +1,56 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const CONNECTIONS = 'gateway/open-connections.ts';
-const OF_CONNECTIONS = 'test/integration/open-connections.test.ts';
-const ORDER = 'gateway/pipelined-requests.ts';
-const OF_ORDER = 'test/integration/pipelined-requests.test.ts';
+const CONNECTIONS_SUITE = 'test/integration/open-connections.test.ts';
+const PIPELINE = 'gateway/pipelined-requests.ts';
+const PIPELINE_SUITE = 'test/integration/pipelined-requests.test.ts';
 
-/** Faults that show to callers who send more than is answered, or take nothing of their answers. */
+/** Faults of the bounds on what clients of the gateway send and leave unread, and of its responses. */
 export const EDGE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a connection with too many queued requests is still read',
-    suite: OF_ORDER,
+    suite: PIPELINE_SUITE,
     caughtBy: 'while too many requests wait, their connection is not read, and reading resumes when there is room',
-    patches: [{ file: ORDER, find: 'if (isPauseDue && !this.#isPaused) this.#pause();', put: '' }],
+    patches: [{ file: PIPELINE, find: 'if (isPauseDue && !this.#isPaused) this.#pause();', put: '' }],
   },
   {
     name: 'a connection with many requests delays all others',
-    suite: OF_ORDER,
+    suite: PIPELINE_SUITE,
     caughtBy: 'a connection full of requests is one caller among many',
-    patches: [{ file: ORDER, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
+    patches: [{ file: PIPELINE, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
   },
   {
     name: 'the number of queued requests is unbounded',
-    suite: OF_ORDER,
+    suite: PIPELINE_SUITE,
     caughtBy:
       'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
-    patches: [{ file: ORDER, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
+    patches: [{ file: PIPELINE, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
   },
   {
     name: 'requests after a response that closes the connection are executed',
     suite: 'test/security/request-smuggling.test.ts',
     caughtBy: 'end with a length above the maximum: nothing after it is executed',
     patches: [
-      { file: ORDER, find: 'if (this.#socket.writable) this.#handle(next);', put: 'if (next) this.#handle(next);' },
+      { file: PIPELINE, find: 'if (this.#socket.writable) this.#handle(next);', put: 'if (next) this.#handle(next);' },
     ],
   },
   {
     name: 'a connection that reads nothing is never closed',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'the connection is closed after the timeout, with a key and without',
     patches: [{ file: CONNECTIONS, find: 'now - unreadSince >= $TIMEOUT', put: 'false' }],
     inSoak: true,
   },
   {
     name: 'bytes in the send buffer of the system count as read',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'the connection is closed when the unread response is in the buffer of the system only',
     patches: [{ file: CONNECTIONS, find: "queues.get(socketKey(socket) ?? '') ?? 0", put: '0' }],
     inSoak: true,
   },
   {
     name: 'a slow reader below the minimum rate keeps its connection',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'the connection is closed below the minimum rate, and stays open above it',
     patches: [
       {
@@ -63,13 +63,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the unread bytes of one key are unbounded',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'those to one key',
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MAX_UNREAD_BYTES_PER_KEY);', put: '' }],
   },
   {
     name: 'unread bytes are counted in characters',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'text to one key, by its bytes and not by its characters',
     patches: [
       {
@@ -81,20 +81,20 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the unread bytes of all keys are unbounded',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'those to all keys',
     patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(alike, MAX_UNREAD_BYTES);', put: '' }],
   },
   {
     name: 'the unread bytes of callers without a key are unbounded',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'those without a key, without effect on keys',
     patches: [{ file: CONNECTIONS, find: '[ofKeys, withoutKey]', put: '[ofKeys]' }],
     inSoak: true,
   },
   {
     name: 'the unread bytes of one address are unbounded',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'those to one address, whatever keys it has; another address is not affected',
     patches: [
       { file: CONNECTIONS, find: 'this.#closeBeyond(ofAddress, MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR);', put: '' },
@@ -103,13 +103,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'one address may have all connections',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
   },
   {
     name: 'a closed connection stays counted for its address',
-    suite: OF_CONNECTIONS,
+    suite: CONNECTIONS_SUITE,
     caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
     patches: [
       {

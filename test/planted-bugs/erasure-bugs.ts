@@ -4,7 +4,7 @@ const SQLITE = 'src/store/sqlite/lead-erasure.ts';
 const MONGO = 'src/store/mongo/lead-erasure.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
-const NOBODY = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
+const ERASED_LEAD = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
 const KEY = 'the key of an erased lead returns that it is erased, whatever the data, and nothing is written';
 const NO_BYTE =
   'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
@@ -14,7 +14,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an erased lead keeps its claims',
     suite: ON_SQLITE,
-    caughtBy: NOBODY,
+    caughtBy: ERASED_LEAD,
     patches: [{ file: SQLITE, find: 'if (keys) $FREE; else $ALL', put: '' }],
   },
   {
@@ -58,7 +58,7 @@ export const MONGO_ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, an erased lead keeps its claims',
     suite: ON_MONGO,
-    caughtBy: NOBODY,
+    caughtBy: ERASED_LEAD,
     patches: [
       {
         file: MONGO,

@@ -8,9 +8,9 @@ const OVER_RPC = 'test/integration/change-feed.test.ts';
 const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
 const ANY_CLOCK = 'a lead is in the feed whatever the clock of its writer, even before entries already read';
-const ONCE_MORE = 'all leads of a studio can be resent, in parts, and earlier acknowledgements do not count';
+const RESENT = 'all leads of a studio can be resent, in parts, and earlier acknowledgements do not count';
 
-/** Faults of the feed of changes, on SQLite and wherever it is the same. */
+/** Faults of the change feed on SQLite, and of what both stores share. */
 export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'an acknowledgement of an older revision removes a newer one',
@@ -66,7 +66,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a resent lead keeps its revision',
     suite: ON_SQLITE,
-    caughtBy: ONCE_MORE,
+    caughtBy: RESENT,
     patches: [
       {
         file: SQLITE,

@@ -4,7 +4,7 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGODB = 'test/contract/mongo-store.test.ts';
 const FOUND = 'are found, open and closed, and no others';
 
-/** Faults of what finds the leads of a contact, on any store and on SQLite. */
+/** Faults of finding the leads of a contact on SQLite, and of what both stores share. */
 export const FIND_BUGS: readonly PlantedBug[] = [
   {
     name: 'a closed lead is not found by its contact',
@@ -45,7 +45,7 @@ export const FIND_BUGS: readonly PlantedBug[] = [
   },
 ];
 
-/** Faults of what finds them on MongoDB. */
+/** The same on MongoDB. */
 export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, a closed lead is not found by its contact',

@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const STORE = 'test/contract/mongo-store.test.ts';
-const TOGETHER = 'test/integration/mongo-batches.test.ts';
+const BATCHES_SUITE = 'test/integration/mongo-batches.test.ts';
 const IN_ONE_INSERT =
   'of creations in one insert, each has the outcome of a single one, whatever index its neighbours violate';
 const LEADS = 'src/store/mongo/leads.ts';
@@ -15,7 +15,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, the contact is checked before the idempotency key',
     suite: STORE,
-    caughtBy: 'a replay is not refused because of the open lead that it created',
+    caughtBy: 'the same key with the same data is a replay of the first lead',
     patches: [
       {
         file: LEADS,
@@ -195,7 +195,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an insert whose reply is lost is retried with another id',
-    suite: TOGETHER,
+    suite: BATCHES_SUITE,
     caughtBy:
       'replies get lost by cut during inserts of many (1 of them): each creation is one lead, and reported as created',
     patches: [
@@ -210,7 +210,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an insert stops at a refused lead, and later leads are reported as created',
-    suite: TOGETHER,
+    suite: BATCHES_SUITE,
     caughtBy: IN_ONE_INSERT,
     patches: [
       { file: LEADS, find: 'ordered: false', put: 'ordered: true' },
@@ -219,7 +219,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'refusals are assigned to the first leads of an insert',
-    suite: TOGETHER,
+    suite: BATCHES_SUITE,
     caughtBy: IN_ONE_INSERT,
     patches: [
       {
@@ -231,7 +231,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an insert that fails as a whole is reported as created',
-    suite: TOGETHER,
+    suite: BATCHES_SUITE,
     caughtBy: 'an insert that fails as a whole is retried, and each creation is one lead',
     patches: [
       {

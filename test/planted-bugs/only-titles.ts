@@ -2,7 +2,7 @@ import { beforeEach, inject } from 'vitest';
 
 const titles = new Set(inject('titles'));
 
-// Before any other hook, so that a test that is passed over takes no time.
+// Before any other hook, so that a skipped test takes no time.
 beforeEach(({ task, skip }) => skip(!titles.has(task.name)));
 
 declare module 'vitest' {

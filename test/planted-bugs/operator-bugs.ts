@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const BACKUP = 'src/store/sqlite/backup.ts';
 
-/** Faults of what an operator touches. */
+/** Faults that operators see: terminals, backups, metrics and load shedding. */
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'direction marks are printed on a terminal unescaped',

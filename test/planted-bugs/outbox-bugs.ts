@@ -5,7 +5,7 @@ const KILLS = 'test/outbox/kills.test.ts';
 const ROWS = 'sdk/outbox/lead-rows.ts';
 const DELIVERY = 'sdk/outbox/delivery.ts';
 
-/** Faults of the outbox for Node. Its driver is a process of its own. */
+/** Faults of the outbox for Node, whose driver is a separate process. */
 export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'the lease of a killed worker lasts for hours',

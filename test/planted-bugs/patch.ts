@@ -1,25 +1,25 @@
 import { Lang, parse, type SgNode } from '@ast-grep/napi';
 
-/** A fault in one place of the product: what stands there, and what stands there instead. */
+/** A fault in one place of the product: the code there, and its faulty replacement. */
 export type Patch = CodePatch | TextPatch;
 
 interface CodePatch {
-  /** From the root: `src/domain/lead.ts`. */
+  /** Relative to the root: `src/domain/lead.ts`. */
   readonly file: string;
   /**
-   * An expression, a statement, or one member of an object, a class or a list that is in the file exactly once, however it is
-   * laid out. `$NAME` stands for whatever is in its place and `$$$NAME` for any number of them, so that it need not say what it
-   * does not care for.
+   * An expression, a statement, or one member of an object, a class or a list that occurs in the file exactly once, in any
+   * layout. `$NAME` matches any one node in its place and `$$$NAME` any number of them, so that parts without relevance can be
+   * omitted.
    */
   readonly find: string;
-  /** May have, by their names, the parts that were found. */
+  /** May contain the matched parts by their names. */
   readonly put: string;
 }
 
-/** For what is written in a text, which is no code of this language: SQL, Lua, a pattern. */
+/** For text in another language inside a literal: SQL, Lua, a pattern. */
 interface TextPatch {
   readonly file: string;
-  /** Is in the texts of the file exactly once, whatever white space is between its words. */
+  /** Occurs in the literals of the file exactly once, with any white space between its words. */
   readonly text: string;
   readonly put: string;
 }
@@ -31,22 +31,22 @@ interface Place {
 }
 
 /**
- * The source with the fault in it.
+ * Returns the source with the fault.
  *
- * @throws Error when the place is not there, or not the only one: then the variant has to follow the product
+ * @throws Error unless the place exists exactly once: then the planted bug must follow the product
  */
 export function patched(source: string, patch: Patch): string {
   const root = parse(Lang.TypeScript, source).root();
   const [place, ...more] = 'text' in patch ? placesOfText(root, source, patch) : placesOfCode(root, source, patch);
   if (!place || more.length > 0) {
-    throw new Error(`${patch.file} is to have this exactly once, and has it ${place ? 'more often' : 'nowhere'}:
+    throw new Error(`${patch.file} must contain this exactly once, and contains it ${place ? 'more often' : 'nowhere'}:
   ${'text' in patch ? patch.text : patch.find}
-Tell the planted bug what stands there now, or where else the same mistake can be made. What cannot go wrong any more needs none.`);
+Quote the current code in the planted bug, or the code in which the same fault is possible now. Remove the bug if the fault is no longer possible.`);
   }
   return source.slice(0, place.start) + place.put + source.slice(place.end);
 }
 
-/** What a piece of code may be, each as what it stands in. */
+/** The kinds of syntax that a piece of code may be, each with a context that parses as that kind. */
 const READINGS: readonly (readonly [kind: string | undefined, context: (code: string) => string])[] = [
   [undefined, (code) => code],
   ['object', (code) => `(${code})`],
@@ -65,7 +65,7 @@ function placesOfCode(root: SgNode, source: string, { find, put }: CodePatch): P
   return [];
 }
 
-/** Whether code can be read so, and all of it. The parser reads on where something is wrong, and picks what it knows. */
+/** Whether the whole code parses as this kind. The parser continues after an error, and returns the part that it recognises. */
 function isWhole(context: string, kind: string | undefined, code: string): boolean {
   const root = parse(Lang.TypeScript, context).root();
   const node = kind ? root.find({ rule: { kind } }) : root.child(0);

@@ -39,7 +39,7 @@ export const PHP_BUGS: readonly ClientBug[] = [
   },
 ];
 
-/** Faults of the outbox for PHP; `caughtBy` is an expectation of its own suite. */
+/** Faults of the outbox for PHP; `caughtBy` is the title of a test of its suite. */
 export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   {
     name: 'errors of PDO in its silent mode are ignored',

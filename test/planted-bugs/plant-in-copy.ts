@@ -8,6 +8,6 @@ export function plantInCopy(folder: string, { file, find, put }: ClientPatch): v
   const source = readFileSync(path, 'utf8');
   const words = find.trim().split(/\s+/).map(RegExp.escape).join('\\s+');
   const [before = '', after, ...more] = source.split(new RegExp(words));
-  if (after === undefined || more.length > 0) throw new Error(`${file} is to have this exactly once: ${find}`);
+  if (after === undefined || more.length > 0) throw new Error(`${file} must contain this exactly once: ${find}`);
   writeFileSync(path, before + put + after);
 }

@@ -1,6 +1,6 @@
 /**
- * Loaded before the product by a process of its own (`--import`): has Node load it with the faults of the variant that
- * PLANTED_BUG names.
+ * Loaded before the product in a separate process (`--import`): Node loads the product with the planted bug that PLANTED_BUG
+ * names.
  */
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';

@@ -4,34 +4,34 @@ import { type Patch, patched } from './patch.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** A faulty variant of the product, and the test that must not let it pass. */
+/** A faulty variant of the product, and the test that must fail on it. */
 export interface PlantedBug {
-  /** What the variant does wrong. */
+  /** The fault. */
   readonly name: string;
   readonly patches: readonly Patch[];
-  /** The suite, from the root: the smallest that has the test. */
+  /** The smallest suite that has the test, relative to the root. */
   readonly suite: string;
-  /** The test's own title. */
+  /** The title of the test, without those of its suites. */
   readonly caughtBy: string;
-  /** Whether who only uses the public API can see it: then the conformance kit must not let it pass either. */
+  /** Whether the fault is visible through the public API: then the conformance suite must catch it, too. */
   readonly isSeenOutside?: true;
-  /** Tried when PLANTED_BUGS asks for all: what it tells, a variant that is tried every time tells as well. */
+  /** Run only with PLANTED_BUGS=all: a similar variant is run every time. */
   readonly inSoak?: true;
 }
 
-/** What became of the tests under one variant; the titles are the tests' own. */
+/** The results of the tests on one variant, by their titles without those of suites. */
 export interface VariantReport {
   readonly variant: string;
   readonly passed: readonly string[];
-  /** Those in which an expectation was not met. */
+  /** The tests that failed by an assertion. */
   readonly caught: readonly string[];
-  /** Whatever else went wrong. */
+  /** All other errors. */
   readonly errors: readonly string[];
 }
 
 /**
- * Has a test runner load the product with the faults in it. What it keeps of files without a fault, it keeps for all variants: to
- * read them anew for each would cost most of the time.
+ * A plugin with which Vitest loads the product with the faults. Its cache of files without a fault is shared by all variants,
+ * because transforming them again for each would take most of the time.
  */
 export function plant(patches: readonly Patch[]): Plugin {
   const patchesOf = (id: string) => patches.filter(({ file }) => id.split('?')[0] === join(ROOT, file));

@@ -7,7 +7,7 @@ import { ROOT } from '../support/processes.ts';
 import type { VariantReport } from './planted-bug.ts';
 import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
 
-/** How long the variants on one database may take, and all there are; milliseconds. */
+/** The timeout for the variants on one database; milliseconds. */
 const RUN_MS = process.env.PLANTED_BUGS === 'all' ? 3_600_000 : 600_000;
 
 describe('on SQLite', () => expectAllCaught('SQLite', () => ({})));
@@ -18,7 +18,7 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
   const bugs = PLANTED_BUGS[database];
   let reports: readonly VariantReport[] = [];
   beforeAll(async () => {
-    reports = await tryVariants(database, env());
+    reports = await runVariants(database, env());
   }, RUN_MS);
 
   const reportOf = (name: string): VariantReport =>
@@ -26,10 +26,10 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
       variant: name,
       passed: [],
       caught: [],
-      errors: ['was not tried'],
+      errors: ['was not run'],
     };
 
-  test('the product as it is passes the tests that catch its faulty variants', () => {
+  test('the unchanged product passes the tests that catch its faulty variants', () => {
     const { passed, ...rest } = reportOf(CONTROL);
     expect(rest).toEqual({ variant: CONTROL, caught: [], errors: [] });
     expect(new Set(passed)).toEqual(new Set(bugs.map(({ caughtBy }) => caughtBy)));
@@ -41,8 +41,8 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
   });
 }
 
-/** Runs, on every variant, the test that is to catch it. */
-async function tryVariants(
+/** Runs on every variant the test that must catch it. */
+async function runVariants(
   database: keyof typeof PLANTED_BUGS,
   env: Record<string, string>,
 ): Promise<readonly VariantReport[]> {

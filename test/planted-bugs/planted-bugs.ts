@@ -21,10 +21,10 @@ import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
 import { UPDATE_BUGS, UPDATE_MONGO_BUGS } from './update-bugs.ts';
 import { VERSION_ONE_BUGS } from './version-one-bugs.ts';
 
-/** PLANTED_BUGS: `all` has those tried, too, that only a soak tries. */
+/** Whether those are run, too, that only a soak runs. */
 const ALL = process.env.PLANTED_BUGS === 'all';
 
-/** The same variant, held against the contract from outside. */
+/** The same variant, run against the conformance suite. */
 const fromOutside = (bug: PlantedBug): PlantedBug => ({
   ...bug,
   name: `${bug.name}, seen from outside`,
@@ -65,23 +65,23 @@ const ON_MONGODB = [
   UPDATE_MONGO_BUGS,
 ].flat();
 
-/** Every faulty variant, once. */
+/** Every faulty variant once. */
 export const ALL_BUGS: readonly PlantedBug[] = [...ON_SQLITE, ...ON_MONGODB];
 
-/** Which database a product with the fault has to run on for the fault to show; Redis comes with MongoDB. */
+/** Returns the database on which the fault shows; Redis is used with MongoDB. */
 export const databaseOf = (bug: PlantedBug): keyof typeof PLANTED_BUGS =>
   ON_MONGODB.includes(bug) ||
   [bug.suite, ...bug.patches.map(({ file }) => file)].some((file) => /mongo|redis|store-away/.test(file))
     ? 'MongoDB'
     : 'SQLite';
 
-const tried = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
+const selected = (bugs: readonly PlantedBug[]) => bugs.filter(({ inSoak }) => ALL || !inSoak);
 
-/** Those that are tried, by the database it is tried on. */
+/** The variants to run, by database. */
 export const PLANTED_BUGS = {
-  SQLite: tried([...ON_SQLITE, ...ON_SQLITE.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside)]),
-  MongoDB: tried(ON_MONGODB),
+  SQLite: selected([...ON_SQLITE, ...ON_SQLITE.filter(({ isSeenOutside }) => isSeenOutside).map(fromOutside)]),
+  MongoDB: selected(ON_MONGODB),
 } satisfies Record<string, readonly PlantedBug[]>;
 
-/** The product as it is, tried like the variants: what catches them must let it pass. */
+/** The unchanged product, run like a variant: every test must pass. */
 export const CONTROL = 'control';

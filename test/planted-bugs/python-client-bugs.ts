@@ -54,7 +54,7 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
   },
 ];
 
-/** Faults of the outbox for Python; `caughtBy` is an expectation of its own suite. */
+/** Faults of the outbox for Python; `caughtBy` is the title of a test of its suite. */
 export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   {
     name: 'data is kept after delivery',

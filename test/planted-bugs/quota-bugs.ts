@@ -7,13 +7,13 @@ const CLIENT = 'gateway/quota/redis-client.ts';
 const SENTINEL_SUITE = 'test/contract/redis-sentinel-quota.test.ts';
 
 const EARLY = 'a request before the announced time is refused, at any moment of a window, and one after it is not';
-const RELENTLESS =
+const WITHOUT_PAUSE =
   'a key that sends requests without pause is admitted less than a second after its window, with a whole new one';
-const PUT_BACK_LATE = 'a refund after the end of its window does not count in another';
+const LATE_REFUND = 'a refund after the end of its window does not count in another';
 const SHARED = 'shares it among its twenty keys, with any number of concurrent requests';
 const SENT_ONCE = 'a request whose reply is lost is counted at most once: no command is sent again';
 
-/** Faults in how requests are counted, and in what is told of it. */
+/** Faults of counting requests and of reporting quotas. */
 export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'in memory, a refused key is admitted before the announced time',
@@ -37,14 +37,14 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'in memory, each refused request postpones the end of the refusal',
     suite: MEMORY.suite,
-    caughtBy: RELENTLESS,
+    caughtBy: WITHOUT_PAUSE,
     patches: [{ file: MEMORY.file, find: 'reported.window && leftMs > 0', put: 'reported.window' }],
     inSoak: true,
   },
   {
     name: 'in Redis, each refused request postpones the end of the refusal',
     suite: REDIS.suite,
-    caughtBy: RELENTLESS,
+    caughtBy: WITHOUT_PAUSE,
     patches: [{ file: REDIS.file, text: 'elseif best.isOwn and best.seconds', put: 'elseif best.seconds' }],
     inSoak: true,
   },
@@ -64,13 +64,13 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
   {
     name: 'in memory, a late refund counts in the current window',
     suite: MEMORY.suite,
-    caughtBy: PUT_BACK_LATE,
+    caughtBy: LATE_REFUND,
     patches: [{ file: MEMORY.file, find: 'window && window.id === windows[index]', put: 'window' }],
   },
   {
     name: 'in Redis, a late refund counts in the current window',
     suite: REDIS.suite,
-    caughtBy: PUT_BACK_LATE,
+    caughtBy: LATE_REFUND,
     patches: [
       {
         file: REDIS.file,

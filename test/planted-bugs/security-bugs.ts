@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const TLS = 'test/security/tls.test.ts';
 
-/** Faults that let somebody see what is not theirs, or send what nobody should read. */
+/** Faults that disclose data or secrets. */
 export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'a gateway sends its token to a core with an invalid certificate',

@@ -16,13 +16,13 @@ const ACCEPT_NOT_UNIQUE = {
   put: 'partial === 0',
 };
 
-/** Faults of the store on SQLite, of the rules that both stores share, of the use cases and of the gateway. */
+/** Faults of the store on SQLite, of what both stores share, of the use cases and of the gateway. */
 export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the contact is checked before the idempotency key',
     isSeenOutside: true,
     suite: STORE,
-    caughtBy: 'a replay is not refused because of the open lead that it created',
+    caughtBy: 'the same key with the same data is a replay of the first lead',
     patches: [
       {
         file: LEADS,
@@ -214,7 +214,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         find: 'claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });',
         put: '',
       },
-      // A claim that was left is let go of as it is met.
+      // Otherwise, the remaining claim is removed when it is found.
       {
         file: 'src/store/sqlite/contact-claims.ts',
         find: 'stage !== null && isOpen(stage)',

@@ -4,17 +4,17 @@ const SQLITE = 'test/contract/sqlite-store.test.ts';
 const MONGO = 'test/contract/mongo-store.test.ts';
 const CHECKED = 'src/store/checked.ts';
 
-const A_LEAD = "a lead whose stage is 'qualified': only requests for it fail, and its claims stay";
+const UNREADABLE_LEAD = "a lead whose stage is 'qualified': only requests for it fail, and its claims stay";
 
-const A_HERD =
+const CONCURRENT_PUTS =
   'of 30 members and 30 sources put concurrently through 1 store(s), as many are written as the bounds allow';
 
-/** Faults of how records are taken that this release did not write. */
+/** Faults of handling records that this release cannot read. */
 export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an unknown stage is accepted',
     suite: SQLITE,
-    caughtBy: A_LEAD,
+    caughtBy: UNREADABLE_LEAD,
     patches: [{ file: CHECKED, find: "if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';", put: '' }],
   },
   {
@@ -64,7 +64,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio may have one member and one source above the bound',
     suite: SQLITE,
-    caughtBy: A_HERD,
+    caughtBy: CONCURRENT_PUTS,
     patches: [
       {
         file: 'src/store/sqlite/directory.ts',
@@ -88,12 +88,12 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   },
 ];
 
-/** The same on MongoDB, where reads of many callers go together. */
+/** The same on MongoDB, where reads of concurrent callers are batched. */
 export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'an unreadable lead fails its whole batch of reads',
     suite: MONGO,
-    caughtBy: A_LEAD,
+    caughtBy: UNREADABLE_LEAD,
     patches: [
       {
         file: 'src/store/mongo/leads.ts',
@@ -114,7 +114,7 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'the bound of members and sources is checked before the write',
     suite: MONGO,
-    caughtBy: A_HERD,
+    caughtBy: CONCURRENT_PUTS,
     patches: [
       {
         file: 'src/store/mongo/directory.ts',

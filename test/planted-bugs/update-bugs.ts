@@ -10,7 +10,7 @@ const FREES = 'of an open lead: the former contact becomes free and the new one 
 const ORIGINAL = 'a replay returns the original data, whatever was corrected since, even after a restart';
 const REOPENED = 'a reopening during a correction claims the corrected contact';
 
-/** Faults of what corrects leads, on any store and on SQLite. */
+/** Faults of corrections on SQLite, and of what both stores share. */
 export const UPDATE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the former contact of a corrected lead stays claimed',
@@ -70,7 +70,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
   },
 ];
 
-/** Faults of what corrects leads on MongoDB. */
+/** The same on MongoDB. */
 export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, the corrected contact of an open lead is not claimed',

@@ -1,13 +1,13 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const CONTACT = 'src/domain/contact.ts';
-const OF_CONTACTS = 'test/unit/contact.test.ts';
+const CONTACT_SUITE = 'test/unit/contact.test.ts';
 
-/** Faults that the first version had, and that no other list has. */
+/** Faults of the first version that no other list has. */
 export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   {
     name: 'phone numbers with letters are compared by their digits only',
-    suite: OF_CONTACTS,
+    suite: CONTACT_SUITE,
     caughtBy: '0800 REIFEN in DE is 0800reifen',
     patches: [
       { file: CONTACT, find: '!isSpelled(ascii, number.nationalNumber)', put: 'ascii' },
@@ -20,7 +20,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'email addresses are compared in upper case',
-    suite: OF_CONTACTS,
+    suite: CONTACT_SUITE,
     caughtBy: 'when e-mail addresses differ in letter case only: İ@example.org, i@example.org',
     patches: [
       {
@@ -58,7 +58,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   },
 ];
 
-/** Each fault of the first version, by the names of the bugs that plant it back. */
+/** The faults of the first version, each with the names of the bugs that plant it. */
 export const VERSION_ONE_FAULTS: Readonly<Record<string, readonly string[]>> = {
   'a changed region allows a second open lead for the same text': [
     'a lead does not claim the text of its contact',

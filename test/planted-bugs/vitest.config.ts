@@ -17,8 +17,8 @@ const projects = [
 ];
 
 /**
- * Tries suites on the product with a fault in it: one project for each variant of those on PLANTED_BUGS_ON. What it prints last
- * is the reports, as JSON. `planted-bugs.test.ts` runs it.
+ * Runs suites on faulty variants of the product: one project for each variant on PLANTED_BUGS_ON. It prints the reports last, as
+ * JSON. `planted-bugs.test.ts` runs it.
  */
 export default defineConfig({ test: { projects, reporters: [{ onTestRunEnd: report }], maxWorkers: 3 } });
 
@@ -34,7 +34,7 @@ function project(name: string, include: string[], titles: string[], plugin: Retu
       tags: RULE_TAGS,
       pool: 'threads',
       provide: { titles },
-      // For processes of their own; they are as large as usual, even in a soak.
+      // For child processes; SOAK is unset because suites keep their usual size, even in a soak.
       env: { PLANTED_BUG: name, SOAK: '' },
       setupFiles: [`${import.meta.dirname}/only-titles.ts`],
     },

@@ -9,10 +9,10 @@ import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { UNDETECTABLE_BUGS } from '../world/undetectable-bugs.ts';
 
-/** Checks the quotes of all planted bugs in seconds; trying the bugs takes minutes. */
-describe('every planted bug, tried or not,', () => {
-  test.each(ALL_BUGS)('fits the product: $name', ({ patches, suite }) => {
-    expect(existsSync(join(ROOT, suite)), `${suite} is to catch it, and is not there`).toBe(true);
+/** Checks the quotes of all planted bugs in seconds; running the bugs takes minutes. */
+describe('every planted bug', () => {
+  test.each(ALL_BUGS)('matches the product: $name', ({ patches, suite }) => {
+    expect(existsSync(join(ROOT, suite)), `${suite} must catch it, and does not exist`).toBe(true);
     // A variant that cannot be loaded fails every test and proves nothing.
     for (const faulty of faultyFiles(patches).values()) expect(() => stripTypeScriptTypes(faulty)).not.toThrow();
   });
@@ -79,7 +79,7 @@ describe('a patch', () => {
     ['a whole object', "{ name: 'opened', $$$MORE }", '{ $$$MORE }', 'this.emit({ by: this.#hinges, at: now() })'],
     ['a field', 'readonly #hinges = new Set<string>()', 'readonly #hinges = new Map()', '#hinges = new Map();'],
     [
-      'what it does not name',
+      'any node in place of a variable',
       'this.emit($WHAT)',
       'setImmediate(() => this.emit($WHAT))',
       "this.emit({ name: 'opened', by",
@@ -89,21 +89,23 @@ describe('a patch', () => {
     expect(put(find, change)).not.toBe(SOURCE);
   });
 
-  test('finds words of a text whatever is between them', () => {
+  test('finds words of a literal with any white space between them', () => {
     const faulty = patched(SOURCE, { file: 'door.ts', text: 'UPDATE doors SET open = 1', put: 'SELECT 1' });
     expect(faulty).toContain('database.exec(`\n          SELECT 1`);');
   });
 
   test.each([
-    ['is nowhere', 'this.isLocked && false', 'nowhere'],
-    ['is there twice', 'now()', 'more often'],
-    ['is no whole code', 'if (this.isLocked', 'nowhere'],
+    ['is missing', 'this.isLocked && false', 'nowhere'],
+    ['occurs twice', 'now()', 'more often'],
+    ['is incomplete code', 'if (this.isLocked', 'nowhere'],
     ['is more than one member', "name: 'opened', by: this.#hinges", 'nowhere'],
-  ])('says what to do when its quote %s', (_, find, often) => {
-    expect(() => put(find, '')).toThrow(`door.ts is to have this exactly once, and has it ${often}:\n  ${find}\nTell`);
+  ])('reports what to do when its quote %s', (_, find, often) => {
+    expect(() => put(find, '')).toThrow(
+      `door.ts must contain this exactly once, and contains it ${often}:\n  ${find}\nQuote`,
+    );
   });
 
-  test('finds nothing of a text outside of texts', () => {
+  test('finds text in literals only', () => {
     expect(() => patched(SOURCE, { file: 'door.ts', text: 'readonly', put: '' })).toThrow('nowhere');
   });
 });
