@@ -1,13 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { growth, type Samples } from '../support/metrics.ts';
 import { ROOT } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
-import { aCapture, aSeparateService, aService, LEADS, type StudioWithKey } from '../support/service.ts';
+import { aCapture, aSeparateService, aService, LEADS, type StudioWithKey, startService } from '../support/service.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -27,6 +30,10 @@ async function counted(read: () => Promise<Samples>, name: RegExp, work: () => P
   const grown = growth(before, await read());
   return Object.fromEntries(Object.entries(grown).filter(([series]) => name.test(series)));
 }
+
+/** Polls the value of a series. */
+const polled = (read: () => Promise<Samples>, series: string) =>
+  expect.poll(async () => (await read()).get(series), { timeout: 15_000, interval: 100 });
 
 /** One request for each outcome of a creation. */
 async function createInEveryWay(): Promise<void> {
@@ -84,14 +91,19 @@ describe('the metrics', () => {
   });
 
   test('count the decisions of the quota', async () => {
-    const own = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '2' } });
-    const { secret } = await own.aStudioWithKey();
-    const grown = await counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
-      Promise.all(times(5, () => own.get(secret))),
-    );
-    expect(grown).toEqual({
+    const decisions = async (settings: Record<string, string>) => {
+      const own = await aSeparateService({ gateway: { ...METRICS.gateway, ...settings } });
+      const { secret } = await own.aStudioWithKey();
+      return counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
+        Promise.all(times(5, () => own.get(secret))),
+      );
+    };
+    expect(await decisions({ QUOTA_LIMIT: '2' })).toEqual({
       'lead_intake_gateway_quota_duration_seconds_count{decision="admitted"}': 2,
       'lead_intake_gateway_quota_duration_seconds_count{decision="limited"}': 3,
+    });
+    expect(await decisions({ REDIS_URL: 'redis://127.0.0.1:1' })).toEqual({
+      'lead_intake_gateway_quota_duration_seconds_count{decision="unavailable"}': 5,
     });
   });
 
@@ -117,22 +129,70 @@ describe('the metrics', () => {
     expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
   });
 
-  test('have no more series whatever names callers make up', async () => {
-    const strange = (): string => randomBytes(6).toString('hex');
+  test('count the requests that wait for a core that is too slow, until they are refused', async () => {
+    const sockets = new Set<Socket>();
+    const silent = createServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+      silent.close();
+    });
+    const CORE_URL = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const { get, gatewayMetrics } = await aSeparateService({ gateway: { ...METRICS.gateway, CORE_URL } });
+
+    const requests = times(40, () => get(newKeySecret()));
+
+    await polled(gatewayMetrics, 'lead_intake_gateway_requests_under_way').toBe(40);
+    const waiting = 'lead_intake_gateway_core_requests_waiting{operation="AuthenticateApiKey"}';
+    expect((await gatewayMetrics()).get(waiting)).toBeGreaterThan(0);
+    for (const { status } of await Promise.all(requests)) expect(status).toBe(503);
+    await polled(gatewayMetrics, 'lead_intake_gateway_requests_under_way').toBe(0);
+    const after = await gatewayMetrics();
+    expect(after.get(waiting)).toBe(0);
+    const refused =
+      'lead_intake_gateway_request_duration_seconds_count{operation="listLeads",outcome="integration_unavailable"}';
+    expect(after.get(refused)).toBe(40);
+  });
+
+  test('show that a process is stopping while it drains', async () => {
+    const SHUTDOWN_DRAIN_MS = '1000';
+    const own = await startService({
+      core: { ...METRICS.core, SHUTDOWN_DRAIN_MS },
+      gateway: { ...METRICS.gateway, SHUTDOWN_DRAIN_MS },
+    });
+
+    const stopped = own.dispose();
+
+    await polled(own.gatewayMetrics, 'lead_intake_gateway_stopping').toBe(1);
+    await polled(own.coreMetrics, 'lead_intake_core_stopping').toBe(1);
+    await stopped;
+  });
+
+  test('have the same series whatever names requests contain', async () => {
+    const randomName = (): string => randomBytes(6).toString('hex');
     const { host } = new URL(service.url);
     const everything = async () => {
-      await Promise.all(METHODS.filter((method) => method !== 'HEAD').map((method) => made(method, LEADS)));
-      for (const path of [`/${strange()}`, `${LEADS}/${strange()}`, `${LEADS}?${strange()}=1`, `/docs/${strange()}`]) {
-        await made('GET', path);
-        await made(strange().toUpperCase(), path);
+      await Promise.all(METHODS.filter((method) => method !== 'HEAD').map((method) => send(method, LEADS)));
+      for (const path of [
+        `/${randomName()}`,
+        `${LEADS}/${randomName()}`,
+        `${LEADS}?${randomName()}=1`,
+        `/docs/${randomName()}`,
+      ]) {
+        await send('GET', path);
+        await send(randomName().toUpperCase(), path);
       }
-      await service.post(studio.secret, { [strange()]: 1 }, { 'x-request-id': strange(), [strange()]: strange() });
-      await service.get(`lik_${strange()}`);
+      await service.post(
+        studio.secret,
+        { [randomName()]: 1 },
+        { 'x-request-id': randomName(), [randomName()]: randomName() },
+      );
+      await service.get(`lik_${randomName()}`);
       await service.get(studio.secret, `/${randomUUID()}`);
-      await service.leads.getLead({ studioId: strange(), leadId: strange() }).catch(() => {});
+      await service.leads.getLead({ studioId: randomName(), leadId: randomName() }).catch(() => {});
       await fetch(`${service.url}/v1/%zz`);
     };
-    const made = (method: string, path: string) =>
+    const send = (method: string, path: string) =>
       rawConversation(service.url, `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
     const series = async () =>
       [...(await service.gatewayMetrics()).keys(), ...(await service.coreMetrics()).keys()].filter((name) =>
