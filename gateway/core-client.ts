@@ -147,8 +147,9 @@ export function createCoreClient(
 
 /** The meaning of an error of the health check. */
 const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
-  [Code.Unauthenticated]: 'it does not take this CORE_TOKEN',
-  [Code.PermissionDenied]: 'its file of callers does not give this gateway the role `gateway`: add it there',
+  [Code.Unauthenticated]:
+    'it does not accept this CORE_TOKEN: set the same token, or add the hash of this one to its callers file',
+  [Code.PermissionDenied]: 'its callers file does not give this gateway the role `gateway`: add it there',
   [Code.NotFound]: 'it is of an earlier release and does not have the service that this gateway needs: update it',
 };
 

@@ -15,7 +15,7 @@ const COLUMNS = [
   'updateTime',
 ] as const;
 
-/** Characters that some readers take for the end of a cell or a record unless they are quoted. */
+/** Characters that end a cell or a record for some readers unless they are quoted. */
 const BREAKS = /[\r\n\t;]/;
 
 /** A text that a spreadsheet would run as a formula, in either character width, or such a text behind apostrophes. */

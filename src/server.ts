@@ -61,7 +61,8 @@ export async function createCoreServer(
     // Fastify would close idle sessions, and a closed session keeps reading: see `CallerConnection.cutOff`.
     http2SessionTimeout: 0,
   }) as unknown as FastifyInstance;
-  const stopWatching = credentials.watch(log, (pem) => secureServerOf(app).setSecureContext(pem));
+  const server = app.server as unknown as Http2SecureServer;
+  const stopWatching = credentials.watch(log, (pem) => server.setSecureContext(pem));
   app.addHook('onClose', async () => stopWatching());
   const identify = callerIdentifier(callers);
   const connections = new Connections(app);
@@ -117,6 +118,3 @@ function transport(pem: TlsPem) {
   const tls = { allowHTTP1: true, ...pem };
   return { http2: true, https: pem.ca ? { ...tls, requestCert: true, rejectUnauthorized: true } : tls } as const;
 }
-
-/** The server of a core with TLS. */
-const secureServerOf = (app: FastifyInstance) => app.server as unknown as Http2SecureServer;

@@ -29,7 +29,10 @@ export function checkKeyBeforeRefusal(
     if (!key) throw error;
     const first = key.isChecked
       ? error
-      : await core.authenticate(bearerToCheck(key, request.id)).then(() => error, itself);
+      : await core.authenticate(bearerToCheck(key, request.id)).then(
+          () => error,
+          (problem) => problem,
+        );
     if (first instanceof Problem && KEY_PROBLEMS.has(first.code)) {
       // So that the next request with the key is not counted before the core has validated it.
       cache.delete(key.secretSha256);
@@ -38,5 +41,3 @@ export function checkKeyBeforeRefusal(
     throw first;
   });
 }
-
-const itself = (problem: FastifyError): FastifyError => problem;

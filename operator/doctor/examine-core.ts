@@ -11,7 +11,8 @@ import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../prot
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { type Finding, Notes } from './finding.ts';
 
-const UNKNOWN_TOKEN = 'does not take this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
+const UNKNOWN_TOKEN =
+  'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
 /** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
@@ -31,7 +32,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     else
       notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
   } catch (error) {
-    if (isTokenRefused(error)) notes.fault(UNKNOWN_TOKEN);
+    if (ConnectError.from(error).code === Code.Unauthenticated) notes.fault(UNKNOWN_TOKEN);
     else
       notes.fault(
         `at ${CORE_URL} does not answer: ${errorSummary(error)}. Check CORE_URL, its certificates, and that it is running`,
@@ -51,5 +52,3 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
   }
   return notes.findings;
 }
-
-const isTokenRefused = (error: unknown): boolean => ConnectError.from(error).code === Code.Unauthenticated;

@@ -348,7 +348,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/check-key-before-refusal.ts',
-        find: 'key.isChecked ? error : await core.authenticate(bearerToCheck(key, request.id)).then(() => error, itself)',
+        find: 'key.isChecked ? error : await core.authenticate(bearerToCheck(key, request.id)).then(() => error, (problem) => problem)',
         put: 'error',
       },
     ],

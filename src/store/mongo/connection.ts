@@ -125,7 +125,7 @@ export function mongoUrlFault(url: string): string | undefined {
     new MongoClient(url);
     return undefined;
   } catch (error) {
-    // What the driver takes for a host may be part of a password.
+    // What the driver parses as a host may be part of a password.
     const message = (error as Error).message
       .replaceAll(url, '…')
       .replace(/Unable to parse .*/, 'a host cannot be read');

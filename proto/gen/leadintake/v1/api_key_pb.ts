@@ -30,7 +30,7 @@ export type ApiKey = Message<"leadintake.v1.ApiKey"> & {
   id: string;
 
   /**
-   * The studio the key opens.
+   * The studio that the key gives access to.
    *
    * @generated from field: string studio_id = 2;
    */
@@ -387,7 +387,7 @@ export const AuthenticateApiKeyRequestSchema: GenMessage<AuthenticateApiKeyReque
  */
 export type AuthenticateApiKeyResponse = Message<"leadintake.v1.AuthenticateApiKeyResponse"> & {
   /**
-   * The studio the key opens.
+   * The studio that the key gives access to.
    *
    * @generated from field: string studio_id = 1;
    */

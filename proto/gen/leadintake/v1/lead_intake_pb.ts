@@ -1150,8 +1150,8 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
   studioId: string;
 
   /**
-   * The id of the lead, and the new values of its fields. Its studio_id must be empty, or the same as studio_id. Fields that only the service
-   * sets are ignored.
+   * The id of the lead, and the new values of its fields. Its studio_id must be empty, or the same as studio_id. Fields that only
+   * the service sets are ignored.
    *
    * @generated from field: leadintake.v1.Lead lead = 2;
    */
@@ -1871,8 +1871,9 @@ export const LeadIntakeService: GenService<{
   },
   /**
    * Streams what PullLeadChanges would return, as soon as it is available, until the client cancels. Within one call, a state of
-   * a lead is sent once while the lead is among the 200 with the oldest changes; a new call sends unacknowledged changes again. While 200 leads are
-   * unacknowledged, no others are sent. The call ends without a failure when the service stops or drains the connection: call again.
+   * a lead is sent once while the lead is among the 200 with the oldest changes; a new call sends unacknowledged changes again.
+   * While 200 leads are unacknowledged, no others are sent. The call ends without a failure when the service stops or drains the
+   * connection: call again.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.WatchLeadChanges
    */
