@@ -183,13 +183,14 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a connection stays open after an unauthenticated call',
     suite: PORT,
-    caughtBy: 'a connection ends with the first call that comes with none where it needs the token, which is answered',
+    caughtBy:
+      'a connection ends with its first call that requires the token and has no token, and the call gets its response',
     patches: [{ file: CONNECTION_LIMITS, find: 'return connection.cutOff(AFTER_REFUSAL_MS);', put: 'return;' }],
   },
   {
     name: 'the number of unauthenticated connections is unbounded',
     suite: PORT,
-    caughtBy: 'silent connections are so many at most, let everybody in who has the token, and cut off no watcher',
+    caughtBy: 'silent connections are bounded in number, and affect neither callers with the token nor health watchers',
     patches: [
       {
         file: CONNECTION_LIMITS,
@@ -207,7 +208,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'the number of unauthenticated calls on a connection is unbounded',
     suite: PORT,
-    caughtBy: 'a probe may go on and on, and a connection with far more of them than any probe has ends',
+    caughtBy:
+      'a connection may make health checks for any time, and is closed when it makes far more than a probe does',
     patches: [
       {
         file: CONNECTION_LIMITS,
@@ -219,7 +221,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an unread response of the core is buffered without a time limit',
     suite: PORT,
-    caughtBy: 'an answer that is not read is broken off, and one that is read, and a call that waits, are not',
+    caughtBy: 'an unread response is cancelled, and one that is read, and a waiting call, are not',
     patches: [
       {
         file: 'src/http2/unread-responses.ts',
@@ -231,7 +233,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   {
     name: 'missed keepalive pings do not close a connection',
     suite: PORT,
-    caughtBy: 'a connection that gives no sign of life is closed, and one that does is not',
+    caughtBy: 'a connection that does not reply to pings is closed, and one that does is not',
     patches: [
       {
         file: 'src/http2/keepalive.ts',

@@ -109,7 +109,7 @@ async function aStudio(caller: GrpcCaller, leads: number): Promise<void> {
   }
 }
 
-describe('a core in a process of its own', () => {
+describe('a core in a separate process', () => {
   let core: RunningProcess;
   let url: string;
   let port: number;
@@ -135,7 +135,7 @@ describe('a core in a process of its own', () => {
     ['calls', LIST],
     ['health checks', CHECK],
   ])(
-    '560 connections that open and reset 900 %s each, without a token, keep nobody out afterwards',
+    '560 connections that open and reset 900 %s each, without a token, do not delay later callers',
     async (_, path) => {
       const block = head(path);
       const flood = Buffer.concat([
@@ -154,7 +154,7 @@ describe('a core in a process of its own', () => {
     },
   );
 
-  test('100 connections with a zero window hold little without a token, whatever they call', async () => {
+  test('100 unauthenticated connections with a zero window use little memory, whatever they call', async () => {
     await served();
     const before = memoryMb(core);
     for (const path of [LIST, '/grpc.health.v1.Health/List', WATCH]) {
@@ -168,9 +168,9 @@ describe('a core in a process of its own', () => {
 
   test.each([
     ['a zero window', NO_WINDOW, true],
-    ['open windows, of which nothing is read,', WIDE_WINDOW, false],
+    ['open windows and unread responses', WIDE_WINDOW, false],
   ] as const)(
-    '100 connections with %s hold a bounded amount with the token, too, and who reads slowly is not cut off for it',
+    '100 authenticated connections with %s use bounded memory, and a slow reader is not disconnected',
     async (_, settings, reads) => {
       await aStudio(caller, 100);
       const whole = await onStream(sessionTo(url), grpc(LIST, WITH_TOKEN), PAGE);
@@ -193,7 +193,7 @@ describe('a core in a process of its own', () => {
     },
   );
 
-  test('who leaves a page unread is closed when there are many of them, and who reads slowly is not', async () => {
+  test('of many connections with an unread page some are closed, and a slow reader is not', async () => {
     await aStudio(caller, 100);
     const slow = slowPage(url);
     slow.catch(() => {});
@@ -208,10 +208,10 @@ describe('a core in a process of its own', () => {
   });
 
   test.each([
-    ['none', {}],
-    ['another', { authorization: 'Bearer another' }],
+    ['no token', {}],
+    ['another token', { authorization: 'Bearer another' }],
   ])(
-    'a connection ends with the first call that comes with %s where it needs the token, which is answered',
+    'a connection ends with its first call that requires the token and has %s, and the call gets its response',
     async (_, token) => {
       const [refused, later] = [head(LIST, token), head(LIST, WITH_TOKEN)];
       // The core ignores what follows in the same packet, even calls with the token.
@@ -228,7 +228,7 @@ describe('a core in a process of its own', () => {
     },
   );
 
-  test('where the token was presented once, a call without it is refused, and nothing else ends', async () => {
+  test('on an authenticated connection, a call without the token is refused, and no other call ends', async () => {
     const session = sessionTo(url);
     const batches = session.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN));
     const ended = vi.fn();
@@ -243,7 +243,7 @@ describe('a core in a process of its own', () => {
     expect(ended).not.toHaveBeenCalled();
   });
 
-  test('a probe may go on and on, and a connection with far more of them than any probe has ends', async () => {
+  test('a connection may make health checks for any time, and is closed when it makes far more than a probe does', async () => {
     const probe = sessionTo(url);
     for (const _ of times(2 * MAX_CALLS_PER_SECOND, () => 0)) {
       expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
@@ -255,7 +255,7 @@ describe('a core in a process of its own', () => {
     expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
-  test('silent connections are so many at most, let everybody in who has the token, and cut off no watcher', async () => {
+  test('silent connections are bounded in number, and affect neither callers with the token nor health watchers', async () => {
     const watcher = sessionTo(url);
     const watch = watcher.request(grpc(WATCH));
     watch.end(EMPTY);
@@ -322,7 +322,7 @@ async function slowPage(url: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-describe('time goes by, and', () => {
+describe('over time,', () => {
   /** A core in this process; the test's timers trigger its checks of connections. */
   async function aCore() {
     vi.useFakeTimers({ toFake: ['setInterval'] });
@@ -342,7 +342,7 @@ describe('time goes by, and', () => {
     return { core, pass };
   }
 
-  test('an answer that is not read is broken off, and one that is read, and a call that waits, are not', async () => {
+  test('an unread response is cancelled, and one that is read, and a waiting call, are not', async () => {
     const { core, pass } = await aCore();
     const deaf = await talk(core.port, open(NO_WINDOW), aCall(1, head(LIST, WITH_TOKEN), PAGE));
     answerPings(deaf);
@@ -363,7 +363,7 @@ describe('time goes by, and', () => {
     expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
   });
 
-  test('an export of which a message is taken now and then goes on, though always as much waits, and one that is not read ends', async () => {
+  test('an export that is read slowly continues although its buffer stays full, and an unread one ends', async () => {
     const { core, pass } = await aCore();
     const store = await openStore(`sqlite:${core.path}`);
     // All messages have the same size, which is so large that the next one does not begin before the client has read the last.
@@ -388,7 +388,7 @@ describe('time goes by, and', () => {
     expect(await statusOf(unread)).toBeUndefined();
   });
 
-  test('a connection that gives no sign of life is closed, and one that does is not', async () => {
+  test('a connection that does not reply to pings is closed, and one that does is not', async () => {
     const { core, pass } = await aCore();
     const lifeless = await talk(core.port, open());
     const alive = await talk(core.port, open());
