@@ -21,7 +21,7 @@ type Variables = Map<string, string>;
 const filledIn = (text: string, variables: Variables) =>
   text.replaceAll(/\{\{(\w+)\}\}/g, (gap, name) => variables.get(name) ?? gap);
 
-/** Sends a request as Bruno does, and keeps what it says of the answer. */
+/** Sends a request as Bruno does, checks its assertions, and keeps the variables that it sets from the response. */
 async function send(
   { http, params = [], headers = [], body, vars, assertions = [] }: BruRequest,
   variables: Variables,
@@ -63,7 +63,7 @@ test('the collection has a request for each operation of the OpenAPI document', 
   expect(requests.map(({ http: { method, url } }) => `${method} ${url}`)).toEqual(operations);
 });
 
-test('each of its requests, one after the other and once more, is answered as it says', async () => {
+test('each request, in a sequence that is sent twice, gets the response that it asserts', async () => {
   const { secret, studioId } = await service.aStudioWithKey();
   const { variables: environment } = bruToEnvJsonV2(read('environments/local.bru'));
   expect(environment.map(({ name, secret }) => [name, secret])).toEqual([

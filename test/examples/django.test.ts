@@ -11,7 +11,7 @@ import { PYTHON_TOOL } from '../support/python.ts';
 import { freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 
-// Django and the client are fetched, built and installed, on a machine that is busy.
+// Django and the client are downloaded, built and installed, which takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 180_000 });
 
 const service = aService();
@@ -41,7 +41,7 @@ describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
         DJANGO_SUPERUSER_PASSWORD: 'of-the-staff',
       };
       const staff = 'env/bin/python manage.py createsuperuser --noinput --username staff --email staff@example.org';
-      // A new website has none, of which browsers complain.
+      // A new website has no icon, which browsers log as an error.
       const icon = `cat >> website/urls.py <<'END'
 from django.http import HttpResponse
 urlpatterns += [path("favicon.ico", lambda request: HttpResponse(content_type="image/x-icon"))]
@@ -65,7 +65,7 @@ END`;
     const deliver = (more: Record<string, string> = {}) =>
       runCommands(commandsIn(recipe, 'django-deliver'), { ...env, ...more });
 
-    test('visitors send leads while the intake is away, each arrives once, and the staff sees what is wrong', async () => {
+    test('leads sent while the service is unavailable arrive once each, and the staff sees why one is not delivered', async () => {
       const visit = async (name: string) => {
         const page = await open(`${site}/contact/`);
         expect(await page.content()).not.toContain(studio.secret);
@@ -82,7 +82,7 @@ END`;
       await service.startCore();
 
       await visit('Ada');
-      const { stderr } = await deliver({ LEAD_INTAKE_KEY: 'lik_of_nobody' });
+      const { stderr } = await deliver({ LEAD_INTAKE_KEY: 'lik_unknown' });
       expect(stderr).toContain('1 need a person: see /admin/leads/storedlead/');
       const staff = await open(`${site}/admin/leads/storedlead/`);
       await staff.getByLabel('Username').fill('staff');
@@ -100,7 +100,7 @@ END`;
       await staff.getByRole('button', { name: 'Go' }).click();
       await staff.getByText('0 leads that need a person').first().waitFor();
 
-      // As if its time had come.
+      // Makes the lead due.
       onTable('UPDATE lead_intake_outbox SET next_attempt_at = created_at');
       const worker = startCommands(commandsIn(recipe, 'django-work'), env);
       const ended = once(worker, 'exit');
@@ -113,10 +113,10 @@ END`;
       }
       expect(states()).toEqual(Array(2).fill({ state: 'delivered', erased: 1 }));
       const { leads } = (await (await service.get(studio.secret)).json()) as { leads: object[] };
-      // The newest is first: what a person has sent again counts as never tried, and was sent before Grace's.
+      // Newest first: the lead that the staff retried counts as not attempted, and was sent before Grace's.
       expect(leads).toMatchObject(['Grace', 'Ada'].map((displayName) => ({ displayName, note: 'Zoë 😀' })));
 
-      // A page that is sent again with other data is another lead; what the service would refuse is told at once.
+      // A page submitted again with other data creates another lead; the form rejects data that the service would refuse.
       const answer = await fetch(`${site}/contact/`);
       const [cookie = ''] = answer.headers.getSetCookie().map((each) => each.replace(/;.*/, ''));
       const page = await answer.text();

@@ -24,7 +24,7 @@ const TOOLS = {
 };
 
 /** Programs whose library retries calls automatically, by the service config. */
-const REPEATING = /^(examples\/grpc\/go\/bin\/grpc|java|ruby) ?/;
+const RETRYING = /^(examples\/grpc\/go\/bin\/grpc|java|ruby) ?/;
 
 // Fetching and compiling without caches is slow on a busy machine, and so are the programs.
 vi.setConfig({ hookTimeout: 600_000, testTimeout: 120_000 });
@@ -72,7 +72,7 @@ async function expectEqualCopy(commands: string): Promise<void> {
   onTestFinished(() => clients.close());
   const { leads } = clients;
   const { studioId } = await arrangeStudio(clients);
-  const begin = () => {
+  const startConsumer = () => {
     const child = startCommands(commands.replace('COPY=copy.db ', ''), {
       CORE_ADDRESS: new URL(deployment.coreUrl).host,
       CORE_TOKEN,
@@ -101,13 +101,13 @@ async function expectEqualCopy(commands: string): Promise<void> {
     }
   })();
 
-  let consumer = begin();
+  let consumer = startConsumer();
   for (const _ of times(3, () => 0)) {
     await sleep(1000);
     consumer.kill('SIGKILL');
     await deployment.kill('core');
     await deployment.restart('core');
-    consumer = begin();
+    consumer = startConsumer();
     await deployment.serves();
   }
   // On a busy machine, wait for enough leads to make the comparison meaningful.
@@ -115,20 +115,20 @@ async function expectEqualCopy(commands: string): Promise<void> {
   isOver = true;
   await writing;
 
-  const there = new Map<string, string>();
+  const stored = new Map<string, string>();
   for await (const page of leads.exportLeads({ studioId })) {
     for (const { id, displayName, contact, stage } of page.leads) {
-      there.set(id, `${displayName} ${contact?.value.value} ${enumToJson(LeadStageSchema, stage)}`);
+      stored.set(id, `${displayName} ${contact?.value.value} ${enumToJson(LeadStageSchema, stage)}`);
     }
   }
-  expect(there.size).toBeGreaterThan(5);
+  expect(stored.size).toBeGreaterThan(5);
   const copied = () => {
     const copy = new DatabaseSync(copyPath, { readOnly: true });
     const rows = copy.prepare("SELECT * FROM leads WHERE contact <> ''").all();
     copy.close();
     return new Map(rows.map(({ id, display_name, contact, stage }) => [id, `${display_name} ${contact} ${stage}`]));
   };
-  await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(there);
+  await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(stored);
 }
 
 /** The result of installing each language's packages. */
@@ -138,7 +138,7 @@ const installs = new Map<string, Outcome>();
 function requireInstalled(language: string, { skip }: TestContext): void {
   const outcome = installs.get(language);
   if (outcome?.status === 0) return;
-  const reason = `${language} has not got what it needs: ${outcome?.stderr || outcome?.stdout}`;
+  const reason = `${language} lacks its packages: ${outcome?.stderr || outcome?.stdout}`;
   // No outcome: a tool is missing, so nothing was installed.
   if (outcome && process.env.CI === 'true') throw new Error(reason);
   console.warn(`NOT RUN: ${reason}`);
@@ -157,7 +157,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
       const run = (env: Record<string, string>) =>
         runCommands(command, { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, ...env });
 
-      test(`tells why it is not let in without the token: ${command}`, async (context) => {
+      test(`reports that an invalid token is refused: ${command}`, async (context) => {
         requirePackages(context);
         expect(await run({ STUDIO_ID: 'any', CORE_TOKEN: 'wrong' })).toMatchObject({
           status: 1,
@@ -166,12 +166,12 @@ for (const [language, tools] of Object.entries(TOOLS)) {
         });
       });
 
-      test(`makes one lead when the connection breaks before the reply: ${command}`, async (context) => {
+      test(`creates one lead when the connection breaks before the response: ${command}`, async (context) => {
         requirePackages(context);
         const STUDIO_ID = await aStudioWithLeads(0);
         const proxy = await startProxy('127.0.0.1', core.port);
         proxies.push(proxy);
-        // The first bytes returned over HTTP/2 need not be the reply: give the core time to execute the request.
+        // The first bytes returned over HTTP/2 need not be the response: give the core time to execute the request.
         proxy.loseReplies({ of: (bytes) => bytes.includes('@example.com'), afterMs: 300 });
 
         const outcome = await run({ STUDIO_ID, CORE_ADDRESS: `127.0.0.1:${proxy.port}` });
@@ -181,8 +181,8 @@ for (const [language, tools] of Object.entries(TOOLS)) {
       });
 
       // A retried page proves everything the plain run does, so these programs need no plain run.
-      if (REPEATING.test(command)) {
-        test(`asks for a page again when the core goes away before the reply: ${command}`, async (context) => {
+      if (RETRYING.test(command)) {
+        test(`requests a page again when the connection breaks before the response: ${command}`, async (context) => {
           requirePackages(context);
           const STUDIO_ID = await aStudioWithLeads(4);
           const proxy = await startProxy('127.0.0.1', core.port);
@@ -196,7 +196,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
           expectAllDone(outcome, 5);
         });
       } else {
-        test(`creates, creates again, is refused, and lists all pages: ${command}`, async (context) => {
+        test(`creates a lead, repeats it, is refused other data, and lists all pages: ${command}`, async (context) => {
           requirePackages(context);
           const STUDIO_ID = await aStudioWithLeads(4);
           expectAllDone(await run({ STUDIO_ID }), 5);
@@ -205,7 +205,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
     }
 
     if (language === 'python') {
-      test('the standard health client sees that the core serves, and that it stops while it still answers', async (context) => {
+      test('the standard health client observes that the core serves, and that it stops while it still responds', async (context) => {
         requirePackages(context);
         const stopping = await startTestCore({ SHUTDOWN_DRAIN_MS: '5000' });
         let stopped: Promise<void> | undefined;
@@ -231,7 +231,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
 
 // Sequential and after the others: each test stops the processes that it starts.
 for (const language of ['typescript', 'python']) {
-  test(`a copy in ${language} is the store in the end, though it and the core are killed time and again`, async (context) => {
+  test(`a copy in ${language} finally equals the store, although it and the core are killed repeatedly`, async (context) => {
     requireInstalled(language, context);
     await expectEqualCopy(commandsOf(`${language}-copy`));
   });

@@ -11,7 +11,7 @@ import { ROOT, type RunningProcess, watch } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 
-// Packages are fetched, and a website is built.
+// Packages are downloaded, and a website is built.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
@@ -22,32 +22,32 @@ describeWithChromium('the recipe for Next.js', (open) => {
   let port: string;
   const running: RunningProcess[] = [];
   const env = () => ({
-    // Its `~`, but not what npm has there.
+    // A separate home folder, but npm's own configuration and cache.
     HOME: home,
     NPM_CONFIG_USERCONFIG: join(homedir(), '.npmrc'),
     NPM_CONFIG_CACHE: join(homedir(), '.npm'),
     NEXT_TELEMETRY_DISABLED: '1',
     PORT: port,
   });
-  const begin = (mark: string, more: Record<string, string> = {}, input = ''): RunningProcess => {
+  const startBlock = (mark: string, more: Record<string, string> = {}, input = ''): RunningProcess => {
     const child = spawn('bash', ['-ec', commandsIn(page, mark)], {
       cwd: ROOT,
       env: { ...process.env, ...env(), ...more },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // Of a group of its own: npx has another process do it.
+      // A process group, because npx starts another process.
       detached: true,
     });
     child.stdin.end(input);
-    const begun = watch(child);
-    running.push(begun);
-    return begun;
+    const started = watch(child);
+    running.push(started);
+    return started;
   };
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     port = `${await freePort()}`;
     const { status, stderr } = await runCommands(commandsIn(page, 'nextjs-set-up'), env());
     expect(status, stderr).toBe(0);
-    await begin('nextjs-website').printed(/Ready/);
+    await startBlock('nextjs-website').printed(/Ready/);
   });
   afterAll(async () => {
     for (const { child, ended } of running) {
@@ -57,20 +57,20 @@ describeWithChromium('the recipe for Next.js', (open) => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  test('has each lead arrive once, also after the service was away, and shows its key to no browser', async () => {
+  test('delivers each lead once, also after the service was unavailable, and sends its key to no browser', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
-    const worker = begin('nextjs-worker', { LEAD_INTAKE_URL: service.url }, `${secret}\n`);
-    const seen: string[] = [];
+    const worker = startBlock('nextjs-worker', { LEAD_INTAKE_URL: service.url }, `${secret}\n`);
+    const received: string[] = [];
     const send = async (name: string) => {
       const window = await open(`http://127.0.0.1:${port}/contact`);
-      window.on('response', async (response) => seen.push(await response.text().catch(() => '')));
-      seen.push(await window.content());
+      window.on('response', async (response) => received.push(await response.text().catch(() => '')));
+      received.push(await window.content());
       await window.getByLabel('Name').fill(name);
       await window.getByLabel('E-mail').fill(`${name}@example.com`);
       await window.getByLabel('Message').fill('A trial, please.');
       await window.getByRole('button').click();
       await window.getByText('Thank you').waitFor();
-      seen.push(await window.content());
+      received.push(await window.content());
     };
     await send('grace');
     await worker.printed(/ delivered /);
@@ -84,14 +84,14 @@ describeWithChromium('the recipe for Next.js', (open) => {
     while (waiting().length === 0) await sleep(100);
     expect(waiting()).toEqual([{ reason: expect.stringMatching(/^503 |^no answer/) }]);
     await service.startCore();
-    // As if half a minute were over.
+    // Makes the lead due.
     database.exec(`UPDATE lead_intake_outbox SET next_attempt_at = created_at WHERE state = 'waiting'`);
     await worker.printed(/ delivered [\s\S]* delivered /);
     expect(await service.countLeads(studioId)).toBe(2);
     database.close();
 
-    expect(seen.join('')).toContain('Contact us');
-    expect(seen.join('')).not.toContain(secret);
+    expect(received.join('')).toContain('Contact us');
+    expect(received.join('')).not.toContain(secret);
     expect((await runCommands(commandsIn(page, 'nextjs-attention'), env())).stdout).toBe('0 leads need a person\n');
     worker.child.kill('SIGTERM');
     expect(await worker.ended()).toBe(0);

@@ -56,7 +56,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     database.close();
     return found;
   };
-  /** Has the cron line send what waits, as if its time had come; gives what it prints. */
+  /** Makes all leads due and runs the cron job; returns its output. */
   const sendByCron = async (more: Record<string, string> = {}) => {
     const database = new DatabaseSync(join(env.SITE ?? '', 'website.db'), { timeout: 10_000 });
     database.exec('UPDATE lead_intake_outbox SET next_attempt_at = 0');
@@ -66,7 +66,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     return stdout;
   };
 
-  test('stores, thanks, and then sends, once; what is away is sent by the cron line', async () => {
+  test('stores a lead, responds, and then sends it once; the cron job sends what could not be delivered', async () => {
     const page = await form();
     const [, random = ''] = /name="page" value="([^"]+)"/.exec(page) ?? [];
     expect(await form()).not.toContain(random);
@@ -77,7 +77,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(faulty.status).toBe(422);
     expect(await faulty.text()).toContain('value="Grace &quot;Amazing&quot; Hopper"');
 
-    // The service is silent: an answer that comes only after it was tried would find the reason why it failed.
+    // The service is silent: a page that came only after the attempt would find its reason in the table.
     proxy.silence();
     const answer = await send(grace);
     expect([answer.status, answer.headers.get('location')]).toEqual([303, 'thanks.html']);
@@ -86,13 +86,13 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(await service.countLeads(studio.studioId)).toBe(0);
 
     proxy.heal();
-    // Whoever reads the mail of cron is told what needs a person, and nothing else.
+    // The output of the cron job, which cron mails, lists only leads that need a person.
     const refused = await sendByCron({ LEAD_INTAKE_KEY: 'lik_none' });
     expect(refused).toMatch(/^\S{36}, from \S+, waiting: 401 integration_key_invalid: .+\n$/);
     expect(await sendByCron()).toBe('');
     expect(rows()).toMatchObject([{ state: 'delivered', capture: null }]);
 
-    // Sent once more, it is the same lead; sent with another name, it is another one, which is sent at once.
+    // The same form again is the same lead; with other data it is another one, which is sent immediately.
     await send(grace);
     await send({ ...grace, name: 'Ada', email: 'ada@example.org' });
     await vi.waitUntil(() => rows().filter(({ state }) => state === 'delivered').length === 2, { timeout: 50_000 });

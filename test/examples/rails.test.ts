@@ -9,7 +9,7 @@ import { ROOT, type RunningProcess, watch } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 
-// The website loads all of Rails, on a machine that is busy.
+// Loading Rails takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 120_000 });
 
 const page = readFileSync(join(ROOT, 'examples/recipes/rails/README.md'), 'utf8');
@@ -66,7 +66,7 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     expect({ status: answer.status, to: answer.headers.get('location') }).toEqual({ status: 303, to: `${url}/thanks` });
   }
 
-  /** What the website has of its leads, the first one first. */
+  /** The website's leads, oldest first. */
   function leads(): Record<string, unknown>[] {
     const database = new DatabaseSync(join(home, 'website/db/website.sqlite3'), { readOnly: true, timeout: 10_000 });
     try {
@@ -78,13 +78,13 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
   const until = (state: object) =>
     expect.poll(() => leads().at(-1), { timeout: 60_000, interval: 100 }).toMatchObject(state);
 
-  test('has each lead arrive once, also when the service or the website itself was away, and lists what needs a person', async () => {
+  test('delivers each lead once, also when the service or the website was unavailable, and lists leads that need a person', async () => {
     const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
     const website = await startWebsite(secret);
     await send('grace');
     await until({ state: 'delivered', capture: null });
     expect(await service.countLeads(studioId)).toBe(1);
-    // The studio knows her already.
+    // The contact has an open lead.
     await send('grace');
     await until({ state: 'open_already', capture: null });
 
@@ -102,7 +102,7 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     await until({ state: 'refused', reason: '401 integration_key_invalid' });
     const { stdout } = await runCommands(commandsIn(page, 'rails-attention'), env());
     expect(stdout).toBe('4 401 integration_key_invalid\n');
-    // Neither who asked nor the key stands in what the website printed.
+    // The website logs neither personal data nor the key.
     expect(website.output() + again.output()).not.toMatch(new RegExp(`grace@|ada@|mary@|${secret}`));
   });
 });

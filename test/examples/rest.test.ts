@@ -8,7 +8,7 @@ import { ROOT } from '../support/processes.ts';
 import { aCapture, aService, expectLead, type Service, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-// Each test runs programs, all at once.
+// The tests run programs concurrently.
 vi.setConfig({ testTimeout: 120_000 });
 
 const service = aService();
@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** What a program does with a lead, sent as its README says. */
+/** Runs a program of the README, which creates a lead. */
 type Create = (url: string, studio: StudioWithKey, lead: object, key?: string) => Promise<Outcome>;
 
 const createBy =
@@ -36,36 +36,36 @@ const createBy =
       KEY: key,
     });
 
-/** The same program that tries but twice. */
-function lessPatient(command: string): string {
+/** The command of a copy of the program that makes two attempts only. */
+function withTwoAttempts(command: string): string {
   const [path = ''] = /examples\/\S+/.exec(command) ?? [];
   const copy = join(folder, basename(path));
-  const [patient, impatient] = [readFileSync(join(ROOT, path), 'utf8'), /\bATTEMPTS ?= ?6\b/];
-  expect(patient).toMatch(impatient);
+  const [source, attempts] = [readFileSync(join(ROOT, path), 'utf8'), /\bATTEMPTS ?= ?6\b/];
+  expect(source).toMatch(attempts);
   writeFileSync(
     copy,
-    patient.replace(impatient, (text) => text.replace('6', '2')),
+    source.replace(attempts, (text) => text.replace('6', '2')),
   );
   return command.replace(path, copy);
 }
 
-/** A way to a service that counts the creations which take it, and loses so many of their replies. */
+/** A proxy to a service that counts creations, and loses the responses to a number of them. */
 async function proxyTo({ url }: Service, losses = 0) {
   const proxy = await startProxy('127.0.0.1', Number(new URL(url).port));
   proxies.push(proxy);
-  const seen = { creations: 0 };
+  const received = { creations: 0 };
   proxy.loseReplies({
     of(bytes) {
       const isCreation = bytes.toString('latin1').startsWith('POST ');
-      if (isCreation) seen.creations += 1;
+      if (isCreation) received.creations += 1;
       return isCreation && losses > 0;
     },
     count: losses,
   });
-  return { ...proxy, seen, url: `http://127.0.0.1:${proxy.port}` };
+  return { ...proxy, received, url: `http://127.0.0.1:${proxy.port}` };
 }
 
-/** The lead that a program has printed. */
+/** The lead that a program printed. */
 function leadIn({ status, stdout, stderr }: Outcome) {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return expectLead(JSON.parse(stdout).lead);
@@ -78,7 +78,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
   describeWithTools(tools, `REST example in ${program}`, () => {
     const create = createBy(command);
 
-    test('creates a lead, and gives the same one when it is run again with the same key', async () => {
+    test('creates a lead, and prints the same one when it runs again with the same key', async () => {
       const studio = await service.aStudioWithKey();
       const [lead, key] = [aCapture({ displayName: `Zoë "O'Neil" \\ 🦉`, note: 'a\nb' }), randomUUID()];
 
@@ -89,7 +89,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
       expect(await service.countLeads(studio.studioId)).toBe(1);
     });
 
-    test('makes one lead when the reply is lost after the write', async () => {
+    test('creates one lead when the response is lost after the write', async () => {
       const studio = await service.aStudioWithKey();
       const proxy = await proxyTo(service, 1);
 
@@ -100,22 +100,22 @@ for (const command of commandsOf('rest').trim().split('\n')) {
       expect((await service.get(studio.secret, `/${id}`)).status).toBe(200);
     });
 
-    test('waits as long as the service asks when the quota is used up', async () => {
+    test('waits for Retry-After when the quota is used up', async () => {
       const studio = await scarce.aStudioWithKey();
-      const { url, seen } = await proxyTo(scarce);
+      const { url, received } = await proxyTo(scarce);
 
-      // On a slow machine the quota may be whole again before the program asks.
+      // On a slow machine a new quota window may begin before the program sends its request.
       do {
         await scarce.post(studio.secret, aCapture());
-        seen.creations = 0;
+        received.creations = 0;
         leadIn(await create(url, studio, aCapture()));
-      } while (seen.creations === 1);
+      } while (received.creations === 1);
 
-      // Refused once: a repetition that came too early would have been refused again.
-      expect(seen.creations).toBe(2);
+      // Refused once: an earlier retry would have been refused again.
+      expect(received.creations).toBe(2);
     });
 
-    test('takes a contact that has an open lead as a normal outcome', async () => {
+    test('treats a contact with an open lead as a normal outcome', async () => {
       const studio = await service.aStudioWithKey();
       const lead = aCapture();
       await service.post(studio.secret, lead);
@@ -123,9 +123,9 @@ for (const command of commandsOf('rest').trim().split('\n')) {
       expect(await create(service.url, studio, lead)).toEqual({ status: 0, stdout: 'open already\n', stderr: '' });
     });
 
-    test('does not repeat what cannot succeed, and says what is wrong', async () => {
+    test('does not retry a refusal, and prints its reason', async () => {
       const studio = await service.aStudioWithKey();
-      const { url, seen } = await proxyTo(service);
+      const { url, received } = await proxyTo(service);
       const key = randomUUID();
       leadIn(await create(service.url, studio, aCapture(), key));
 
@@ -137,15 +137,15 @@ for (const command of commandsOf('rest').trim().split('\n')) {
         status: 1,
         stderr: expect.stringContaining('displayName'),
       });
-      expect(seen.creations).toBe(2);
+      expect(received.creations).toBe(2);
     });
 
-    test('that never hears of the outcome says so, and with which key to repeat', async () => {
+    test('without a response, exits with status 75 and prints the key for the retry', async () => {
       const studio = await service.aStudioWithKey();
       const proxy = await proxyTo(service, 2);
       const [lead, key] = [aCapture(), randomUUID()];
 
-      expect(await createBy(lessPatient(command))(proxy.url, studio, lead, key)).toEqual({
+      expect(await createBy(withTwoAttempts(command))(proxy.url, studio, lead, key)).toEqual({
         status: 75,
         stdout: '',
         stderr: expect.stringContaining(key),

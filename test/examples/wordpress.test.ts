@@ -73,14 +73,14 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   const rows = () => database.run('SELECT state, capture, reason FROM wp_lead_intake_outbox ORDER BY created_at');
 
   describeWithChromium('in a browser', (open) => {
-    test('is set up by hand, and sends what visitors enter once, whatever is away; its key is in no page', async () => {
+    test('is set up in the admin pages, and sends each lead once, also when the service was unavailable; its key is in no page', async () => {
       const site = `http://${env.ADDRESS}`;
       await vi.waitUntil(() => fetch(site).catch(() => false), { timeout: 60_000, interval: 50 });
       const pages: string[] = [];
       const keep = async (page: Page) => void pages.push(await page.content());
 
       const admin = await open(`${site}/wp-login.php`);
-      /** Presses what leads to another page, and waits for that. */
+      /** Presses a button or link that loads another page, and waits for it. */
       const press = async (button: Locator) => {
         const loaded = admin.waitForEvent('load');
         await button.click();
@@ -93,7 +93,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await admin.click('#activate-lead-intake');
       await admin.getByText('Leads are stored, and not sent until address and key are set.').waitFor();
 
-      // A visitor may come before all is set up.
+      // A visitor may come before the plugin is configured.
       const contact = `${site}/?pagename=contact`;
       const visitor = await open(contact, { javaScriptEnabled: false });
       const enter = async (name: string, email: string, note: string) => {
@@ -122,11 +122,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await admin.click('#submit');
       await admin.getByText('A key is stored.').waitFor();
       await keep(admin);
-      // Stored again without a key, the key stays.
+      // Saving without a key keeps the stored one.
       await press(admin.locator('#submit'));
       await admin.getByText('A key is stored.').waitFor();
 
-      // The service is away.
+      // The service is unavailable.
       proxy.refuse();
       await cron();
       await admin.goto(`${site}/wp-admin/tools.php?page=lead-intake-leads`);
@@ -136,7 +136,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await row.innerText()).toContain('no answer: ');
       expect(await service.countLeads(studio.studioId)).toBe(0);
 
-      // It is back, and somebody does not want to wait.
+      // It is available again, and an administrator retries immediately.
       proxy.heal();
       await press(row.getByRole('button', { name: 'Send again' }));
       await cron();
@@ -144,10 +144,10 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const { leads } = (await (await service.get(studio.secret)).json()) as { leads: object[] };
       expect(leads).toMatchObject([{ displayName: 'Grace <i>Hopper</i>', note }]);
 
-      // What the service does not take stays for somebody, who gives it up.
-      await enter('Nobody', 'nobody@example.org', 'x');
+      // A lead that the service refuses stays until an administrator discards it.
+      await enter('Mary', 'mary@example.org', 'x');
       await database.run(
-        `UPDATE wp_lead_intake_outbox SET capture = REPLACE(capture, 'nobody@example.org', 'nowhere') WHERE state = 'waiting'`,
+        `UPDATE wp_lead_intake_outbox SET capture = REPLACE(capture, 'mary@example.org', 'nowhere') WHERE state = 'waiting'`,
       );
       await cron();
       await admin.goto(`${site}/wp-admin/`);
@@ -159,7 +159,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await rows()).toMatchObject([{ state: 'delivered' }, { state: 'discarded', capture: null }]);
       expect(await service.countLeads(studio.studioId)).toBe(1);
 
-      // Another plugin has a lead; a key in wp-config.php is not asked for.
+      // Another plugin adds a lead; with a key in wp-config.php the form has no field for it.
       const hook = exampleOf('examples/recipes/wordpress/README.md', 'wordpress-hook');
       writeFileSync(join(env.SITE ?? '', 'other-plugin.php'), `<?php require __DIR__ . '/wp-load.php';\n${hook}`);
       const config = join(env.SITE ?? '', 'wp-config.php');
@@ -168,7 +168,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await runCommands('php "$SITE/other-plugin.php"', env);
       await cron();
       expect(await service.countLeads(studio.studioId)).toBe(2);
-      // PHP's server looks only now and then whether a file has changed.
+      // PHP's server checks for changed files only at intervals.
       await vi.waitUntil(
         async () => {
           await admin.goto(`${site}/wp-admin/options-general.php?page=lead-intake-settings`);
@@ -181,7 +181,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
 
       expect(pages.join('')).not.toContain(studio.secret);
 
-      // It goes as it came: nothing in its table was not delivered.
+      // Deleting the plugin deletes its table, in which every lead is settled.
       await admin.goto(`${site}/wp-admin/plugins.php`);
       await press(admin.locator('#deactivate-lead-intake'));
       admin.on('dialog', (dialog) => void dialog.accept());

@@ -1,19 +1,19 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-/** A client as a generator makes it; by which command, docs/how-to/generate-a-client.md says. */
+/** A generated client; docs/how-to/generate-a-client.md has the command that generates it. */
 interface GeneratedClient {
-  /** Commands that succeed where the machine has what it takes. */
+  /** Commands that succeed on a machine that has the tools. */
   readonly tools: readonly string[];
-  /** What the language builds before it runs. */
+  /** Builds the client and the program. */
   readonly build: string;
-  /** Runs the program that stands in the folder of the generator's name. */
+  /** Runs the program in the folder with the generator's name. */
   readonly use: string;
-  /** The names of the types that it has for schemas. */
+  /** Returns the names of its types for schemas. */
   readonly typesOf: (folder: string) => readonly string[];
 }
 
-/** Names of files, without their ending. */
+/** Names of files, without extensions. */
 const filesIn =
   (pattern: string, ...others: readonly string[]) =>
   (folder: string): string[] =>
@@ -22,11 +22,11 @@ const filesIn =
       .filter((name) => !others.includes(name));
 
 const GENERATOR = ['command -v openapi-generator-cli'];
-/** The Python that openapi-python-client runs on: it has what the clients are built on, too. */
+/** The Python that openapi-python-client runs on, which also has the libraries of the clients. */
 const PYTHON = '"$(dirname "$(realpath "$(command -v openapi-python-client)")")/python"';
 const HAS_PYTHON = `${PYTHON} -c 'import dateutil, httpx, pydantic, urllib3'`;
 
-/** The clients, by the generators' names, which are also those of the folders and of the marks in the docs. */
+/** The clients by generator name, which is also the name of the folder and of the block in the docs. */
 export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
   'openapi-generator-python': {
     tools: [...GENERATOR, HAS_PYTHON],
@@ -62,7 +62,7 @@ export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
     tools: ['command -v openapi-python-client', HAS_PYTHON],
     build: '',
     use: `${PYTHON} use_client.py`,
-    // The type of `fields` alone has a name that is made up.
+    // Only the type of `fields` has a name that the generator chooses.
     typesOf: filesIn('lead_intake/models/*.py', '__init__', 'problem_details_fields'),
   },
   'oapi-codegen': {

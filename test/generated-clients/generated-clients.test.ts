@@ -11,7 +11,7 @@ import { ROOT } from '../support/processes.ts';
 import { aService, type LeadJson, leadOf, type ProblemJson } from '../support/service.ts';
 import { CLIENTS } from './clients.ts';
 
-// Generating and compiling takes its time on a machine that is busy.
+// Generating and compiling takes a while on a busy machine.
 vi.setConfig({ testTimeout: 300_000 });
 
 const service = aService();
@@ -58,7 +58,7 @@ function refused(status: number, code: string, more: Partial<Refusal> = {}): Ref
   return { status, code, fields: null, requestId: expect.stringMatching(/./), retryAfter: null, ...more };
 }
 
-/** Keys that are refused for a reason each. */
+/** Keys that are refused, each for another reason. */
 async function refusedKeys() {
   const [suspended, reading, former] = await Promise.all([
     service.aStudioWithKey(),
@@ -81,8 +81,8 @@ function printed(lead: LeadJson) {
   return { ...lead, createdAt: Date.parse(lead.createdAt), updatedAt: Date.parse(lead.updatedAt) };
 }
 
-/** A name without what each language does to join words. */
-const plain = (name: string) => name.replaceAll('_', '').toLowerCase();
+/** A name in lower case without separators, which differ between languages. */
+const normalized = (name: string) => name.replaceAll('_', '').toLowerCase();
 
 for (const [name, { tools, build, typesOf, use }] of Object.entries(CLIENTS)) {
   describeWithTools(tools, `a client that is made by ${name}`, () => {
@@ -100,11 +100,11 @@ for (const [name, { tools, build, typesOf, use }] of Object.entries(CLIENTS)) {
       return making;
     };
 
-    test(`has no types but those that the document names: ${name}`, async () => {
+    test(`has only types that the document names: ${name}`, async () => {
       expect(await make()).toMatchObject({ status: 0 });
-      const types = typesOf(folder).map(plain);
+      const types = typesOf(folder).map(normalized);
       expect(types).toContain('problemdetails');
-      const names = Object.values(document.components).flatMap(Object.keys).map(plain);
+      const names = Object.values(document.components).flatMap(Object.keys).map(normalized);
       expect(types.filter((type) => !names.includes(type))).toEqual([]);
     });
 

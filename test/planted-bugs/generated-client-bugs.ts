@@ -6,7 +6,7 @@ const SUITE = 'test/generated-clients/generated-clients.test.ts';
 const works = (generator: string) =>
   `creates, repeats, reads and lists leads, and gets the reason of each refusal: ${generator}`;
 
-/** Faults of the OpenAPI document that show in the clients which are made of it. */
+/** Faults of the OpenAPI document that show in clients generated from it. */
 export const GENERATED_CLIENT_BUGS: readonly PlantedBug[] = [
   {
     name: 'ids have the format uuid, so that generated Python clients apply their pattern to an object',
@@ -31,7 +31,7 @@ export const GENERATED_CLIENT_BUGS: readonly PlantedBug[] = [
   {
     name: 'errors of each status have an inline schema, which generated clients name by a number',
     suite: SUITE,
-    caughtBy: 'has no types but those that the document names: openapi-generator-go',
+    caughtBy: 'has only types that the document names: openapi-generator-go',
     patches: [
       {
         file: 'gateway/docs/answers.ts',
