@@ -89,7 +89,6 @@ function read(path: string): string {
   }
 }
 
-/** Any text. */
 export const text = (value: string): string => value;
 
 /** The minimum length of a token: as hexadecimal digits, 128 bits. */
@@ -151,7 +150,6 @@ export const oneOf =
     return value;
   };
 
-/** `yes` or `no`. */
 export const yesOrNo = (value: string): boolean => oneOf('yes', 'no')(value) === 'yes';
 
 /** An http or https address without query, fragment or credentials; returned without a trailing slash. */

@@ -121,7 +121,6 @@ function readOf<Read extends KeyObject | readonly X509Certificate[]>(
   }
 }
 
-/** @throws Error */
 function throwUnlessValidNow(own: X509Certificate | undefined, path: string | undefined): void {
   if (!own) return;
   const { validFromDate: from, validToDate: to } = own;

@@ -17,7 +17,6 @@ import {
 import { MAX_WINDOW_SECONDS } from './quota/quota-port.ts';
 import { readSentinelAddress } from './quota/sentinel-address.ts';
 
-/** The gateway's settings. */
 export const gatewaySettings = {
   GATEWAY_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the gateway listens on' },
   GATEWAY_PORT: { parse: port, fallback: '8080', about: 'port the gateway listens on' },

@@ -6,7 +6,6 @@ import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
 
-/** The outcome of a quota check. */
 export type QuotaOutcome = 'admitted' | 'limited' | 'unavailable';
 
 /** The gateway's metrics. Each label has a closed list of values; none comes from a caller. */

@@ -74,7 +74,6 @@ export class Problem extends Error {
   readonly status: number;
   readonly detail: string | undefined;
   readonly faults: readonly FaultyField[];
-  /** Headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
   /** The open lead that prevented a creation, if the core named one. */
   readonly existingLeadId: string | undefined;

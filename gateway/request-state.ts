@@ -8,7 +8,6 @@ export class RequestState {
   readonly arrivedAt = performance.now();
   /** Its API key, valid or not; set once the key has the form of one and its owner is known. */
   key: PresentedKey | undefined;
-  /** The code of the problem in the response. */
   problemCode: ProblemCode | undefined;
   isAnswered = false;
   /** For a creation: whether an earlier request had created the lead. */

@@ -16,7 +16,6 @@ import type { TlsFiles } from '../common/tls-credentials.ts';
 import { type CallerEntries, parseCallers } from './callers-file.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
-/** The core's settings. */
 export const coreSettings = {
   CORE_HOST: commonSettings.CORE_HOST,
   CORE_PORT: commonSettings.CORE_PORT,

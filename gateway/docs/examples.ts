@@ -62,7 +62,6 @@ const EXAMPLES: Partial<Record<ProblemCode, Problem>> = {
   method_not_allowed: new Problem('method_not_allowed', { headers: { allow: 'GET, POST' } }),
 };
 
-/** Returns an example of a problem. */
 export function exampleOf(code: ProblemCode): Problem {
   return EXAMPLES[code] ?? new Problem(code);
 }

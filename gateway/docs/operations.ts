@@ -14,7 +14,6 @@ import {
 /** The responses of every operation, by status. */
 type CommonAnswers = Readonly<Record<number, object>>;
 
-/** Describes `createLead`. */
 export function createLeadOperation(publicUrl: string, common: CommonAnswers): object {
   const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
   return {
@@ -58,7 +57,6 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
   };
 }
 
-/** Describes `getLead`. */
 export function getLeadOperation(publicUrl: string, common: CommonAnswers): object {
   return {
     operationId: 'getLead',
@@ -77,7 +75,6 @@ export function getLeadOperation(publicUrl: string, common: CommonAnswers): obje
   };
 }
 
-/** Describes `listLeads`. */
 export function listLeadsOperation(publicUrl: string, common: CommonAnswers): object {
   return {
     operationId: 'listLeads',

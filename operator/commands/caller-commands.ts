@@ -10,7 +10,6 @@ interface NewCallerOptions {
   readonly certificate?: string;
 }
 
-/** Adds the commands for the callers file. */
 export function addCallerCommands(): void {
   const callers = program
     .command('callers')

@@ -3,7 +3,6 @@ import { resendChanges, watchChanges } from '../changes.ts';
 import { standardOutput } from '../export-output.ts';
 import { abortOnSignal, isJson, PROGRESS_INTERVAL_MS, program, runOnStore } from './program.ts';
 
-/** Adds the commands for the change feed. */
 export function addChangeCommands(): void {
   const changes = program
     .command('changes')

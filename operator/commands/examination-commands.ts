@@ -8,7 +8,6 @@ import { showFindings } from '../cli-output.ts';
 import { examine, type Part } from '../doctor/examine.ts';
 import { isJson, program } from './program.ts';
 
-/** Adds the commands that examine a deployment. */
 export function addExaminationCommands(): void {
   program
     .command('doctor')

@@ -30,7 +30,6 @@ interface CreateKeyOptions {
   readonly days: number;
 }
 
-/** Adds the commands for API keys. */
 export function addKeyCommands(): void {
   const keys = program.command('keys').description('manage the API keys of a studio');
   keys

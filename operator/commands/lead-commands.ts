@@ -20,7 +20,6 @@ import { BY_HAND, isJson, program, runOnStore } from './program.ts';
 
 const STUDIO = ['--studio <id>', 'studio of the leads'] as const;
 
-/** Adds the commands for leads. */
 export function addLeadCommands(): void {
   const leads = program.command('leads').description('manage leads');
   addShowCommands(leads);

@@ -1,6 +1,5 @@
 import { DAY_MS } from '../../common/units.ts';
 
-/** The scopes of API keys. */
 export const API_KEY_SCOPES = ['leads.read', 'leads.create'] as const;
 export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
 

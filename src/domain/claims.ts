@@ -32,7 +32,6 @@ export interface OpenClaims {
   readonly contactRule: ContactRule;
 }
 
-/** A contact and its claims. */
 export interface ClaimsOfContact extends OpenClaims {
   readonly contact: Contact;
 }

@@ -4,7 +4,6 @@ import { type CountryCode, isSupportedCountry, parsePhoneNumberFromString } from
 /** The minimum number of digits, without the country code, from which letters that stand apart count as a remark. */
 const MIN_DIGITS_BEFORE_REMARK = 7;
 
-/** The types of contact. */
 export const CONTACT_TYPES = ['email', 'phone'] as const;
 
 /** How to reach a person, exactly as it was typed. */

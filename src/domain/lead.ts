@@ -3,7 +3,6 @@ import type { OpenClaims } from './claims.ts';
 import type { Contact } from './contact.ts';
 import type { Fingerprint } from './fingerprint.ts';
 
-/** The stages of a lead. */
 export const LEAD_STAGES = STAGES;
 export type LeadStage = (typeof LEAD_STAGES)[number];
 

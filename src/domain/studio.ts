@@ -11,7 +11,6 @@ export interface Studio extends ContactRules {
   readonly quotaLimit: number | null;
 }
 
-/** The roles of members of a studio. */
 export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;
 export type MemberRole = (typeof MEMBER_ROLES)[number];
 

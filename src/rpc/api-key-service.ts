@@ -9,7 +9,6 @@ import { actorOf, callerOf, memberOrOperator } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, bearerToWire, dateFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
-/** Implements ApiKeyService. */
 export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }, context) {

@@ -4,7 +4,6 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { listAuditEvents } from '../usecases/list-audit-events.ts';
 import { auditEventToWire } from './convert.ts';
 
-/** Implements AuditService. */
 export function auditService(deps: Dependencies): ServiceImpl<typeof AuditService> {
   return {
     async listAuditEvents({ studioId, leadId }) {

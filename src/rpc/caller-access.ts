@@ -71,7 +71,6 @@ const BY_SERVICE: Readonly<Record<string, Readonly<Record<string, readonly Calle
 
 const CALLER = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
 
-/** Returns context values with the caller. */
 export const valuesOf = (caller: Caller | undefined): ContextValues => createContextValues().set(CALLER, caller);
 
 /** Returns the caller of an admitted call. */

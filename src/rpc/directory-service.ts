@@ -18,7 +18,6 @@ import { putApiKeyQuota } from '../usecases/put-api-key-quota.ts';
 import { actorOf } from './caller-access.ts';
 import { apiKeyToWire, leadSourceToWire, memberRole, memberToWire, studioStatus, studioToWire } from './convert.ts';
 
-/** Implements DirectoryService. */
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
     async putStudio({ studio, memberId, updateMask }, context) {

@@ -52,7 +52,6 @@ interface Operation<K extends Kind> {
   execute(bearer: Credential, request: RequestOf<K>, summary: Summary): Promise<Success>;
 }
 
-/** Implements ExchangeService. */
 export function exchangeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof ExchangeService> {
   const operations: { readonly [K in Kind]: Operation<K> } = {
     authenticate: {

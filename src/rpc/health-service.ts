@@ -10,7 +10,6 @@ export const MAX_UNAUTHENTICATED_WATCHERS = 64;
 
 /** What determines the health status. */
 export interface Serving {
-  /** The readiness of the store. */
   readonly store: Readiness;
   /** Aborted when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;

@@ -32,7 +32,6 @@ import { updateFromWire } from './lead-update.ts';
 /** The maximum number of pages in a message. A page may have a megabyte, and clients limit the message size. */
 const MAX_PAGES_PER_MESSAGE = 3;
 
-/** Implements LeadIntakeService. */
 export function leadIntakeService(deps: Dependencies, context: ItemContext): ServiceImpl<typeof LeadIntakeService> {
   return {
     createLead: (request) => create(request),

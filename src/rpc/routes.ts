@@ -44,7 +44,6 @@ interface RouteContext {
   readonly reflects: boolean;
 }
 
-/** Returns the routes of all services. */
 export function routes(
   deps: Dependencies,
   { run, batchReceived, serving, reflects }: RouteContext,

@@ -48,7 +48,6 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** The kinds of stored records. */
 type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event';
 
 /**
@@ -132,14 +131,12 @@ export interface ErasedCreation {
   readonly kind: 'erased';
 }
 
-/** The outcome of an erasure. */
 export type EraseLeadOutcome =
   | { readonly kind: 'erased'; readonly lead: ErasedLead }
   | { readonly kind: 'not-found' }
   /** The lead has changed since the expected time; nothing was written. */
   | { readonly kind: 'stale' };
 
-/** The outcome of a change of stage. */
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }

@@ -20,7 +20,6 @@ export interface EraseContactCommand extends Requester {
   readonly contact: Contact | undefined;
 }
 
-/** The result of erasing a contact. */
 export interface ErasedContact {
   /** The number of leads that this call erased. */
   readonly erasedCount: number;

@@ -33,7 +33,6 @@ export interface LeadImport {
   readonly updatedAt: Date | undefined;
 }
 
-/** The result of importing one lead. */
 export type ImportedLead = { readonly leadId: string; readonly replayed: boolean } | { readonly refusal: Refusal };
 
 interface ImportDependencies {

@@ -25,7 +25,6 @@ import {
 } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 
-/** Claim renewals, in MongoDB. */
 export function mongoClaimRenewals(connection: Connection, report: ReportUnreadable): ClaimRenewalStore {
   const { leads, studios, call } = connection;
   return {

@@ -286,7 +286,6 @@ export const claimingLeadOf = (
 /** Matches the contact key in a claim: a hash in base64url. */
 const CLAIM_KEY = /^(?:open|closed):([\w-]{43})/;
 
-/** Returns the contact keys in the claims of a lead. */
 export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] =>
   [claims].flat().flatMap((claim) => (typeof claim === 'string' && CLAIM_KEY.exec(claim)?.[1]) || []);
 

@@ -28,7 +28,6 @@ const PERSONAL = {
   'idempotency.fingerprintVersion': 1,
 } as const;
 
-/** Erasure of leads, in MongoDB. */
 export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnreadable): LeadErasureStore {
   return {
     walkErasedLeads: (studioId, after, limit) =>

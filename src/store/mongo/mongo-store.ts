@@ -29,7 +29,6 @@ export async function openMongoStore<Caller>(
   return { ...storeOn(connection, report), check: connection.check, close: connection.close };
 }
 
-/** The store on an open connection. */
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
   return {

@@ -13,7 +13,6 @@ const PROGRESS_INTERVAL_MS = 500;
 /** SQLite's result codes for faults of the source file: damaged, not a database. */
 const SOURCE_FAULTS: readonly (number | undefined)[] = [11, 26];
 
-/** A message of the backup process. */
 export type BackupMessage =
   | { /** The approximate size of the backup. */ readonly bytes: number }
   | {
@@ -32,7 +31,6 @@ export interface BackupWatch {
   readonly ending?: AbortSignal;
 }
 
-/** A completed backup. */
 export interface Backup {
   readonly file: string;
   readonly bytes: number;

@@ -8,7 +8,6 @@ import { CLAIM_COLUMNS, claimingLeadOf, renewalJson, renewalOf, STUDIO_COLUMNS, 
 import { hashesBytes, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
-/** Claim renewals, in SQLite. */
 export function sqliteClaimRenewals(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
