@@ -29,17 +29,17 @@ const OVERLOADED = new Problem('integration_unavailable', {
 export function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {
   /** The earliest time of the next refusal, at the rate above. */
   let nextAt = 0;
-  let turnedAway = 0;
+  let refused = 0;
   const logThrottle = new Throttle(LOG_INTERVAL_MS);
   return (request) => (core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined);
 
   async function refuse(request: FastifyRequest): Promise<never> {
     const { operation } = request.routeOptions.config;
     const now = performance.now();
-    turnedAway += 1;
+    refused += 1;
     if (logThrottle.allow()) {
-      request.log.warn({ operation, turnedAway }, 'requests refused: too many are waiting for the core');
-      turnedAway = 0;
+      request.log.warn({ operation, turnedAway: refused }, 'requests refused: too many are waiting for the core');
+      refused = 0;
     }
     const delayMs = Math.min(Math.max(0, nextAt - now), MAX_DELAY_MS);
     nextAt = now + delayMs + 1000 / MAX_IMMEDIATE_REFUSALS_PER_SECOND;

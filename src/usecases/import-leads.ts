@@ -8,7 +8,7 @@ import { newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
-import { refusalOfCreation, sourceInvalid } from './create-lead.ts';
+import { type CreateLeadCommand, refusalOfCreation, sourceInvalid } from './create-lead.ts';
 import { existingStudio } from './keep-directory.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
@@ -19,12 +19,7 @@ export const MAX_IMPORTED_LEADS = 100;
 const CLOCK_SKEW_MS = 300_000;
 
 /** A lead from another system, not yet checked. */
-export interface LeadImport {
-  readonly idempotencyKey: string;
-  readonly displayName: string;
-  readonly contact: Contact | undefined;
-  readonly sourceId: string | undefined;
-  readonly note: string | undefined;
+export interface LeadImport extends Omit<CreateLeadCommand, 'studioId'> {
   /** Undefined: unknown. */
   readonly stage: LeadStage | undefined;
   /** Undefined: now. */

@@ -1,12 +1,12 @@
 import { Binary, UUID } from 'mongodb';
-import type { ApiKey, ApiKeyScope } from '../../domain/api-key.ts';
+import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import { type ClaimRenewal, renewalFromRuleV1 } from '../../domain/claim-renewal.ts';
 import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../domain/claims.ts';
-import type { Contact, RegionCode } from '../../domain/contact.ts';
+import type { RegionCode } from '../../domain/contact.ts';
 import type { Correction, OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
-import { type ErasedLead, isOpen, type Lead, type LeadClaims, type LeadStage } from '../../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
@@ -55,16 +55,9 @@ export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | '
 }
 
 /** A lead with its claims, so that one write of one document decides everything. */
-export interface LeadDocument {
+export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'> {
   readonly _id: LeadKey;
-  readonly studioId: string;
-  readonly displayName: string;
-  readonly contact: Contact;
   readonly sourceId: UUID | null;
-  readonly note: string | null;
-  readonly stage: LeadStage;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
   /**
    * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
    * found by, each with the lead's id, so that it is unique. A release with only the first rule wrote a string: the
@@ -103,17 +96,9 @@ interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
 }
 
 /** A key; `slot` is one of its studio's slots while it is live, otherwise its own id. */
-export interface ApiKeyDocument {
+export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'lastUsedAt' | 'quotaLimit'> {
   readonly _id: UUID;
-  readonly studioId: string;
-  readonly memberId: string;
-  readonly name: string;
-  readonly scopes: readonly ApiKeyScope[];
-  readonly createdAt: Date;
-  readonly expiresAt: Date;
-  readonly revokedAt: Date | null;
   readonly secretSha256: Binary;
-  readonly secretHint: string;
   readonly slot: string;
   /** Absent if it was created by a release that did not store it. */
   readonly lastUsedAt?: Date | null;
