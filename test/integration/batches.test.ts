@@ -1,18 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { callInBatches, openBatches } from '../support/batch-calls.ts';
 import { times } from '../support/builders.ts';
-import {
-  aCreateLeadRequest,
-  CORE_TOKEN,
-  type GrpcCaller,
-  grpcCaller,
-  refusalOf,
-  startTestCore,
-  type TestCore,
-} from '../support/grpc.ts';
+import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, refusalOf } from '../support/grpc.ts';
 import {
   countLeads,
   createKey,
@@ -24,6 +16,7 @@ import {
 } from '../support/grpc-studios.ts';
 import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { aSharedCore } from './shared-core.ts';
 import type { WireLead } from './wire-lead.ts';
 
 interface Created {
@@ -31,18 +24,9 @@ interface Created {
   readonly replayed: boolean;
 }
 
-let core: TestCore;
-let caller: GrpcCaller;
+const { core, caller } = aSharedCore();
 let studioId: string;
 
-beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
-});
 beforeEach(async () => {
   studioId = await aStudio();
 });

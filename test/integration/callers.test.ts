@@ -6,11 +6,12 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import { type CallerEntries, tokenDigits, tokenHash } from '../../src/callers-file.ts';
 import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
-import { connectToCore } from '../support/core-clients.ts';
 import { openExchange } from '../support/exchange-calls.ts';
 import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore } from '../support/grpc.ts';
+import { createKey } from '../support/grpc-studios.ts';
+import { allOutcomes } from '../support/item-calls.ts';
 import { scrape } from '../support/metrics.ts';
-import { run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
 const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };
 const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
@@ -72,6 +73,16 @@ async function aCore(env: Record<string, string>) {
     caller.close();
     await core.stop();
   });
+  return { core, caller };
+}
+
+/** A core in a separate process, without CORE_TOKEN, whose log the test reads. */
+async function aLoggingCore(callersFile: string) {
+  const core = run('src/main.ts', {
+    env: { CORE_CALLERS_FILE: callersFile, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
+  });
+  const caller = grpcCaller(new URL(await addressOf(core)).host);
+  onTestFinished(() => caller.close());
   return { core, caller };
 }
 
@@ -217,32 +228,22 @@ describe('a caller of some studios', () => {
   test('as a gateway, gets the same refusal for the keys of other studios as for unknown ones', async () => {
     const token = newCoreToken();
     const file = aFileOf({ branch: entry(token, ['gateway'], ['own']) });
-    const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path });
-    const clients = connectToCore(core.url, CORE_TOKEN);
-    onTestFinished(() => clients.close());
+    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
     const secretOf = async (studioId: string, status: string) => {
       await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status } });
-      await caller.call('DirectoryService/PutMember', { member: { studioId, id: 'm', role: 'MEMBER_ROLE_OWNER' } });
-      const expireTime = { seconds: Math.floor(Date.now() / 1000) + 3600 };
-      const scopes = ['API_KEY_SCOPE_LEADS_READ'];
-      const made = await caller.call<{ secret: string }>('ApiKeyService/CreateApiKey', {
-        ...{ studioId, memberId: 'm', name: 'k', scopes, expireTime },
-      });
-      return Buffer.from(tokenHash(made.secret), 'hex');
+      return (await createKey(caller, { studioId })).secretSha256;
     };
     const own = await secretOf('own', 'STUDIO_STATUS_ACTIVE');
     const suspended = await secretOf('other', 'STUDIO_STATUS_SUSPENDED');
-    const ask = as(caller, token);
+    const call = as(caller, token);
 
-    expect(await ask('ApiKeyService/AuthenticateApiKey', { secretSha256: own })).toMatchObject({ studioId: 'own' });
-    expect(await refusalOf(ask('ApiKeyService/AuthenticateApiKey', { secretSha256: suspended }))).toMatchObject({
+    expect(await call('ApiKeyService/AuthenticateApiKey', { secretSha256: own })).toMatchObject({ studioId: 'own' });
+    expect(await refusalOf(call('ApiKeyService/AuthenticateApiKey', { secretSha256: suspended }))).toMatchObject({
       reason: 'KEY_INVALID',
     });
-    const call = openExchange(caller, { authorization: `Bearer ${token}` });
-    await call.send([own, suspended].map((secretSha256) => ({ secretSha256, listLeads: {} })));
-    call.end();
-    expect(await call.outcome(0)).toMatchObject({ answer: {} });
-    expect(await call.outcome(1)).toMatchObject({ refusal: { reason: 'KEY_INVALID' } });
+    const exchange = openExchange(caller, { authorization: `Bearer ${token}` });
+    exchange.send([own, suspended].map((secretSha256) => ({ secretSha256, listLeads: {} })));
+    expect(await allOutcomes(exchange, 2)).toMatchObject([{ answer: {} }, { refusal: { reason: 'KEY_INVALID' } }]);
   });
 
   test('as a gateway, may not read a studio without a key of it', async () => {
@@ -259,32 +260,23 @@ test('the operator lists and revokes keys of any studio without being a member, 
   const [operator, crm] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
   const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
-  const studioId = 'studio';
-  await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
-  await caller.call('DirectoryService/PutMember', { member: { studioId, id: 'm', role: 'MEMBER_ROLE_OWNER' } });
-  const expireTime = { seconds: Math.floor(Date.now() / 1000) + 3600 };
-  const key = { studioId, memberId: 'm', name: 'k', scopes: ['API_KEY_SCOPE_LEADS_READ'], expireTime };
-  const { apiKey, secret } = await caller.call<{ apiKey: { id: string }; secret: string }>(
-    'ApiKeyService/CreateApiKey',
-    key,
-  );
+  const { owner, secretSha256 } = await createKey(caller);
+  const { studioId, apiKeyId } = owner;
 
   for (const each of [as(caller, crm), as(caller, CORE_TOKEN)]) {
     expect(await refusalOf(each('ApiKeyService/ListApiKeys', { studioId }))).toMatchObject({ fields: ['memberId'] });
-    const revocation = { studioId, apiKeyId: apiKey.id };
-    expect(await refusalOf(each('ApiKeyService/RevokeApiKey', revocation))).toMatchObject({ fields: ['memberId'] });
+    expect(await refusalOf(each('ApiKeyService/RevokeApiKey', { studioId, apiKeyId }))).toMatchObject({
+      fields: ['memberId'],
+    });
   }
   const byOperator = as(caller, operator);
-  expect(await byOperator('ApiKeyService/ListApiKeys', { studioId })).toMatchObject({ apiKeys: [{ id: apiKey.id }] });
+  expect(await byOperator('ApiKeyService/ListApiKeys', { studioId })).toMatchObject({ apiKeys: [{ id: apiKeyId }] });
   // A member named in the request must have the role.
   expect(await refusalOf(byOperator('ApiKeyService/ListApiKeys', { studioId, memberId: 'x' }))).toMatchObject({
     reason: 'MEMBER_FORBIDDEN',
   });
-  expect(await refusalOf(byOperator('ApiKeyService/ReplaceApiKey', { studioId, apiKeyId: apiKey.id }))).toMatchObject(
-    FORBIDDEN,
-  );
-  await byOperator('ApiKeyService/RevokeApiKey', { studioId, apiKeyId: apiKey.id });
-  const secretSha256 = Buffer.from(tokenHash(secret), 'hex');
+  expect(await refusalOf(byOperator('ApiKeyService/ReplaceApiKey', { studioId, apiKeyId }))).toMatchObject(FORBIDDEN);
+  await byOperator('ApiKeyService/RevokeApiKey', { studioId, apiKeyId });
   expect(await refusalOf(caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256 }))).toMatchObject({
     reason: 'KEY_INVALID',
   });
@@ -322,12 +314,7 @@ describe('a file that changes', () => {
   test('and cannot be used leaves the former in use; the log reports it once, without its content', async () => {
     const token = newCoreToken();
     const file = aFileOf({ reporting: entry(token, ['read']) });
-    const core = run('src/main.ts', {
-      env: { CORE_PORT: '0', CORE_CALLERS_FILE: file.path, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
-    });
-    const [, port] = await core.printed(/Server listening at http:\/\/127\.0\.0\.1:(\d+)/);
-    const caller = grpcCaller(`127.0.0.1:${port}`);
-    onTestFinished(() => caller.close());
+    const { core, caller } = await aLoggingCore(file.path);
     const list = () => as(caller, token)('DirectoryService/ListStudios');
     await list();
 
@@ -370,11 +357,11 @@ test('log, metrics and audit name the caller', async () => {
   const file = aFileOf({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });
   const { core, caller } = await aCore({ CORE_CALLERS_FILE: file.path, CORE_METRICS_ADDRESS: '127.0.0.1:0' });
   const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
-  await as(caller, token)('DirectoryService/PutStudio', { studio, memberId: 'boss' });
+  await as(caller, token)('DirectoryService/PutStudio', { studio, memberId: 'member-1' });
   await caller.call('DirectoryService/PutStudio', { studio: { ...studio, status: 'STUDIO_STATUS_SUSPENDED' } });
 
   const { events } = await caller.call('AuditService/ListAuditEvents', { studioId: 'studio' });
-  expect(events).toMatchObject([{ to: 'suspended' }, { to: 'active', memberId: 'boss', caller: 'crm-berlin' }]);
+  expect(events).toMatchObject([{ to: 'suspended' }, { to: 'active', memberId: 'member-1', caller: 'crm-berlin' }]);
   expect((events as object[])[0]).not.toHaveProperty('caller', expect.stringMatching(/./));
   await isForbidden(as(caller, reader)('DirectoryService/PutStudio', { studio }));
   const samples = await scrape(core.metricsUrl);
@@ -385,12 +372,7 @@ test('log, metrics and audit name the caller', async () => {
     [labels('reporting', reader), 1],
   ]);
 
-  const logged = run('src/main.ts', {
-    env: { CORE_PORT: '0', CORE_CALLERS_FILE: file.path, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` },
-  });
-  const [, port] = await logged.printed(/Server listening at http:\/\/127\.0\.0\.1:(\d+)/);
-  const other = grpcCaller(`127.0.0.1:${port}`);
-  onTestFinished(() => other.close());
+  const { core: logged, caller: other } = await aLoggingCore(file.path);
   await as(other, token)('DirectoryService/PutStudio', { studio });
   await logged.printed(/"caller":"crm-berlin","operation":"PutStudio","outcome":"ok"/);
   await isForbidden(as(other, reader)('DirectoryService/PutStudio', { studio }));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Code, createClient, type Interceptor } from '@connectrpc/connect';
+import { Code, createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -12,7 +12,6 @@ import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
-  CORE_TOKEN,
   type GrpcCaller,
   grpcCaller,
   refusalOf,
@@ -20,6 +19,7 @@ import {
   type TestCore,
 } from '../support/grpc.ts';
 import { putStudio } from '../support/grpc-studios.ts';
+import { type MakeTransport, overHttp2, withToken } from './transports.ts';
 
 /** The maximum number of changes in a message of a watch. */
 const MAX_CHANGES_IN_A_MESSAGE = 100;
@@ -41,19 +41,8 @@ beforeEach(async () => {
   };
 });
 
-function clientOf(transport: typeof createGrpcTransport = createGrpcTransport) {
-  const options = {
-    baseUrl: core.url,
-    httpVersion: '2',
-    interceptors: [
-      (next) => (request) => {
-        request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
-        return next(request);
-      },
-    ] satisfies Interceptor[],
-  };
-  return createClient(LeadIntakeService, transport(options));
-}
+const clientOf = (transport: MakeTransport = createGrpcTransport) =>
+  createClient(LeadIntakeService, transport({ baseUrl: core.url, interceptors: [withToken] }));
 
 async function created(client = clientOf()): Promise<string> {
   const { contact, ...request } = aCreateLeadRequest(studioId) as { contact: { email: string } };
@@ -150,7 +139,7 @@ describe('pulling changes', () => {
   });
 
   test('accepts the maximum number of acknowledgements, in JSON too', async () => {
-    const client = clientOf(createConnectTransport as typeof createGrpcTransport);
+    const client = clientOf(overHttp2(createConnectTransport));
     const acknowledgements = times(500, () => ({ studioId: 's'.repeat(64), leadId: newId(), revision: 2n ** 40n }));
     expect(await client.acknowledgeLeadChanges({ acknowledgements })).toMatchObject({ acknowledgedCount: 0 });
   });
@@ -165,12 +154,12 @@ describe('pulling changes', () => {
 });
 
 describe('watching changes', () => {
-  test.each([
+  test.each<[string, MakeTransport]>([
     ['gRPC', createGrpcTransport],
-    ['gRPC-Web', createGrpcWebTransport],
-    ['Connect', createConnectTransport],
+    ['gRPC-Web', overHttp2(createGrpcWebTransport)],
+    ['Connect', overHttp2(createConnectTransport)],
   ])('over %s, returns existing and new changes, each state once', async (_, transport) => {
-    const client = clientOf(transport as typeof createGrpcTransport);
+    const client = clientOf(transport);
     const before = await created();
     const cancellation = new AbortController();
     const { received, ended } = watch(client, cancellation.signal);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { PublicLead } from '../../common/rules/public-lead.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -12,14 +12,12 @@ import {
   aCreation,
   CORE_TOKEN,
   type Creation,
-  type GrpcCaller,
   grpcCaller,
   type PackedStatus,
   refusalIn,
   refusalOf,
   requestBytes,
   startTestCore,
-  type TestCore,
 } from '../support/grpc.ts';
 import {
   countLeads,
@@ -34,6 +32,7 @@ import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
+import { aSharedCore } from './shared-core.ts';
 import { millis, type WireLead, type WireTime } from './wire-lead.ts';
 
 /** The size from which a message of results is full; bytes. */
@@ -45,18 +44,9 @@ const MAX_LEADS_OPEN = 1000;
 /** The largest message that a gateway reads, and gRPC clients by default; bytes. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
-let core: TestCore;
-let caller: GrpcCaller;
+const { core, caller } = aSharedCore();
 let key: KeyOfStudio;
 
-beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
-});
 beforeEach(async () => {
   key = await createKey(caller);
 });

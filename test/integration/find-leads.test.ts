@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import {
-  aCreateLeadRequest,
-  type GrpcCaller,
-  grpcCaller,
-  refusalOf,
-  startTestCore,
-  type TestCore,
-} from '../support/grpc.ts';
+import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
 import { putStudio } from '../support/grpc-studios.ts';
+import { aSharedCore } from './shared-core.ts';
 
 interface Page {
   readonly leads: readonly { readonly id: string; readonly stage: string; readonly contact: object }[];
@@ -18,18 +12,9 @@ interface Page {
   readonly mayBeIncomplete: boolean;
 }
 
-let core: TestCore;
-let caller: GrpcCaller;
+const { caller } = aSharedCore();
 let studioId: string;
 
-beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
-});
 beforeEach(async () => {
   studioId = await putStudio(caller);
 });
@@ -84,14 +69,6 @@ describe('FindLeads', () => {
     expect((await find({ phone: '+43 30 1234567' })).leads).toEqual([]);
     const email = await aLead({ email: 'Ada@Example.org' });
     expect((await find({ email: 'aDA@example.ORG' })).leads.map(({ id }) => id)).toEqual([email]);
-  });
-
-  test('finds no leads of other studios', async () => {
-    const contact = anEmail();
-    await aLead(contact, 'LOST');
-    await aLead(contact);
-
-    expect(await find(contact, { studioId: await putStudio(caller) })).toMatchObject({ leads: [] });
   });
 
   test('reports that closed leads may be missing while the claims of the studio are renewed', async () => {
@@ -175,14 +152,5 @@ describe('FindLeads', () => {
       reason: 'INVALID_REQUEST',
       fields: [field],
     });
-  });
-
-  test('finds a lead by its corrected contact, and no longer by the former one', async () => {
-    const [former, contact] = [anEmail(), anEmail()];
-    const id = await aLead(former, 'LOST');
-    await leads('UpdateLead', { studioId, lead: { id, contact } });
-
-    expect((await find(contact)).leads.map((lead) => lead.id)).toEqual([id]);
-    expect((await find(former)).leads).toEqual([]);
   });
 });

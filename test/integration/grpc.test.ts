@@ -6,10 +6,10 @@ import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
-import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { credentials } from '@grpc/grpc-js';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { LeadIntakeService, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -30,6 +30,8 @@ import {
   type TestCore,
 } from '../support/grpc.ts';
 import { temporaryFolder } from '../support/processes.ts';
+import { aSharedCore } from './shared-core.ts';
+import { withToken } from './transports.ts';
 import { millis, type WireLead, type WireTime } from './wire-lead.ts';
 
 interface WireKey {
@@ -51,8 +53,7 @@ const timestamp = (moment: Date): WireTime => ({
 const inDays = (days: number) => timestamp(plus(new Date(), days * DAY_MS));
 const sha256 = (secret: string) => createHash('sha256').update(secret).digest();
 
-let core: TestCore;
-let caller: GrpcCaller;
+const { core, caller } = aSharedCore();
 let studioId: string;
 
 // Calls of the one core that most tests share; each test has a separate studio there.
@@ -77,14 +78,6 @@ const KEY_NOT_FOUND = refused('NOT_FOUND', 'KEY_NOT_FOUND');
 const KEY_INVALID = refused('UNAUTHENTICATED', 'KEY_INVALID');
 const KEY_LIMIT_REACHED = refused('FAILED_PRECONDITION', 'KEY_LIMIT_REACHED');
 
-beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
-});
 beforeEach(async () => {
   studioId = await aStudio();
 });
@@ -203,28 +196,6 @@ describe('GetLead', () => {
 describe('ListLeads', () => {
   type Page = { leads: WireLead[]; nextPageToken: string };
   const list = (request: object = {}) => leads<Page>('ListLeads', { studioId, ...request });
-
-  async function someLeads(count: number): Promise<WireLead[]> {
-    const made: WireLead[] = [];
-    for (const index of times(count, Number)) made.push(await aLead({ displayName: `Lead ${index}` }));
-    return made.toReversed();
-  }
-
-  test('returns leads newest first, page by page, each once, and no token after the last', async () => {
-    const newestFirst = await someLeads(7);
-
-    const pages: Page[] = [];
-    let pageToken = '';
-    do {
-      const page = await list({ pageSize: 3, pageToken });
-      pages.push(page);
-      pageToken = page.nextPageToken;
-    } while (pageToken !== '');
-
-    expect(pages.map((page) => page.leads.length)).toEqual([3, 3, 1]);
-    expect(pages.flatMap((page) => page.leads)).toEqual(newestFirst);
-    for (const { nextPageToken } of pages) expect(nextPageToken).toMatch(/^[A-Za-z0-9_-]{0,512}$/);
-  });
 
   test('has pages of 25 leads by default, and of at most 100', async () => {
     const newestFirst = await Promise.all(times(101, () => aLead()));
@@ -857,10 +828,6 @@ describe('starting and stopping', () => {
 });
 
 describe('one port, every protocol', () => {
-  const withToken: Interceptor = (next) => (request) => {
-    request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
-    return next(request);
-  };
   const options = () => ({ baseUrl: core.url, httpVersion: '2' as const, interceptors: [withToken] });
 
   test.each<[string, () => Transport]>([

@@ -4,9 +4,9 @@ import { connect as connectSocket } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Interceptor, Transport } from '@connectrpc/connect';
+import type { Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { BULK_METHODS, type Created, type CreationResult, type RequestedCreation } from '../support/bulk-creations.ts';
@@ -14,7 +14,6 @@ import {
   aCreation,
   CORE_TOKEN,
   type Creation,
-  type GrpcCaller,
   grpcCaller,
   refusalOf,
   startTestCore,
@@ -26,6 +25,8 @@ import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { idTextOf } from '../support/raw-sqlite.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
+import { aSharedCore } from './shared-core.ts';
+import { withToken } from './transports.ts';
 
 /** The maximum number of items in a call whose results are not yet sent. */
 const MAX_PENDING_LEADS = 1000;
@@ -41,18 +42,9 @@ const LASTING = [
   'ApiKeyService/BatchAuthenticateApiKeys',
 ];
 
-let core: TestCore;
-let caller: GrpcCaller;
+const { core, caller } = aSharedCore();
 let key: KeyOfStudio;
 
-beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
-});
 beforeEach(async () => {
   key = await createKey(caller);
 });
@@ -105,20 +97,6 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(1);
       expect(outcomes.filter(({ answer }) => answer?.replayed === true)).toHaveLength(99);
       expect(new Set(outcomes.map(({ answer }) => answer?.lead.id)).size).toBe(1);
-    });
-
-    test('that are a hundred creations for one contact create one lead, and the others get its id', async () => {
-      const contact = { email: `${newId()}@example.org` };
-
-      const outcomes = await sendAll([times(100, () => requested({ contact }))]);
-
-      const [winner, ...more] = outcomes.flatMap(({ answer }) => answer ?? []);
-      expect(more).toEqual([]);
-      const losers = outcomes.flatMap(({ refusal }) => refusal ?? []);
-      expect(losers).toHaveLength(99);
-      for (const loser of losers) {
-        expect(loser).toMatchObject({ reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: winner?.lead.id } });
-      }
     });
 
     test('get their results while the call is open, and calls do not wait for each other', async () => {
@@ -431,11 +409,6 @@ describe('a core that stops', () => {
     await other.stop();
   });
 });
-
-const withToken: Interceptor = (next) => (request) => {
-  request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
-  return next(request);
-};
 
 /** A separate core, with a client and a key of a studio. */
 async function anotherCore() {

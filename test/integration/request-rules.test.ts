@@ -16,18 +16,10 @@ import {
 } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createValidator } from '@bufbuild/protovalidate';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  CORE_TOKEN,
-  type GrpcCaller,
-  grpcCaller,
-  type PackedStatus,
-  refusalIn,
-  refusalOf,
-  startTestCore,
-  type TestCore,
-} from '../support/grpc.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { CORE_TOKEN, type PackedStatus, refusalIn, refusalOf } from '../support/grpc.ts';
 import { ROOT } from '../support/processes.ts';
+import { aSharedCore } from './shared-core.ts';
 
 // The rules of the fields are in the contract, for protovalidate, and in the core's domain, which decides. These tests put values at
 // and around each bound into each field of each request, and compare both verdicts.
@@ -205,17 +197,10 @@ const ONLY_IN_CORE: Readonly<Record<string, (rpc: string, variant: Variant) => b
   'the order of the times of an imported lead': (rpc, { path }) => rpc.endsWith('ImportLeads') && /_time$/.test(path),
 };
 
-let core: TestCore;
-let caller: GrpcCaller;
+const { caller } = aSharedCore();
 beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
   await caller.call('DirectoryService/PutStudio', { studio: { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' } });
   await caller.call('DirectoryService/PutMember', { member: { ...MEMBER, id: 'owner', role: 'MEMBER_ROLE_OWNER' } });
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
 });
 
 /** Whether the core refuses a request, or a lead in it, as invalid. */

@@ -1,44 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import {
-  aCreateLeadRequest,
-  type GrpcCaller,
-  grpcCaller,
-  refusalOf,
-  startTestCore,
-  type TestCore,
-} from '../support/grpc.ts';
+import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
 import { putSource, putStudio } from '../support/grpc-studios.ts';
+import { aSharedCore } from './shared-core.ts';
+import { millis, type WireLead } from './wire-lead.ts';
 
-interface WireTime {
-  readonly seconds: number;
-  readonly nanos: number;
-}
-
-interface WireLead {
-  readonly id: string;
-  readonly studioId: string;
-  readonly displayName: string;
-  readonly contact: object | null;
-  readonly sourceId?: string;
-  readonly note?: string;
-  readonly stage: string;
-  readonly updateTime: WireTime;
-}
-
-let core: TestCore;
-let caller: GrpcCaller;
+const { caller } = aSharedCore();
 let studioId: string;
 
-beforeAll(async () => {
-  core = await startTestCore();
-  caller = grpcCaller(`127.0.0.1:${core.port}`);
-});
-afterAll(async () => {
-  caller.close();
-  await core.stop();
-});
 beforeEach(async () => {
   studioId = await putStudio(caller);
 });
@@ -58,7 +28,6 @@ const read = async ({ id }: { readonly id: string }) =>
 const update = async (lead: object, more: object = {}) =>
   (await leads<{ lead: WireLead }>('UpdateLead', { studioId, lead, ...more })).lead;
 const mask = (...paths: string[]) => ({ updateMask: { paths } });
-const millis = ({ seconds, nanos }: WireTime) => seconds * 1000 + nanos / 1e6;
 const stage = (lead: WireLead, to: string) =>
   leads('ChangeLeadStage', { studioId, leadId: lead.id, stage: `LEAD_STAGE_${to}` });
 
@@ -139,7 +108,7 @@ describe('UpdateLead', () => {
     expect(outcomes.flatMap((outcome) => ('value' in outcome ? [outcome.value] : []))).toEqual([await read(lead)]);
   });
 
-  test('of the contact of an open lead: the former contact becomes free and the new one taken, or names the lead that has it', async () => {
+  test('of the contact of an open lead frees the former contact and takes the new one, or names the lead that has it', async () => {
     const lead = await aLead();
     const contact = anEmail();
     await update({ id: lead.id, contact });
@@ -221,7 +190,7 @@ describe('UpdateLead', () => {
     ]);
   });
 
-  test("an unknown lead and another studio's are refused in the same words", async () => {
+  test('an unknown lead and a lead of another studio get the same refusal', async () => {
     const lead = await aLead();
     const unknown = await refusalOf(update({ id: newId(), note: 'x' }));
 
@@ -249,25 +218,16 @@ describe('UpdateLead', () => {
   });
 
   test.each<[field: string, lead: object, more?: object]>([
-    ['studioId', {}, { studioId: '' }],
-    ['lead.id', { id: '' }],
-    ['lead.studioId', { studioId: 'another' }],
     ['lead.displayName', { displayName: 'x'.repeat(161) }],
-    ['lead.displayName', {}, mask('display_name')],
-    ['lead.contact', {}, mask('contact')],
     ['lead.contact', { contact: {} }],
     ['lead.contact.email', { contact: { email: 'x' } }],
     ['lead.contact.phone', { contact: { phone: '12----' } }],
-    ['lead.sourceId', { sourceId: 'form' }],
     ['lead.sourceId', { sourceId: '' }],
-    ['lead.note', { note: '' }],
     ['lead.note', { note: 'x'.repeat(2001) }],
-    ['updateMask', {}, mask('stage')],
     ['updateMask', {}, mask('create_time', 'note')],
     ['updateMask', {}, mask('*')],
     ['updateMask', {}, mask('contact.email')],
     ['updateMask', {}, mask('displayName')],
-    ['memberId', {}, { memberId: 'a b' }],
     ['expectedUpdateTime', { note: 'x' }, { expectedUpdateTime: { seconds: 1, nanos: 999_999 } }],
   ])('refuses a request whose %s is not valid: %o %o', async (field, change, more = {}) => {
     const { id } = await aLead();
