@@ -1,8 +1,11 @@
 /** Conversations on one topic: the content of a file in `conversations`, described by `conversation.schema.json`. */
 export interface Topic {
   readonly topic: string;
-  readonly conversations: readonly Conversation[];
+  readonly conversations: readonly (Omit<Conversation, 'calls'> & { readonly calls: readonly WrittenCall[] })[];
 }
+
+/** A call as in a file: without a request it creates a lead, and without a report it must succeed. */
+export type WrittenCall = Pick<Call, 'attempts'> & Partial<Call>;
 
 /** The calls of a client, what happens to its requests, and the reports it must return. */
 export interface Conversation {

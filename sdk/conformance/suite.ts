@@ -30,6 +30,9 @@ export interface SuiteOptions {
 
 const FOLDER = join(import.meta.dirname, 'conversations');
 
+/** The defaults of a WrittenCall. */
+const DEFAULT_CALL = { request: { call: 'createLead' }, report: 'result' } as const;
+
 /** The number of failed variants after which the rest of a conversation is skipped. */
 const MAX_FAILURES = 3;
 
@@ -37,7 +40,11 @@ const MAX_FAILURES = 3;
 export function readConversations(): Conversation[] {
   return readdirSync(FOLDER).flatMap((file) => {
     const { conversations }: Topic = JSON.parse(readFileSync(join(FOLDER, file), 'utf8'));
-    return conversations.map(({ name, ...rest }) => ({ ...rest, name: `${basename(file, '.json')}/${name}` }));
+    return conversations.map(({ name, calls, ...rest }) => ({
+      ...rest,
+      name: `${basename(file, '.json')}/${name}`,
+      calls: calls.map((call) => ({ ...DEFAULT_CALL, ...call })),
+    }));
   });
 }
 
