@@ -2,8 +2,10 @@ import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFile
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseCallers, tokenHash } from '../../src/callers-file.ts';
+import { times } from '../support/builders.ts';
 import { anAuthority } from '../support/certificates.ts';
 import { CLI, executed } from '../support/command-line.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { grpcCaller, refusalOf } from '../support/grpc.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 
@@ -105,18 +107,13 @@ test('a token is changed under load without a failed request, and the retired to
   const url = await addressOf(gateway);
   const caller = grpcCaller(new URL(CORE_URL).host);
   onTestFinished(() => caller.close());
-  const authorization = `Bearer ${crm}`;
-  const studio = { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' };
-  await caller.call('DirectoryService/PutStudio', { studio }, { authorization });
-  const member = { studioId: 'studio', id: 'm', role: 'MEMBER_ROLE_OWNER' };
-  await caller.call('DirectoryService/PutMember', { member }, { authorization });
-  const expireTime = { seconds: Math.floor(Date.now() / 1000) + 3600 };
-  const key = { studioId: 'studio', memberId: 'm', name: 'k', scopes: ['API_KEY_SCOPE_LEADS_READ'], expireTime };
-  const { secret } = await caller.call<{ secret: string }>('ApiKeyService/CreateApiKey', key, { authorization });
+  const clients = connectToCore(CORE_URL, crm);
+  onTestFinished(() => clients.close());
+  const { secret } = await arrangeStudio(clients);
 
   const statuses = new Map<number, number>();
   let isOver = false;
-  const load = Array.from({ length: 4 }, async () => {
+  const load = times(4, async () => {
     while (!isOver) {
       const { status } = await fetch(`${url}/v1/integrations/leads`, {
         headers: { authorization: `Bearer ${secret}` },
@@ -124,13 +121,11 @@ test('a token is changed under load without a failed request, and the retired to
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
   });
-  const moreServed = () =>
-    vi.waitUntil(
-      (
-        (before) => () =>
-          (statuses.get(200) ?? 0) > before + 50
-      )(statuses.get(200) ?? 0),
-    );
+  const served = () => statuses.get(200) ?? 0;
+  const moreServed = async () => {
+    const before = served();
+    await vi.waitUntil(() => served() > before + 50);
+  };
   await moreServed();
   const second = await token('website');
   await core.printed(/callers reloaded/);

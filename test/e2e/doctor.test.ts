@@ -10,7 +10,7 @@ import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { describeWithRedisServer, freePort, startRedis } from '../support/servers.ts';
+import { aRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
 
@@ -28,13 +28,6 @@ async function aDeployment(redisUrl: string) {
   const settings = { DATABASE_URL, CORE_TOKEN, CORE_URL, REDIS_URL: redisUrl };
   const PUBLIC_URL = await addressOf(run('gateway/main.ts', { env: settings }));
   return { ...settings, PUBLIC_URL };
-}
-
-/** A separate Redis, which stops at the end of the test. */
-async function aRedis() {
-  const redis = await startRedis();
-  onTestFinished(() => redis.stop());
-  return redis;
 }
 
 async function doctor(env: Record<string, string>, ...options: string[]): Promise<{ status: number; printed: string }> {
@@ -124,13 +117,12 @@ describe('the core', () => {
   test('that has a certificate of an authority that is not trusted', async () => {
     const folder = temporaryFolder();
     const certificate = await (await anAuthority('of the test')).issue('localhost', 'server');
+    const { cert, key } = writeCertificate(folder, 'core', certificate);
     const env = {
       DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
-      CORE_TLS_CERT_FILE: join(folder, 'cert.pem'),
-      CORE_TLS_KEY_FILE: join(folder, 'key.pem'),
+      CORE_TLS_CERT_FILE: cert,
+      CORE_TLS_KEY_FILE: key,
     };
-    writeFileSync(env.CORE_TLS_CERT_FILE, certificate.cert);
-    writeFileSync(env.CORE_TLS_KEY_FILE, certificate.key);
     const { port } = new URL(await addressOf(run('src/main.ts', { env })));
 
     expect(await wrongWith('core', 'gateway', { CORE_URL: `https://localhost:${port}` })).toEqual([

@@ -7,11 +7,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requestObserver } from '../../gateway/observation.ts';
 import { callObserver } from '../../src/rpc/observation.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
-import { bash, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, bash, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
+import { LEADS } from '../support/service.ts';
 
-const LEADS = '/v1/integrations/leads';
-const CORE_TOKEN = 'a token that is not to be seen by anybody';
+const CORE_TOKEN = 'a token that must not be logged, and long';
 
 interface Processes {
   readonly core: RunningProcess;
@@ -25,15 +25,13 @@ async function startBoth(env: Record<string, string> = {}): Promise<Processes> {
   const core = run('src/main.ts', {
     env: { ...env, CORE_TOKEN, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` },
   });
-  const [, coreUrl = ''] = await core.printed(LISTENING);
+  const coreUrl = await addressOf(core);
   const gateway = run('gateway/main.ts', { env: { ...env, CORE_TOKEN, CORE_URL: coreUrl } });
-  const [, url = ''] = await gateway.printed(LISTENING);
+  const url = await addressOf(gateway);
   const clients = connectToCore(coreUrl, CORE_TOKEN);
   onTestFinished(() => clients.close());
   return { core, gateway, url, studio: await arrangeStudio(clients) };
 }
-
-const LISTENING = /Server listening at (http:\/\/[0-9.:]+)/;
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -105,7 +103,7 @@ test('the lines of gateway and core share a request id, and have the caller, the
     const expected = own.map((line) => ({ ...line, requestId }));
     await expect.poll(async () => (await linesAbout(core, requestId)).map(fieldsOf)).toEqual(expected);
   }
-  for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|not to be seen/i);
+  for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|must not be logged/i);
   for (const { output } of [core, gateway]) expect(output()).not.toContain(studio.secret.slice(4, 40));
 });
 

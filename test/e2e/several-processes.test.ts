@@ -2,11 +2,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { describeWithRedisServer, startRedis } from '../support/servers.ts';
+import { aRedis, describeWithRedisServer } from '../support/servers.ts';
 import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
 
 const QUOTA_LIMIT = '1000000';
@@ -24,17 +25,11 @@ async function aCore(env: Record<string, string> = {}) {
   return { running, CORE_URL, clients };
 }
 
-async function aRedis() {
-  const redis = await startRedis();
-  onTestFinished(() => redis.stop());
-  return redis.url;
-}
-
 /** Creates leads, each over its own connection, until it is stopped; a failed connection counts as 'cut'. */
 function load(url: string, secret: string) {
   const counts = new Map<string, number>();
   let isOver = false;
-  const loops = Array.from({ length: 4 }, async () => {
+  const loops = times(4, async () => {
     while (!isOver) {
       const answer = await createAt(url, secret, { connection: 'close' }).catch(() => undefined);
       const outcome = answer ? String(answer.status) : 'cut';
@@ -44,15 +39,10 @@ function load(url: string, secret: string) {
   });
   const created = () => counts.get('201') ?? 0;
   return {
-    counts,
-    more: (by: number) =>
-      vi.waitUntil(
-        (
-          (from) => () =>
-            created() >= from + by
-        )(created()),
-        { timeout: 30_000 },
-      ),
+    async more(by: number) {
+      const enough = created() + by;
+      await vi.waitUntil(() => created() >= enough, { timeout: 30_000 });
+    },
     async stop() {
       isOver = true;
       await Promise.all(loops);
@@ -65,7 +55,7 @@ describeWithRedisServer('gateways on one port', () => {
   test('share connections, quota and metrics; one that is killed is replaced, and only its own requests fail', async () => {
     const { CORE_URL, clients } = await aCore();
     const { secret } = await arrangeStudio(clients);
-    const env = { CORE_URL, CORE_TOKEN, QUOTA_LIMIT, REDIS_URL: await aRedis(), GATEWAY_PROCESSES: '2' };
+    const env = { CORE_URL, CORE_TOKEN, QUOTA_LIMIT, REDIS_URL: (await aRedis()).url, GATEWAY_PROCESSES: '2' };
     const gateway = run('gateway/main.ts', { env: { ...env, GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' } });
     const [, metricsUrl] = await gateway.printed(/"url":"(http:[^"]+\/metrics)"/);
     const url = await addressOf(gateway);
@@ -102,7 +92,7 @@ describeWithRedisServer('gateways on one port', () => {
   test('are replaced one by one on SIGHUP and end together on SIGTERM, without a failed request', async () => {
     const { CORE_URL, clients } = await aCore();
     const { secret } = await arrangeStudio(clients);
-    const env = { CORE_URL, CORE_TOKEN, QUOTA_LIMIT, REDIS_URL: await aRedis(), GATEWAY_PROCESSES: '2' };
+    const env = { CORE_URL, CORE_TOKEN, QUOTA_LIMIT, REDIS_URL: (await aRedis()).url, GATEWAY_PROCESSES: '2' };
     const gateway = run('gateway/main.ts', { env: { ...env, SHUTDOWN_DRAIN_MS: '500' } });
     const url = await addressOf(gateway);
     await gateway.printed(/processes are serving on one port/);
@@ -125,7 +115,7 @@ describeWithRedisServer('gateways on one port', () => {
 
   test('do not start when one cannot, and report the reason', async () => {
     const env = {
-      REDIS_URL: await aRedis(),
+      REDIS_URL: (await aRedis()).url,
       GATEWAY_PROCESSES: '2',
       GATEWAY_HOST: '192.0.2.1',
       SHUTDOWN_DRAIN_MS: '0',
@@ -150,7 +140,7 @@ describeWithMongo('cores on one port', (mongoUrl) => {
     const hasServed = (pid: number) => new RegExp(`"pid":${pid},.*"operation":"ListStudios"`).test(running.output());
     // The system assigns connections to the processes.
     while (!serving(running).every(hasServed)) {
-      const more = Array.from({ length: 8 }, () => connectToCore(CORE_URL, CORE_TOKEN));
+      const more = times(8, () => connectToCore(CORE_URL, CORE_TOKEN));
       callers.push(...more);
       await Promise.all(more.map(({ directory }) => directory.listStudios({})));
     }

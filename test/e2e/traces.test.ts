@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
+import { times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { describeWithRedis } from '../support/servers.ts';
@@ -41,12 +42,12 @@ function aTrace(isSampled = true) {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}` } };
 }
 
-const namedBy = (span: ReceivedSpan) => ({ traceId: span.traceId, spanId: span.spanId });
+const linkTo = (span: ReceivedSpan) => ({ traceId: span.traceId, spanId: span.spanId });
 
 /** The spans of a name that are children of a span or linked with it. */
-function reachedFrom(from: ReceivedSpan, name: string): ReceivedSpan[] {
+function spansReachedFrom(from: ReceivedSpan, name: string): ReceivedSpan[] {
   const isPart = (span: ReceivedSpan) => span.traceId === from.traceId && span.parentSpanId === from.spanId;
-  const isLinked = (span: ReceivedSpan) => from.links.some((link) => isDeepStrictEqual(link, namedBy(span)));
+  const isLinked = (span: ReceivedSpan) => from.links.some((link) => isDeepStrictEqual(link, linkTo(span)));
   return receiver.spans.filter((span) => span.name === name && (isPart(span) || isLinked(span)));
 }
 
@@ -95,14 +96,14 @@ describe('a trace', () => {
   test('is linked with the spans of the messages and the commit that it shares with others', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
-    const traces = Array.from({ length: 20 }, () => aTrace());
+    const traces = times(20, () => aTrace());
     await Promise.all(traces.map(({ headers }) => service.post(secret, aCapture(), headers)));
     await service.dispose();
 
     for (const { traceId, spanId } of traces) {
       const inCore = treeBelow(traceId, spanId)['gateway: createLead']?.['gateway: core CreateLead'];
       expect(Object.keys(inCore ?? {})).toEqual(['core: CreateLead']);
-      expect(reachedFrom(creationIn(traceId), 'sqlite commit')).toHaveLength(1);
+      expect(spansReachedFrom(creationIn(traceId), 'sqlite commit')).toHaveLength(1);
     }
   });
 
@@ -168,7 +169,7 @@ async function createTogether(service: Service, secret: string, traces: readonly
 }
 
 /** The one span of a name in any of the traces. */
-function theOne(name: string, traces: readonly { readonly traceId: string }[]): ReceivedSpan {
+function onlySpan(name: string, traces: readonly { readonly traceId: string }[]): ReceivedSpan {
   const found = receiver.spans.filter(
     (span) => span.name === name && traces.some(({ traceId }) => traceId === span.traceId),
   );
@@ -179,47 +180,47 @@ function theOne(name: string, traces: readonly { readonly traceId: string }[]): 
 /** Expects a span to be a child of the first call, and links in both directions with each of the others. */
 function expectShared(shared: ReceivedSpan, [first, ...others]: readonly ReceivedSpan[]): void {
   expect(shared).toMatchObject({ traceId: first?.traceId, parentSpanId: first?.spanId });
-  expect(shared.links).toEqual(others.map(namedBy));
-  expect(first?.links).not.toContainEqual(namedBy(shared));
-  for (const other of others) expect(other.links).toContainEqual(namedBy(shared));
+  expect(shared.links).toEqual(others.map(linkTo));
+  expect(first?.links).not.toContainEqual(linkTo(shared));
+  for (const other of others) expect(other.links).toContainEqual(linkTo(shared));
 }
 
 describe('a span that several requests share', () => {
   test('is in the trace of the first, linked with all others', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
-    const traces = Array.from({ length: 5 }, () => aTrace());
+    const traces = times(5, () => aTrace());
     await createTogether(service, secret, traces);
     await service.dispose();
 
     const calls = traces.map(({ traceId }) => creationIn(traceId));
-    expectShared(theOne('authenticate', traces), calls);
-    expectShared(theOne('sqlite commit', traces), calls);
+    expectShared(onlySpan('authenticate', traces), calls);
+    expectShared(onlySpan('sqlite commit', traces), calls);
   });
 
   test('is in the first sampled trace, and not in one that its caller does not sample', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
-    const unwanted = aTrace(false);
-    const wanted = [aTrace(), aTrace()];
-    await createTogether(service, secret, [unwanted, ...wanted]);
+    const unsampled = aTrace(false);
+    const sampled = [aTrace(), aTrace()];
+    await createTogether(service, secret, [unsampled, ...sampled]);
     await service.dispose();
 
-    expect(receiver.spans.filter(({ traceId }) => traceId === unwanted.traceId)).toEqual([]);
-    expect(receiver.spans.flatMap(({ links }) => links).map(({ traceId }) => traceId)).not.toContain(unwanted.traceId);
-    const calls = wanted.map(({ traceId }) => creationIn(traceId));
-    expectShared(theOne('authenticate', wanted), calls);
-    expectShared(theOne('sqlite commit', wanted), calls);
+    expect(receiver.spans.filter(({ traceId }) => traceId === unsampled.traceId)).toEqual([]);
+    expect(receiver.spans.flatMap(({ links }) => links).map(({ traceId }) => traceId)).not.toContain(unsampled.traceId);
+    const calls = sampled.map(({ traceId }) => creationIn(traceId));
+    expectShared(onlySpan('authenticate', sampled), calls);
+    expectShared(onlySpan('sqlite commit', sampled), calls);
   });
 
   test('is an ordinary child when only one trace is sampled', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
-    const wanted = aTrace();
-    await createTogether(service, secret, [aTrace(false), wanted]);
+    const sampled = aTrace();
+    await createTogether(service, secret, [aTrace(false), sampled]);
     await service.dispose();
 
-    expect(treeBelow(wanted.traceId, wanted.spanId)).toEqual({ 'core: CreateLead': { 'core: sqlite commit': {} } });
+    expect(treeBelow(sampled.traceId, sampled.spanId)).toEqual({ 'core: CreateLead': { 'core: sqlite commit': {} } });
     expect(receiver.spans.flatMap(({ links }) => links)).toEqual([]);
   });
 });
@@ -230,17 +231,17 @@ describeWithMongo('a trace on MongoDB', (mongoUrl) => {
   test('has one span of what several requests share, linked with each', async () => {
     const service = await startTraced({ core: { DATABASE_URL: aDatabase() } });
     const { secret } = await service.aStudioWithKey();
-    const traces = Array.from({ length: 5 }, () => aTrace());
+    const traces = times(5, () => aTrace());
     await createTogether(service, secret, traces);
     await service.dispose();
 
     const calls = traces.map(({ traceId }) => creationIn(traceId));
-    expectShared(theOne('mongodb insert', traces), calls);
-    const authentication = theOne('authenticate', traces);
+    expectShared(onlySpan('mongodb insert', traces), calls);
+    const authentication = onlySpan('authenticate', traces);
     expectShared(authentication, calls);
     // Its children are the reads of the key and of the studio.
-    expect(reachedFrom(authentication, 'mongodb find')).toHaveLength(2);
-    for (const call of calls) expect(reachedFrom(call, 'mongodb find')).toEqual([]);
+    expect(spansReachedFrom(authentication, 'mongodb find')).toHaveLength(2);
+    for (const call of calls) expect(spansReachedFrom(call, 'mongodb find')).toEqual([]);
   });
 
   describeWithRedis('and Redis', (redisUrl) => {
@@ -250,7 +251,7 @@ describeWithMongo('a trace on MongoDB', (mongoUrl) => {
         gateway: { REDIS_URL: redisUrl() },
       });
       const { secret } = await service.aStudioWithKey();
-      const traces = Array.from({ length: 5 }, () => aTrace());
+      const traces = times(5, () => aTrace());
       await Promise.all(
         traces.map(async ({ headers }) => leadOf(await service.post(secret, aCapture(), headers), 201)),
       );
@@ -269,7 +270,7 @@ describeWithMongo('a trace on MongoDB', (mongoUrl) => {
         },
       });
       for (const { traceId } of traces) {
-        expect(reachedFrom(creationIn(traceId), 'mongodb insert')).toHaveLength(1);
+        expect(spansReachedFrom(creationIn(traceId), 'mongodb insert')).toHaveLength(1);
       }
     });
   });

@@ -13,7 +13,7 @@ import { leadKey } from '../../src/store/mongo/documents.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, STUDIO_NUMBER } from '../support/raw-sqlite.ts';
 import { aCapture, aService, expectProblem, leadOf, type StudioWithKey } from '../support/service.ts';
 
@@ -186,8 +186,7 @@ function suite(databaseUrl: () => string, writerOf: () => RawWriter): void {
 test('the log names each unreadable record and field once an hour, and never its content', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });
-  const [, url = ''] = await core.printed(/Server listening at (http:\/\/[0-9.:]+)/);
-  const clients = connectToCore(url);
+  const clients = connectToCore(await addressOf(core));
   try {
     const { studioId } = await arrangeStudio(clients);
     const contact = { value: { case: 'email', value: 'grace@example.org' } } as const;

@@ -1,16 +1,14 @@
-import { openApiDocument } from '../../gateway/docs/openapi.ts';
+import { document } from './documented.ts';
 
 interface Schema {
   readonly properties?: Readonly<Record<string, object>>;
   readonly enum?: readonly string[];
 }
 
-const { components } = openApiDocument('https://api.example.com') as {
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
-};
+const schemas = document.components.schemas as Readonly<Record<string, Schema>>;
 
-const propertiesOf = (name: string): string[] => Object.keys(components.schemas[name]?.properties ?? {}).toSorted();
-const valuesOf = (name: string): string[] => [...(components.schemas[name]?.enum ?? [])].toSorted();
+const propertiesOf = (name: string): string[] => Object.keys(schemas[name]?.properties ?? {}).toSorted();
+const valuesOf = (name: string): string[] => [...(schemas[name]?.enum ?? [])].toSorted();
 
 /** The field names and values, sorted, that the types of a client must have according to the OpenAPI document. */
 export const DOCUMENTED_TYPES = {

@@ -179,8 +179,8 @@ function metadataOf(options: CallOptions): Metadata {
 /** Encodes a request as this client sends it. */
 export const requestBytes = (rpc: string, request: object): Buffer => methodOf(rpc).requestSerialize(request);
 
-/** A refusal as callers see it. */
-export interface SeenRefusal {
+/** A refusal as a caller receives it. */
+export interface ReceivedRefusal {
   /** The name of the gRPC status. */
   readonly code: string;
   readonly message: string;
@@ -193,7 +193,7 @@ export interface SeenRefusal {
 }
 
 /** Waits for a call to be refused, and decodes the refusal with its details. */
-export async function refusalOf(call: Promise<unknown>): Promise<SeenRefusal> {
+export async function refusalOf(call: Promise<unknown>): Promise<ReceivedRefusal> {
   const error = await call.then(
     (answer) => {
       throw new Error(`the call was not refused; its response is ${JSON.stringify(answer)}`);
@@ -210,7 +210,7 @@ export async function refusalOf(call: Promise<unknown>): Promise<SeenRefusal> {
 }
 
 /** Decodes a google.rpc.Status with its details. */
-export function refusalIn({ code, message, details }: PackedStatus): SeenRefusal {
+export function refusalIn({ code, message, details }: PackedStatus): ReceivedRefusal {
   const detail = <T>(type: string) => {
     const found = details.find(({ type_url }) => type_url === `type.googleapis.com/${type}`);
     return found && decode<T>(type, found.value);

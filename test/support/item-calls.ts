@@ -1,11 +1,11 @@
 import type { ServiceError } from '@grpc/grpc-js';
 import { expect } from 'vitest';
-import { type GrpcCaller, type PackedStatus, refusalIn, refusalOf, type SeenRefusal } from './grpc.ts';
+import { type GrpcCaller, type PackedStatus, type ReceivedRefusal, refusalIn, refusalOf } from './grpc.ts';
 
 /** The outcome of an item: its response, or its decoded refusal. */
 export type Outcome<Answer = Record<string, unknown>> =
   | { readonly answer: Answer; readonly refusal?: undefined }
-  | { readonly answer?: undefined; readonly refusal: SeenRefusal };
+  | { readonly answer?: undefined; readonly refusal: ReceivedRefusal };
 
 /** A call with many items in a message and one result for each, from the caller's side. */
 export interface ItemCall<Answer> {

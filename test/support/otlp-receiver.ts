@@ -79,7 +79,6 @@ function spansIn(request: Uint8Array): ReceivedSpan[] {
     const service = attributes.find((attribute) => attribute.get(1)?.[0]?.toString() === 'service.name');
     return within(within([resourceSpans], 2), 2).map((span) => {
       const fields = fieldsOf(span);
-
       const status = within(fields.get(15) ?? [], 3)[0]?.[0];
       return {
         service: within(service?.get(2) ?? [], 1).toString(),

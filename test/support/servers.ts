@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, onTestFinished, test } from 'vitest';
 
 const { CI, REDIS_TEST_URL } = process.env;
 const HAS_REDIS_SERVER = hasCommand('redis-server');
@@ -96,7 +96,7 @@ export async function startRedisCluster(): Promise<readonly RedisServer[]> {
     const node = await startRedis({
       'cluster-enabled': ['yes'],
       'cluster-port': [`${busPort}`],
-      // Without it, the first node never learns its own address.
+      // Without it, the first node has no address of its own.
       'cluster-announce-ip': ['127.0.0.1'],
     });
     await node.command('CLUSTER', 'ADDSLOTSRANGE', first, last);
@@ -153,6 +153,13 @@ export async function startRedis(settings: Readonly<Record<string, readonly stri
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Starts a Redis for one test, stopped at its end. */
+export async function aRedis(): Promise<RedisServer> {
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  return redis;
 }
 
 /** Kills a server at the end of this process if its suite has failed to stop it. */

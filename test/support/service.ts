@@ -8,6 +8,7 @@ import { readGatewayConfig } from '../../gateway/config.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import {
+  allLeads,
   arrangeStudio,
   type CoreClients,
   connectToCore,
@@ -94,26 +95,30 @@ export async function aSeparateService(overrides: ServiceOverrides = {}): Promis
   return service;
 }
 
+/** Starts another gateway in front of the core of a service, stopped at the end of the test. Returns its address. */
+export async function anotherGateway({ coreUrl }: Service, overrides: ServiceOverrides = {}): Promise<string> {
+  const gateway = await startGatewayOf(coreUrl, overrides);
+  onTestFinished(() => gateway.stop());
+  return gateway.url;
+}
+
+/** Settings of both processes. */
+const COMMON = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
+
+function startGatewayOf(coreUrl: string, { gateway = {}, deadlines }: ServiceOverrides) {
+  const defaults = { ...COMMON, GATEWAY_PORT: '0', CORE_URL: coreUrl, PUBLIC_URL, QUOTA_LIMIT: '1000000' };
+  return startGateway(readGatewayConfig({ ...defaults, ...gateway }), deadlines);
+}
+
 /** Starts a service. The caller must dispose of it. */
 export async function startService(overrides: ServiceOverrides = {}): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'lead-intake-test-'));
-  const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0' };
-  const coreEnv = { ...common, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };
+  const coreEnv = { ...COMMON, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, ...overrides.core };
   let core = await startCore(readCoreConfig({ CORE_PORT: '0', ...coreEnv }));
   const coreUrl = core.url;
-  const gateway = await startGateway(
-    readGatewayConfig({
-      ...common,
-      GATEWAY_PORT: '0',
-      CORE_URL: coreUrl,
-      PUBLIC_URL,
-      QUOTA_LIMIT: '1000000',
-      ...overrides.gateway,
-    }),
-    overrides.deadlines,
-  );
+  const gateway = await startGatewayOf(coreUrl, overrides);
   const clients = connectToCore(coreUrl, CORE_TOKEN);
-  const { leads, apiKeys, directory, audit, exchange } = clients;
+  const { close, ...services } = clients;
 
   const request = async (method: string, path: string, overrides: HeaderOverrides, body?: Uint8Array<ArrayBuffer>) => {
     const headers = Object.entries(overrides).filter((header): header is [string, string] => header[1] !== null);
@@ -126,11 +131,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
   return {
     url: gateway.url,
     coreUrl,
-    leads,
-    apiKeys,
-    directory,
-    audit,
-    exchange,
+    ...services,
 
     aStudioWithKey: (options) => arrangeStudio(clients, options),
 
@@ -150,16 +151,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
     get: (secret, path = '', headers = {}) =>
       request('GET', `${LEADS}${path}`, { authorization: `Bearer ${secret}`, ...headers }),
 
-    async countLeads(studioId) {
-      let count = 0;
-      let pageToken = '';
-      do {
-        const page = await leads.listLeads({ studioId, pageSize: 100, pageToken });
-        count += page.leads.length;
-        pageToken = page.nextPageToken;
-      } while (pageToken !== '');
-      return count;
-    },
+    countLeads: async (studioId) => (await allLeads(clients, studioId)).length,
 
     gatewayMetricsUrl: gateway.metricsUrl,
     coreMetricsUrl: core.metricsUrl,
@@ -172,7 +164,7 @@ export async function startService(overrides: ServiceOverrides = {}): Promise<Se
     },
 
     async dispose() {
-      clients.close();
+      close();
       await gateway.stop();
       await core.stop();
       await rm(folder, { recursive: true, force: true });

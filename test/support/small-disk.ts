@@ -10,16 +10,16 @@ import { describeIf } from './servers.ts';
 const UNSHARE = ['unshare', '--mount', '--propagation', 'private'] as const;
 const MOUNT = 'mount -t tmpfs -o size="$2" tmpfs "$1"';
 
-/** A small disk that a test can fill. Only processes started with `within` see it. */
+/** A small disk that a test can fill. It is visible only to processes started with `within`. */
 export interface SmallDisk {
   readonly folder: string;
-  /** The prefix of a command that sees the disk. */
+  /** The command prefix that makes the disk visible. */
   readonly within: readonly string[];
   /** Fills the disk. */
   fill(): void;
   /** Frees the space that `fill` took. */
   free(): void;
-  /** Unmounts the disk. Processes that see it must have ended. */
+  /** Unmounts the disk. Processes that use it must have ended. */
   stop(): void;
 }
 

@@ -1,19 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { startGateway } from '../../../gateway/app.ts';
-import { readGatewayConfig } from '../../../gateway/config.ts';
+import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import {
   aCapture,
+  anotherGateway,
   aService,
   BOTH_SCOPES,
-  CORE_TOKEN,
   expectProblem,
   LEADS,
-  PUBLIC_URL,
   type StudioWithKey,
 } from '../../support/service.ts';
 
@@ -180,14 +177,6 @@ describe('a studio', () => {
 });
 
 describe('a key that is no longer valid', () => {
-  /** Another gateway in front of the same core. */
-  async function anotherGateway(): Promise<string> {
-    const settings = { GATEWAY_PORT: '0', CORE_URL: service.coreUrl, CORE_TOKEN, PUBLIC_URL, LOG_LEVEL: 'silent' };
-    const gateway = await startGateway(readGatewayConfig({ ...settings, SHUTDOWN_DRAIN_MS: '0' }));
-    onTestFinished(() => gateway.stop());
-    return gateway.url;
-  }
-
   /** Sends a gateway all operations concurrently, and one that it refuses without the core. */
   async function requestAll(url: string, secret: string): Promise<Response[]> {
     const authorization = `Bearer ${secret}`;
@@ -211,7 +200,7 @@ describe('a key that is no longer valid', () => {
     'because it was %s is refused by every gateway once the RPC returns, also when they cache it',
     { tags: ['3.2.replaced', '3.2.revoked', '5.7'] },
     async (_, end) => {
-      const gateways = [service.url, await anotherGateway()];
+      const gateways = [service.url, await anotherGateway(service)];
       for (const _ of times(5, () => 0)) {
         const studio = await service.aStudioWithKey();
         for (const url of gateways) {

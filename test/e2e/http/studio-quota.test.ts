@@ -1,18 +1,15 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { startGateway } from '../../../gateway/app.ts';
-import { readGatewayConfig } from '../../../gateway/config.ts';
+import { describe, expect, test } from 'vitest';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import { describeWithRedis } from '../../support/servers.ts';
 import {
+  anotherGateway,
   aSeparateService,
   aService,
   BOTH_SCOPES,
-  CORE_TOKEN,
   expectProblem,
   LEADS,
-  PUBLIC_URL,
   type Service,
   type StudioWithKey,
 } from '../../support/service.ts';
@@ -119,15 +116,9 @@ describeWithRedis('quotas of their own', (redisUrl) => {
   async function twoGateways() {
     const gateway = { ...QUOTA, QUOTA_LIMIT: '1000', QUOTA_STUDIO_LIMIT: '4000', REDIS_URL: redisUrl() };
     const service = await aSeparateService({ gateway, deadlines: SOON });
-    const common = { CORE_TOKEN, LOG_LEVEL: 'silent', SHUTDOWN_DRAIN_MS: '0', GATEWAY_PORT: '0', PUBLIC_URL };
-    const other = await startGateway(readGatewayConfig({ ...common, CORE_URL: service.coreUrl, ...gateway }), SOON);
-    onTestFinished(() => other.stop());
+    const urls = [service.url, await anotherGateway(service, { gateway, deadlines: SOON })];
     const getFromBoth = (secret: string) =>
-      Promise.all(
-        [service.url, other.url].map((url) =>
-          fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } }),
-        ),
-      );
+      Promise.all(urls.map((url) => fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } })));
     const limitsOf = async (secret: string) => (await getFromBoth(secret)).map((answer) => quotaIn(answer)[0]);
     return { service, getFromBoth, limitsOf };
   }
