@@ -227,7 +227,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a late result settles another request',
     suite: EXCHANGE_BATCHER_SUITE,
-    caughtBy: 'its late result goes to no other request, and the call continues',
+    caughtBy: 'a late result settles no other request, and the call continues',
     patches: [
       {
         file: EXCHANGE_BATCHER,

@@ -7,7 +7,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'direction marks are printed on a terminal unescaped',
     suite: 'test/unit/printable.test.ts',
-    caughtBy: 'direction marks is written out',
+    caughtBy: 'escapes direction marks',
     patches: [{ file: 'common/printable.ts', text: '\\p{Bidi_Control}', put: '' }],
   },
   {
@@ -25,14 +25,14 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
     name: 'a token has no minimum length',
     suite: 'test/unit/config.test.ts',
-    caughtBy: 'is a fault when it is too short, and is not in the message: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
+    caughtBy: 'that is too short is a fault, without the token in the message: hunter2xxxxxxxxxxxxxxxxxxxxxxxx',
     patches: [{ file: 'common/settings.ts', find: 'value.length < MIN_TOKEN_LENGTH', put: 'value.length === 0' }],
   },
   {
     name: 'a key is authenticated before load shedding refuses its request',
     inSoak: true,
     suite: 'test/crash/overload.test.ts',
-    caughtBy: 'because the core stands still, is refused, and done again once it goes on',
+    caughtBy: 'is refused while the core is suspended, and served again when it resumes',
     patches: [
       {
         file: 'gateway/plugins/admission.ts',

@@ -553,7 +553,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio number assigned in a transaction that is rolled back is cached',
     suite: 'test/unit/studio-numbers.test.ts',
-    caughtBy: 'is not cached of a transaction that is rolled back: another studio may get it',
+    caughtBy: 'is not cached when its transaction is rolled back: another studio may get it',
     patches: [
       {
         file: 'src/store/sqlite/studio-numbers.ts',

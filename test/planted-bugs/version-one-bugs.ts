@@ -21,7 +21,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   {
     name: 'email addresses are compared in upper case',
     suite: CONTACT_SUITE,
-    caughtBy: 'when e-mail addresses differ in letter case only: İ@example.org, i@example.org',
+    caughtBy: 'when email addresses differ in letter case only: İ@example.org, i@example.org',
     patches: [
       {
         file: CONTACT,
@@ -46,7 +46,7 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a command that the driver never finishes is reported as successful',
     suite: 'test/unit/bounded-collection.test.ts',
-    caughtBy: 'a find that the driver never finishes is given up and reported as failed',
+    caughtBy: 'a find that the driver never finishes fails in time and is reported as failed',
     patches: [
       {
         file: 'src/store/mongo/bounded-collection.ts',

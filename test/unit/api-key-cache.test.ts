@@ -20,7 +20,7 @@ test('evicts the oldest entry when it is full', () => {
   expect(cache.get(last as Uint8Array)?.apiKeyId).toBe(`${MAX_CACHED_KEYS}`);
 });
 
-test('forgets a deleted caller and no other', () => {
+test('a deleted entry is removed, and no other', () => {
   const cache = new ApiKeyCache(API_KEY_CACHE_MS);
   const [one, other] = [hashKeySecret('one'), hashKeySecret('other')];
   cache.set(one, callerOf('one'));

@@ -9,10 +9,6 @@ describe('a key', () => {
     expect(isLive(key, plus(NOW, 999))).toBe(true);
     expect(isLive(key, plus(NOW, 1000))).toBe(false);
   });
-
-  test('is not live once revoked, whatever the time', () => {
-    expect(isLive({ ...key, revokedAt: plus(NOW, 500) }, NOW)).toBe(false);
-  });
 });
 
 describe('the expiry of a new key', () => {

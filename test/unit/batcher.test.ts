@@ -36,17 +36,6 @@ async function turn(): Promise<void> {
 
 const numbers = (from: number, to: number) => times(to - from, (index) => from + index);
 
-test('a single request is sent at the end of its turn', async () => {
-  const { batches, submit } = controlledBatches();
-
-  const answer = submit(1);
-  await turn();
-
-  expect(batches.map(({ requests }) => requests)).toEqual([[1]]);
-  batches[0]?.answer();
-  expect(await answer).toBe(10);
-});
-
 test('requests of one turn are sent together, at most 64, and each gets its own result', async () => {
   const { batches, submit } = controlledBatches();
 
@@ -161,35 +150,9 @@ test('requests whose deadlines have all passed do not block the next one', async
   expect(await answer).toBe(10);
 });
 
-test('a batch knows the caller of each of its requests', async () => {
-  let caller: string | undefined;
-  const batches: (readonly (string | undefined)[])[] = [];
-  const batcher = new Batcher<number, number, string>(
-    async (requests, callers) => {
-      batches.push(callers);
-      return requests;
-    },
-    () => caller,
-  );
-  const submit = (of: string | undefined, deadline = new AbortController().signal) => {
-    caller = of;
-    return batcher.submit(1, deadline).catch(() => {});
-  };
-
-  await Promise.all([
-    submit('Ada'),
-    submit('late', AbortSignal.abort()),
-    submit(undefined),
-    submit('Grace'),
-    submit('Ada'),
-  ]);
-
-  expect(batches).toEqual([['Ada', undefined, 'Grace', 'Ada']]);
-});
-
 test('equal requests are sent as one, and later ones do not share the result of a batch in flight', async () => {
   const { batches, submit } = controlledBatches((request) => request % 100);
-  const herd = times(1000, () => submit(7));
+  const same = times(1000, () => submit(7));
   const others = numbers(0, 100).map((request) => submit(request));
   await turn();
   await turn();
@@ -202,28 +165,35 @@ test('equal requests are sent as one, and later ones do not share the result of 
     [107],
   ]);
   for (const batch of batches) batch.answer();
-  expect(new Set(await Promise.all(herd))).toEqual(new Set([70]));
+  expect(new Set(await Promise.all(same))).toEqual(new Set([70]));
   expect(await Promise.all(others)).toEqual(numbers(0, 100).map((request) => request * 10));
   expect(await late).toBe(1070);
 });
 
-test('a batch knows all callers, including those of merged requests', async () => {
-  let caller = '';
-  const seen: (readonly (string | undefined)[])[] = [];
+test('a batch has the callers of all its requests, including those of merged ones and not of expired ones', async () => {
+  let caller: string | undefined;
+  const batches: (readonly (string | undefined)[])[] = [];
   const batcher = new Batcher<number, number, string>(
     async (requests, callers) => {
-      seen.push(callers);
+      batches.push(callers);
       return requests;
     },
     () => caller,
     (request) => request,
   );
-  const submitAs = (name: string, request: number) => {
+  const submitAs = (name: string | undefined, request: number, deadline = new AbortController().signal) => {
     caller = name;
-    return batcher.submit(request, new AbortController().signal);
+    return batcher.submit(request, deadline).catch(() => {});
   };
 
-  await Promise.all([submitAs('Ada', 1), submitAs('Grace', 2), submitAs('Alan', 1)]);
+  await Promise.all([
+    submitAs('Ada', 1),
+    submitAs('late', 2, AbortSignal.abort()),
+    submitAs(undefined, 3),
+    submitAs('Grace', 4),
+    submitAs('Alan', 1),
+    submitAs('Ada', 5),
+  ]);
 
-  expect(seen.map((callers) => callers.toSorted())).toEqual([['Ada', 'Alan', 'Grace']]);
+  expect(batches.map((callers) => callers.toSorted())).toEqual([['Ada', 'Ada', 'Alan', 'Grace', undefined]]);
 });

@@ -24,7 +24,7 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
   ['find', (collection) => collection.findOne({})],
   ['find', (collection) => collection.find({}).toArray()],
   ['insert', (collection) => collection.insertMany([{}, {}])],
-])('a %s that the driver never finishes is given up and reported as failed', async (command, work) => {
+])('a %s that the driver never finishes fails in time and is reported as failed', async (command, work) => {
   const reported: unknown[] = [];
   const collection = boundedCollection(silent, MAX_MS, (...begun) => {
     reported.push(begun[0]);

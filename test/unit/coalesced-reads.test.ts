@@ -14,7 +14,7 @@ function controlledReads() {
   return { begun, read };
 }
 
-test('a caller that comes during an equal read gets the result of a later one', async () => {
+test('a caller during an equal read gets the result of a later one', async () => {
   const { begun, read } = controlledReads();
   const first = read();
   const later = [read(), read(), read()];

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inspect } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { SettingsError } from '../../common/settings.ts';
 import { readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
@@ -32,7 +31,7 @@ function faultsOf(env: Record<string, string>): readonly string[] {
 }
 
 describe("the core's configuration", () => {
-  test('needs nothing to be set', () => {
+  test('has defaults for everything that it needs', () => {
     const { DATABASE_URL, ...config } = readCoreConfig({});
 
     expect(config).toEqual({
@@ -64,13 +63,6 @@ describe("the core's configuration", () => {
       'SHUTDOWN_DRAIN_MS',
     ]);
   });
-
-  test('does not reveal its secrets', () => {
-    const config = readCoreConfig({ CORE_TOKEN: `hunter2${TOKEN}`, DATABASE_URL: 'sqlite:hunter2.db' });
-
-    expect(inspect(config, { depth: null }) + JSON.stringify(config)).not.toContain('hunter2');
-    expect(faultsOf({ DATABASE_URL: 'postgres://user:hunter2@db' }).join()).not.toContain('hunter2');
-  });
 });
 
 describe('a core that others can reach', () => {
@@ -100,7 +92,7 @@ describe('a core that others can reach', () => {
   });
 
   test.each(['127.0.0.1', '127.8.9.10', '::1', 'localhost'])(
-    'needs nothing on %s, which others cannot reach',
+    'starts without either on %s, which others cannot reach',
     (CORE_HOST) => {
       expect(faultsOf({ CORE_HOST })).toEqual([]);
     },
@@ -108,24 +100,13 @@ describe('a core that others can reach', () => {
 });
 
 describe('TLS', () => {
-  test('has the contents of the files', () => {
-    const config = readCoreConfig({
-      CORE_TLS_CERT_FILE: cert,
-      CORE_TLS_KEY_FILE: key,
-      CORE_TLS_CLIENT_CA_FILE: ca,
-    });
-
-    expect(config.CORE_TLS_CERT_FILE?.contents.reveal()).toBe('a certificate');
-    expect(config.CORE_TLS_CLIENT_CA_FILE?.contents.reveal()).toBe('an authority');
-  });
-
   test.each([
     { CORE_TLS_CERT_FILE: cert },
     { CORE_TLS_KEY_FILE: key },
     { CORE_TLS_CLIENT_CA_FILE: ca },
     { CORE_TLS_CERT_FILE: cert, CORE_TLS_CLIENT_CA_FILE: ca },
     { CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca },
-  ])('in part only is a fault: %o', (env) => {
+  ])('that is incomplete is a fault: %o', (env) => {
     expect(faultsOf(env)).not.toEqual([]);
   });
 
@@ -135,12 +116,6 @@ describe('TLS', () => {
   ])('with an empty file is a fault and does not disable TLS: %o', (env) => {
     expect(faultsOf({ CORE_TOKEN: TOKEN, ...env })).not.toEqual([]);
   });
-
-  test('does not print its private key', () => {
-    const config = readCoreConfig({ CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key });
-
-    expect(inspect(config) + JSON.stringify(config)).not.toContain('a private key');
-  });
 });
 
 describe("the core's token", () => {
@@ -149,7 +124,7 @@ describe("the core's token", () => {
   });
 
   test.each(['abc\nhunter2', ' hunter2', 'hunter2 ', 'hunter2\u20ac', 'hunter2\u0001', 'hunter2\t'])(
-    'is a fault when it cannot be sent in a header, and is not in the message: %j',
+    'that cannot be sent in a header is a fault, without the token in the message: %j',
     (CORE_TOKEN) => {
       expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be /)]);
       expect(faultsOf({ CORE_TOKEN }).join()).not.toContain('hunter2');
@@ -157,7 +132,7 @@ describe("the core's token", () => {
   );
 
   test.each(['hunter2', `hunter2${'x'.repeat(24)}`])(
-    'is a fault when it is too short, and is not in the message: %s',
+    'that is too short is a fault, without the token in the message: %s',
     (CORE_TOKEN) => {
       const expected = ['CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one'];
       expect(faultsOf({ CORE_TOKEN })).toEqual(expected);
@@ -165,18 +140,14 @@ describe("the core's token", () => {
       expect(faultsOf({ CORE_TOKEN: CORE_TOKEN.padEnd(32, 'x') })).toEqual([]);
     },
   );
-
-  test('is a fault when its file has two lines', () => {
-    expect(faultsOf({ CORE_TOKEN_FILE: fileWith('two-lines', 'one\ntwo\n') })).toHaveLength(1);
-  });
 });
 
 describe('the address of the database', () => {
-  test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db', 'sqlite::memory:'])('%s is one', (DATABASE_URL) => {
+  test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db', 'sqlite::memory:'])('may be %s', (DATABASE_URL) => {
     expect(readDatabaseUrl({ DATABASE_URL }).reveal()).toBe(DATABASE_URL);
   });
 
-  test('may stand in a file', () => {
+  test('may be in a file', () => {
     const file = fileWith('database-url', 'sqlite:leads.db\n');
 
     expect(readDatabaseUrl({ DATABASE_URL_FILE: file }).reveal()).toBe('sqlite:leads.db');
@@ -188,11 +159,11 @@ describe('the address of the database', () => {
     'mongodb://host/?hunter2=1&unknown',
     'mongodb+srv://user:hunter2@host.example:27017/x',
     'mongodb://',
-  ])('%s is rejected by the driver', (DATABASE_URL) => {
+  ])('that the driver rejects is a fault: %s', (DATABASE_URL) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL is refused by the driver: /);
   });
 
-  test.each(['sqlite:', 'leads.db', 'postgres://db', 'SQLITE:leads.db'])('%s is none', (DATABASE_URL) => {
+  test.each(['sqlite:', 'leads.db', 'postgres://db', 'SQLITE:leads.db'])('may not be %s', (DATABASE_URL) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL must be/);
   });
 });

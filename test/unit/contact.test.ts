@@ -79,7 +79,7 @@ describe('phone numbers', () => {
     expect(normalisePhone(typed, region)).toBe(normalised);
   });
 
-  test('every decimal digit of every script is read as itself', () => {
+  test('the decimal digits of every script are equal to those of ASCII', () => {
     const digits = Array.from({ length: 0x110000 }, (_, codePoint) => codePoint)
       .filter((codePoint) => codePoint < 0xd800 || codePoint > 0xdfff)
       .map((codePoint) => String.fromCodePoint(codePoint))
@@ -129,16 +129,8 @@ describe('contacts are the same', () => {
     ['kim@example.org', '\u212aim@example.org'],
     ['İ@example.org', 'i@example.org'],
     ['𐐀@example.org', '𐐨@example.org'],
-  ])('when e-mail addresses differ in letter case only: %s, %s', (a, b) => {
+  ])('when email addresses differ in letter case only: %s, %s', (a, b) => {
     expect(contactKey(email(a), null)).toBe(contactKey(email(b), 'DE'));
-  });
-
-  test('when a phone number is typed in two ways', () => {
-    const keys = ['+49 30 1234567', '0049301234567', '(030) 1234567', '٠٣٠١٢٣٤٥٦٧'].map((typed) =>
-      contactKey(phone(typed), 'DE'),
-    );
-
-    expect(new Set(keys).size).toBe(1);
   });
 });
 
@@ -163,17 +155,17 @@ describe('contacts are different', () => {
 });
 
 describe('the key of a contact', () => {
-  test('does not reveal the contact and never changes, because open leads are found by it', () => {
+  test('is a hash that never changes, because open leads are found by it', () => {
     expect(contactKey(email('Ada@Example.org'), null)).toBe('bLP1Z-HDzzAqVsriqO_SCQ6ujK8_UQwGy90GqZ97oyU');
     expect(contactKey(phone('+49 30 1234567'), null)).toBe('1bVM1MkIr1ZMlGLQ6XVTQjkzv-mDSW5_zGmUiERzqNM');
   });
 });
 
-describe('regions', () => {
-  test.each(['DE', 'US', 'IT', 'GB', 'XK'])('%s has phone numbers', (code) => expect(isRegionCode(code)).toBe(true));
+describe('a region', () => {
+  test.each(['DE', 'US', 'IT', 'GB', 'XK'])('accepts %s', (code) => expect(isRegionCode(code)).toBe(true));
 
   test.each(['', 'de', 'XX', 'DEU', '001', '49', 'D', 'DE ', 'constructor', '__proto__', 'toString'])(
-    '%j has none',
+    'refuses %j',
     (code) => {
       expect(isRegionCode(code)).toBe(false);
     },

@@ -24,7 +24,7 @@ describe('every value to be sent is converted to a valid message or rejected at 
     'the scope of a key': (word: never) => toBinary(ApiKeySchema, apiKeyToWire(anApiKey({ scopes: [word] }))),
     'the status of a studio': (word: never) => toBinary(StudioSchema, studioToWire(aStudio({ status: word }))),
     'the role of a member': (word: never) => toBinary(MemberSchema, memberToWire(aMember({ role: word }))),
-    'what was done': (word: never) => toBinary(AuditEventSchema, auditEventToWire({ ...event, action: word })),
+    'the action of an event': (word: never) => toBinary(AuditEventSchema, auditEventToWire({ ...event, action: word })),
   };
 
   test.each(Object.entries(sent))('%s', (_, send) => {
@@ -33,7 +33,7 @@ describe('every value to be sent is converted to a valid message or rejected at 
     }
   });
 
-  test('a time that is none', () => {
+  test('an invalid time', () => {
     const createdAt = new Date(Number.NaN);
     expect(() => leadToWire(aLead({ createdAt }), 'basic')).toThrow();
     expect(() => apiKeyToWire(anApiKey({ createdAt }))).toThrow();

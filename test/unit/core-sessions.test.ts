@@ -20,9 +20,9 @@ test('when the core closes an idle connection as the next call comes, the call u
   onTestFinished(() => sessions.abort());
   const first = await call(sessions);
 
-  const isTold = once(first, 'goaway');
+  const received = once(first, 'goaway');
   connections[0]?.goaway(0);
-  await isTold;
+  await received;
   const second = await call(sessions);
 
   expect(second === first).toBe(false);
@@ -89,7 +89,7 @@ test('a call that gets no connection in time fails', async () => {
   onTestFinished(() => sessions.abort());
 
   const message = sessions.request('POST', '/', {}, {}).catch(({ message }) => message);
-  expect(await Promise.race([message, sleep(4000, 'nothing')])).toContain('no connection within 200 ms');
+  expect(await Promise.race([message, sleep(4000, 'pending')])).toContain('no connection within 200 ms');
 });
 
 async function aCore(): Promise<{ server: Http2Server; connections: readonly ServerHttp2Session[] }> {

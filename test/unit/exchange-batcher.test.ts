@@ -155,7 +155,7 @@ describe('batching', () => {
     expect(await Promise.all(answers)).toEqual(names.map((name) => `answer to ${name}`));
   });
 
-  test('so do requests made before there is a call', async () => {
+  test('requests made before the first call share its first message', async () => {
     const { call, calls, submit } = controlled();
     const answers = ['one', 'two', 'three'].map((name) => submit(name));
     await turn();
@@ -252,7 +252,7 @@ describe('gathering', () => {
     expect(await Promise.all([slow, ...later, last])).toHaveLength(4);
   });
 
-  test('they are sent without a result after the linger time', async () => {
+  test('gathered requests are sent after the linger time without a result', async () => {
     const { call, submit } = await begun({ lingerMs: LINGER_MS });
     const slow = submit('slow');
     await turn();
@@ -387,7 +387,7 @@ describe('sharing', () => {
     expect(await again).toBe('answer to three');
   });
 
-  test('nor is a timeout before it was sent', async () => {
+  test('a timeout of a request that was not sent is not cached', async () => {
     const { call, submit } = controlled({ reads: false });
     const old = submit('old', 'name');
     vi.advanceTimersByTime(TIMEOUT_MS);
@@ -459,7 +459,7 @@ describe('deadlines', () => {
     expect(await later).toBe('answer to later');
   });
 
-  test('its late result goes to no other request, and the call continues', async () => {
+  test('a late result settles no other request, and the call continues', async () => {
     const { call, calls, submit } = await begun();
     const slow = submit('slow');
     await turn();
@@ -590,13 +590,13 @@ describe('a call that fails', () => {
     await expect(two).rejects.toThrow('cut off');
   });
 
-  test('before it has carried anything fails all that waits for it, and the next request starts another', async () => {
-    let isAway = true;
+  test('before it has carried anything fails all requests that wait for it, and the next request starts another', async () => {
+    let isUnavailable = true;
     let begins = 0;
     const batcher = new ExchangeBatcher<string, string>(
       async function* (messages) {
         begins += 1;
-        if (isAway) throw new Error(`away ${begins}`);
+        if (isUnavailable) throw new Error(`away ${begins}`);
         for await (const message of messages) yield message.map(({ request }, index) => ({ index, answer: request }));
       },
       { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
@@ -608,7 +608,7 @@ describe('a call that fails', () => {
     );
     await expect(batcher.send('again', 'id')).rejects.toThrow('away 2');
 
-    isAway = false;
+    isUnavailable = false;
     expect(await batcher.send('at last', 'id')).toBe('at last');
     expect(begins).toBe(3);
   });
@@ -640,7 +640,7 @@ describe('a call that the other side ends', () => {
     expect(await answer).toBe('answer to next');
   });
 
-  test('is followed by another one with all requests that have no result and all later ones', async () => {
+  test('is replaced by another one with all requests that have no result and all later ones', async () => {
     const { calls, call, submit } = await begun();
     const [one, two, three] = [submit('one'), submit('two'), submit('three')];
     await turn();
@@ -686,7 +686,7 @@ describe('a call that the other side ends', () => {
     await turn();
   });
 
-  test('before it has read anything fails what waits for it', async () => {
+  test('before it has read anything fails the requests that wait for it', async () => {
     const batcher = new ExchangeBatcher<string, string>(async function* () {}, {
       timeoutMs: TIMEOUT_MS,
       maxPerMessage: 64,
@@ -697,7 +697,7 @@ describe('a call that the other side ends', () => {
   });
 });
 
-test('a call is replaced before it has carried too much, and no request is lost or gets the result of another', async () => {
+test('a call is replaced after its maximum number of requests, and no request is lost or gets the result of another', async () => {
   vi.useRealTimers();
   const carried: number[] = [];
   let open = 0;

@@ -74,7 +74,7 @@ describe.each(texts)('$field', ({ rule, min, max, ofLength }) => {
     expectFault(rule, ofLength(max + 1, filler), new RegExp(` to ${max} characters long$`));
   });
 
-  test('is not shorter than its bound', () => {
+  test('refuses fewer characters than its bound', () => {
     expectFault(rule, ofLength(min, '7').slice(1));
     expectFault(rule, '');
   });
@@ -94,7 +94,7 @@ describe.each(texts)('$field', ({ rule, min, max, ofLength }) => {
 });
 
 describe('displayName, note and name', () => {
-  test.each([' ', '\n', 'é', '\u200f', '\u0001', '\ufeff', '\ufffd', 'a\nb'])('take any other text: %j', (text) => {
+  test.each([' ', '\n', 'é', '\u200f', '\u0001', '\ufeff', '\ufffd', 'a\nb'])('accept any other text: %j', (text) => {
     for (const rule of [displayNameFault, noteFault, nameFault]) expectValid(rule, text);
   });
 });
@@ -110,9 +110,9 @@ describe('email', () => {
     'a@[192.0.2.1]',
     'a..b@-',
     '👩‍🚀@example.org',
-  ])('%s is one', (value) => expectValid(emailFault, value));
+  ])('accepts %s', (value) => expectValid(emailFault, value));
 
-  test.each(['a', '@', 'a@', '@b', 'a@b@c', 'a@@b', '@a@b', 'a@b@'])('%s is none', (value) => {
+  test.each(['a', '@', 'a@', '@b', 'a@b@c', 'a@@b', '@a@b', 'a@b@'])('refuses %s', (value) => {
     expectFault(emailFault, value, /one @ with something on both sides/);
   });
 
@@ -131,25 +131,21 @@ describe('email', () => {
     'a\u007f@b',
     'a\u0085@b',
     'a\u009f@b',
-  ])('must not contain white space or control characters: %j', (value) => {
+  ])('refuses white space and control characters: %j', (value) => {
     expectFault(emailFault, value, /white space or control/);
   });
 });
 
 describe('phone', () => {
   test.each(['112 -', '+49 30 1234567', 'ext. 123', '١٢٣--', '１２３－４', '𝟏𝟐𝟑xx', '1٢३ab', 'call 1-800'])(
-    '%s is one',
+    'accepts %s',
     (value) => {
       expectValid(phoneFault, value);
     },
   );
 
-  test.each(['12345', '1234'])('has at least 5 characters: %s', (value) => {
-    expect(phoneFault(value) === undefined).toBe(value.length >= 5);
-  });
-
   test.each(['12---', 'abcde', '+ + + +', '٠١---', '²³¹¼½', 'ⅧⅨⅩⅪ一', '一二三四五'])(
-    '%s has fewer than 3 decimal digits',
+    'refuses fewer than 3 decimal digits: %s',
     (value) => {
       expectFault(phoneFault, value, /at least 3 digits/);
     },
@@ -176,7 +172,7 @@ describe('uuid', () => {
     'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF',
     'fFfFfFfF-FfFf-fFfF-FfFf-fFfFfFfFfFfF',
     '01234567-89AB-7cde-8F01-23456789abCD',
-  ])('%s is one', (value) => expectValid(uuidFault, value));
+  ])('accepts %s', (value) => expectValid(uuidFault, value));
 
   const valid = uuid('4', '8');
   test.each([
@@ -194,26 +190,26 @@ describe('uuid', () => {
     '00000000-0000-0000-0000-000000000001',
     'ffffffff-ffff-ffff-ffff-fffffffffffe',
     `${valid}\n${valid}`,
-  ])('%j is none', (value) => expectFault(uuidFault, value));
+  ])('refuses %j', (value) => expectFault(uuidFault, value));
 });
 
 describe("the CRM's ids", () => {
-  test.each(['a', 'A', '0', '_', '-', 'a'.repeat(63), 'a'.repeat(64), 'studio_1-B'])('%s is one', (value) => {
+  test.each(['a', 'A', '0', '_', '-', 'a'.repeat(63), 'a'.repeat(64), 'studio_1-B'])('accepts %s', (value) => {
     expectValid(crmIdFault, value);
   });
 
-  test.each(['', 'a'.repeat(65), 'a b', 'a.b', 'ä', '٣', 'a\n', '\na', 'a/b', 'a\0', '🦉'])('%j is none', (value) => {
+  test.each(['', 'a'.repeat(65), 'a b', 'a.b', 'ä', '٣', 'a\n', '\na', 'a/b', 'a\0', '🦉'])('refuses %j', (value) => {
     expectFault(crmIdFault, value);
   });
 });
 
 describe('page tokens', () => {
-  test.each(['a', 'Az09_-', 'a'.repeat(511), 'a'.repeat(512)])('%s may be one', { tags: ['8.cursor'] }, (value) =>
+  test.each(['a', 'Az09_-', 'a'.repeat(511), 'a'.repeat(512)])('accepts %s', { tags: ['8.cursor'] }, (value) =>
     expectValid(pageTokenFault, value),
   );
 
   test.each(['', 'a'.repeat(513), 'a=', 'a+', 'a/', 'ä', 'a\n', ' a', 'a b'])(
-    '%j is none',
+    'refuses %j',
     { tags: ['8.cursor'] },
     (value) => {
       expectFault(pageTokenFault, value);

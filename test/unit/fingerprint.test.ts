@@ -29,7 +29,6 @@ describe('fingerprints', () => {
     ['the note', { note: 'Hallo' }],
     ['no note', { note: null }],
     ['a note that says null', { note: 'null' }],
-    ['the form of an accent', { displayName: 'Ada\u0301' }],
   ])('differ when %s differs', (_, change) => {
     expect(sameData(fingerprintOf({ ...capture, ...change }), fingerprintOf(capture))).toBe(false);
   });
@@ -40,7 +39,7 @@ describe('fingerprints', () => {
     ).toBe(false);
   });
 
-  test('text does not run from one field into the next', () => {
+  test('text at the end of one field is distinguished from the start of the next', () => {
     const a = fingerprintOf({ ...capture, displayName: 'a","email","b', note: null });
     const b = fingerprintOf({
       ...capture,
@@ -52,7 +51,7 @@ describe('fingerprints', () => {
     expect(sameData(a, b)).toBe(false);
   });
 
-  test('a note and a source do not stand in for each other', () => {
+  test('the same text as a note and as a source is distinguished', () => {
     const sourceId = '01890a5d-ac96-774b-bcce-b302099a8057';
     const a = fingerprintOf({ ...capture, sourceId, note: null });
     const b = fingerprintOf({ ...capture, sourceId: null, note: sourceId });

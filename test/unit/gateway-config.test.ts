@@ -10,7 +10,7 @@ describe('the address of Redis', () => {
     'rediss://:password@cache.example:6380/0',
     'redis+sentinel://one,two:26380/quota',
     'redis+sentinel://user:p%40ss@one:26379,[::1]:26380/my.quota-1/3',
-  ])('%s is one', (REDIS_URL) => {
+  ])('may be %s', (REDIS_URL) => {
     expect(readGatewayConfig({ REDIS_URL }).REDIS_URL?.reveal()).toBe(REDIS_URL);
   });
 
@@ -27,7 +27,7 @@ describe('the address of Redis', () => {
     'redis+sentinel://one/quota/first',
     'redis+sentinel://user:hunter2%zz@one/quota',
     'redis+sentinel://user:hunter2/z@one/quota',
-  ])('%s is refused, and is not in the message', (REDIS_URL) => {
+  ])('may not be %s, which is not in the message', (REDIS_URL) => {
     expect(() => readGatewayConfig({ REDIS_URL })).toThrow(/REDIS_URL must be redis:/);
     expect(() => readGatewayConfig({ REDIS_URL })).not.toThrow(/hunter2/);
   });

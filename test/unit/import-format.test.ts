@@ -25,7 +25,7 @@ const FILES = {
 describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
   const fileOf = FILES[format];
 
-  test('is read the same however it is split, with or without a byte order mark', async () => {
+  test('has the same lines in chunks of any size, with or without a byte order mark', async () => {
     const names = ['Jürgen', '山田太郎', '😀', 'Ada\u{2028}Lovelace'];
     for (const mark of ['', '\u{feff}']) {
       const bytes = Buffer.from(mark + fileOf(names));
@@ -35,7 +35,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     }
   });
 
-  test('in another encoding has only the lines refused that would be misread', async () => {
+  test('in another encoding has only those lines refused that are not UTF-8', async () => {
     const latin1 = Buffer.from(fileOf(['Ada', 'Jürgen', 'Grace']), 'latin1');
 
     const lines = await linesOf(format, latin1);
@@ -44,7 +44,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     expect(lines[1]?.line).toBe(format === 'csv' ? 3 : 2);
   });
 
-  test('that cannot be read to its end reports why', async () => {
+  test('that cannot be read to its end fails with the reason', async () => {
     async function* failing() {
       yield Buffer.from(fileOf(['Ada']));
       throw new Error('the disk is gone');
@@ -59,7 +59,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
   });
 });
 
-test('any text comes out of NDJSON as it went in', async () => {
+test('NDJSON restores any text unchanged', async () => {
   const aText = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom(...Object.values(HARD_TEXTS)));
   await fc.assert(
     fc.asyncProperty(fc.array(aText), async (names) => {

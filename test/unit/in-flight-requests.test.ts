@@ -35,7 +35,7 @@ describe('sent requests', () => {
     ]);
   });
 
-  test('one without a result for long does not hide later ones', () => {
+  test('one without a result does not block later ones', () => {
     const requests = sent(2000);
     for (let index = 1; index < 2000; index += 1) expect(requests.take(index)).toBe(`request ${index}`);
 
@@ -44,7 +44,7 @@ describe('sent requests', () => {
     expect(requests.pending()).toEqual([]);
   });
 
-  test.each([-1, 3, 2 ** 31, 0.5])('taking none at %s changes nothing', (index) => {
+  test.each([-1, 3, 2 ** 31, 0.5])('an unknown index has none, and changes nothing: %s', (index) => {
     const requests = sent(3);
 
     expect(requests.take(index)).toBeUndefined();

@@ -59,7 +59,7 @@ describe('key secrets', () => {
     ['no prefix', (secret: string) => secret.slice(4)],
     ['the scheme before it', (secret: string) => `Bearer ${secret}`],
     ['other base64', () => `lik_${'+/'.repeat(24)}`],
-  ])('%s is no secret', (_, change) => {
+  ])('%s is not a secret', (_, change) => {
     expect(isKeySecret(change(newKeySecret()))).toBe(false);
   });
 
@@ -78,7 +78,7 @@ describe('key secrets', () => {
     expect(isKeySecret(zeros)).toBe(true);
   });
 
-  test('are shown by their last four characters', () => {
+  test('have their last four characters as a hint', () => {
     expect(hintOf('lik_abcdefgh')).toBe('efgh');
   });
 });

@@ -9,16 +9,16 @@ test.each([
   ['line ends', 'a\nb\u0085c\u2028d\u2029e', 'a\\u000ab\\u0085c\\u2028d\\u2029e'],
   ['invisible characters', 'a\0b\tc\u007f', 'a\\u0000b\\u0009c\\u007f'],
   ['direction marks', '\u202ea\u2066b\u200fc\u061cd', '\\u202ea\\u2066b\\u200fc\\u061cd'],
-])('%s is written out', (_, text, shown) => {
+])('escapes %s', (_, text, shown) => {
   expect(printable(text)).toBe(shown);
 });
 
-test('ordinary text is not changed', () => {
+test('does not change ordinary text', () => {
   for (const text of ['Zoë Müller-Ωmega', '日本語 العربية עברית', '👩‍👩‍👧 é́', 'C:\\new "x"'])
     expect(printable(text)).toBe(text);
 });
 
-test('line feeds of a text in lines are kept', () => {
+test('keeps the line feeds of a text in lines', () => {
   expect(printableLines('a\nb\rc')).toBe('a\nb\\u000dc');
 });
 

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { RecentSet } from '../../src/store/mongo/recent-set.ts';
 import { times } from '../support/builders.ts';
 
-test('an entry is known until ten thousand others were seen after it', () => {
-  const seen = new RecentSet();
-  expect([seen.add('a'), seen.add('b'), seen.add('a')]).toEqual([false, false, true]);
+test('an entry is kept until ten thousand others are added after it', () => {
+  const recent = new RecentSet();
+  expect([recent.add('a'), recent.add('b'), recent.add('a')]).toEqual([false, false, true]);
 
-  for (const name of times(9999, (index) => `other ${index}`)) seen.add(name);
+  for (const name of times(9999, (index) => `other ${index}`)) recent.add(name);
 
-  expect(seen.add('a')).toBe(true);
-  expect(seen.add('b')).toBe(false);
+  expect(recent.add('a')).toBe(true);
+  expect(recent.add('b')).toBe(false);
 });

@@ -55,7 +55,7 @@ describe('a schema of the document and the rule of the core accept the same text
     for (const text of TEXTS) expect({ text, allowed: allows(schema, text) }).toEqual({ text, allowed: !fault(text) });
   });
 
-  test('e-mail, except for control characters beyond ASCII, which readers of bytes would mistake letters for', () => {
+  test('email, except for control characters above ASCII, which readers of bytes would find inside letters', () => {
     const beyondAscii = /[\x80-\x9f]/g;
     for (const text of TEXTS) {
       const allowed = !emailFault(text.replaceAll(beyondAscii, 'x'));

@@ -23,7 +23,7 @@ describe('the number of a studio', () => {
     }
   });
 
-  test('is not cached of a transaction that is rolled back: another studio may get it', () => {
+  test('is not cached when its transaction is rolled back: another studio may get it', () => {
     database.exec('BEGIN');
     const given = studios.assign('undone');
     expect(studios.inWrite('undone')).toBe(given);
@@ -34,7 +34,7 @@ describe('the number of a studio', () => {
     expect(studios.assign('undone')).not.toBe(given);
   });
 
-  test('is found for any number of studios, of which fifty thousand are cached', () => {
+  test('is the same for more studios than the fifty thousand that are cached', () => {
     database.exec('BEGIN');
     const given = times(50_001, (index) => studios.assign(`studio-${index}`));
     database.exec('COMMIT');
