@@ -1,63 +1,146 @@
 /**
- * Compares the product with a floor: a hand-made process that does the minimum. Both get the same load in turn.
+ * Compares the product with a floor: a hand-made process that does the minimum, or on MongoDB the bare driver. Both get the same load in
+ * turn.
  *
- *   node bench/bench.ts [--quick] [--only create] [--target product,observed]
+ *   node bench/bench.ts [--quick] [--target sqlite|mongodb]
  *
- * - `--quick`: short rounds; less than two minutes in all
- * - `--only`: only these of get, list, replay, create, p99 (create, then its latency), crowds (few and many connections) and keys
- *   (those of many studios), in short rounds
- * - `--target`: `product`, a core and a gateway; `start`, as `npm start` runs them; `observed`, with request logs and metrics, and
- *   with traces, too; `mongodb`, on the servers of MONGODB_URL and REDIS_URL. Default: all; with `--quick` all but `observed`, with
- *   `--only` the first
+ * - `--quick`: short rounds
+ * - `--target`: one database only. `mongodb` uses the servers of MONGODB_URL and REDIS_URL; without them, only SQLite is measured
  *
  * Prints Markdown to standard output and progress to standard error. The exit status is 1 when a request failed.
  */
-import { describeMachine } from './machine.ts';
-import { measureOnMongo } from './on-mongo.ts';
-import { measureOnSqlite } from './on-sqlite.ts';
-import { type Options, readOptions } from './options.ts';
-import { startProcess } from './processes.ts';
-import { failureLines, goalTable, type Section, sectionTable } from './report.ts';
-import { runBenchmark } from './run-benchmark.ts';
-import type { Surroundings } from './targets.ts';
+import { parseArgs } from 'node:util';
+import { times } from '../test/support/builders.ts';
+import {
+  type FilledStudio,
+  fillStudio,
+  newMongoDatabase,
+  newSqliteDatabase,
+  serverName,
+  withStore,
+} from './database.ts';
+import { runBenchmark } from './processes.ts';
+import { comparisonTable, describeMachine, failureLines, median, print } from './report.ts';
+import { type Compared, type Comparison, compare, type Rounds } from './rounds.ts';
+import { httpTarget, startBareDriver, startCoreAndGateway, startFloor, startProduct } from './targets.ts';
+import { LEADS, SCENARIOS, type Scenario } from './workload.ts';
 
-const LEADS = 1000;
 const CONNECTIONS = 64;
 
-await runBenchmark(() => run(readOptions()));
+/** Most websites have a few connections. */
+const FEW = 4;
 
-async function run(options: Options): Promise<void> {
-  const { places } = options;
-  const { rounds, roundMs, warmUpMs } = options.rounds;
-  const print = (...lines: string[]) => console.log(`${lines.join('\n')}\n`);
-  print(
-    ...describeMachine().map((line) => `- ${line}`),
-    `- ${CONNECTIONS} keep-alive connections, ${LEADS} leads before the start, ${rounds} rounds of ${roundMs} ms in turn after ` +
-      `${warmUpMs} ms of warm-up; medians of the rounds, for ratios with the lowest and the highest`,
-    '- processor time is microseconds per request, by process; `load` is the load generator; `stolen` is the part of the ' +
-      "processors' time that a virtual machine's host gave to other guests",
-  );
+const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 2000 };
+const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
 
-  const surroundings: Surroundings = {
-    generator: startProcess('bench/load-generator.ts'),
-    connections: CONNECTIONS,
-    leads: LEADS,
-  };
-  const sections: Section[] = [];
-  const add = (section: Section) => {
-    sections.push(section);
-    print(`## ${section.title}`, '', sectionTable(section));
-  };
-  if (places.some((place) => place !== 'mongodb')) add(await measureOnSqlite(surroundings, options));
+/** The minimum rates, relative to the floor's, and to the bare driver's inserts, finds by key and pages. */
+const GOALS: Readonly<Record<Scenario, number>> = { get: 1, list: 1.5, replay: 0.7, create: 1 };
+const GOALS_WITH_FEW = { get: 0.35, list: 0.8, create: 0.8 } as const;
+const GOALS_ON_MONGODB: Readonly<Partial<Record<Scenario, number>>> = { list: 1, replay: 0.8, create: 1.4 };
+
+/** The number of studios that share a gateway, each with a key; and the minimum rate with all keys, relative to one of them. */
+const KEYS = 20_000;
+const MIN_RATE_WITH_ALL_KEYS = 0.85;
+/** Long enough to use almost all keys, whose first uses are slower. */
+const KEYS_WARM_UP_MS = 10_000;
+
+/** The part of its highest rate at which the latency of creations is measured, and the maximum p99, relative to the floor's. */
+const STEADY = 0.7;
+const MAX_P99 = 1;
+
+await runBenchmark(async () => {
+  const { quick, target } = parseArgs({
+    options: { quick: { type: 'boolean', default: false }, target: { type: 'string' } },
+  }).values;
   const { MONGODB_URL, REDIS_URL } = process.env;
-  if (places.includes('mongodb')) {
-    if (MONGODB_URL && REDIS_URL) add(await measureOnMongo(MONGODB_URL, REDIS_URL, surroundings, options));
-    else print('Not measured on MongoDB: MONGODB_URL and REDIS_URL are not both set.');
+  const hasServers = MONGODB_URL !== undefined && REDIS_URL !== undefined;
+  if (target !== undefined && target !== 'sqlite' && target !== 'mongodb') throw new Error(`--target: ${target}?`);
+  if (target === 'mongodb' && !hasServers) throw new Error('--target mongodb needs MONGODB_URL and REDIS_URL');
+  const rounds = quick ? QUICK : FULL;
+  print(
+    ...describeMachine(),
+    `- ${CONNECTIONS} keep-alive connections, ${LEADS} leads before the start, ${rounds.rounds} rounds of ${rounds.roundMs} ms in ` +
+      `turn after ${rounds.warmUpMs} ms of warm-up; medians of the rounds, for ratios with the lowest and the highest`,
+    '- processor time is microseconds per request, by process; `load` is the load generator',
+  );
+  const all: Compared[] = [];
+  if (target !== 'mongodb') {
+    const compared = await measureOnSqlite(rounds);
+    print('## SQLite', '', comparisonTable(compared));
+    all.push(...compared);
   }
-  print('## Targets', '', goalTable(sections.flatMap(({ goals }) => goals)));
-
-  const failures = sections.flatMap(failureLines);
+  if (target !== 'sqlite' && hasServers) {
+    const compared = await measureOnMongo(MONGODB_URL, REDIS_URL, rounds);
+    print(`## ${await serverName(MONGODB_URL)} and Redis`, '', comparisonTable(compared));
+    all.push(...compared);
+  }
+  const failures = failureLines(all);
   if (failures.length === 0) return;
   print('## Failed requests', '', ...failures);
   process.exitCode = 1;
+});
+
+async function measureOnSqlite(rounds: Rounds): Promise<Compared[]> {
+  const floor = await startFloor();
+  const product = await startProduct({ DATABASE_URL: newSqliteDatabase() });
+  const all: Compared[] = [];
+  const add = async (comparison: Comparison) => {
+    all.push(await compare(comparison, [floor, product], rounds));
+  };
+  for (const scenario of SCENARIOS) {
+    await add({ name: scenario, scenario, connections: CONNECTIONS, minRate: GOALS[scenario] });
+  }
+  const creations = all.find(({ scenario }) => scenario === 'create') as Compared;
+  const [floorRate = 0, productRate = 0] = creations.series.map(({ rounds }) =>
+    median(rounds.map(({ ratePerSecond }) => STEADY * ratePerSecond)),
+  );
+  await add({
+    name: `p99 of create at ${STEADY * 100} %`,
+    scenario: 'create',
+    connections: CONNECTIONS,
+    ratesPerSecond: [floorRate, productRate],
+    maxP99: MAX_P99,
+  });
+  for (const scenario of ['get', 'list', 'create'] as const) {
+    const name = `${scenario}, ${FEW} connections`;
+    await add({ name, scenario, connections: FEW, minRate: GOALS_WITH_FEW[scenario] });
+  }
+  all.push(await measureKeys(rounds));
+  return all;
+}
+
+/** Compares reads with the keys of many studios with those of one of them. */
+async function measureKeys(rounds: Rounds): Promise<Compared> {
+  const DATABASE_URL = newSqliteDatabase();
+  const studios: FilledStudio[] = [];
+  await withStore(DATABASE_URL, async (store) => {
+    while (studios.length < KEYS) {
+      studios.push(...(await Promise.all(times(500, (index) => fillStudio(store, `s-${studios.length + index}`, 1)))));
+    }
+  });
+  const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
+  const targetWith = (name: string, some: readonly FilledStudio[]) => {
+    const leads = some.flatMap(({ key, known }) => known.leads.map((lead) => ({ ...lead, secret: key.secret })));
+    return httpTarget(name, { url, ...(some[0] as FilledStudio).key }, pids, { leads, cursors: [] });
+  };
+  const one = await targetWith('one key', studios.slice(0, 1));
+  const all = await targetWith(`${KEYS.toLocaleString('en')} keys`, studios);
+  const comparison = {
+    name: 'get, many keys',
+    scenario: 'get',
+    connections: CONNECTIONS,
+    minRate: MIN_RATE_WITH_ALL_KEYS,
+  } as const;
+  return compare(comparison, [one, all], { ...rounds, warmUpMs: KEYS_WARM_UP_MS });
+}
+
+async function measureOnMongo(mongoUrl: string, REDIS_URL: string, rounds: Rounds): Promise<Compared[]> {
+  const driver = await startBareDriver(mongoUrl);
+  const product = await startProduct({ DATABASE_URL: newMongoDatabase(mongoUrl), REDIS_URL });
+  const all: Compared[] = [];
+  for (const scenario of SCENARIOS) {
+    const comparison = { name: scenario, scenario, connections: CONNECTIONS, minRate: GOALS_ON_MONGODB[scenario] };
+    all.push(await compare(comparison, [driver, product], rounds));
+  }
+  return all;
 }

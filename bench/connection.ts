@@ -1,66 +1,67 @@
-import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 
 /** The maximum size of a response that is read in one piece; a larger one is concatenated, which is slower; bytes. */
 const READ_BUFFER_BYTES = 64 * 1024;
 
-/** A keep-alive HTTP/1.1 connection with one request at a time. */
-export interface Connection {
-  /** Sends a request, head and body. The response is passed to `onAnswer`. */
-  send(request: Buffer | string): void;
-  close(): void;
+export interface Reply {
+  readonly status: number;
+  /** Valid until the next request is sent. */
+  readonly body: Buffer;
 }
 
-export interface Answers {
-  /** @param body the bytes of the response, valid until this returns */
-  onAnswer(status: number, body: Buffer): void;
-  /** The connection ended, or a response was invalid; a pending request gets no response. */
-  onEnd(reason: string): void;
+/** A keep-alive HTTP/1.1 connection with one request at a time. */
+export interface Connection {
+  /** Sends a request, head and body. Rejects when the connection ends or has ended, or the response is invalid. */
+  send(request: Buffer): Promise<Reply>;
+  close(reason: string): void;
 }
 
 /** Connects to an address; rejects when the connection is refused. */
-export function openConnection(url: URL, answers: Answers): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    let partial: Buffer | undefined;
-    const receive = (received: Buffer) => {
-      const data = partial ? Buffer.concat([partial, received]) : received;
-      const answer = parseAnswer(data);
-      if (!answer) {
-        partial = Buffer.from(data);
-        return;
-      }
-      partial = undefined;
-      answers.onAnswer(answer.status, answer.body);
-    };
-    const socket: Socket = connect({
-      host: url.hostname,
-      port: Number(url.port),
-      noDelay: true,
-      onread: {
-        buffer: Buffer.allocUnsafeSlow(READ_BUFFER_BYTES),
-        callback(length, buffer) {
-          try {
-            receive((buffer as Buffer).subarray(0, length));
-          } catch (error) {
-            socket.destroy(error as Error);
-          }
-          return true;
-        },
+export async function openConnection(url: URL): Promise<Connection> {
+  let pending: PromiseWithResolvers<Reply> | undefined;
+  let ended: Error | undefined;
+  let partial: Buffer | undefined;
+  const receive = (received: Buffer) => {
+    const data = partial ? Buffer.concat([partial, received]) : received;
+    const reply = parseReply(data);
+    partial = reply ? undefined : Buffer.from(data);
+    if (reply) pending?.resolve(reply);
+  };
+  const socket = connect({
+    host: url.hostname,
+    port: Number(url.port),
+    noDelay: true,
+    onread: {
+      buffer: Buffer.allocUnsafeSlow(READ_BUFFER_BYTES),
+      callback(length, buffer) {
+        try {
+          receive((buffer as Buffer).subarray(0, length));
+        } catch (error) {
+          socket.destroy(error as Error);
+        }
+        return true;
       },
-    });
-    let reason = 'the connection was closed';
-    socket.once('connect', () =>
-      resolve({
-        send: (request) => void socket.write(request, 'latin1'),
-        close: () => socket.destroy(),
-      }),
-    );
-    socket.on('error', (error) => {
-      reason = error.message;
-      reject(error);
-    });
-    socket.once('end', () => socket.destroy());
-    socket.once('close', () => answers.onEnd(reason));
+    },
   });
+  await once(socket, 'connect');
+  socket.on('error', (error) => {
+    ended = error;
+  });
+  socket.once('end', () => socket.destroy());
+  socket.once('close', () => {
+    ended ??= new Error('the connection was closed');
+    pending?.reject(ended);
+  });
+  return {
+    send(request) {
+      if (ended) return Promise.reject(ended);
+      pending = Promise.withResolvers();
+      socket.write(request);
+      return pending.promise;
+    },
+    close: (reason) => socket.destroy(new Error(reason)),
+  };
 }
 
 /**
@@ -68,7 +69,7 @@ export function openConnection(url: URL, answers: Answers): Promise<Connection> 
  *
  * @throws Error when it has no Content-Length, or further bytes follow
  */
-function parseAnswer(data: Buffer): { status: number; body: Buffer } | undefined {
+function parseReply(data: Buffer): Reply | undefined {
   const headEnd = data.indexOf('\r\n\r\n');
   if (headEnd < 0) return undefined;
   const head = data.toString('latin1', 0, headEnd);

@@ -1,8 +1,9 @@
-import { type Connection, openConnection } from './connection.ts';
-import { type LoadResult, Tally } from './tally.ts';
+import { createHistogram } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openConnection } from './connection.ts';
 
 export interface Pace {
-  /** Keep-alive connections, each with at most one request in flight. */
+  /** Each with at most one request in flight. */
   readonly connections: number;
   readonly durationMs: number;
   /**
@@ -12,8 +13,20 @@ export interface Pace {
   readonly ratePerSecond?: number | undefined;
 }
 
+/** The result of a load. */
+export interface LoadResult {
+  /** The number of expected responses. */
+  readonly answered: number;
+  /** The numbers of all other results, by kind. */
+  readonly failures: Readonly<Record<string, number>>;
+  /** From the start of the load to its end, or to the last response after that. */
+  readonly seconds: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
 /** The requests to send, and the expected status. */
-export interface Requests {
+interface Requests {
   next(): Buffer;
   readonly status: number;
 }
@@ -21,114 +34,84 @@ export interface Requests {
 /** How long the last responses may take after the end of a load; milliseconds. */
 const LAST_RESPONSES_MS = 10_000;
 
-const NEVER = Number.POSITIVE_INFINITY;
-
-/** Sends requests to an address for some time, and counts the results. Rejects when the connection is refused. */
+/** Sends requests to an address for some time, and counts the results. Rejects when a connection is refused. */
 export async function drive(url: URL, requests: Requests, pace: Pace): Promise<LoadResult> {
-  const load = new Load(url, requests, pace);
-  await load.open();
-  return load.run();
+  const callers = await Promise.all(Array.from({ length: pace.connections }, () => openCaller(url, requests)));
+  const closeAll = (reason: string) => {
+    for (const { close } of callers) close(reason);
+  };
+  const deadline = setTimeout(() => closeAll('not answered'), pace.durationMs + LAST_RESPONSES_MS);
+  try {
+    return await callAtPace(
+      callers.map(({ call }) => call),
+      pace,
+    );
+  } finally {
+    clearTimeout(deadline);
+    closeAll('the load has ended');
+  }
 }
 
-class Load {
-  readonly #url: URL;
-  readonly #requests: Requests;
-  readonly #pace: Pace;
-  readonly #callers: readonly Caller[];
-  readonly #idle = new Set<Caller>();
-  readonly #tally = new Tally();
-  readonly #over = Promise.withResolvers<void>();
-  #isRunning = false;
-  #sent = 0;
-  #start = 0;
-  #alarm: NodeJS.Timeout | undefined;
+/** A caller with a connection of its own, which it replaces when it ends. */
+async function openCaller(url: URL, requests: Requests) {
+  let connection = await openConnection(url);
+  return {
+    async call(): Promise<string | undefined> {
+      try {
+        const { status } = await connection.send(requests.next());
+        return status === requests.status ? undefined : `status ${status}`;
+      } catch (error) {
+        connection = await openConnection(url);
+        return (error as Error).message;
+      }
+    },
+    close: (reason: string) => connection.close(reason),
+  };
+}
 
-  constructor(url: URL, requests: Requests, pace: Pace) {
-    this.#url = url;
-    this.#requests = requests;
-    this.#pace = pace;
-    this.#callers = Array.from({ length: pace.connections }, () => new Caller());
-  }
-
-  async open(): Promise<void> {
-    await Promise.race([Promise.all(this.#callers.map((caller) => this.#connect(caller))), this.#over.promise]);
-  }
-
-  async run(): Promise<LoadResult> {
-    this.#isRunning = true;
-    this.#start = performance.now();
-    for (const caller of this.#callers) this.#next(caller, this.#start);
-    if (this.#pace.ratePerSecond !== undefined) this.#wakeUp();
-    const deadline = setTimeout(this.#over.resolve, this.#pace.durationMs + LAST_RESPONSES_MS);
-    try {
-      await this.#over.promise;
-    } finally {
-      this.#isRunning = false;
-      clearTimeout(this.#alarm);
-      clearTimeout(deadline);
-      for (const caller of this.#callers) {
-        if (!this.#idle.has(caller)) this.#tally.failed('not answered');
-        caller.connection?.close();
+/**
+ * Makes calls concurrently, each again and again until the end of the load.
+ *
+ * @param calls return why they failed; undefined: they succeeded
+ */
+export async function callAtPace(
+  calls: readonly (() => Promise<string | undefined>)[],
+  { durationMs, ratePerSecond }: Pace,
+): Promise<LoadResult> {
+  const latenciesUs = createHistogram();
+  const failures: Record<string, number> = {};
+  const start = performance.now();
+  const end = start + durationMs;
+  let sent = 0;
+  let answered = 0;
+  let lastAnswer = end;
+  const nextDue = () => {
+    if (ratePerSecond === undefined) return performance.now();
+    sent += 1;
+    return start + ((sent - 1) / ratePerSecond) * 1000;
+  };
+  const keepCalling = async (call: () => Promise<string | undefined>) => {
+    for (let due = nextDue(); due < end; due = nextDue()) {
+      // The timer adds up to a millisecond to a latency; a busier loop would take processor time from the target.
+      const waitMs = Math.ceil(due - performance.now());
+      if (waitMs > 0) await sleep(waitMs);
+      const failure = await call();
+      if (failure === undefined) {
+        const now = performance.now();
+        latenciesUs.record(Math.max(1, Math.round((now - due) * 1000)));
+        answered += 1;
+        lastAnswer = Math.max(lastAnswer, now);
+      } else {
+        failures[failure] = (failures[failure] ?? 0) + 1;
       }
     }
-    return this.#tally.result(this.#start, this.#start + this.#pace.durationMs);
-  }
-
-  async #connect(caller: Caller): Promise<void> {
-    caller.connection = await openConnection(this.#url, {
-      onAnswer: (status) => {
-        const now = performance.now();
-        if (status === this.#requests.status) this.#tally.answered(caller.due, now);
-        else this.#tally.failed(`status ${status}`);
-        this.#next(caller, now);
-      },
-      onEnd: (reason) => {
-        if (!this.#isRunning) {
-          this.#over.reject(new Error(reason));
-          return;
-        }
-        this.#tally.failed(reason);
-        this.#idle.delete(caller);
-        this.#connect(caller).then(() => this.#next(caller, performance.now()), this.#over.reject);
-      },
-    });
-  }
-
-  /** Sends the caller's next request if one is due; otherwise the caller is idle. */
-  #next(caller: Caller, now: number): void {
-    const due = this.#nextDue(now);
-    if (due <= now) {
-      this.#idle.delete(caller);
-      this.#sent += 1;
-      caller.due = due;
-      caller.connection?.send(this.#requests.next());
-      return;
-    }
-    this.#idle.add(caller);
-    if (due === NEVER && this.#idle.size === this.#callers.length) this.#over.resolve();
-  }
-
-  #nextDue(now: number): number {
-    const { ratePerSecond, durationMs } = this.#pace;
-    const due = ratePerSecond === undefined ? now : this.#start + (this.#sent / ratePerSecond) * 1000;
-    return due < this.#start + durationMs ? due : NEVER;
-  }
-
-  /** In an open loop: lets idle callers send requests that have become due. */
-  #wakeUp(): void {
-    const now = performance.now();
-    for (const caller of this.#idle) {
-      if (this.#nextDue(now) > now) break;
-      this.#next(caller, now);
-    }
-    // The timer adds up to a millisecond to a latency; a busier loop would take processor time from the target.
-    const due = this.#nextDue(now);
-    if (due !== NEVER) this.#alarm = setTimeout(() => this.#wakeUp(), Math.max(1, Math.ceil(due - now)));
-  }
-}
-
-/** A connection, and the time at which its request was due. */
-class Caller {
-  connection: Connection | undefined;
-  due = 0;
+  };
+  await Promise.all(calls.map(keepCalling));
+  return {
+    answered,
+    failures,
+    seconds: (lastAnswer - start) / 1000,
+    p50Ms: latenciesUs.percentile(50) / 1000,
+    p99Ms: latenciesUs.percentile(99) / 1000,
+  };
 }

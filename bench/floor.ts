@@ -9,7 +9,7 @@
 import { hash, randomUUIDv7 } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import fastify, { type FastifyReply } from 'fastify';
-import { endWithParent } from './jobs.ts';
+import { endWithParent } from './processes.ts';
 
 const { FLOOR_DATABASE = ':memory:', FLOOR_SECRET = '' } = process.env;
 

@@ -1,62 +1,85 @@
 /**
- * Measures the cost of a studio's growth: the same calls on a database with few leads and on one with a hundred times as many, at
- * the store port and as requests to the product.
+ * Measures the cost of a studio's growth: the same requests to the product on a database with few leads and on one with many.
  *
- *   node bench/growth.ts [--quick] [--leads NUMBER]
+ *   node bench/growth.ts [--leads NUMBER]
  *
- * Measures SQLite, and MongoDB if MONGODB_URL is set. `--leads` is the size of SQLite's large database; `--quick` uses a tenth of the
- * leads. Prints Markdown to standard output and progress to standard error.
+ * Measures SQLite, and MongoDB if MONGODB_URL is set. `--leads` is the size of the large database. Prints Markdown to standard output and
+ * progress to standard error. The exit status is 1 when a request failed.
  */
 import { parseArgs } from 'node:util';
-import type { Access } from './growth-access.ts';
-import { type Engine, type LoadedDatabase, loadDatabase, mongo, sqlite } from './growth-database.ts';
-import { measureLoad } from './growth-load.ts';
-import { BATCH, leadsAdded, type Measurement, measure, ROUNDS } from './growth-measure.ts';
-import { accessProduct } from './growth-product.ts';
-import { growthTable, requestTable } from './growth-report.ts';
-import { accessStore } from './growth-store.ts';
-import { describeMachine } from './machine.ts';
-import { failureLines, goalTable, sectionTable } from './report.ts';
-import { runBenchmark } from './run-benchmark.ts';
+import {
+  type FilledStudio,
+  fillStudio,
+  newMongoDatabase,
+  newSqliteDatabase,
+  serverName,
+  withStore,
+} from './database.ts';
+import { runBenchmark } from './processes.ts';
+import { comparisonTable, describeMachine, failureLines, print } from './report.ts';
+import { type Compared, type Comparison, compare, type Rounds } from './rounds.ts';
+import { httpTarget, type RunningTarget, startCoreAndGateway } from './targets.ts';
+import { LEADS } from './workload.ts';
 
-await runBenchmark(async () => {
-  const { quick, leads } = parseArgs({
-    options: { quick: { type: 'boolean', default: false }, leads: { type: 'string', default: '1000000' } },
-  }).values;
-  if (!/^[1-9]\d{4,8}$/.test(leads)) throw new Error(`--leads: ${leads} is not a number from 10000 to 999999999`);
-  print(
-    ...describeMachine().map((line) => `- ${line}`),
-    `- milliseconds, medians of ${ROUNDS} rounds, in a round the mean of creations and the median of the others; a ratio is ` +
-      'the median of the ratios of the rounds, with the lowest and the highest',
-    '- processor time is microseconds per request, core and gateway together',
-  );
-  await measureEngine(sqlite(Number(leads)), quick);
-  const { MONGODB_URL } = process.env;
-  if (MONGODB_URL) await measureEngine(await mongo(MONGODB_URL), quick);
-});
+/** The leads of the quiet studio, all older than those of the studio that grows. */
+const QUIET_LEADS = 100;
 
-async function measureEngine(engine: Engine, quick: boolean): Promise<void> {
-  const [smallSize, largeSize] = engine.sizes.map((size) => (quick ? size / 10 : size)) as [number, number];
-  const large = await loadDatabase(engine, largeSize);
-  const small = await loadDatabase(engine, smallSize);
-  const databases = [small, large] as const;
+/** The minimum rates with many leads: a request takes at most 1.2 times as long. At the highest rate the disk has a part in it. */
+const MIN_RATE = 1 / 1.2;
+const MIN_HIGHEST_RATE = 0.8;
 
-  const atStore = await measureBy(accessStore);
-  print(`## ${engine.name}, at the store port`, '', growthTable(databases, atStore));
-  const asRequests = await measureBy((database) => accessProduct(database, BATCH));
-  print(`## ${engine.name}, as requests`, '', requestTable(databases, asRequests));
-  print(`Each database grew by ${2 * leadsAdded(engine)} leads meanwhile, a half of them in each table.`);
-  const load = await measureLoad(`${engine.name}, creations at the highest rate`, databases, quick);
-  print(`## ${load.title}`, '', sectionTable(load), '', goalTable(load.goals), '', ...failureLines(load));
+const reading = { connections: 1, minRate: MIN_RATE, rounds: { rounds: 9, roundMs: 1000, warmUpMs: 1000 } } as const;
+/** Short, because both databases grow meanwhile. */
+const creating = { scenario: 'create', rounds: { rounds: 9, roundMs: 500, warmUpMs: 500 }, studio: 'busy' } as const;
+const COMPARISONS: readonly (Comparison & { readonly studio: keyof Side; readonly rounds: Rounds })[] = [
+  { ...reading, name: 'get', scenario: 'get', studio: 'busy' },
+  { ...reading, name: 'list', scenario: 'list', studio: 'busy' },
+  { ...reading, name: 'list of a quiet studio beside it', scenario: 'list', studio: 'quiet' },
+  { ...reading, name: 'replay', scenario: 'replay', studio: 'busy' },
+  { ...creating, name: 'create', connections: 1, minRate: MIN_RATE },
+  { ...creating, name: 'create, 64 connections', connections: 64, minRate: MIN_HIGHEST_RATE },
+];
 
-  async function measureBy(accessTo: (database: LoadedDatabase) => Promise<Access>): Promise<Measurement[]> {
-    const accesses = [await accessTo(small), await accessTo(large)] as const;
-    const measurements = await measure(engine, accesses);
-    for (const access of accesses) await access.close();
-    return measurements;
-  }
+/** A gateway and a core on a database: with the key of the studio that grows, and with that of the quiet one. */
+interface Side {
+  readonly busy: RunningTarget;
+  readonly quiet: RunningTarget;
 }
 
-function print(...lines: string[]): void {
-  console.log(`${lines.join('\n')}\n`);
+await runBenchmark(async () => {
+  const { leads } = parseArgs({ options: { leads: { type: 'string', default: '100000' } } }).values;
+  if (!/^[1-9]\d{3,8}$/.test(leads)) throw new Error(`--leads: ${leads} is not a number from 1000 to 999999999`);
+  print(
+    ...describeMachine(),
+    '- medians of 9 rounds in turn, for ratios with the lowest and the highest',
+    '- processor time is microseconds per request, by process; `load` is the load generator',
+  );
+  const { MONGODB_URL } = process.env;
+  await measure('SQLite', newSqliteDatabase, Number(leads));
+  if (MONGODB_URL) await measure(await serverName(MONGODB_URL), () => newMongoDatabase(MONGODB_URL), Number(leads));
+});
+
+async function measure(engine: string, newDatabase: () => string, size: number): Promise<void> {
+  const few = await startSide(newDatabase(), LEADS);
+  const many = await startSide(newDatabase(), size);
+  const all: Compared[] = [];
+  for (const { studio, rounds, ...comparison } of COMPARISONS) {
+    all.push(await compare(comparison, [few[studio], many[studio]], rounds));
+  }
+  const failures = failureLines(all);
+  print(`## ${engine}`, '', comparisonTable(all), '', ...failures);
+  if (failures.length > 0) process.exitCode = 1;
+}
+
+/** Fills a database, and starts a gateway and a core on it. */
+async function startSide(DATABASE_URL: string, size: number): Promise<Side> {
+  const name = `${size.toLocaleString('en')} leads`;
+  console.error(`loading ${name}`);
+  const studios = await withStore(DATABASE_URL, async (store) => ({
+    quiet: await fillStudio(store, 'quiet-studio', QUIET_LEADS),
+    busy: await fillStudio(store, 'busy-studio', size),
+  }));
+  const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
+  const targetOf = ({ key, known }: FilledStudio) => httpTarget(name, { url, ...key }, pids, known);
+  return { quiet: await targetOf(studios.quiet), busy: await targetOf(studios.busy) };
 }

@@ -1,104 +1,68 @@
 /**
- * The load generator, a process that prepares and drives targets for its parent.
+ * The load generator, a process that drives a target.
  *
- * It shares the processors with the targets, so its own processor time matters. Against a trivial server on the same machine, a creation
+ *   TARGET='{"url":"http://…","secret":"lik_…","sourceId":"…"}' [KNOWN=FILE] node bench/load-generator.ts
+ *
+ * KNOWN has the leads to be read, as JSON; without it, leads are created first.
+ *
+ * It shares the processors with the target, so its own processor time matters. Against a trivial server on the same machine, a creation
  * took it 28 µs, half of which the kernel needs to send and receive; autocannon 9 took 90. Therefore it implements HTTP itself
  * (connection.ts).
  */
-import { type Asking, openAsking } from './asking.ts';
-import { drive, type Pace } from './drive.ts';
-import { serveJobs } from './jobs.ts';
-import type { KeyOfStudio, Target } from './lead-requests.ts';
-import type { LoadResult } from './tally.ts';
-import { EvenWorkload, EXPECTED_STATUS, type Requests, type Scenario, Workload } from './workload.ts';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type Connection, openConnection } from './connection.ts';
+import { drive } from './drive.ts';
+import { serveLoads } from './processes.ts';
+import {
+  EXPECTED_STATUS,
+  type KnownLeads,
+  LEADS,
+  PAGE_SIZE,
+  type Scenario,
+  type Target,
+  Workload,
+} from './workload.ts';
 
-export type LoadJob =
-  /** Creates leads on a target and pages through them. No result. */
-  | {
-      readonly kind: 'preload';
-      readonly workload: string;
-      readonly target: Target;
-      readonly leads: number;
-      readonly connections: number;
-    }
-  /** Prepares a target with many keys, which are used evenly: reads a page with each. No result. */
-  | {
-      readonly kind: 'know-keys';
-      readonly workload: string;
-      readonly url: string;
-      readonly keys: readonly KeyOfStudio[];
-      readonly pageSize: number;
-      readonly connections: number;
-    }
-  /** Drives a prepared target. Returns a LoadResult. */
-  | {
-      readonly kind: 'drive';
-      readonly workload: string;
-      readonly url: string;
-      readonly scenario: Scenario;
-      readonly pace: Pace;
-    };
+/** The connections on which leads are created before the load. */
+const CONNECTIONS = 40;
 
-/** The workloads of the prepared targets, by name. */
-const workloads = new Map<string, Requests>();
+const { TARGET = '{}', KNOWN } = process.env;
+const target: Target = JSON.parse(TARGET);
+const url = new URL(target.url);
+const known = KNOWN === undefined ? await createLeads() : JSON.parse(readFileSync(KNOWN, 'utf8'));
+const workload = new Workload(target, known);
+serveLoads((scenario, pace) =>
+  drive(url, { next: () => workload.request(scenario), status: EXPECTED_STATUS[scenario] }, pace),
+);
 
-serveJobs(async (job: LoadJob): Promise<LoadResult | null> => {
-  if (job.kind === 'preload') {
-    workloads.set(job.workload, await preload(job.target, job.leads, job.connections));
-    return null;
-  }
-  if (job.kind === 'know-keys') {
-    workloads.set(job.workload, await knowKeys(job));
-    return null;
-  }
-  const { url, scenario, pace } = job;
-  const workload = workloads.get(job.workload);
-  if (!workload) throw new Error(`${job.workload} was not prepared`);
-  return drive(new URL(url), { next: () => workload.request(scenario), status: EXPECTED_STATUS[scenario] }, pace);
-});
-
-/** Uses each key once, to fill the caches. */
-async function knowKeys({ url, keys, pageSize, connections }: Extract<LoadJob, { kind: 'know-keys' }>) {
-  const workload = new EvenWorkload(
-    keys.map((key) => ({ url, ...key })),
-    pageSize,
-  );
-  const pages = workload.everyPage();
-  const askForSome = async () => {
-    const connection = await openAsking(url);
-    for (const page of pages) await askFor(EXPECTED_STATUS.list, page, connection);
-    connection.close();
-  };
-  await Promise.all(Array.from({ length: connections }, askForSome));
-  return workload;
-}
-
-async function preload(target: Target, leads: number, connections: number): Promise<Workload> {
-  const workload = new Workload(target);
-  let left = leads;
+async function createLeads(): Promise<KnownLeads> {
+  const requests = new Workload(target);
+  const leads: KnownLeads['leads'][number][] = [];
   const createSome = async () => {
-    const connection = await openAsking(target.url);
-    while (left > 0) {
-      left -= 1;
-      const creation = workload.creation();
-      const { lead } = await askFor(EXPECTED_STATUS.create, creation, connection);
-      workload.know(creation, lead.id);
+    const connection = await openConnection(url);
+    for (let created = 0; created < LEADS / CONNECTIONS; created += 1) {
+      const idempotencyKey = randomUUID();
+      const { lead } = await send(connection, 'create', requests.creation(idempotencyKey));
+      leads.push({ id: lead.id, idempotencyKey });
     }
-    connection.close();
+    connection.close('the leads were created');
   };
-  await Promise.all(Array.from({ length: connections }, createSome));
+  await Promise.all(Array.from({ length: CONNECTIONS }, createSome));
 
-  const connection = await openAsking(target.url);
-  let cursor: string | null = null;
-  do cursor = (await askFor(EXPECTED_STATUS.list, workload.page(cursor), connection)).nextCursor;
-  while (cursor !== null);
-  connection.close();
-  return workload;
+  const connection = await openConnection(url);
+  const cursors: string[] = [];
+  while (cursors.length < LEADS / PAGE_SIZE - 1) {
+    const { nextCursor } = await send(connection, 'list', requests.page(cursors.at(-1) ?? null));
+    cursors.push(nextCursor);
+  }
+  connection.close('the pages are known');
+  return { leads, cursors };
 }
 
 /** Sends a request and returns the JSON of the response; rejects when its status is not the expected one. */
-async function askFor(status: number, request: Buffer, connection: Asking) {
-  const answer = await connection.ask(request);
-  if (answer.status !== status) throw new Error(`unexpected response ${answer.status}: ${answer.text}`);
-  return JSON.parse(answer.text);
+async function send(connection: Connection, scenario: Scenario, request: Buffer) {
+  const { status, body } = await connection.send(request);
+  if (status !== EXPECTED_STATUS[scenario]) throw new Error(`unexpected response ${status}: ${body}`);
+  return JSON.parse(body.toString());
 }

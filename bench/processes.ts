@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { LoadResult, Pace } from './drive.ts';
+import type { Scenario } from './workload.ts';
 
 /** How long a process may take to stop before it is killed; milliseconds. The product takes at most ten seconds. */
 const STOP_DEADLINE_MS = 12_000;
@@ -15,15 +17,20 @@ export function atTheEnd(cleanup: () => unknown): void {
   cleanups.push(cleanup);
 }
 
-/** Runs all cleanup functions. An error is printed and does not prevent the others. */
-export async function cleanUp(): Promise<void> {
-  for (let cleanup = cleanups.pop(); cleanup; cleanup = cleanups.pop()) {
-    try {
-      await cleanup();
-    } catch (error) {
-      console.error((error as Error).message);
-    }
-  }
+/** Runs a benchmark, cleans up, and exits. The exit status is 1 when it fails or is interrupted, otherwise what it has set. */
+export async function runBenchmark(run: () => Promise<void>): Promise<never> {
+  const interrupted = new Promise<never>((_, reject) => {
+    // The handlers stay registered, so that a second signal does not interrupt the cleanup.
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => reject(new Error(`stopped by ${signal}`)));
+  });
+  const fail = (error: unknown) => {
+    console.error((error as Error).message);
+    process.exitCode = 1;
+  };
+  await Promise.race([run(), interrupted]).catch(fail);
+  // A failed cleanup does not prevent the others.
+  for (const cleanup of cleanups.reverse()) await Promise.try(cleanup).catch(fail);
+  process.exit();
 }
 
 /** Creates a folder that is removed when the benchmark ends. */
@@ -33,21 +40,16 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-export interface StartOptions {
-  /** Its environment, in addition to PATH. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Its standard output; not the benchmark's own, which has the report. */
-  readonly output?: 'read' | 'to standard error' | 'discarded';
-}
-
-const OUTPUTS = { read: 'pipe', 'to standard error': 2, discarded: 'ignore' } as const;
-
-/** Runs a file of the project in a process, which is stopped when the benchmark ends. */
-export function startProcess(file: string, options: StartOptions = {}): ChildProcess {
-  const { env = {}, output = 'to standard error' } = options;
+/**
+ * Runs a file of the project in a process, which is stopped when the benchmark ends.
+ *
+ * @param env its environment, in addition to PATH
+ */
+export function startProcess(file: string, env: Readonly<Record<string, string>>): ChildProcess {
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', file)], {
     env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', OUTPUTS[output], 'inherit', 'ipc'],
+    // The benchmark's own standard output has the report.
+    stdio: ['ignore', 2, 'inherit', 'ipc'],
     // In its own process group, so that Ctrl-C does not stop it before its cleanup.
     detached: true,
   });
@@ -62,4 +64,58 @@ async function stop(child: ChildProcess): Promise<void> {
   const kill = setTimeout(() => child.kill('SIGKILL'), STOP_DEADLINE_MS);
   await exited;
   clearTimeout(kill);
+}
+
+/** Waits for the next message of a process; rejects when the process exits. */
+export async function nextMessage<Message>(child: ChildProcess): Promise<Message> {
+  const arrived = new AbortController();
+  try {
+    return await Promise.race([
+      once(child, 'message', arrived).then(([message]) => message as Message),
+      once(child, 'exit', arrived).then(([code, signal]) => {
+        throw new Error(`${child.spawnargs.at(-1)} exited (${signal ?? `status ${code}`})`);
+      }),
+    ]);
+  } finally {
+    arrived.abort();
+  }
+}
+
+interface Load {
+  readonly scenario: Scenario;
+  readonly pace: Pace;
+}
+
+/** Lets a process that serves loads perform one. */
+export function performLoad(child: ChildProcess, load: Load): Promise<LoadResult> {
+  child.send(load);
+  return nextMessage(child);
+}
+
+/** In a child process: sends its parent a message that it is ready, and performs the loads that the parent sends. */
+export function serveLoads(perform: (scenario: Scenario, pace: Pace) => Promise<LoadResult>): void {
+  process.on('message', async ({ scenario, pace }: Load) => process.send?.(await perform(scenario, pace)));
+  endWithParent();
+  process.send?.('ready');
+}
+
+/** Exits this process on SIGTERM or when its parent has exited. */
+export function endWithParent(): void {
+  process.once('SIGTERM', () => process.exit(0));
+  process.once('disconnect', () => process.exit(0));
+}
+
+/**
+ * The processor time of all threads of a process so far; microseconds. NaN where Linux does not provide it. It is summed over threads,
+ * because for whole processes the kernel counts clock ticks, which are longer than a request.
+ */
+export function cpuTimeUs(pid: number | undefined): number {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    // The first of three numbers: nanoseconds on a processor.
+    const times = threads.map((id) => Number.parseInt(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8'), 10));
+    return times.reduce((sum, time) => sum + time) / 1000;
+  } catch {
+    return Number.NaN;
+  }
 }

@@ -1,103 +1,79 @@
-import { medianOf, type Round, rateRatios, type Series } from './rounds.ts';
-import { median } from './statistics.ts';
+import { readFileSync } from 'node:fs';
+import { availableParallelism, cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
+import type { Compared, Round, Series } from './rounds.ts';
 
-/** A target: a minimum or a maximum of a measured value. */
-export interface Goal {
-  readonly about: string;
-  /** The measured values, one per round. */
-  readonly measured: readonly number[];
-  readonly atLeast?: number;
-  readonly atMost?: number;
+/** Prints lines of Markdown, and an empty one. */
+export function print(...lines: string[]): void {
+  console.log(`${lines.join('\n')}\n`);
 }
 
-/** A row of a table. */
-interface Row {
-  readonly name: string;
-  readonly series: Series;
-  /** The series that it is compared with. */
-  readonly base?: Series | undefined;
-}
-
-/** The measurements on one database. */
-export interface Section {
-  readonly title: string;
-  /** The target that rates are compared with. */
-  readonly base: string;
-  readonly rows: Row[];
-  readonly goals: Goal[];
-}
-
-/** The rows of one measurement, compared with the target `baseName`. */
-export function rowsOf(name: string, all: readonly Series[], baseName: string): Row[] {
-  const base = all.find(({ target }) => target === baseName);
-  return all.map((series) => ({ name, series, base: series === base ? undefined : base }));
-}
-
-/** The series of a target. */
-export const seriesOf = (target: { readonly name: string } | undefined, all: readonly Series[]): Series | undefined =>
-  all.find((series) => series.target === target?.name);
-
-/** A section's table, as Markdown. */
-export function sectionTable({ rows, base: baseName }: Section): string {
-  // Processes with a known processor time, in the order of their first appearance.
-  const processes = [
-    ...new Set(
-      rows.flatMap(({ series }) =>
-        series.rounds.flatMap(({ cpuUs }) => Object.keys(cpuUs).filter((name) => Number.isFinite(cpuUs[name]))),
-      ),
-    ),
+/** Describes the software and the machine, one line each. */
+export function describeMachine(): string[] {
+  const versionOf = (name: string) =>
+    JSON.parse(readFileSync(join(import.meta.dirname, '../node_modules', name, 'package.json'), 'utf8')).version;
+  return [
+    `- Node ${process.versions.node}, SQLite ${process.versions.sqlite}, Fastify ${versionOf('fastify')}, ` +
+      `Connect ${versionOf('@connectrpc/connect')}`,
+    `- ${availableParallelism()} cores (${cpus()[0]?.model}), ${Math.round(totalmem() / 2 ** 30)} GB of memory`,
   ];
-  const heads = ['', 'target', 'requests/s', 'p50 ms', 'p99 ms', `of ${baseName}`];
-  const cells = rows.map(({ name, series, base }) => {
-    const middle = (value: (round: Round) => number, digits: number) => number(medianOf(series, value), digits);
+}
+
+/** The results of both targets of each comparison, and their ratio with its goal, as Markdown. */
+export function comparisonTable(all: readonly Compared[]): string {
+  const everyRound = all.flatMap(({ series }) => series.flatMap(({ rounds }) => rounds));
+  const processes = [...new Set(everyRound.flatMap(({ cpuUs }) => Object.keys(cpuUs)))];
+  const resultsOf = ({ target, rounds }: Series): string[] => {
+    const middle = (value: (round: Round) => number, digits: number) => number(median(rounds.map(value)), digits);
     return [
-      name,
-      series.target,
+      target,
       middle(({ ratePerSecond }) => ratePerSecond, 0),
       middle(({ p50Ms }) => p50Ms, 1),
       middle(({ p99Ms }) => p99Ms, 1),
-      base ? spread(rateRatios(series, base)) : '',
       ...processes.map((process) => middle(({ cpuUs }) => cpuUs[process] ?? Number.NaN, 0)),
-      middle(({ stolenPercent }) => stolenPercent, 1),
+    ];
+  };
+  const rows = all.flatMap(({ name, series: [base, target], minRate, maxP99 }) => {
+    const key = maxP99 === undefined ? 'ratePerSecond' : 'p99Ms';
+    const ratios = target.rounds.map((round, index) => round[key] / (base.rounds[index] as Round)[key]);
+    const middle = median(ratios);
+    const [ratio, lowest, highest] = [middle, Math.min(...ratios), Math.max(...ratios)].map((each) => number(each, 2));
+    const verdict = (isMet: boolean) => (isMet ? 'met' : '**not met**');
+    const goals = [
+      minRate === undefined ? '' : `at least ${number(minRate, 2)}: ${verdict(middle >= minRate)}`,
+      maxP99 === undefined ? '' : `at most ${number(maxP99, 2)}: ${verdict(middle <= maxP99)}`,
+    ];
+    return [
+      [name, ...resultsOf(base), '', ''],
+      [name, ...resultsOf(target), `${ratio} (${lowest}–${highest})`, goals.join('')],
     ];
   });
-  return table([...heads, ...processes.map((process) => `${process} µs`), 'stolen %'], ['---', '---'], cells);
-}
-
-/** The goals, and whether they are met, as Markdown. */
-export function goalTable(goals: readonly Goal[]): string {
-  const cells = goals.map(({ about, measured, atLeast, atMost }) => {
-    const value = median(measured);
-    const isMet = value >= (atLeast ?? Number.NEGATIVE_INFINITY) && value <= (atMost ?? Number.POSITIVE_INFINITY);
-    const goal = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
-    return [about, goal, spread(measured), isMet ? 'met' : '**not met**'];
-  });
-  return table(['', 'target', 'measured', ''], ['---', '---', '---', '---'], cells);
+  const costs = processes.map((process) => `${process} µs`);
+  return table(['', 'target', 'requests/s', 'p50 ms', 'p99 ms', ...costs, 'ratio', 'goal'], 2, rows);
 }
 
 /** The failed requests, a line of Markdown for each kind. */
-export function failureLines({ rows }: Section): string[] {
-  return rows.flatMap(({ name, series: { target, failures } }) =>
-    Object.entries(failures).map(([what, times]) => `- ${name}, ${target}: ${what}, ${times} times`),
+export function failureLines(all: readonly Compared[]): string[] {
+  return all.flatMap(({ name, series }) =>
+    series.flatMap(({ target, failures }) =>
+      Object.entries(failures).map(([what, times]) => `- ${name}, ${target}: ${what}, ${times} times`),
+    ),
   );
 }
 
-/** A Markdown table; columns are right-aligned unless `left` has a rule for them. */
-export function table(heads: readonly string[], left: readonly string[], rows: readonly (readonly string[])[]): string {
-  const rule = heads.map((_, index) => left[index] ?? '--:');
+/** A Markdown table, whose first columns are left-aligned. */
+export function table(heads: readonly string[], leftColumns: number, rows: readonly (readonly string[])[]): string {
+  const rule = heads.map((_, index) => (index < leftColumns ? '---' : '--:'));
   return [heads, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-/** The median, with the lowest and the highest value. */
-export function spread(values: readonly number[]): string {
-  const [lowest, middle, highest] = [Math.min(...values), median(values), Math.max(...values)].map((value) =>
-    number(value, value < 10 ? 2 : 0),
-  );
-  return values.length > 1 ? `${middle} (${lowest}–${highest})` : `${middle}`;
 }
 
 /** Formats a number; empty if it is not finite. */
 export function number(value: number, digits: number): string {
   if (!Number.isFinite(value)) return '';
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** The middle value; of an even number, the upper one of the middle two. NaN without values. */
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -1,7 +1,5 @@
-import { cpuTimeUs, processorTicks } from './cpu-time.ts';
-import type { Pace } from './drive.ts';
-import { median } from './statistics.ts';
-import type { LoadResult } from './tally.ts';
+import type { LoadResult, Pace } from './drive.ts';
+import { cpuTimeUs } from './processes.ts';
 import type { RunningTarget } from './targets.ts';
 import type { Scenario } from './workload.ts';
 
@@ -12,99 +10,70 @@ export interface Rounds {
   readonly warmUpMs: number;
 }
 
-/** The number of loads on each target. */
-export const loadsOf = ({ rounds }: Rounds): number => 1 + rounds;
-
 /** The result of a round on a target. */
 export interface Round extends LoadResult {
   readonly ratePerSecond: number;
   /** Processor time per request, by process; microseconds, NaN if unknown. */
   readonly cpuUs: Readonly<Record<string, number>>;
-  /** The part of the processors' time that the host gave to other guests; percent, NaN if unknown. */
-  readonly stolenPercent: number;
 }
 
-/** The rounds of a scenario on a target. */
+/** The rounds on a target. */
 export interface Series {
   readonly target: string;
-  readonly rounds: readonly Round[];
+  readonly rounds: Round[];
   /** Including the warm-up. */
-  readonly failures: Readonly<Record<string, number>>;
+  readonly failures: Record<string, number>;
 }
 
-/** A target, and its rate; undefined: the highest. */
-export interface Driven {
-  readonly target: RunningTarget;
-  readonly ratePerSecond?: number;
+/** What is measured on two targets, and compared. */
+export interface Comparison {
+  readonly name: string;
+  readonly scenario: Scenario;
+  readonly connections: number;
+  /** The rates of open loops; undefined: the highest. */
+  readonly ratesPerSecond?: readonly [base: number, target: number];
+  /** The minimum rate, relative to the base's. */
+  readonly minRate?: number | undefined;
+  /** The maximum p99, relative to the base's; with it p99 is compared instead of the rate. */
+  readonly maxP99?: number;
+}
+
+/** A comparison and its results. */
+export interface Compared extends Comparison {
+  readonly series: readonly [base: Series, target: Series];
 }
 
 /**
- * Drives targets in turn, round by round, so that disturbances by the machine affect all of them; the first target changes with each
- * round.
- *
- * @param onLoad called after each of the `loadsOf(rounds)` loads on each target
+ * Drives two targets in turn, round by round, so that disturbances by the machine affect both; the first one changes with each round.
  */
-export async function measure(
-  scenario: Scenario,
-  driven: readonly Driven[],
+export async function compare(
+  comparison: Comparison,
+  targets: readonly [base: RunningTarget, target: RunningTarget],
   { rounds, roundMs, warmUpMs }: Rounds,
-  connections: number,
-  onLoad: () => void,
-): Promise<Series[]> {
-  const series = driven.map(({ target }) => ({
-    target: target.name,
-    rounds: [] as Round[],
-    failures: {} as Record<string, number>,
-  }));
-  const turn = async (index: number, durationMs: number): Promise<Round> => {
-    const { target, ratePerSecond } = driven[index] as Driven;
-    const round = await driveOnce(target, scenario, { connections, durationMs, ratePerSecond });
-    const failures = series[index]?.failures ?? {};
+): Promise<Compared> {
+  const { name, scenario, connections, ratesPerSecond } = comparison;
+  console.error(name);
+  const seriesOf = ({ name }: RunningTarget): Series => ({ target: name, rounds: [], failures: {} });
+  const series = [seriesOf(targets[0]), seriesOf(targets[1])] as const;
+  const turn = async (index: 0 | 1, durationMs: number): Promise<Round> => {
+    const pace = { connections, durationMs, ratePerSecond: ratesPerSecond?.[index] };
+    const round = await driveOnce(targets[index], scenario, pace);
+    const { failures } = series[index];
     for (const [what, count] of Object.entries(round.failures)) failures[what] = (failures[what] ?? 0) + count;
-    onLoad();
     return round;
   };
-  for (const index of driven.keys()) await turn(index, warmUpMs);
+  for (const index of [0, 1] as const) await turn(index, warmUpMs);
   for (let round = 0; round < rounds; round += 1) {
-    for (const position of driven.keys()) {
-      const index = (position + round) % driven.length;
-      series[index]?.rounds.push(await turn(index, roundMs));
+    for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+      series[index].rounds.push(await turn(index, roundMs));
     }
   }
-  return series;
+  return { ...comparison, series };
 }
 
-async function driveOnce(target: RunningTarget, scenario: Scenario, pace: Pace): Promise<Round> {
-  const processes = Object.entries(target.pids);
-  const before = processes.map(([, pid]) => cpuTimeUs(pid));
-  const ticksBefore = processorTicks();
-  const result = await target.drive(scenario, pace);
-  const cpuUs = processes.map(([name, pid], index) => [
-    name,
-    (cpuTimeUs(pid) - (before[index] ?? Number.NaN)) / result.answered,
-  ]);
-  const ticks = processorTicks();
-  return {
-    ...result,
-    ratePerSecond: result.answered / result.seconds,
-    cpuUs: Object.fromEntries(cpuUs),
-    stolenPercent: (100 * (ticks.stolen - ticksBefore.stolen)) / (ticks.all - ticksBefore.all),
-  };
-}
-
-/** The median over the rounds of a series. */
-export function medianOf({ rounds }: Series, value: (round: Round) => number): number {
-  return median(rounds.map(value));
-}
-
-/** The rates of a series relative to another one, round by round. */
-export const rateRatios = (series: Series, base: Series): number[] =>
-  ratios(series, base, ({ ratePerSecond }) => ratePerSecond);
-
-/** The values of a series relative to another one, round by round. */
-export function ratios(series: Series, base: Series, value: (round: Round) => number): number[] {
-  return series.rounds.map((round, index) => {
-    const other = base.rounds[index];
-    return value(round) / (other ? value(other) : Number.NaN);
-  });
+async function driveOnce({ pids, drive }: RunningTarget, scenario: Scenario, pace: Pace): Promise<Round> {
+  const cpuBefore = Object.entries(pids).map(([name, pid]) => ({ name, pid, timeUs: cpuTimeUs(pid) }));
+  const result = await drive(scenario, pace);
+  const cpuUs = cpuBefore.map(({ name, pid, timeUs }) => [name, (cpuTimeUs(pid) - timeUs) / result.answered]);
+  return { ...result, ratePerSecond: result.answered / result.seconds, cpuUs: Object.fromEntries(cpuUs) };
 }

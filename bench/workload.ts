@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LeadRequests, type Target } from './lead-requests.ts';
+import type { LeadData } from '../src/domain/fingerprint.ts';
 
 /** The kinds of requests: one lead, 25 leads, a repeated creation, a new lead. */
 export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;
@@ -9,28 +9,66 @@ export type Scenario = (typeof SCENARIOS)[number];
 /** The expected status of each kind of request. */
 export const EXPECTED_STATUS: Readonly<Record<Scenario, number>> = { get: 200, list: 200, replay: 201, create: 201 };
 
-/** Creates random requests. */
-export interface Requests {
-  request(scenario: Scenario): Buffer;
+/** The destination and content of requests. */
+export interface Target {
+  readonly url: string;
+  /** The bearer key. */
+  readonly secret: string;
+  /** A source of the key's studio. */
+  readonly sourceId: string;
 }
 
-/** Creates requests to a target with known leads. */
-export class Workload implements Requests {
-  readonly #requests: LeadRequests;
-  readonly #replays: Buffer[] = [];
-  readonly #gets: Buffer[] = [];
-  readonly #pages: Buffer[] = [];
-  readonly #firstPage: Buffer;
+/** The number of known leads of each target. */
+export const LEADS = 1000;
 
-  constructor(target: Target) {
-    this.#requests = new LeadRequests(target);
-    this.#firstPage = this.#requests.page(null);
+export const PAGE_SIZE = 25;
+
+const PATH = '/v1/integrations/leads';
+
+/** A lead as a website's form sends it; its contact is as unique as its idempotency key. */
+export function captureFor(idempotencyKey: string, sourceId: string): LeadData {
+  return {
+    displayName: 'Ada Lovelace',
+    contact: { type: 'email', value: `${idempotencyKey}@example.org` },
+    sourceId,
+    note: 'Would like to come on a weekday, after six.',
+  };
+}
+
+/** Existing leads of a target, and cursors of pages. */
+export interface KnownLeads {
+  readonly leads: readonly {
+    readonly id: string;
+    readonly idempotencyKey: string;
+    /** The key that reads it; undefined: the target's. */
+    readonly secret?: string;
+  }[];
+  readonly cursors: readonly string[];
+}
+
+/** Creates the bytes of requests to a target. */
+export class Workload {
+  readonly #target: Target;
+  readonly #creationHead: string;
+  readonly #firstPage: Buffer;
+  readonly #pages: readonly Buffer[];
+  readonly #gets: readonly Buffer[];
+  readonly #replays: readonly Buffer[];
+
+  constructor(target: Target, { leads, cursors }: KnownLeads = { leads: [], cursors: [] }) {
+    this.#target = target;
+    this.#creationHead = `${this.#head('POST', PATH)}content-type: application/json\r\n`;
+    this.#firstPage = this.page(null);
+    this.#pages = cursors.map((cursor) => this.page(cursor));
+    this.#gets = leads.map(({ id, secret }) => this.#get(`${PATH}/${id}`, secret));
+    this.#replays = leads.map(({ idempotencyKey }) => this.creation(idempotencyKey));
   }
 
+  /** A random request. */
   request(scenario: Scenario): Buffer {
     switch (scenario) {
       case 'create':
-        return this.creation();
+        return this.creation(randomUUID());
       case 'replay':
         return anyOf(this.#replays);
       case 'get':
@@ -40,51 +78,25 @@ export class Workload implements Requests {
     }
   }
 
-  /** A creation with a new idempotency key and contact. */
-  creation(): Buffer {
-    return this.#requests.creation(randomUUID());
+  /** The creation with an idempotency key. */
+  creation(idempotencyKey: string): Buffer {
+    const body = JSON.stringify(captureFor(idempotencyKey, this.#target.sourceId));
+    const head = `${this.#creationHead}idempotency-key: ${idempotencyKey}\r\ncontent-length: ${body.length}\r\n\r\n`;
+    return Buffer.from(head + body, 'latin1');
   }
 
-  /** Adds a lead to be read and a creation to be repeated. */
-  know(creation: Buffer, leadId: string): void {
-    this.#replays.push(creation);
-    this.#gets.push(this.#requests.lead(leadId));
-  }
-
-  /** Returns the request for the page at a cursor (null: the first) and adds it to those of `list`. */
+  /** The page at a cursor; null: the first. */
   page(cursor: string | null): Buffer {
-    if (cursor === null) return this.#firstPage;
-    const page = this.#requests.page(cursor);
-    this.#pages.push(page);
-    return page;
-  }
-}
-
-/** Creates creations and requests for first pages, with many keys evenly. */
-export class EvenWorkload implements Requests {
-  readonly #requests: readonly LeadRequests[];
-  readonly #pageSize: number;
-
-  constructor(targets: readonly Target[], pageSize: number) {
-    this.#requests = targets.map((target) => new LeadRequests(target));
-    this.#pageSize = pageSize;
+    return this.#get(`${PATH}?limit=${PAGE_SIZE}${cursor === null ? '' : `&cursor=${cursor}`}`);
   }
 
-  request(scenario: Scenario): Buffer {
-    const requests = anyOf(this.#requests);
-    switch (scenario) {
-      case 'create':
-        return requests.creation(randomUUID());
-      case 'list':
-        return requests.page(null, this.#pageSize);
-      default:
-        throw new Error(`${scenario} is not possible without known leads`);
-    }
+  #get(path: string, secret?: string): Buffer {
+    return Buffer.from(`${this.#head('GET', path, secret)}\r\n`, 'latin1');
   }
 
-  /** A request for the first page with each key. */
-  *everyPage(): Generator<Buffer> {
-    for (const requests of this.#requests) yield requests.page(null, this.#pageSize);
+  #head(method: string, path: string, secret = this.#target.secret): string {
+    const { host } = new URL(this.#target.url);
+    return `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${secret}\r\n`;
   }
 }
 

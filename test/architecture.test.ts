@@ -122,7 +122,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
-  'bench/': ['proto/gen/', 'src/', 'test/support/'],
+  'bench/': ['src/', 'test/support/'],
   'test/': ['bench/', 'common/', 'conformance/', 'gateway/', 'operator/', 'proto/gen/', 'sdk/', 'src/'],
 };
 

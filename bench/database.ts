@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { MongoClient } from 'mongodb';
+import { systemClock } from '../src/domain/clock.ts';
+import { pageTokenAfter } from '../src/domain/cursor.ts';
+import { newId } from '../src/domain/new-id.ts';
+import { openStore } from '../src/store/open-store.ts';
+import type { Store } from '../src/store/store.ts';
+import { createApiKey } from '../src/usecases/manage-api-keys.ts';
+import { aLead, aLeadSource, aMember, aStudio, BY, claimsOf, DAY_MS, plus, times } from '../test/support/builders.ts';
+import { atTheEnd, temporaryFolder } from './processes.ts';
+import { captureFor, type KnownLeads, LEADS, type Target } from './workload.ts';
+
+/** Returns the address of a new SQLite database that is removed when the benchmark ends. */
+export const newSqliteDatabase = (): string => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+
+/** Returns the address of a new database on a server that is dropped when the benchmark ends. */
+export function newMongoDatabase(mongoUrl: string): string {
+  const url = mongoUrl.replace(/^([^/]+:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/bench-${randomUUID()}`);
+  atTheEnd(() => withMongo(url, (client) => client.db().dropDatabase()));
+  return url;
+}
+
+/** The name and version of a MongoDB server. */
+export const serverName = (mongoUrl: string): Promise<string> =>
+  withMongo(mongoUrl, async (client) => {
+    const { version, ferretdb } = await client.db('admin').command({ buildInfo: 1 });
+    return ferretdb ? `FerretDB ${ferretdb.version}` : `MongoDB ${version}`;
+  });
+
+async function withMongo<Result>(url: string, work: (client: MongoClient) => Promise<Result>): Promise<Result> {
+  await using client = new MongoClient(url, { serverSelectionTimeoutMS: 2000 });
+  return await work(client);
+}
+
+/** Runs work on the store at an address, and closes it. */
+export async function withStore<Result>(databaseUrl: string, work: (store: Store) => Promise<Result>): Promise<Result> {
+  const store = await openStore(databaseUrl);
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** The number of leads that are created concurrently, and share transactions. */
+const CHUNK = 500;
+
+/** Creates a studio with an owner, a source and a key. */
+export async function createStudioWithKey(store: Store, studioId: string): Promise<Omit<Target, 'url'>> {
+  const owner = aMember({ studioId });
+  const source = aLeadSource({ studioId });
+  await store.putStudio(aStudio({ id: studioId }), BY);
+  await store.putMember(owner);
+  await store.putLeadSource(source);
+  const deps = { store, clock: systemClock, newId };
+  const { secret } = await createApiKey(deps, {
+    studioId,
+    memberId: owner.id,
+    name: 'Website',
+    scopes: ['leads.create', 'leads.read'],
+    expiresAt: plus(deps.clock(), DAY_MS),
+  });
+  return { secret, sourceId: source.id };
+}
+
+/** A studio's key and some of its leads. */
+export interface FilledStudio {
+  readonly key: Omit<Target, 'url'>;
+  /** Evenly distributed. Of a multiple of LEADS as many, so that the caches of small and large databases are equally warm. */
+  readonly known: KnownLeads;
+}
+
+/** Creates a studio with leads. */
+export async function fillStudio(store: Store, studioId: string, size: number): Promise<FilledStudio> {
+  const key = await createStudioWithKey(store, studioId);
+  const leads: KnownLeads['leads'][number][] = [];
+  const knownEvery = Math.max(1, Math.floor(size / LEADS));
+  for (let count = 0; count < size; count += CHUNK) {
+    const chunk = times(Math.min(CHUNK, size - count), () => {
+      const idempotencyKey = randomUUID();
+      const lead = aLead({ studioId, ...captureFor(idempotencyKey, key.sourceId) });
+      return { lead, claims: claimsOf(lead, { idempotencyKey }) };
+    });
+    await Promise.all(chunk.map(({ lead, claims }) => store.createLead(lead, claims)));
+    for (const [index, { lead, claims }] of chunk.entries()) {
+      const isKnown = (count + index) % knownEvery === 0;
+      if (isKnown) leads.push({ id: lead.id, idempotencyKey: claims.idempotencyKey });
+    }
+  }
+  return { key, known: { leads, cursors: leads.map(({ id }) => pageTokenAfter('leads', studioId, id)) } };
+}
