@@ -6,7 +6,6 @@ import {
   aLeadSource,
   aMember,
   anApiKey,
-  aSecretHash,
   aStudio,
   BY,
   DAY_MS,
@@ -16,6 +15,7 @@ import {
   times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
+import { describeThroughStores, replacementOf } from './store-actions.ts';
 
 /** The promises about API keys, their quotas and last use. */
 export function apiKeyContract(opened: () => OpenedStore): void {
@@ -40,17 +40,6 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey(overrides))) keys.push(await issued(key));
       return keys;
     }
-
-    const replacement = (key: ApiKey, overrides: { expiresAt?: Date; now?: Date; memberId?: string } = {}) => ({
-      studioId: key.studioId,
-      keyId: key.id,
-      memberId: key.memberId,
-      secretSha256: aSecretHash(),
-      secretHint: 'wxyz',
-      expiresAt: null,
-      now: NOW,
-      ...overrides,
-    });
 
     test('a created key is found by its secret and in the listing, as it was given', async () => {
       const key = await issued(anApiKey({ scopes: ['leads.read'] }));
@@ -80,12 +69,6 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await found(source)).toEqual({ ...source, enabled: false });
     });
 
-    test('an unknown secret has no credential', async () => {
-      await issued();
-
-      expect(await store.findCredential(aSecretHash())).toBeNull();
-    });
-
     test('keys are sorted by id, highest first, without those of other studios', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const keys = times(3, () => anApiKey());
@@ -97,14 +80,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await store.listApiKeys('studio-3')).toEqual([]);
     });
 
-    describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
-      let through: (index: number) => Store;
-
-      beforeEach(async () => {
-        const all = stores === 1 ? [store] : [store, await opened().another()];
-        through = (index) => all[index % all.length] as Store;
-      });
-
+    describeThroughStores('', opened, (through) => {
       test('of 30 concurrent creations of keys, 20 succeed', async () => {
         const keys = times(30, () => anApiKey());
 
@@ -123,7 +99,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
         const outcomes = await Promise.all(
           keys.map((key, index) =>
-            through(index).replaceApiKey(replacement(key, { now: plus(NOW, 2), expiresAt: plus(NOW, DAY_MS) })),
+            through(index).replaceApiKey(replacementOf(key, { now: plus(NOW, 2), expiresAt: plus(NOW, DAY_MS) })),
           ),
         );
 
@@ -134,7 +110,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
       test('after 10 concurrent replacements of one key, exactly one secret is valid', async () => {
         const key = await issued();
-        const replacements = times(10, () => replacement(key));
+        const replacements = times(10, () => replacementOf(key));
 
         const outcomes = await Promise.all(replacements.map((each, index) => through(index).replaceApiKey(each)));
 
@@ -149,7 +125,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       test('a key that is revoked during concurrent replacements stays revoked', async () => {
         const key = await issued();
         const revokedAt = plus(NOW, 1);
-        const replacements = times(10, () => replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+        const replacements = times(10, () => replacementOf(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
 
         await Promise.all([
           ...replacements.slice(0, 5).map((each, index) => through(index).replaceApiKey(each)),
@@ -200,7 +176,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
     test('replacing a key changes its secret, hint and issuer only', async () => {
       const key = await issued();
-      const { secretSha256, ...rest } = replacement(key, { memberId: 'member-2' });
+      const { secretSha256, ...rest } = replacementOf(key, { memberId: 'member-2' });
 
       const outcome = await store.replaceApiKey({ secretSha256, ...rest });
 
@@ -213,7 +189,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const key = await issued();
       const expiresAt = plus(NOW, 30 * DAY_MS);
 
-      expect(await store.replaceApiKey(replacement(key, { expiresAt }))).toMatchObject({ key: { expiresAt } });
+      expect(await store.replaceApiKey(replacementOf(key, { expiresAt }))).toMatchObject({ key: { expiresAt } });
       expect(await store.listApiKeys(STUDIO_ID)).toMatchObject([{ expiresAt }]);
     });
 
@@ -221,7 +197,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const another = await opened().another();
       const key = await issued();
       expect(await another.findCredential(key.secretSha256)).toMatchObject({ key: { id: key.id } });
-      const next = replacement(key);
+      const next = replacementOf(key);
 
       await store.replaceApiKey(next);
 
@@ -233,11 +209,11 @@ export function apiKeyContract(opened: () => OpenedStore): void {
 
     test('a live key keeps its slot when it is replaced', async () => {
       const [first, second] = await issuedToTheLimit();
-      expect(await store.replaceApiKey(replacement(first as ApiKey))).toMatchObject({ kind: 'replaced' });
+      expect(await store.replaceApiKey(replacementOf(first as ApiKey))).toMatchObject({ kind: 'replaced' });
       expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
 
       await store.revokeApiKey(STUDIO_ID, second?.id as string, BY);
-      await store.replaceApiKey(replacement(first as ApiKey));
+      await store.replaceApiKey(replacementOf(first as ApiKey));
       await issued();
       expect(await store.createApiKey(anApiKey(), NOW)).toBe(false);
     });
@@ -245,7 +221,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test('an expired key that is replaced counts towards the limit again', async () => {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
       const now = plus(NOW, 1);
-      const revival = replacement(early, { now, expiresAt: plus(now, DAY_MS) });
+      const revival = replacementOf(early, { now, expiresAt: plus(now, DAY_MS) });
       const others: ApiKey[] = [];
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) others.push(await issued(key, now));
 
@@ -262,7 +238,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const early = await issued(anApiKey({ expiresAt: plus(NOW, 10) }));
       for (const key of times(MAX_LIVE_KEYS, () => anApiKey())) await issued(key, plus(NOW, 10));
 
-      const behind = replacement(early, { now: plus(NOW, 9), expiresAt: plus(NOW, DAY_MS) });
+      const behind = replacementOf(early, { now: plus(NOW, 9), expiresAt: plus(NOW, DAY_MS) });
 
       expect(await store.replaceApiKey(behind)).toEqual({ kind: 'limit-reached' });
     });
@@ -270,7 +246,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test('an expired key is not replaced without a new expiry', async () => {
       const key = await issued(anApiKey({ expiresAt: plus(NOW, 1) }));
 
-      expect(await store.replaceApiKey(replacement(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
+      expect(await store.replaceApiKey(replacementOf(key, { now: plus(NOW, 1) }))).toEqual({ kind: 'expired' });
       expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
     });
 
@@ -279,7 +255,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       const revoked = { ...key, revokedAt: NOW };
       expect(await store.revokeApiKey(STUDIO_ID, key.id, BY)).toEqual(revoked);
 
-      const outcome = await store.replaceApiKey(replacement(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
+      const outcome = await store.replaceApiKey(replacementOf(key, { expiresAt: plus(NOW, 2 * DAY_MS) }));
 
       expect(outcome).toEqual({ kind: 'revoked' });
       expect(await store.revokeApiKey(STUDIO_ID, key.id, { ...BY, now: plus(NOW, DAY_MS) })).toEqual(revoked);
@@ -300,7 +276,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test("an unknown key and another studio's key are not found, and nothing is written", async () => {
       const key = await issued();
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
-      const move = replacement(key);
+      const move = replacementOf(key);
 
       expect(await store.replaceApiKey({ ...move, keyId: newId() })).toEqual({ kind: 'not-found' });
       expect(await store.replaceApiKey({ ...move, studioId: 'studio-2' })).toEqual({ kind: 'not-found' });
@@ -312,23 +288,24 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test('a credential reflects its studio and issuer immediately, in every process', async () => {
       const another = await opened().another();
       const { secretSha256 } = await issued();
-      const seen = async () => {
-        const found = await Promise.all([store, another].map((each) => each.findCredential(secretSha256)));
-        return found.map((credential) => [credential?.studio.status, credential?.issuerRole]);
+      const expectInBoth = async (...expected: unknown[]) => {
+        for (const each of [store, another]) {
+          const credential = await each.findCredential(secretSha256);
+          expect([credential?.studio.status, credential?.issuerRole]).toEqual(expected);
+        }
       };
-      const both = (...expected: unknown[]) => [expected, expected];
 
-      expect(await seen()).toEqual(both('active', 'owner'));
+      await expectInBoth('active', 'owner');
       await store.putMember(aMember({ role: 'staff' }));
-      expect(await seen()).toEqual(both('active', 'staff'));
+      await expectInBoth('active', 'staff');
       await store.putStudio(aStudio({ status: 'suspended' }), BY);
-      expect(await seen()).toEqual(both('suspended', 'staff'));
+      await expectInBoth('suspended', 'staff');
       await another.putMember(aMember({ role: 'admin' }));
-      expect(await seen()).toEqual(both('suspended', 'admin'));
+      await expectInBoth('suspended', 'admin');
       await another.putStudio(aStudio(), BY);
-      expect(await seen()).toEqual(both('active', 'admin'));
+      await expectInBoth('active', 'admin');
       await store.removeMember(STUDIO_ID, 'member-1');
-      expect(await seen()).toEqual(both('active', null));
+      await expectInBoth('active', null);
     });
 
     test("a credential depends on its last issuer, and on no other studio's member of the same id", async () => {
@@ -336,7 +313,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }));
       await store.putMember(aMember({ id: 'member-2', role: 'admin' }));
       const key = await issued();
-      const next = replacement(key, { memberId: 'member-2' });
+      const next = replacementOf(key, { memberId: 'member-2' });
       await store.replaceApiKey(next);
 
       await store.removeMember(STUDIO_ID, 'member-1');
@@ -376,9 +353,9 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio({ quotaLimit: 70 }), BY);
       await store.createApiKey(key, NOW);
       await store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY);
-      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
+      const secret = replacementOf(key, { memberId: 'member-2' });
 
-      await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-2', ...secret, now: NOW });
+      await store.replaceApiKey(secret);
       await store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: plus(NOW, -1) });
       await store.putStudio({ id: STUDIO_ID, status: 'suspended', regionCode: 'DE' }, BY);
 
@@ -452,8 +429,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       expect(await lastUse()).toEqual(plus(NOW, 3000));
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ key: { lastUsedAt: plus(NOW, 3000) } });
 
-      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
-      await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, memberId: 'member-1', ...secret, now: NOW });
+      await store.replaceApiKey(replacementOf(key));
       expect(await lastUse()).toEqual(plus(NOW, 3000));
     });
   });

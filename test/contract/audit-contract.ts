@@ -3,21 +3,9 @@ import type { AuditEvent } from '../../src/domain/audit.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import {
-  aLead,
-  anApiKey,
-  aSecretHash,
-  aStudio,
-  BY,
-  claimsOf,
-  DAY_MS,
-  NOW,
-  plus,
-  STUDIO_ID,
-  times,
-} from '../support/builders.ts';
+import { aLead, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, OPEN_STAGES } from './store-actions.ts';
+import { actionsOn, correctLead, moveLead, OPEN_STAGES, replacementOf } from './store-actions.ts';
 
 /** The promises about audit events. */
 export function auditContract(opened: () => OpenedStore): void {
@@ -28,55 +16,43 @@ export function auditContract(opened: () => OpenedStore): void {
   const { created, moved } = actionsOn(() => store);
 
   describe('audit events', () => {
-    const event = {
+    /** An event of the studio, `ms` after NOW. */
+    const event = (action: AuditEvent['action'], ms: number, fields: Partial<AuditEvent> = {}) => ({
       studioId: STUDIO_ID,
+      memberId: null,
       caller: null,
       apiKeyId: null,
       leadId: null,
       from: null,
       to: null,
-      time: NOW,
-    };
+      action,
+      time: plus(NOW, ms),
+      ...fields,
+    });
 
     test('record changes of a studio and its keys, newest first, with actor and time, and survive a restart', async () => {
       const at = (ms: number, memberId: string | null) => ({ memberId, now: plus(NOW, ms) });
       await store.putStudio(aStudio(), at(0, null));
-      await store.putStudio(aStudio({ regionCode: 'DE' }), at(1, 'nobody'));
+      await store.putStudio(aStudio({ regionCode: 'DE' }), at(1, 'member-9'));
       const key = anApiKey();
       await store.createApiKey(key, plus(NOW, 2));
-      const other = { studioId: STUDIO_ID, keyId: key.id, memberId: 'member-2' };
-      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
-      await store.replaceApiKey({ ...other, ...secret, now: plus(NOW, 3) });
+      await store.replaceApiKey(replacementOf(key, { memberId: 'member-2', now: plus(NOW, 3) }));
       await store.putStudio(aStudio({ status: 'suspended' }), at(4, 'member-3'));
-      await store.putStudio(aStudio({ status: 'suspended' }), at(5, 'nobody'));
+      await store.putStudio(aStudio({ status: 'suspended' }), at(5, 'member-9'));
       await store.revokeApiKey(STUDIO_ID, key.id, at(6, 'member-4'));
-      await store.revokeApiKey(STUDIO_ID, key.id, at(7, 'nobody'));
+      await store.revokeApiKey(STUDIO_ID, key.id, at(7, 'member-9'));
       await store.putStudio(aStudio(), at(8, null));
       const apiKeyId = key.id;
 
       store = await opened().reopen();
       expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
         [
-          { ...event, action: 'studio-status-changed', memberId: null, to: 'active' },
-          { ...event, action: 'api-key-created', memberId: 'member-1', apiKeyId, time: plus(NOW, 2) },
-          { ...event, action: 'api-key-replaced', memberId: 'member-2', apiKeyId, time: plus(NOW, 3) },
-          {
-            ...event,
-            action: 'studio-status-changed',
-            memberId: 'member-3',
-            time: plus(NOW, 4),
-            from: 'active',
-            to: 'suspended',
-          },
-          { ...event, action: 'api-key-revoked', memberId: 'member-4', apiKeyId, time: plus(NOW, 6) },
-          {
-            ...event,
-            action: 'studio-status-changed',
-            memberId: null,
-            time: plus(NOW, 8),
-            from: 'suspended',
-            to: 'active',
-          },
+          event('studio-status-changed', 0, { to: 'active' }),
+          event('api-key-created', 2, { memberId: 'member-1', apiKeyId }),
+          event('api-key-replaced', 3, { memberId: 'member-2', apiKeyId }),
+          event('studio-status-changed', 4, { memberId: 'member-3', from: 'active', to: 'suspended' }),
+          event('api-key-revoked', 6, { memberId: 'member-4', apiKeyId }),
+          event('studio-status-changed', 8, { from: 'suspended', to: 'active' }),
         ].toReversed(),
       );
       expect(await store.listAuditEvents('studio-2', null)).toEqual([]);
@@ -96,27 +72,20 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putApiKeyQuota(STUDIO_ID, key.id, 7, at(7));
       await store.putApiKeyQuota(STUDIO_ID, key.id, null, at(8));
 
-      const byMember = { ...event, memberId: 'member-1' };
-      const ofStudio = { ...byMember, action: 'studio-quota-changed' };
-      const ofKey = { ...byMember, action: 'api-key-quota-changed', apiKeyId: key.id };
+      const byMember = { memberId: 'member-1' };
+      const byCaller = { ...byMember, caller: 'crm' };
+      const apiKeyId = key.id;
       store = await opened().reopen();
       expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
         [
-          { ...byMember, action: 'studio-status-changed', to: 'active' },
-          { ...ofStudio, to: '100' },
-          { ...byMember, action: 'api-key-created', apiKeyId: key.id, time: plus(NOW, 1) },
-          {
-            ...byMember,
-            action: 'studio-status-changed',
-            caller: 'crm',
-            time: plus(NOW, 2),
-            from: 'active',
-            to: 'suspended',
-          },
-          { ...ofStudio, caller: 'crm', time: plus(NOW, 2), from: '100', to: '2000' },
-          { ...ofStudio, time: plus(NOW, 5), from: '2000' },
-          { ...ofKey, caller: 'crm', time: plus(NOW, 6), to: '7' },
-          { ...ofKey, time: plus(NOW, 8), from: '7' },
+          event('studio-status-changed', 0, { ...byMember, to: 'active' }),
+          event('studio-quota-changed', 0, { ...byMember, to: '100' }),
+          event('api-key-created', 1, { ...byMember, apiKeyId }),
+          event('studio-status-changed', 2, { ...byCaller, from: 'active', to: 'suspended' }),
+          event('studio-quota-changed', 2, { ...byCaller, from: '100', to: '2000' }),
+          event('studio-quota-changed', 5, { ...byMember, from: '2000' }),
+          event('api-key-quota-changed', 6, { ...byCaller, apiKeyId, to: '7' }),
+          event('api-key-quota-changed', 8, { ...byMember, apiKeyId, from: '7' }),
         ].toReversed(),
       );
     });
@@ -124,18 +93,22 @@ export function auditContract(opened: () => OpenedStore): void {
     test('record changes of a lead, without effect on how the lead is read', async () => {
       const lead = await created();
       const { id: leadId, studioId } = lead;
-      const move = { studioId, leadId, claims: claimsOf(lead) };
-      await store.changeLeadStage({ ...move, stage: 'contacted', memberId: 'member-2', now: plus(NOW, DAY_MS) });
-      await store.changeLeadStage({ ...move, stage: 'contacted', memberId: 'nobody', now: plus(NOW, 2 * DAY_MS) });
-      const last = await store.changeLeadStage({ ...move, stage: 'won', memberId: null, now: NOW });
+      await moveLead(store, lead, 'contacted', { memberId: 'member-2', now: plus(NOW, DAY_MS) });
+      await moveLead(store, lead, 'contacted', { memberId: 'member-3', now: plus(NOW, 2 * DAY_MS) });
+      const last = await moveLead(store, lead, 'won');
       if (last.kind !== 'changed') throw new Error(last.kind);
       const { updatedAt } = last.lead;
 
-      const byMember = { ...event, action: 'lead-stage-changed', leadId };
       store = await opened().reopen();
       expect(await store.listAuditEvents(studioId, leadId)).toEqual([
-        { ...byMember, memberId: null, time: updatedAt, from: 'contacted', to: 'won' },
-        { ...byMember, memberId: 'member-2', time: plus(updatedAt, -1), from: 'new', to: 'contacted' },
+        event('lead-stage-changed', 0, { leadId, time: updatedAt, from: 'contacted', to: 'won' }),
+        event('lead-stage-changed', 0, {
+          leadId,
+          memberId: 'member-2',
+          time: plus(updatedAt, -1),
+          from: 'new',
+          to: 'contacted',
+        }),
       ]);
       expect(await store.findLead(studioId, leadId)).toEqual(last.lead);
       expect(await store.listAuditEvents(studioId, null)).toEqual([]);
@@ -148,17 +121,12 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
       const key = anApiKey();
       await store.createApiKey(key, NOW, 'key-maker');
-      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
-      await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, ...secret, ...by('key-replacer') });
+      await store.replaceApiKey(replacementOf(key, by('key-replacer')));
       await store.revokeApiKey(STUDIO_ID, key.id, by('key-revoker'));
       const lead = await created();
       const { id: leadId, studioId } = lead;
-      await store.changeLeadStage({ studioId, leadId, stage: 'contacted', claims: claimsOf(lead), ...by('mover') });
-      const correction = { displayName: 'Grace' };
-      await store.updateLead({
-        ...{ studioId, leadId, correction, claims: claimsOf(lead), expectedUpdatedAt: null },
-        ...by('corrector'),
-      });
+      await moveLead(store, lead, 'contacted', by('mover'));
+      await correctLead(store, lead, { displayName: 'Grace' }, by('corrector'));
       await store.eraseLead({ studioId, leadId, ...by('eraser') });
 
       store = await opened().reopen();
@@ -173,13 +141,10 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio(), BY);
       const lead = await created();
       await moved(lead, 'won');
-      const another = await created(aLead({ contact: lead.contact }), claimsOf(lead, { idempotencyKey: newId() }));
-      const claims = claimsOf(another);
+      await created(aLead({ contact: lead.contact }));
       const { id: leadId, studioId } = lead;
-      const reopening = { studioId, leadId, stage: 'new', claims, ...BY } as const;
-      expect(await store.changeLeadStage(reopening)).toMatchObject({ kind: 'already-open' });
-      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
-      await store.replaceApiKey({ studioId, keyId: newId(), memberId: 'member-1', ...secret, now: NOW });
+      expect(await moveLead(store, lead, 'new', BY)).toMatchObject({ kind: 'already-open' });
+      await store.replaceApiKey(replacementOf(anApiKey()));
       await store.revokeApiKey(studioId, newId(), BY);
 
       expect(await store.listAuditEvents(studioId, leadId)).toHaveLength(1);
@@ -188,13 +153,12 @@ export function auditContract(opened: () => OpenedStore): void {
 
     test('are in the order of the changes to a studio or key, whatever the clocks of the writers', async () => {
       const key = anApiKey();
-      const secret = { secretSha256: aSecretHash(), secretHint: 'hint', expiresAt: null };
       const by = (ms: number, memberId: string) => ({ memberId, now: plus(NOW, ms) });
       await store.putStudio(aStudio(), by(0, 'ahead'));
       await store.putStudio(aStudio({ status: 'suspended' }), by(-5000, 'behind'));
       await store.putStudio(aStudio(), by(-5001, 'further-behind'));
       await store.createApiKey(key, plus(NOW, 0));
-      await store.replaceApiKey({ studioId: STUDIO_ID, keyId: key.id, ...secret, ...by(-1, 'behind') });
+      await store.replaceApiKey(replacementOf(key, by(-1, 'behind')));
       await store.revokeApiKey(STUDIO_ID, key.id, by(-2000, 'further-behind'));
 
       store = await opened().reopen();
@@ -213,14 +177,7 @@ export function auditContract(opened: () => OpenedStore): void {
       const through = (index: number) => (index % 2 ? store : another);
       const outcomes = await Promise.all(
         times(24, (index) =>
-          through(index).changeLeadStage({
-            studioId,
-            leadId,
-            stage: OPEN_STAGES[index % OPEN_STAGES.length] as LeadStage,
-            claims: claimsOf(lead),
-            memberId: `member-${index}`,
-            now: NOW,
-          }),
+          moveLead(through(index), lead, OPEN_STAGES[index % 4] as LeadStage, { memberId: `member-${index}` }),
         ),
       );
       await Promise.all(

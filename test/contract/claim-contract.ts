@@ -9,7 +9,7 @@ import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { completeRenewals, openClaimsIn } from '../support/claims.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn } from './store-actions.ts';
+import { actionsOn, moveLead } from './store-actions.ts';
 
 /** The promises about claims and their renewal after a change of region or contact rule. */
 export function claimContract(opened: () => OpenedStore): void {
@@ -76,14 +76,10 @@ export function claimContract(opened: () => OpenedStore): void {
       const second = aLead();
       await created(second, claimsOf(second, { contactKeys: [aClaim('b')] }));
 
-      const reopening = { studioId: STUDIO_ID, leadId: first.id, stage: 'new', memberId: null, now: NOW } as const;
       const claims = claimsOf(first, { contactKeys: [aClaim('c'), aClaim('b')] });
-      expect(await store.changeLeadStage({ ...reopening, claims })).toEqual({
-        kind: 'already-open',
-        leadId: second.id,
-      });
+      expect(await moveLead(store, first, 'new', { claims })).toEqual({ kind: 'already-open', leadId: second.id });
       await moved(second, 'lost');
-      expect(await store.changeLeadStage({ ...reopening, claims })).toMatchObject({ kind: 'changed' });
+      await moved(first, 'new', { claims });
 
       const [claiming] = await claimsNow();
       expect(claiming).toMatchObject({ id: first.id, claims: { contactKeys: [aClaim('c'), aClaim('b')] } });
@@ -251,7 +247,7 @@ export function claimContract(opened: () => OpenedStore): void {
 
     test('an interrupted renewal continues where it stopped, even in another process', async () => {
       await put('DE');
-      for (const index of times(250, (each) => each)) await createNow(phone(`030 ${1_000_000 + index}`));
+      await Promise.all(times(250, (index) => createNow(phone(`030 ${1_000_000 + index}`))));
       await put(null);
       const interruption = new AbortController();
       let pages = 0;
@@ -281,11 +277,8 @@ export function claimContract(opened: () => OpenedStore): void {
 
     test('two concurrent renewals, while leads are created and closed, leave exactly the current claims', async () => {
       await put('DE');
-      const leads: Lead[] = [];
-      for (const index of times(60, (each) => each)) {
-        const outcome = await createNow(phone(`030 ${2_000_000 + index}`));
-        if (outcome.kind === 'created') leads.push(outcome.lead);
-      }
+      const outcomes = await Promise.all(times(60, (index) => createNow(phone(`030 ${2_000_000 + index}`))));
+      const leads = outcomes.flatMap((outcome) => (outcome.kind === 'created' ? [outcome.lead] : []));
       await put(null);
       const another = await opened().another();
       const creating = Promise.all(times(40, (index) => createNow(phone(`030 ${3_000_000 + index}`))));

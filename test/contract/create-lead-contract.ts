@@ -4,7 +4,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, moveLead, OPEN_STAGES } from './store-actions.ts';
+import { actionsOn, describeThroughStores, moveLead, OPEN_STAGES } from './store-actions.ts';
 
 /** The promises of `createLead`, and of concurrent writes for one key or contact. */
 export function createLeadContract(opened: () => OpenedStore): void {
@@ -85,15 +85,6 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await store.findLeadByIdempotencyKey(STUDIO_ID, idempotencyKey)).toBeNull();
       const other = aLead();
       await created(other, claimsOf(other, { idempotencyKey }));
-    });
-
-    test('a replay is not refused because of the open lead that it created', async () => {
-      const lead = aLead();
-      const claims = claimsOf(lead);
-      await created(lead, claims);
-
-      // The contact is claimed, by the lead that this key created.
-      expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({ kind: 'replayed' });
     });
 
     test('a key used with other data is a conflict even when the contact is taken as well', async () => {
@@ -186,15 +177,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
         Object.entries(Object.groupBy(outcomes, ({ kind }) => kind)).map(([kind, list]) => [kind, list?.length]),
       );
 
-    // Through one store, and through two on the same data, which share no memory.
-    describe.each([{ stores: 1 }, { stores: 2 }])('through $stores store(s)', ({ stores }) => {
-      let through: (index: number) => Store;
-
-      beforeEach(async () => {
-        const all = stores === 1 ? [store] : [store, await opened().another()];
-        through = (index) => all[index % all.length] as Store;
-      });
-
+    describeThroughStores('', opened, (through) => {
       test('200 identical creations create one lead, and all get it', async () => {
         const lead = aLead();
         const claims = claimsOf(lead);
@@ -278,18 +261,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
           closed.push(await moved(lead, 'lost'));
         }
 
-        const outcomes = await Promise.all(
-          closed.map(({ studioId, id: leadId, contact }, index) =>
-            through(index).changeLeadStage({
-              studioId,
-              leadId,
-              stage: 'new',
-              claims: claimsOf(aLead({ contact })),
-              memberId: null,
-              now: NOW,
-            }),
-          ),
-        );
+        const outcomes = await Promise.all(closed.map((lead, index) => moveLead(through(index), lead, 'new')));
 
         const opened = outcomes.filter(({ kind }) => kind === 'changed');
         expect(opened).toHaveLength(1);

@@ -8,7 +8,7 @@ import { renewClaims } from '../../src/usecases/renew-claims.ts';
 import { aClaim, aLead, aStudio, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { completeRenewals } from '../support/claims.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { actionsOn, correctLead } from './store-actions.ts';
+import { actionsOn, moveLead } from './store-actions.ts';
 
 /** The promises of `findLeadsOfContact`. */
 export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
@@ -17,15 +17,9 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
     beforeEach(() => {
       store = opened().store;
     });
-    const { created, moved } = actionsOn(() => store);
+    const { created, moved, corrected } = actionsOn(() => store);
 
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
-
-    async function corrected(lead: Lead, contact: Contact): Promise<Lead> {
-      const outcome = await correctLead(store, lead, { contact });
-      if (outcome.kind !== 'updated') throw new Error(`the lead was not corrected: ${outcome.kind}`);
-      return outcome.lead;
-    }
 
     const byId = (leads: readonly Lead[]) => leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     const foundBy = async (contactKeys: readonly string[], studioId = STUDIO_ID) =>
@@ -83,7 +77,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         const lead = await created();
         if (stage !== 'new') await moved(lead, stage);
         const contact = anEmail();
-        const now = await corrected(lead, contact);
+        const now = await corrected(lead, { contact });
 
         expect(await found(contact)).toEqual([now]);
         expect(await found(lead.contact)).toEqual([]);
@@ -95,11 +89,9 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
 
     test('cannot be closed with the claims of a former contact', async () => {
       const lead = await created();
-      const now = await corrected(lead, anEmail());
-      const { studioId, id: leadId } = lead;
-      const closing = { studioId, leadId, stage: 'won', claims: claimsOf(lead), memberId: null, now: NOW } as const;
+      const now = await corrected(lead, { contact: anEmail() });
 
-      expect(await store.changeLeadStage(closing)).toEqual({ kind: 'other-contact' });
+      expect(await moveLead(store, lead, 'won')).toEqual({ kind: 'other-contact' });
 
       expect(await found(now.contact)).toEqual([now]);
     });
@@ -112,7 +104,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         const some = leads.slice(done, done + 40);
         await Promise.all(some.map((lead) => store.createLead(lead, claimsOf(lead))));
         await Promise.all(some.map((lead) => moved(lead, 'lost')));
-        await Promise.all(some.map((lead) => corrected(lead, contact)));
+        await Promise.all(some.map((lead) => corrected(lead, { contact })));
       }
       const open = await created(aLead({ contact }));
 

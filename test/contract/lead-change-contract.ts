@@ -27,9 +27,9 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     const changes = () => store.listLeadChanges(ALL);
     const changedIds = async () => (await changes()).map(({ lead }) => lead.id);
     const changeOf = async (lead: Lead) => (await changes()).find((change) => change.lead.id === lead.id);
-    const acknowledge = (...seen: readonly (LeadChange | undefined)[]) =>
+    const acknowledge = (...changes: readonly (LeadChange | undefined)[]) =>
       store.acknowledgeLeadChanges(
-        seen.flatMap((change) =>
+        changes.flatMap((change) =>
           change
             ? [{ studioId: change.lead.studioId, leadId: change.lead.id, revision: change.revision }]
             : expect.fail('the change does not exist'),
@@ -74,7 +74,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       const lead = await created();
       await acknowledgeAll();
       const now = plus(lead.createdAt, 5000);
-      const correct = (displayName: string) => correctLead(store, lead, { displayName }, now);
+      const correct = (displayName: string) => correctLead(store, lead, { displayName }, { now });
 
       expect(await correct(lead.displayName)).toMatchObject({ kind: 'unchanged' });
       expect(await changes()).toEqual([]);
@@ -225,8 +225,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     test('all leads of a studio can be resent, in parts, and earlier acknowledgements do not count', async () => {
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const elsewhere = await created(aLead({ studioId: 'studio-2' }));
-      const leads: Lead[] = [];
-      for (const _ of times(5, () => 0)) leads.push(await created());
+      const leads = await Promise.all(times(5, () => created()));
       const before = await changes();
       await acknowledge(...before);
       const pending = await created();
@@ -268,10 +267,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     });
 
     test('an unreadable lead stays in the feed, is reported, and does not block others', async () => {
-      const broken: Lead[] = [];
-      for (const index of times(5, (index) => index)) {
-        broken.push(await created(aLead({ createdAt: plus(NOW, index) })));
-      }
+      const broken = await Promise.all(times(5, (index) => created(aLead({ createdAt: plus(NOW, index) }))));
       const whole = await created(aLead({ createdAt: plus(NOW, 1000) }));
       await opened().damage(emptyName(damages), ...broken);
 
@@ -284,8 +280,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
 
     test('a copy kept by two consumers equals the store in the end, with many writers', async () => {
       const others = [store, await opened().another()];
-      const leads: Lead[] = [];
-      for (const _ of times(10, () => 0)) leads.push(await created());
+      const leads = await Promise.all(times(10, () => created()));
       const copy = new Map<string, LeadChange>();
       let isOver = false;
 

@@ -21,7 +21,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
     const move = (lead: Lead, stage: Lead['stage']) =>
       moveLead(store, lead, stage, { now: plus(lead.createdAt, 1000) });
     const rename = (lead: Lead, displayName: string, from = store) =>
-      correctLead(from, lead, { displayName }, plus(lead.createdAt, 2000));
+      correctLead(from, lead, { displayName }, { now: plus(lead.createdAt, 2000) });
 
     test.each(['new', 'won'] as const)(
       'an erased lead cannot be found, keeps its stage, and frees its contact: %s',
@@ -78,14 +78,14 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       await rename(lead, 'Ada King');
       const { studioId, id: leadId } = lead;
       const now = plus(lead.createdAt, 60_000);
-      const eraseAsSeen = (expectedUpdatedAt: Date) =>
+      const eraseIfUnchangedSince = (expectedUpdatedAt: Date) =>
         store.eraseLead({ studioId, leadId, memberId: null, now, expectedUpdatedAt });
 
-      expect(await eraseAsSeen(lead.updatedAt)).toEqual({ kind: 'stale' });
+      expect(await eraseIfUnchangedSince(lead.updatedAt)).toEqual({ kind: 'stale' });
       const current = await store.findLead(studioId, leadId);
       expect(current?.displayName).toBe('Ada King');
-      expect(await eraseAsSeen(current?.updatedAt ?? NOW)).toMatchObject({ kind: 'erased' });
-      expect(await eraseAsSeen(lead.updatedAt)).toMatchObject({ kind: 'erased' });
+      expect(await eraseIfUnchangedSince(current?.updatedAt ?? NOW)).toMatchObject({ kind: 'erased' });
+      expect(await eraseIfUnchangedSince(lead.updatedAt)).toMatchObject({ kind: 'erased' });
     });
 
     test('the feed has what is left of an erased lead', async () => {
@@ -133,8 +133,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
 
     test('concurrent corrections never restore data of an erased lead', async () => {
       const other = await opened().another();
-      const leads: Lead[] = [];
-      for (const _ of times(10, () => 0)) leads.push(await created());
+      const leads = await Promise.all(times(10, () => created()));
 
       await Promise.all(
         leads.flatMap((lead, index) => [
@@ -150,8 +149,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
     });
 
     test('erased leads are listed in pages', async () => {
-      const leads: Lead[] = [];
-      for (const _ of times(7, () => 0)) leads.push(await created());
+      const leads = await Promise.all(times(7, () => created()));
       const erased = leads.filter((_, index) => index % 2 === 0);
       for (const lead of erased) await erase(lead);
 
@@ -169,8 +167,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
 
     test('many erased leads in a row hide no others', async () => {
       const first = await created();
-      const leads: Lead[] = [];
-      for (const _ of times(60, () => 0)) leads.push(await created());
+      const leads = await Promise.all(times(60, () => created()));
       await Promise.all(leads.map((lead) => erase(lead)));
       const last = await created();
 

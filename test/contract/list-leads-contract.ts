@@ -6,6 +6,15 @@ import { aLead, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, leadsIn } from './store-actions.ts';
 
+/** The highest id, ids of several versions, and the lowest. */
+const IDS = [
+  'ffffffff-ffff-ffff-ffff-ffffffffffff',
+  'fedcba98-7654-4321-8fed-cba987654321',
+  '9a000000-0000-1000-8000-000000000000',
+  '0a000000-0000-8000-b000-000000000000',
+  '00000000-0000-0000-0000-000000000000',
+];
+
 /** The promises of `listLeads` and `walkLeads`. */
 export function listLeadsContract(opened: () => OpenedStore): void {
   let store: Store;
@@ -24,18 +33,11 @@ export function listLeadsContract(opened: () => OpenedStore): void {
     });
 
     test('ids of every UUID version sort by value, including the lowest and the highest', async () => {
-      const ids = [
-        'ffffffff-ffff-ffff-ffff-ffffffffffff',
-        'fedcba98-7654-4321-8fed-cba987654321',
-        '9a000000-0000-1000-8000-000000000000',
-        '0a000000-0000-8000-b000-000000000000',
-        '00000000-0000-0000-0000-000000000000',
-      ];
-      for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
+      for (const id of IDS.toReversed()) await created(aLead({ id, createdAt: NOW }));
 
-      expect((await everyLead()).map(({ id }) => id)).toEqual(ids);
-      expect((await leadsIn(store, STUDIO_ID, ids[0] as string, 10)).map(({ id }) => id)).toEqual(ids.slice(1));
-      expect(await leadsIn(store, STUDIO_ID, ids[4] as string, 10)).toEqual([]);
+      expect((await everyLead()).map(({ id }) => id)).toEqual(IDS);
+      expect((await leadsIn(store, STUDIO_ID, IDS[0] as string, 10)).map(({ id }) => id)).toEqual(IDS.slice(1));
+      expect(await leadsIn(store, STUDIO_ID, IDS[4] as string, 10)).toEqual([]);
     });
 
     test('a page has at most the limit, and the pages together have every lead once', async () => {
@@ -103,13 +105,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
     });
 
     test('ids of every UUID version sort by value, including the lowest and the highest', async () => {
-      const ids = [
-        '00000000-0000-0000-0000-000000000000',
-        '0a000000-0000-8000-b000-000000000000',
-        '9a000000-0000-1000-8000-000000000000',
-        'fedcba98-7654-4321-8fed-cba987654321',
-        'ffffffff-ffff-ffff-ffff-ffffffffffff',
-      ];
+      const ids = IDS.toReversed();
       for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
 
       expect((await walked(2)).map(({ id }) => id)).toEqual(ids);
@@ -128,14 +124,14 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       const leads = times(6, () => aLead());
       for (const lead of leads) await created(lead);
 
-      const first = await store.walkLeads(STUDIO_ID, null, 3);
-      const [seen, , , , late] = leads as [Lead, Lead, Lead, Lead, Lead];
-      await moved(seen, 'won');
-      const won = await moved(late, 'won');
+      const page = await store.walkLeads(STUDIO_ID, null, 3);
+      const [first, , , , fifth] = leads as [Lead, Lead, Lead, Lead, Lead];
+      await moved(first, 'won');
+      const won = await moved(fifth, 'won');
       const latest = await created();
-      const rest = await store.walkLeads(STUDIO_ID, first.next, 10);
+      const rest = await store.walkLeads(STUDIO_ID, page.next, 10);
 
-      expect(first.records).toEqual(leads.slice(0, 3));
+      expect(page.records).toEqual(leads.slice(0, 3));
       expect(rest).toEqual({ records: [leads[3], won, leads[5], latest], next: null });
     });
 

@@ -4,9 +4,10 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'v
 import { connect } from '../../src/store/mongo/connection.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aLeadSource, aMember, anApiKey, aSecretHash, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
+import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { moveLead, replacementOf } from './store-actions.ts';
 
 /** Options in an address that a core must ignore. */
 const HARMFUL = [
@@ -97,17 +98,17 @@ async function useAllOf(store: Store): Promise<void> {
   await store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey);
   await store.findLead(studioId, lead.id);
   await store.listLeads(studioId, null, 10);
-  await store.changeLeadStage({ studioId, leadId: lead.id, stage: 'won', claims, memberId: null, now: NOW });
+  await moveLead(store, lead, 'won');
   for (const { claims, ...lead } of (await store.listClaims(studioId, null, 10)).leads) {
     await store.renewClaims(studioId, { ...lead, claims }, claimsOf(aLead()));
   }
   await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
   for (const renewal of await store.listClaimRenewals()) await store.saveClaimRenewal(renewal, null);
   await store.createApiKey(key, NOW);
-  const secret = { secretSha256: aSecretHash(), secretHint: 'zzzz', expiresAt: null };
-  await store.replaceApiKey({ studioId, keyId: key.id, memberId: member.id, ...secret, now: NOW });
+  const replacement = replacementOf(key);
+  await store.replaceApiKey(replacement);
   await store.recordApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW });
-  await store.findCredential(secret.secretSha256, source.id);
+  await store.findCredential(replacement.secretSha256, source.id);
   await store.listApiKeys(studioId);
   await store.revokeApiKey(studioId, key.id, BY);
   await store.listAuditEvents(studioId, null);

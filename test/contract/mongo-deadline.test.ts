@@ -4,21 +4,11 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import {
-  aLead,
-  aMember,
-  anApiKey,
-  aSecretHash,
-  aStudio,
-  BY,
-  claimsOf,
-  NOW,
-  STUDIO_ID,
-  times,
-} from '../support/builders.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { moveLead, replacementOf } from './store-actions.ts';
 
 // Without a deadline the calls take half a minute; the tests must last long enough to see that.
 vi.setConfig({ testTimeout: 120_000 });
@@ -62,66 +52,49 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
   afterEach(async () => {
     proxy.heal();
     mongo.resume();
-    await expect.poll(() => store.check().then(() => 'answers'), { timeout: 15_000 }).toBe('answers');
+    await untilChecked();
   });
 
+  const untilChecked = () => expect.poll(() => store.check().then(() => 'ok', String), { timeout: 15_000 }).toBe('ok');
   const create = (another = aLead(), itsClaims: LeadClaims = claimsOf(another)) => store.createLead(another, itsClaims);
-  const { studioId, id: leadId } = lead;
 
-  /** Calls that repeat their steps until they know their outcome. */
+  /** Calls that repeat their steps until the outcome is certain. */
   const calls: Record<string, () => Promise<unknown>> = {
     createLead: () => create(),
-    changeLeadStage: () =>
-      store.changeLeadStage({
-        studioId,
-        leadId,
-        stage: 'won',
-        claims,
-        memberId: null,
-        now: NOW,
-      }),
+    changeLeadStage: () => moveLead(store, lead, 'won'),
     createApiKey: () => store.createApiKey(anApiKey(), NOW),
-    replaceApiKey: () =>
-      store.replaceApiKey({
-        studioId,
-        keyId: key.id,
-        memberId: 'member-1',
-        secretSha256: aSecretHash(),
-        secretHint: 'zzzz',
-        expiresAt: null,
-        now: NOW,
-      }),
+    replaceApiKey: () => store.replaceApiKey(replacementOf(key)),
   };
 
   test('a call whose steps are all late fails in time', async () => {
     proxy.loseReplies({ of: isCommand('find', 'insert', 'update'), count: Number.POSITIVE_INFINITY, afterMs: LATE_MS });
 
-    await Promise.all(Object.entries(calls).map(([name, call]) => expectGivenUp(call(), name)));
+    await Promise.all(Object.entries(calls).map(([name, call]) => expectUnavailable(call(), name)));
 
     // Each call had several steps, so that not the silence of one step ended it.
     expect(proxy.lost()).toBeGreaterThan(Object.keys(calls).length);
   });
 
-  test('so does a call to a silent database', async () => {
+  test('a call to a silent database fails in time', async () => {
     mongo.pause();
 
-    await Promise.all(Object.entries(calls).map(([name, call]) => expectGivenUp(call(), name)));
+    await Promise.all(Object.entries(calls).map(([name, call]) => expectUnavailable(call(), name)));
   });
 
-  test('so does a call that waits behind another that does not end, and it blocks none once the database replies again', async () => {
+  test('a call that waits behind another that does not end fails in time, and it blocks none once the database replies again', async () => {
     mongo.pause();
     const [contested, other] = [aLead(), aLead()];
     const itsClaims = claimsOf(contested);
 
     await Promise.all([
       // Calls for one idempotency key, one contact, and the keys of one studio; the first of each blocks the others.
-      ...times(20, () => expectGivenUp(create({ ...contested, id: randomUUID() }, itsClaims))),
-      ...times(20, () => expectGivenUp(create(aLead({ contact: other.contact })))),
-      ...times(20, () => expectGivenUp(store.createApiKey(anApiKey(), NOW), 'createApiKey')),
+      ...times(20, () => expectUnavailable(create({ ...contested, id: randomUUID() }, itsClaims))),
+      ...times(20, () => expectUnavailable(create(aLead({ contact: other.contact })))),
+      ...times(20, () => expectUnavailable(store.createApiKey(anApiKey(), NOW), 'createApiKey')),
     ]);
 
     mongo.resume();
-    await expect.poll(() => store.check().then(() => 'ok'), { timeout: 15_000 }).toBe('ok');
+    await untilChecked();
     expect(['created', 'replayed']).toContain((await create(contested, itsClaims)).kind);
     const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey);
     expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });
@@ -139,7 +112,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
       await sleep(30);
       proxy.heal();
 
-      await expect.poll(() => store.check().then(() => 'answers', String), { timeout: 15_000 }).toBe('answers');
+      await untilChecked();
       isOver = true;
       await Promise.all(callers);
     }
@@ -164,7 +137,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     }
   });
 
-  async function expectGivenUp(call: Promise<unknown>, name = 'createLead'): Promise<void> {
+  async function expectUnavailable(call: Promise<unknown>, name = 'createLead'): Promise<void> {
     const startedAt = performance.now();
     await expect(call, name).rejects.toBeInstanceOf(StoreUnavailable);
     expect(performance.now() - startedAt, name).toBeLessThan(MAX_CALL_MS);

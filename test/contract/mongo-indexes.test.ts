@@ -12,6 +12,7 @@ import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { freePort } from '../support/servers.ts';
+import { duplicatesContract } from './duplicates-contract.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -228,42 +229,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       },
     );
 
-    test('leads are read, an unambiguous retry is replayed, and a lead can be closed', async () => {
-      const { store, alone, claims, closed, first } = await aDatabaseWithDuplicates('key');
-
-      expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
-      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
-      expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
-      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
-      expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
-      expect(await moveLead(store, first, 'won')).toMatchObject({ kind: 'changed' });
-      await expect(moveLead(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
-      expect(await store.findLead(STUDIO_ID, closed.id)).toMatchObject({ stage: 'lost' });
-    });
-
-    test('leads can be corrected, but an open one cannot get another contact', async () => {
-      const { store, alone, closed } = await aDatabaseWithDuplicates('key');
-      const { contact } = aLead();
-
-      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
-      expect(await correctLead(store, closed, { contact })).toMatchObject({ kind: 'updated' });
-      await expect(correctLead(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
-      expect(await store.findLead(STUDIO_ID, alone.id)).toMatchObject({ contact: alone.contact });
-    });
-
-    test.each(['key', 'contact'] as const)(
-      'with one %s, a retry of a duplicate fails: it is unknown which lead was returned',
-      async (by) => {
-        const { store, first, firstClaims } = await aDatabaseWithDuplicates(by);
-
-        await expect(create(store, { ...first, id: randomUUID() }, firstClaims)).rejects.toBeInstanceOf(
-          StoreUnavailable,
-        );
-        await expect(store.findLeadByIdempotencyKey(STUDIO_ID, firstClaims.idempotencyKey)).rejects.toBeInstanceOf(
-          StoreUnavailable,
-        );
-      },
-    );
+    duplicatesContract(aDatabaseWithDuplicates, ['key', 'contact']);
   });
 
   test('without the index of slots no key is created beyond the limit, and keys can be revoked', async () => {

@@ -41,9 +41,15 @@ export interface Damage {
   readonly value: unknown;
 }
 
-/** Describes a damage in the title of a test. */
-export const titleOf = ({ kind, field, value }: Damage) =>
-  `a ${kind} whose ${field} is ${value instanceof Date ? 'a date' : inspect(value, { breakLength: Infinity }).slice(0, 30)}`;
+/** The damages of some kinds, each with a description for the title of a test. */
+export const ofKinds = (damages: readonly Damage[], ...kinds: readonly Damage['kind'][]) =>
+  damages
+    .filter(({ kind }) => kinds.includes(kind))
+    .map((damage) => {
+      const { kind, field, value } = damage;
+      const shown = value instanceof Date ? 'a date' : inspect(value, { breakLength: Infinity }).slice(0, 30);
+      return { title: `a ${kind} whose ${field} is ${shown}`, damage };
+    });
 
 /** The damage that leaves a lead without a name. */
 export function emptyName(damages: readonly Damage[]): Damage {

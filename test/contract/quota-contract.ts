@@ -66,12 +66,6 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       ]);
     });
 
-    test('a limit of one admits one', async () => {
-      const decisions = await consumed(await opened(1), newId(), 2);
-
-      expect(decisions.map(({ admitted }) => admitted)).toEqual([true, false]);
-    });
-
     test('keys are counted separately', async () => {
       const quota = await opened(1);
       const [one, other] = [newId(), newId()];

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import type { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { QUOTA_TIMEOUT_MS } from '../../common/deadlines.ts';
-import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
+import { type Quota, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
 import { singleClient } from '../../gateway/quota/redis-client.ts';
 import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -22,11 +22,14 @@ const RECOVERS_WITHIN_MS = 2000;
 
 const POLICY = { limit: 100, windowSeconds: 60 };
 
-function open(redisUrl: string, { limit, windowSeconds } = POLICY): QuotaOfKeys {
+function openQuota(redisUrl: string, windowSeconds = POLICY.windowSeconds): Quota {
   const quota = createRedisQuota(windowSeconds, redisUrl, false);
   onTestFinished(() => quota.close());
-  return quotaOfKeys(quota, limit);
+  return quota;
 }
+
+const open = (redisUrl: string, { limit, windowSeconds } = POLICY): QuotaOfKeys =>
+  quotaOfKeys(openQuota(redisUrl, windowSeconds), limit);
 
 describeWithRedis('Redis quota', (redisUrl) => {
   let redis: Redis;
@@ -61,7 +64,7 @@ interface Outage {
 }
 
 const OUTAGES: readonly Outage[] = [
-  { name: 'away', begin: (server) => server.kill(), end: (server) => server.restart() },
+  { name: 'stopped', begin: (server) => server.kill(), end: (server) => server.restart() },
   { name: 'silent', begin: (server) => server.pause(), end: (server) => server.resume() },
   {
     name: 'one that refuses the password',
@@ -175,8 +178,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   });
 
   test('a studio with a limit has an entry beside that of the key, and another while it is refused', async () => {
-    const quota = createRedisQuota(60, server.url, false);
-    onTestFinished(() => quota.close());
+    const quota = openQuota(server.url);
     const bearer = { apiKeyId: newId(), studioId: 'studio-1' };
     const names = async () => ((await server.command('KEYS', '*')) as string[]).toSorted();
     const counters = [`lead-intake:quota:${bearer.apiKeyId}`, 'lead-intake:quota:studio:studio-1'];
@@ -188,8 +190,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   });
 
   test('when Redis loses its data, a studio has a whole window again, with each of its keys', async () => {
-    const quota = createRedisQuota(60, server.url, false);
-    onTestFinished(() => quota.close());
+    const quota = openQuota(server.url);
     const limits = { key: 5, studio: 2 };
     const keys = times(3, () => ({ apiKeyId: newId(), studioId: 'studio-1' }));
     const admitted = async () =>
@@ -217,7 +218,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   test('a key has one entry in Redis, which expires with its window', async () => {
     const quota = open(server.url);
     const apiKeyId = newId();
-    for (let request = 0; request < 3; request += 1) await quota.consume(apiKeyId);
+    for (const _ of times(3, Number)) await quota.consume(apiKeyId);
 
     expect(await server.command('KEYS', '*')).toEqual([`lead-intake:quota:${apiKeyId}`]);
     const ttlMs = await server.command('PTTL', `lead-intake:quota:${apiKeyId}`);
@@ -410,7 +411,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     onTestFinished(() => proxy.stop());
     const quota = open(server.url.replace(/:\d+$/, `:${proxy.port}`));
     const apiKeyId = newId();
-    // Redis knows the scripts after the first call.
+    // The first call loads the scripts into Redis.
     await quota.consume(apiKeyId);
     proxy.loseReplies({ of: (request) => request.includes(apiKeyId) });
 

@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 3 * FAILOVER_MS });
 const LIMIT = 10;
 
 describeWithRedisServer('Redis quota with sentinels', () => {
-  describe('whose Redis dies', () => {
+  describe('whose Redis is killed or paused', () => {
     let redis: RedisWithSentinel;
     beforeEach(async () => {
       redis = await startRedisWithSentinel();

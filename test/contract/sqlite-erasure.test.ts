@@ -8,6 +8,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { hashBytes } from '../../src/store/sqlite/stored-ids.ts';
 import { aLead, aStudio, BY, claimsOf, plus, times } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
+import { correctLead, moveLead } from './store-actions.ts';
 
 /** Enough leads to fill, split and move pages of the file. */
 const LEADS = 600;
@@ -39,13 +40,11 @@ test('no file of the database has a byte of personal data of an erased lead, wha
   await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
   await Promise.all(
     leads.map(async (lead, index) => {
-      const { studioId, id: leadId } = lead;
-      const base = { studioId, leadId, memberId: null, now: plus(lead.createdAt, 1000) };
+      const now = plus(lead.createdAt, 1000);
       const contact = { type: 'email', value: `other-${index}-@example.org` } as const;
       const correction = { displayName: `King-${index}-`.padEnd((index * 13) % 150, '.'), contact };
-      const claims = { ...openClaims(contact, aStudio()), contact };
-      if (index % 3 === 0) await store.updateLead({ ...base, correction, claims, expectedUpdatedAt: null });
-      if (index % 5 === 0) await store.changeLeadStage({ ...base, stage: 'won', claims });
+      if (index % 3 === 0) await correctLead(store, lead, correction, { now });
+      if (index % 5 === 0) await moveLead(store, { ...lead, contact }, 'won', { now });
     }),
   );
   const erased = leads.map((lead, index) => ({ lead, index })).filter(({ index }) => index % 2 === 0);

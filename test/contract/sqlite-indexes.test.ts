@@ -9,7 +9,8 @@ import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, LEAD_NUMBER } from '../support/raw-sqlite.ts';
-import { correctLead, moveLead } from './store-actions.ts';
+import { duplicatesContract } from './duplicates-contract.ts';
+import { moveLead } from './store-actions.ts';
 
 /** Creates a database: its path, a direct connection, and a store on it. */
 function aDatabase() {
@@ -52,6 +53,7 @@ async function aDatabaseWithDuplicates(by: 'key' | 'contact') {
   direct
     .prepare(`UPDATE ${table} SET ${column} = (SELECT ${column} FROM ${table} WHERE ${its}) WHERE ${its}`)
     .run(first.id, second.id);
+  expect(await checked(store)).toMatch(/cannot be built/);
   return { ...opened, alone, claims, closed, first, second, firstClaims };
 }
 
@@ -251,33 +253,6 @@ describe('the indexes in SQLite', () => {
       },
     );
 
-    test('leads are read, an unambiguous retry is replayed, and a lead can be closed', async () => {
-      const { store, alone, claims, closed, first, firstClaims } = await aDatabaseWithDuplicates('key');
-      expect(await checked(store)).toMatch(/cannot be built/);
-
-      expect(await store.findLead(STUDIO_ID, alone.id)).toEqual(alone);
-      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toHaveLength(4);
-      expect(await create(store, { ...alone, id: randomUUID() }, claims)).toEqual({ kind: 'replayed', lead: alone });
-      expect(await store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey)).toMatchObject({ lead: alone });
-      expect(await moveLead(store, first, 'won')).toMatchObject({ kind: 'changed' });
-      expect(await moveLead(store, alone, 'contacted')).toMatchObject({ kind: 'changed' });
-      // It is unknown which of the two was returned.
-      await expect(create(store, { ...first, id: randomUUID() }, firstClaims)).rejects.toBeInstanceOf(StoreUnavailable);
-      await expect(store.findLeadByIdempotencyKey(STUDIO_ID, firstClaims.idempotencyKey)).rejects.toBeInstanceOf(
-        StoreUnavailable,
-      );
-      await expect(moveLead(store, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
-    });
-
-    test('leads can be corrected, but an open one cannot get another contact', async () => {
-      const { store, alone, closed } = await aDatabaseWithDuplicates('key');
-      expect(await checked(store)).toMatch(/cannot be built/);
-      const { contact } = aLead();
-
-      expect(await correctLead(store, alone, { note: 'x' })).toMatchObject({ kind: 'updated' });
-      expect(await correctLead(store, closed, { contact })).toMatchObject({ kind: 'updated' });
-      await expect(correctLead(store, alone, { contact })).rejects.toBeInstanceOf(StoreUnavailable);
-      expect(await store.findLead(STUDIO_ID, alone.id)).toMatchObject({ contact: alone.contact });
-    });
+    duplicatesContract(aDatabaseWithDuplicates, ['key']);
   });
 });

@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MAX_STALE_CALL_MS } from '../../src/domain/claim-renewal.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import type { Lead } from '../../src/domain/lead.ts';
@@ -21,13 +20,11 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { completeRenewals } from '../support/claims.ts';
+import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, LEAD_NUMBER, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
-
-const newFolder = () => mkdtempSync(join(tmpdir(), 'lead-intake-'));
-const remove = (folder: string) => rmSync(folder, { recursive: true, force: true });
 
 const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
 
@@ -103,9 +100,8 @@ const DAMAGES: readonly Damage[] = (
 ).map(([kind, field, value]) => ({ kind, field, value }));
 
 async function openContractStore(): Promise<OpenedStore> {
-  const folder = newFolder();
   const reported: UnreadableRecord[] = [];
-  const path = join(folder, 'leads.db');
+  const path = join(temporaryFolder(), 'leads.db');
   const stores: Store[] = [];
   const open = () => {
     const store = openSqliteStore(path, undefined, (record) => reported.push(record));
@@ -113,6 +109,14 @@ async function openContractStore(): Promise<OpenedStore> {
     return store;
   };
   const store = open();
+  /** Writes directly to the database. */
+  function inTransaction(write: (database: DatabaseSync) => void): void {
+    const database = new DatabaseSync(path);
+    database.exec('BEGIN IMMEDIATE');
+    write(database);
+    database.exec('COMMIT');
+    database.close();
+  }
   return {
     store,
     async reopen() {
@@ -122,35 +126,30 @@ async function openContractStore(): Promise<OpenedStore> {
     another: async () => open(),
     reported,
     async damage({ kind, field, value }, ...records) {
-      const database = new DatabaseSync(path);
       const [table, condition] = TABLES[kind];
-      const change = database.prepare(`UPDATE ${table} SET ${setColumn(field)} WHERE ${condition}`);
-      database.exec('BEGIN IMMEDIATE');
-      for (const record of records) change.run(value as SQLInputValue, record.studioId, record.id);
-      database.exec('COMMIT');
-      database.close();
+      inTransaction((database) => {
+        const change = database.prepare(`UPDATE ${table} SET ${setColumn(field)} WHERE ${condition}`);
+        for (const record of records) change.run(value as SQLInputValue, record.studioId, record.id);
+      });
     },
     async fill({ members = [], sources = [] }) {
-      const database = new DatabaseSync(path);
-      const insertMember = database.prepare('INSERT INTO members (studio_id, id, role) VALUES (?, ?, ?)');
-      const insertSource = database.prepare(
-        'INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, ?)',
-      );
-      database.exec('BEGIN IMMEDIATE');
-      for (const { studioId, id, role } of members) insertMember.run(studioId, id, role);
-      for (const { studioId, id, name, enabled } of sources) insertSource.run(studioId, id, name, Number(enabled));
-      database.exec('COMMIT');
-      database.close();
+      inTransaction((database) => {
+        const insertMember = database.prepare('INSERT INTO members (studio_id, id, role) VALUES (?, ?, ?)');
+        const insertSource = database.prepare(
+          'INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, ?)',
+        );
+        for (const { studioId, id, role } of members) insertMember.run(studioId, id, role);
+        for (const { studioId, id, name, enabled } of sources) insertSource.run(studioId, id, name, Number(enabled));
+      });
     },
     async makeStudios(...ids) {
-      const database = new DatabaseSync(path);
-      const insert = database.prepare("INSERT INTO studios (id, status) VALUES (?, 'active')");
-      for (const id of ids) insert.run(id);
-      database.close();
+      inTransaction((database) => {
+        const insert = database.prepare("INSERT INTO studios (id, status) VALUES (?, 'active')");
+        for (const id of ids) insert.run(id);
+      });
     },
     async dispose() {
       for (const each of stores) await each.close();
-      remove(folder);
     },
   };
 }
@@ -160,28 +159,24 @@ storeContract('SQLite', DAMAGES, openContractStore);
 describe('SQLite', () => {
   let folder: string;
   let path: string;
-  let closing: (() => unknown)[];
 
   beforeEach(() => {
-    folder = newFolder();
+    folder = temporaryFolder();
     path = join(folder, 'leads.db');
-    closing = [];
-  });
-  afterEach(async () => {
-    for (const close of closing.reverse()) await close();
-    remove(folder);
   });
 
   function openStore(): Store {
     const store = openSqliteStore(path);
-    closing.push(() => store.close());
+    onTestFinished(() => store.close());
     return store;
   }
 
   /** Opens a connection like the store's. */
   function connect(): DatabaseSync {
     const database = openDatabase(path);
-    closing.push(() => database.isOpen && database.close());
+    onTestFinished(() => {
+      if (database.isOpen) database.close();
+    });
     return database;
   }
 
@@ -241,7 +236,7 @@ describe('SQLite', () => {
 
       expect(readdirSync(folder)).toEqual(['leads.db']);
       const reader = new DatabaseSync(path);
-      closing.push(() => reader.close());
+      onTestFinished(() => reader.close());
       expect(idsIn(reader)).toHaveLength(200);
     });
 
@@ -309,7 +304,7 @@ describe('SQLite', () => {
       expect(() => openSqliteStore(path)).toThrow(/newer release/);
 
       const raw = new DatabaseSync(path);
-      closing.push(() => raw.close());
+      onTestFinished(() => raw.close());
       expect(schemaVersion(raw)).toBe(newer);
     });
 
@@ -376,7 +371,7 @@ describe('SQLite', () => {
   });
 
   test('leads opened or closed directly in the database can be moved and found like all others', async () => {
-    const store = await openSqliteStore(path);
+    const store = openStore();
     const leads = [aLead(), aLead()];
     const direct = new DatabaseSync(path);
     for (const lead of leads) {
@@ -393,11 +388,10 @@ describe('SQLite', () => {
       }
     }
     direct.close();
-    await store.close();
   });
 
   test('leads whose claims were deleted directly in the database are renewed like all others', async () => {
-    const store = await openSqliteStore(path);
+    const store = openStore();
     const put = (regionCode: 'DE' | 'AT') =>
       store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
     await put('DE');
@@ -423,7 +417,6 @@ describe('SQLite', () => {
     const { leads } = await store.listClaims(STUDIO_ID, null, 10);
     const { contactKeys } = openClaims(contact, { regionCode: 'AT', formerRules: [] });
     expect(leads.flatMap((lead) => lead.claims.contactKeys).toSorted()).toEqual(contactKeys.toSorted());
-    await store.close();
   });
 
   describe('writes that share a transaction', () => {
@@ -432,11 +425,11 @@ describe('SQLite', () => {
       const observer = connect();
       const leads = times(20, () => aLead());
 
-      const seen = await Promise.all(
+      const isVisible = await Promise.all(
         leads.map((lead) => create(store, lead).then(() => idsIn(observer).includes(lead.id))),
       );
 
-      expect(seen).toEqual(times(20, () => true));
+      expect(isVisible).toEqual(times(20, () => true));
     });
 
     test('all succeed except one that fails', async () => {
@@ -494,7 +487,7 @@ describe('SQLite', () => {
       const spoiler = commits.write(() => {
         database.exec(`
           PRAGMA defer_foreign_keys = ON;
-          INSERT INTO members (studio_id, id, role) VALUES ('nowhere', 'nobody', 'staff')`);
+          INSERT INTO members (studio_id, id, role) VALUES ('nowhere', 'member-1', 'staff')`);
       });
 
       const outcomes = await Promise.allSettled([...writes, spoiler]);

@@ -1,8 +1,10 @@
-import { expect } from 'vitest';
+import { beforeEach, describe, expect } from 'vitest';
+import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { aLead, aSecretHash, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
 
 export const OPEN_STAGES: readonly LeadStage[] = ['new', 'contacted', 'trial_booked', 'trial_attended'];
 export const CLOSED_STAGES: readonly LeadStage[] = ['won', 'lost'];
@@ -14,25 +16,36 @@ export function actionsOn(store: () => Store) {
       expect(await store().createLead(lead, claims)).toEqual({ kind: 'created', lead });
       return lead;
     },
-    async moved(lead: Lead, stage: LeadStage, options: { now?: Date; claims?: Claims } = {}): Promise<Lead> {
-      const outcome = await moveLead(store(), lead, stage, options);
+    async moved(lead: Lead, stage: LeadStage, overrides: Partial<StageChange> = {}): Promise<Lead> {
+      const outcome = await moveLead(store(), lead, stage, overrides);
       if (outcome.kind !== 'changed') throw new Error(`the lead was not moved: ${outcome.kind}`);
+      return outcome.lead;
+    },
+    async corrected(lead: Lead, correction: Correction, overrides: Partial<Update> = {}): Promise<Lead> {
+      const outcome = await correctLead(store(), lead, correction, overrides);
+      if (outcome.kind !== 'updated') throw new Error(`the lead was not corrected: ${outcome.kind}`);
       return outcome.lead;
     },
     everyLead: (studioId = STUDIO_ID) => leadsIn(store(), studioId, null, 1000),
   };
 }
 
-type Claims = Parameters<Store['changeLeadStage']>[0]['claims'];
+type StageChange = Parameters<Store['changeLeadStage']>[0];
+type Update = Parameters<Store['updateLead']>[0];
+type Replacement = Parameters<Store['replaceApiKey']>[0];
 
-export const moveLead = (
-  store: Store,
-  lead: Lead,
-  stage: LeadStage,
-  { now = NOW, claims = claimsOf(lead) }: { now?: Date; claims?: Claims } = {},
-) => store.changeLeadStage({ studioId: lead.studioId, leadId: lead.id, stage, claims, memberId: null, now });
+export const moveLead = (store: Store, lead: Lead, stage: LeadStage, overrides: Partial<StageChange> = {}) =>
+  store.changeLeadStage({
+    studioId: lead.studioId,
+    leadId: lead.id,
+    stage,
+    claims: claimsOf(lead),
+    memberId: null,
+    now: NOW,
+    ...overrides,
+  });
 
-export const correctLead = (store: Store, lead: Lead, correction: Correction, now = NOW) =>
+export const correctLead = (store: Store, lead: Lead, correction: Correction, overrides: Partial<Update> = {}) =>
   store.updateLead({
     studioId: lead.studioId,
     leadId: lead.id,
@@ -40,8 +53,38 @@ export const correctLead = (store: Store, lead: Lead, correction: Correction, no
     claims: claimsOf({ ...lead, ...correction }),
     expectedUpdatedAt: null,
     memberId: null,
-    now,
+    now: NOW,
+    ...overrides,
   });
+
+/** A replacement of the secret of a key by a new one. */
+export const replacementOf = (key: ApiKey, overrides: Partial<Replacement> = {}): Replacement => ({
+  studioId: key.studioId,
+  keyId: key.id,
+  memberId: key.memberId,
+  secretSha256: aSecretHash(),
+  secretHint: 'wxyz',
+  expiresAt: null,
+  now: NOW,
+  ...overrides,
+});
+
+/** Runs tests through one store, and through two on the same data, which share no memory. */
+export function describeThroughStores(
+  title: string,
+  opened: () => OpenedStore,
+  tests: (through: (index: number) => Store) => void,
+): void {
+  describe.each([{ stores: 1 }, { stores: 2 }])(`${title}through $stores store(s)`, ({ stores }) => {
+    let all: Store[];
+    beforeEach(async () => {
+      const { store, another } = opened();
+      all = stores === 1 ? [store] : [store, await another()];
+    });
+
+    tests((index) => all[index % all.length] as Store);
+  });
+}
 
 export const leadsIn = async (store: Store, ...page: Parameters<Store['listLeads']>): Promise<readonly Lead[]> =>
   (await store.listLeads(...page)).records;

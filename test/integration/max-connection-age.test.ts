@@ -6,8 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { startGateway } from '../../gateway/app.ts';
-import { readGatewayConfig } from '../../gateway/config.ts';
 import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/health/v1/health_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { FLAG, FRAME, frame, framesIn, headerBlock, PREFACE, wire } from '../security/http2-wire.ts';
@@ -26,8 +24,9 @@ import {
 } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
 import { temporaryFolder } from '../support/processes.ts';
-import { createAt, PUBLIC_URL } from '../support/service.ts';
+import { createAt } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { aGateway } from './a-gateway.ts';
 
 /** The minimum of the setting, and a time after which a connection is older; milliseconds. */
 const MAX_AGE_MS = 1000;
@@ -214,7 +213,7 @@ describe('under load no call fails when its connection becomes old', () => {
 
   test('of callers of a gateway, and exactly the acknowledged leads exist', async () => {
     const proxy = await aProxy();
-    const { url, studio } = await aGatewayAt(`http://127.0.0.1:${proxy.port}`);
+    const { url, studio } = await aGatewayWithStudio(`http://127.0.0.1:${proxy.port}`);
     const created: string[] = [];
 
     const failures = await underLoad(
@@ -262,7 +261,7 @@ test('a gateway retries what a core refuses unprocessed on an old connection, an
   await once(front, 'listening');
   onTestFinished(() => void front.close());
 
-  const { url, studio } = await aGatewayAt(`http://127.0.0.1:${(front.address() as AddressInfo).port}`);
+  const { url, studio } = await aGatewayWithStudio(`http://127.0.0.1:${(front.address() as AddressInfo).port}`);
 
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   expect((await createAt(url, studio.secret)).status).toBe(201);
@@ -349,23 +348,12 @@ async function aProxy() {
 }
 
 /** A gateway for a core's address, and a studio. */
-async function aGatewayAt(coreUrl: string): Promise<{ url: string; studio: StudioWithKey }> {
-  const gateway = await startGateway(
-    readGatewayConfig({
-      CORE_TOKEN,
-      CORE_URL: coreUrl,
-      GATEWAY_PORT: '0',
-      LOG_LEVEL: 'silent',
-      PUBLIC_URL,
-      QUOTA_LIMIT: '1000000',
-      SHUTDOWN_DRAIN_MS: '0',
-    }),
-  );
-  onTestFinished(() => gateway.stop());
+async function aGatewayWithStudio(coreUrl: string): Promise<{ url: string; studio: StudioWithKey }> {
+  const { url } = await aGateway(coreUrl);
   const clients = connectToCore(core.url, CORE_TOKEN);
   const studio = await arrangeStudio(clients);
   clients.close();
-  return { url: gateway.url, studio };
+  return { url, studio };
 }
 
 /** Makes concurrent calls until `isOver`; returns their errors. */

@@ -6,9 +6,10 @@ import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { moveLead } from '../contract/store-actions.ts';
 import { openBatches } from '../support/batch-calls.ts';
-import { aLead, aStudio, claimsOf, times } from '../support/builders.ts';
-import { grpcCaller, startTestCore } from '../support/grpc.ts';
+import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
+import { aCreateLeadRequest, grpcCaller, startTestCore } from '../support/grpc.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -136,12 +137,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     const core = await startTestCore({ DATABASE_URL: databaseUrl });
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     try {
-      const request = (displayName: string) => ({
-        studioId,
-        idempotencyKey: newId(),
-        displayName,
-        contact: { email: `${newId()}@example.org` },
-      });
+      const request = (displayName: string) => aCreateLeadRequest(studioId, { displayName });
       const call = openBatches<{ lead: { id: string }; replayed: boolean }>(
         caller,
         'LeadIntakeService/BatchCreateLeads',
@@ -177,14 +173,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     const earlier = async (stage: 'new' | 'won'): Promise<Creation> => {
       const { lead, claims } = aCreation(of);
       await store.createLead(lead, claims);
-      await store.changeLeadStage({
-        studioId: of,
-        leadId: lead.id,
-        stage,
-        claims: { ...claims, contact: lead.contact },
-        memberId: null,
-        now: new Date(),
-      });
+      await moveLead(store, lead, stage);
       return { lead, claims };
     };
     const like = ({ lead }: Creation, overrides: Partial<Lead> = {}): Creation => {
@@ -283,7 +272,7 @@ async function outcomeOf(store: Store, { lead, claims }: Creation): Promise<Crea
 
 async function aStudioIn(store: Store): Promise<string> {
   const id = `studio-${newId()}`;
-  await store.putStudio(aStudio({ id }), { memberId: null, now: new Date() });
+  await store.putStudio(aStudio({ id }), BY);
   return id;
 }
 

@@ -80,6 +80,13 @@ const localAddressOf = (index: number) => `127.0.0.${2 + (index % (2 * ADDRESS_S
 const unreadBytes = (sockets: readonly Socket[]) =>
   sockets.reduce((sum, { destroyed, writableLength }) => sum + (destroyed ? 0 : writableLength), 0);
 
+/** Expects that no more connections are closed than the bound requires. */
+async function expectBounded(sockets: readonly Socket[], maxBytes: number): Promise<void> {
+  await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(maxBytes), { timeout: 10_000 });
+  await sleep(5 * TIMEOUTS.checkIntervalMs);
+  expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+}
+
 /** Expects connections to be closed, but not before the timeout. */
 async function expectClosedInTime(sockets: readonly Socket[], begun: number): Promise<void> {
   const closed = () => sockets.map(({ destroyed }) => destroyed);
@@ -216,11 +223,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     for (const index of times(count, (each) => each)) {
       sockets.push((await ask(`/${index}`, { localAddress: localAddressOf(index) })).socket);
     }
-    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
-      timeout: 10_000,
-    });
-    await sleep(5 * TIMEOUTS.checkIntervalMs);
-    expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+    await expectBounded(sockets, MAX_UNREAD_BYTES);
   });
 
   test.each([
@@ -234,9 +237,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     for (const index of times(Math.ceil(most / ANSWER_BYTES) + 3, (each) => each)) {
       sockets.push((await ask(pathOf(index + 1))).socket);
     }
-    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(most), { timeout: 10_000 });
-    await sleep(5 * TIMEOUTS.checkIntervalMs);
-    expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+    await expectBounded(sockets, most);
     expect(sockets.at(-1)?.destroyed).toBe(false);
     expect(other.destroyed).toBe(false);
   });
@@ -248,11 +249,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     for (const index of times(Math.ceil(MAX_UNREAD_BYTES / ANSWER_BYTES) + 3, (each) => each)) {
       sockets.push((await ask('/', { localAddress: localAddressOf(index) })).socket);
     }
-    await vi.waitFor(() => expect(unreadBytes(sockets)).toBeLessThanOrEqual(MAX_UNREAD_BYTES), {
-      timeout: 10_000,
-    });
-    await sleep(5 * TIMEOUTS.checkIntervalMs);
-    expect(sockets.filter(({ destroyed }) => destroyed).length).toBeLessThanOrEqual(4);
+    await expectBounded(sockets, MAX_UNREAD_BYTES);
     expect(ofKey.destroyed).toBe(false);
   });
 });

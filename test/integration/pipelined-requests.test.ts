@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { createHttpServer } from '../../gateway/http-server.ts';
@@ -53,6 +54,16 @@ async function aServer(arrivalMs?: number) {
       });
       return socket;
     },
+    /** Connects, sends a text and reads all responses. */
+    send(text: string) {
+      const socket = this.connect();
+      let received = '';
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+      socket.write(text);
+      return { socket, count: (status: number) => received.split(`HTTP/1.1 ${status}`).length - 1 };
+    },
   };
 }
 
@@ -65,7 +76,7 @@ test('while too many requests wait, their connection is not read, and reading re
   socket.write(paths.map(aGet).join(''));
 
   await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await sleep(500);
   expect(server.handled).toEqual(['/0']);
   expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(2 * ONE_READ_BYTES);
 
@@ -81,7 +92,7 @@ test('while bodies wait, only a few of them are read of their connection', async
   server.connect().write(aPost.repeat(1000));
 
   await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await sleep(500);
   expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(PAUSE_AT_BYTES + 4 * ONE_READ_BYTES);
 });
 
@@ -104,24 +115,17 @@ test('a request on a connection that is held back does not time out meanwhile', 
   // Longer than all responses to the waiting requests take.
   const arrivalMs = 3000;
   const server = await aServer(arrivalMs);
-  const [patient, never] = ['', 'GET /never'].map((last) => {
-    const socket = server.connect();
-    let received = '';
-    socket.on('data', (chunk) => {
-      received += chunk;
-    });
-    // The first connection has more than one read of requests; the last request of the second is incomplete.
-    socket.write(aGet('/').repeat(last === '' ? 6000 : 1000) + last);
-    return { socket, count: (status: number) => received.split(`HTTP/1.1 ${status}`).length - 1 };
-  });
-  await new Promise((resolve) => setTimeout(resolve, arrivalMs + 2000));
+  // More than one read of requests.
+  const complete = server.send(aGet('/').repeat(6000));
+  const incomplete = server.send(`${aGet('/').repeat(1000)}GET /never`);
+  await sleep(arrivalMs + 2000);
   server.respond();
-  await vi.waitUntil(() => patient?.count(200) === 6000 && never?.count(200) === 1000, { timeout: 10_000 });
-  expect([patient?.count(408), never?.count(408)]).toEqual([0, 0]);
+  await vi.waitUntil(() => complete.count(200) === 6000 && incomplete.count(200) === 1000, { timeout: 10_000 });
+  expect([complete.count(408), incomplete.count(408)]).toEqual([0, 0]);
 
-  await vi.waitUntil(() => never?.socket.readableEnded, { timeout: 10_000 });
-  expect([patient?.count(408), never?.count(408)]).toEqual([0, 1]);
-  expect(patient?.socket.readableEnded).toBe(false);
+  await vi.waitUntil(() => incomplete.socket.readableEnded, { timeout: 10_000 });
+  expect([complete.count(408), incomplete.count(408)]).toEqual([0, 1]);
+  expect(complete.socket.readableEnded).toBe(false);
 });
 
 test('a connection full of requests is one caller among many', async () => {
@@ -146,7 +150,7 @@ test('a connection whose responses are not read is not read either', async () =>
   const counts = () => [server.sockets[0]?.bytesRead, server.handled.length];
   let [before, after]: unknown[][] = [[], counts()];
   while (before?.toString() !== after?.toString() || server.handled.length === 0) {
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await sleep(1000);
     [before, after] = [after, counts()];
   }
   expect(server.handled.length).toBeLessThan(400_000);
@@ -160,25 +164,17 @@ test('waiting requests of all connections are bounded: a connection that brings 
   // A packet that is read in one piece.
   const packet = times(OF_ONE, (index) => aGet(`/${index}`)).join('');
   expect(packet.length).toBeLessThan(ONE_READ_BYTES);
-  const callers = times(Math.ceil(MAX_QUEUED_REQUESTS / OF_ONE) + 2, () => {
-    const socket = server.connect();
-    let received = '';
-    socket.on('data', (chunk) => {
-      received += chunk;
-    });
-    socket.write(packet);
-    return { socket, responses: () => received.split('HTTP/1.1 200').length - 1 };
-  });
+  const callers = times(Math.ceil(MAX_QUEUED_REQUESTS / OF_ONE) + 2, () => server.send(packet));
   const readOf = ({ bytesRead }: Socket) => bytesRead;
   await vi.waitUntil(() => server.sockets.length === callers.length && server.sockets.every(readOf), { timeout: 5000 });
 
   server.respond();
-  await vi.waitUntil(() => callers.every(({ socket, responses }) => socket.readableEnded || responses() === OF_ONE), {
+  await vi.waitUntil(() => callers.every(({ socket, count }) => socket.readableEnded || count(200) === OF_ONE), {
     timeout: 25_000,
   });
   expect(server.handled.length).toBeLessThanOrEqual(MAX_QUEUED_REQUESTS + callers.length);
   expect(server.handled.length).toBeGreaterThanOrEqual(MAX_QUEUED_REQUESTS);
-  expect(callers.filter(({ responses }) => responses() < OF_ONE).length).toBeGreaterThanOrEqual(2);
+  expect(callers.filter(({ count }) => count(200) < OF_ONE).length).toBeGreaterThanOrEqual(2);
   // Afterwards requests are accepted again.
   const later = server.connect();
   later.write(aGet('/later').repeat(2));

@@ -81,7 +81,7 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, a claim renewal ignores that the contact was corrected since it was read',
     suite: ON_MONGODB,
-    caughtBy: 'so does a lead whose contact got another spelling with equal claims',
+    caughtBy: 'a lead whose contact got another spelling with equal claims after it was read keeps its claims',
     patches: [{ file: 'src/store/mongo/claim-renewals.ts', find: "'contact.value': lead.contact.value", put: '...{}' }],
     inSoak: true,
   },
