@@ -1,7 +1,6 @@
-import { Throttle } from '../../common/throttle.ts';
 import { resendChanges, watchChanges } from '../changes.ts';
 import { standardOutput } from '../export-output.ts';
-import { abortOnSignal, isJson, PROGRESS_INTERVAL_MS, program, runOnStore } from './program.ts';
+import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
 
 export function addChangeCommands(): void {
   const changes = program
@@ -23,11 +22,8 @@ export function addChangeCommands(): void {
     .argument('[studio]', 'studio of the leads (default: all)')
     .action((studioId: string | undefined) =>
       runOnStore(async (deps) => {
-        const throttle = new Throttle(PROGRESS_INTERVAL_MS);
-        const onProgress = (count: number) => {
-          if (throttle.allow()) console.error(`${count} leads so far`);
-        };
-        return { resent: await resendChanges(deps, studioId, onProgress) };
+        const print = progressPrinter();
+        return { resent: await resendChanges(deps, studioId, (count) => print(`${count} leads so far`)) };
       }),
     );
 }

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
-import { Throttle } from '../../common/throttle.ts';
 import { countClosedLeads, eraseClosedLeads } from '../../src/usecases/erase-closed-leads.ts';
 import { eraseContact } from '../../src/usecases/erase-contact.ts';
 import { eraseLead } from '../../src/usecases/erase-lead.ts';
@@ -9,7 +8,7 @@ import { applyErasures, exportErasures } from '../erasures.ts';
 import { standardOutput } from '../export-output.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
-import { BY_HAND, PROGRESS_INTERVAL_MS, program, runOnStore } from './program.ts';
+import { BY_HAND, program, progressPrinter, runOnStore } from './program.ts';
 
 /** Adds the commands that erase leads to the group `leads`. */
 export function addEraseCommands(leads: Command): void {
@@ -78,11 +77,9 @@ async function eraseLeads(
     const count = await countClosedLeads(deps, { studioId, before });
     if (!yes) return { wouldErase: count };
     console.error(`erasing ${count} leads`);
-    const throttle = new Throttle(PROGRESS_INTERVAL_MS);
     const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
-    const erased = await eraseClosedLeads(deps, which, (erasedSoFar) => {
-      if (throttle.allow()) console.error(`${erasedSoFar} of ${count} leads erased`);
-    });
-    return { erased };
+    const print = progressPrinter();
+    const onProgress = (erased: number) => print(`${erased} of ${count} leads erased`);
+    return { erased: await eraseClosedLeads(deps, which, onProgress) };
   });
 }

@@ -29,7 +29,7 @@ export const program = new Command('lead-intake')
 export const BY_HAND = { caller: COMMAND_LINE };
 
 /** How often a long command prints its progress; milliseconds. */
-export const PROGRESS_INTERVAL_MS = 5000;
+const PROGRESS_INTERVAL_MS = 5000;
 
 /** Prints a result as JSON or text, as `--json` says. */
 export function showResult(result: unknown): void {
@@ -45,7 +45,10 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>): P
   return runReported(async () => {
     const report = ({ message }: UnreadableRecord) => console.error(message);
     const databaseUrl = readDatabaseUrl(process.env).reveal();
-    const store = await openStore(databaseUrl, undefined, report, { onProgress: showConversion() });
+    const print = progressPrinter();
+    const onProgress = ({ done, total }: ConversionProgress) =>
+      print(`converting the database file of an earlier release: ${done} of ${total} records`);
+    const store = await openStore(databaseUrl, undefined, report, { onProgress });
     try {
       const result = await command({ store, clock: systemClock, newId });
       if (result !== undefined) showResult(result);
@@ -73,12 +76,10 @@ export function abortOnSignal(reason?: unknown): AbortSignal {
   return controller.signal;
 }
 
-function showConversion(): (progress: ConversionProgress) => void {
+/** Returns a function that prints the progress of a command on standard error, at most once per interval. */
+export function progressPrinter(): (text: string) => void {
   const throttle = new Throttle(PROGRESS_INTERVAL_MS);
-  return ({ done, total }) => {
-    if (throttle.allow())
-      console.error(`converting the database file of an earlier release: ${done} of ${total} records`);
-  };
+  return (text) => throttle.allow() && console.error(text);
 }
 
 /** Returns one line for each fault that the operator can fix; for a bug, its stack. */
