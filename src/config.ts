@@ -28,7 +28,7 @@ export const coreSettings = {
   CORE_CALLERS_FILE: {
     parse: callersFile,
     about:
-      'callers file: the programs that may call the core, and the rights of each, as `npx lead-intake callers` writes it; reloaded when it changes',
+      'callers file: the programs that may call the core, and the roles of each, as `npx lead-intake callers` writes it; reloaded when it changes',
   },
   CORE_TLS_CERT_FILE: { parse: file, about: 'certificate chain (PEM) of the core; with its key, it enables TLS' },
   CORE_TLS_KEY_FILE: { parse: file, about: 'private key (PEM) of the core' },
