@@ -54,7 +54,9 @@ await runBenchmark(async () => {
   }).values;
   const { MONGODB_URL, REDIS_URL } = process.env;
   const hasServers = MONGODB_URL !== undefined && REDIS_URL !== undefined;
-  if (target !== undefined && target !== 'sqlite' && target !== 'mongodb') throw new Error(`--target: ${target}?`);
+  if (target !== undefined && target !== 'sqlite' && target !== 'mongodb') {
+    throw new Error(`--target: ${target} is not sqlite or mongodb`);
+  }
   if (target === 'mongodb' && !hasServers) throw new Error('--target mongodb needs MONGODB_URL and REDIS_URL');
   const rounds = quick ? QUICK : FULL;
   print(
