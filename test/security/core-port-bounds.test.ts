@@ -21,7 +21,7 @@ import {
   startTestCore,
 } from '../support/grpc.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { FLAG, FRAME, frame, framesIn, headerBlock, onStream, PREFACE, wire } from './http2-wire.ts';
+import { FLAG, FRAME, frame, framed, framesIn, headerBlock, onStream, PREFACE, wire } from './http2-wire.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -69,22 +69,19 @@ const open = (settings: Uint8Array = Buffer.alloc(0)) =>
   Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0, settings)]);
 
 /** A connection that sends bytes, reads everything that comes back, and notices its end. */
-async function talk(port: number, ...said: Uint8Array[]) {
+async function talk(port: number, ...parts: Uint8Array[]) {
   const socket = await wire(port);
   onTestFinished(() => void socket.destroy());
   const received: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => received.push(chunk));
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-  socket.write(Buffer.concat(said));
+  socket.write(Buffer.concat(parts));
   return { socket, closed, bytes: () => Buffer.concat(received), frames: () => framesIn(Buffer.concat(received)) };
 }
 
 /** A request as a framed message of a stream. */
 function aMessage(path: string, request: object): Buffer {
-  const message = requestBytes(path.replace('/leadintake.v1.', ''), request);
-  const length = Buffer.alloc(5);
-  length.writeUInt32BE(message.length, 1);
-  return Buffer.concat([length, message]);
+  return framed(requestBytes(path.replace('/leadintake.v1.', ''), request));
 }
 
 const grpc = (path: string, extra: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => ({

@@ -14,9 +14,9 @@ import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-
 import { addressOf, type RunningProcess, start } from '../support/processes.ts';
 import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { judge, type Verdict } from './answer-rules.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
-import { Lane } from './lane.ts';
+import { RawClient } from './raw-client.ts';
+import { judge, type Verdict } from './response-rules.ts';
 
 /** The number of requests. */
 const COUNT = sizeOf('HOSTILE_COUNT', { usual: 25_000, soak: 1_000_000 });
@@ -26,7 +26,7 @@ const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());
 
 /** The number of requests that are generated together, and the number of concurrent requests. */
 const BATCH = 500;
-const LANES = 64;
+const CLIENTS = 64;
 
 const CORE_TOKEN = randomUUID();
 
@@ -68,10 +68,10 @@ const count = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
 test('every request gets a response of the contract or a closed connection, and never an internal error', {
   timeout: 60_000 + COUNT * 10,
 }, async () => {
-  const lanes = times(LANES, () => new Lane(url));
+  const clients = times(CLIENTS, () => new RawClient(url));
   const queue = requests();
-  await Promise.all(lanes.map((lane) => sendAll(lane, queue)));
-  for (const lane of lanes) lane.close();
+  await Promise.all(clients.map((client) => sendAll(client, queue)));
+  for (const client of clients) client.close();
 });
 
 /** Generates all requests, a batch at a time while earlier ones are in flight. */
@@ -83,15 +83,15 @@ function* requests(): Generator<HostileRequest> {
 }
 
 /** Sends the rest of a queue. */
-async function sendAll(lane: Lane, queue: Iterable<HostileRequest>): Promise<void> {
+async function sendAll(client: RawClient, queue: Iterable<HostileRequest>): Promise<void> {
   for (const request of queue) {
-    const exchange = await lane.send(request);
+    const exchange = await client.send(request);
     const verdicts = judge(request, exchange);
     if (typeof verdicts === 'string') {
       const before = exchange.before && `\nAfter ${describeRequest(exchange.before)}`;
-      throw new Error(`${verdicts}\n${describeRequest(request)}${before ?? ''}\nAgain with HOSTILE_SEED=${SEED}`);
+      throw new Error(`${verdicts}\n${describeRequest(request)}${before ?? ''}\nRepeat with HOSTILE_SEED=${SEED}`);
     }
-    if (verdicts.length === 0) count(`${request.framing}: hung up on`);
+    if (verdicts.length === 0) count(`${request.framing}: disconnected`);
     for (const verdict of verdicts) note(verdict);
   }
 }
@@ -141,8 +141,8 @@ const EXPECTED_KINDS = [
   '409 integration_idempotency_conflict',
   '409 integration_lead_already_open',
   '431 integration_invalid_request',
-  'cut: hung up on',
-  'unknown: hung up on',
+  'cut: disconnected',
+  'unknown: disconnected',
 ];
 
 test('the responses include every kind, so the requests reached every check', () => {
@@ -173,13 +173,13 @@ async function readAll(studioId: string, into: Map<string, string>): Promise<Map
   let pageToken = '';
   do {
     const page = await crm.leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.BASIC });
-    for (const { id, displayName } of page.leads) if (displayName !== FROM_THE_START) into.set(id, displayName);
+    for (const { id, displayName } of page.leads) if (displayName !== INITIAL_NAME) into.set(id, displayName);
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
   return into;
 }
 
-const FROM_THE_START = 'From the start';
+const INITIAL_NAME = 'From the start';
 
 async function aWorld(): Promise<{ world: World; studios: typeof studios }> {
   const [good, foreign, scratch] = [await arrangeStudio(crm), await arrangeStudio(crm), await arrangeStudio(crm)];
@@ -238,7 +238,7 @@ async function someLeads({ studioId }: StudioWithKey): Promise<string[]> {
     const { lead } = await crm.leads.createLead({
       studioId,
       idempotencyKey: randomUUID(),
-      displayName: FROM_THE_START,
+      displayName: INITIAL_NAME,
       contact: { value: { case: 'email', value: `${index}@example.org` } },
     });
     ids.push(lead?.id ?? '');

@@ -201,14 +201,14 @@ function creations(world: World): Arbitrary<Parts> {
   return fc
     .record({
       ...common(world),
-      told: fc.oneof(
+      creation: fc.oneof(
         { weight: 19, arbitrary: fc.record({ idempotencyKey, body }) },
         { weight: 1, arbitrary: pick(REPEATED) },
       ),
       oddity: fc.oneof({ weight: 75, arbitrary: fc.constant(undefined) }, { weight: 25, arbitrary: oddities() }),
       framing: framings(),
     })
-    .map(({ told: { idempotencyKey, body }, oddity, ...parts }) => {
+    .map(({ creation: { idempotencyKey, body }, oddity, ...parts }) => {
       const expected: Header[] = [
         ['Content-Type', 'application/json'],
         ['Idempotency-Key', idempotencyKey],

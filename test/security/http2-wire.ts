@@ -71,6 +71,14 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
   return Buffer.concat([head, payload]);
 }
 
+/** Puts a message in a gRPC frame, each part of which can be falsified. */
+export function framed(bytes: Uint8Array, { flag = 0, length = bytes.length } = {}): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix[0] = flag;
+  prefix.writeUInt32BE(length, 1);
+  return Buffer.concat([prefix, bytes]);
+}
+
 /** Returns every complete frame in some bytes. */
 export function framesIn(bytes: Buffer): { type: number; flags: number; stream: number; payload: Buffer }[] {
   const frames: { type: number; flags: number; stream: number; payload: Buffer }[] = [];

@@ -90,7 +90,7 @@ const SCOPES: readonly (readonly [string, readonly ApiKeyScope[]])[] = [
 const OPERATIONS: readonly (readonly [
   operation: string,
   scope: ApiKeyScope,
-  ask: (holder: Holder) => Promise<Response>,
+  request: (holder: Holder) => Promise<Response>,
   expected: Expected,
 ])[] = [
   ['creating a lead', ApiKeyScope.LEADS_CREATE, ({ secret }) => post(secret, aCapture()), [201]],
@@ -142,7 +142,7 @@ async function hold(
   const { lead } = await service.leads.createLead({
     studioId: studio.studioId,
     idempotencyKey: randomUUID(),
-    displayName: 'Yours',
+    displayName: 'Own',
     contact: { value: { case: 'email', value: anEmail().value } },
   });
   const became = await become(studio);
@@ -164,11 +164,11 @@ describe.each(STATES)('a key that is %s', (state, become, refusal) => {
       otherLeads = await service.countLeads(other.studioId);
     });
 
-    test.each(OPERATIONS)('gets the response of the contract: %s', async (_, scope, ask, expected) => {
+    test.each(OPERATIONS)('gets the response of the contract: %s', async (_, scope, request, expected) => {
       const [status, code, fields] =
         refusal ?? (scopes.includes(scope) ? expected : [403, 'integration_scope_forbidden', []]);
 
-      const response = await ask(holder);
+      const response = await request(holder);
 
       if (code !== undefined) await expectProblem(response, status, code, fields);
       else await expectOwn(response, status, holder);
@@ -192,7 +192,7 @@ async function expectOwn(response: Response, status: number, { studio }: Holder)
 }
 
 /** Everything by which a client could distinguish two responses. */
-async function tells(response: Response): Promise<unknown> {
+async function comparable(response: Response): Promise<unknown> {
   const {
     date: _date,
     'x-request-id': requestId,
@@ -204,19 +204,19 @@ async function tells(response: Response): Promise<unknown> {
 }
 
 test('all invalid keys get the same refusal, whatever made them invalid', async () => {
-  const dead = STATES.filter(([, , refusal]) => refusal === KEY_INVALID);
-  expect(dead.length).toBe(6);
-  const holders = await Promise.all(dead.map(([state, become]) => hold(state, become, BOTH_SCOPES)));
-  for (const [, , ask] of OPERATIONS) {
-    const told = await Promise.all(holders.map(async (holder) => tells(await ask(holder))));
-    for (const each of told) expect(each).toEqual(told[0]);
+  const invalid = STATES.filter(([, , refusal]) => refusal === KEY_INVALID);
+  expect(invalid.length).toBe(6);
+  const holders = await Promise.all(invalid.map(([state, become]) => hold(state, become, BOTH_SCOPES)));
+  for (const [, , request] of OPERATIONS) {
+    const responses = await Promise.all(holders.map(async (holder) => comparable(await request(holder))));
+    for (const each of responses) expect(each).toEqual(responses[0]);
   }
 });
 
 /** Resources of another studio, and the same kind of resource that does not exist, requested in the same way. */
 const HIDDEN: readonly (readonly [
   what: string,
-  of: (studio: StudioWithKey) => readonly [foreign: () => Promise<Response>, nobodys: () => Promise<Response>],
+  of: (studio: StudioWithKey) => readonly [foreign: () => Promise<Response>, unknown: () => Promise<Response>],
 ])[] = [
   ['a lead', ({ secret }) => [() => get(secret, `/${other.leadId}`), () => get(secret, `/${randomUUID()}`)]],
   [
@@ -240,8 +240,8 @@ const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].
 // That timing reveals nothing either is measured by test/soak/isolation-in-time.test.ts.
 describe('a resource of another studio gets the same response as one that does not exist', () => {
   test.each(HIDDEN)('%s: identical responses', async (_, of) => {
-    const [foreign, nobodys] = of(await service.aStudioWithKey());
-    expect(await tells(await foreign())).toEqual(await tells(await nobodys()));
+    const [foreign, unknown] = of(await service.aStudioWithKey());
+    expect(await comparable(await foreign())).toEqual(await comparable(await unknown()));
   });
 
   test('a disabled source gets the same response as one that does not exist', async () => {
@@ -251,7 +251,9 @@ describe('a resource of another studio gets the same response as one that does n
 
     const disabled = await post(secret, aCapture({ sourceId: leadSource.id }));
 
-    expect(await tells(disabled)).toEqual(await tells(await post(secret, aCapture({ sourceId: randomUUID() }))));
+    expect(await comparable(disabled)).toEqual(
+      await comparable(await post(secret, aCapture({ sourceId: randomUUID() }))),
+    );
   });
 
   test('an Idempotency-Key and a contact of another studio are free in this one', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
+import { memoryMb } from '../crash/memory.ts';
 import { times } from '../support/builders.ts';
 import {
   aCreateLeadRequest,
@@ -25,6 +26,7 @@ import {
   FLAG,
   FRAME,
   frame,
+  framed,
   framesIn,
   headerBlock,
   onStream,
@@ -66,10 +68,10 @@ afterAll(async () => {
 });
 
 /** The length of the core's output when the test began. */
-let told: number;
+let outputLength: number;
 
 /** Every line since then that reports a fault, or is not a log line. */
-const faultsToldSince = (length: number) =>
+const faultsSince = (length: number) =>
   core
     .output()
     .slice(length)
@@ -77,7 +79,7 @@ const faultsToldSince = (length: number) =>
     .filter((line) => line !== '' && !/^\{"level":[1-4]0,/.test(line));
 
 beforeEach(async () => {
-  told = core.output().length;
+  outputLength = core.output().length;
   studioId = `studio-${newId()}`;
   await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_ACTIVE' } });
   session = connect(url);
@@ -87,7 +89,7 @@ afterEach(async () => {
   session.destroy();
   // After any input, the process is alive, has logged no fault, and serves the next caller.
   expect([core.child.exitCode, core.child.signalCode]).toEqual([null, null]);
-  expect(faultsToldSince(told)).toEqual([]);
+  expect(faultsSince(outputLength)).toEqual([]);
   await caller.call('LeadIntakeService/CreateLead', capture());
 });
 
@@ -95,14 +97,6 @@ const capture = (overrides?: object) => aCreateLeadRequest(studioId, overrides);
 
 const CREATE = 'LeadIntakeService/CreateLead';
 const message = () => requestBytes(CREATE, capture());
-
-/** Puts a message in a gRPC frame, each part of which can be falsified. */
-function framed(bytes: Uint8Array, { flag = 0, length = bytes.length } = {}): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix[0] = flag;
-  prefix.writeUInt32BE(length, 1);
-  return Buffer.concat([prefix, bytes]);
-}
 
 /** Pads a message to a length with an unknown field; bytes. */
 function filled(bytes: Uint8Array, length: number): Buffer {
@@ -136,12 +130,12 @@ async function leadCount(): Promise<number> {
 }
 
 /** Matches text that reveals internals of the service. */
-const INSIDE = /node_modules|file:\/\/|\.ts\b|at \w+ \(|sqlite|lik_/i;
+const INTERNALS = /node_modules|file:\/\/|\.ts\b|at \w+ \(|sqlite|lik_/i;
 
 /** Expects a call to be refused, in whichever way its protocol provides, with text that is fit for callers. */
 function expectRefused({ status, grpcStatus, text, resetCode }: StreamOutcome): void {
   const isRefused = resetCode !== 0 || (grpcStatus ?? 0) > 0 || (status ?? 0) >= 400 || /grpc-status: [1-9]/.test(text);
-  expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INSIDE) });
+  expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INTERNALS) });
 }
 
 describe('a message with a malformed frame is refused, and nothing is written', () => {
@@ -344,10 +338,10 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
       return { rpc, bytes: Buffer.concat([bytes.subarray(0, from), by, bytes.subarray(from + gone)]) };
     });
   const random = fc.record({ rpc: fc.constantFrom(...CONTRACT_RPCS), bytes: fc.uint8Array({ maxLength: 200 }) });
-  const edged = fc
+  const atEdges = fc
     .tuple(fc.constantFrom(...CONTRACT_RPCS), fc.nat(), fc.constantFrom(...EDGES))
     .map(([rpc, at, edge]) => ({ rpc, bytes: withEdge(rpc, at, edge) }));
-  const calls = fc.sample(fc.oneof(random, changed, edged), { seed: SEED, numRuns: 4000 });
+  const calls = fc.sample(fc.oneof(random, changed, atEdges), { seed: SEED, numRuns: 4000 });
   const codes = new Set<number | undefined>();
   for (let from = 0; from < calls.length; from += 100) {
     const outcomes = await Promise.all(
@@ -359,7 +353,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
     );
     for (const { status, grpcStatus, text } of outcomes) {
       codes.add(grpcStatus);
-      expect({ status, text, SEED }).toEqual({ status: 200, text: expect.not.stringMatching(INSIDE), SEED });
+      expect({ status, text, SEED }).toEqual({ status: 200, text: expect.not.stringMatching(INTERNALS), SEED });
     }
   }
   // 3: invalid argument, 13: not parseable; never 2: unknown, and never 14: unavailable.
@@ -370,7 +364,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
 
 describe('a connection with invalid HTTP/2 ends, and no other', () => {
   /** Sends bytes to the core, and waits until it closes the connection. */
-  async function expectHungUp(...parts: readonly Uint8Array[]): Promise<void> {
+  async function expectDisconnected(...parts: readonly Uint8Array[]): Promise<void> {
     const socket = await wire(port);
     socket.resume();
     socket.write(Buffer.concat(parts));
@@ -438,7 +432,7 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
     ],
   ])('%s', async (_, ...parts) => {
     // A core that waits for more bytes gets them; otherwise it has already closed the connection.
-    await expectHungUp(...parts, frame(FRAME.goAway, FLAG.none, 0, Buffer.alloc(8)), randomBytes(100_000));
+    await expectDisconnected(...parts, frame(FRAME.goAway, FLAG.none, 0, Buffer.alloc(8)), randomBytes(100_000));
   });
 
   test('TLS', async () => {
@@ -458,7 +452,9 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
     // Ends each conversation, which could otherwise end within a frame whose rest the core may rightly wait for.
     const tooLong = Buffer.alloc(9, 0xff);
     for (let from = 0; from < conversations.length; from += 50) {
-      await Promise.all(conversations.slice(from, from + 50).map((parts) => expectHungUp(open, ...parts, tooLong)));
+      await Promise.all(
+        conversations.slice(from, from + 50).map((parts) => expectDisconnected(open, ...parts, tooLong)),
+      );
     }
   });
 
@@ -485,20 +481,17 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
         framesIn(Buffer.concat(received)).some(({ type, stream }) => type === FRAME.headers && stream === last),
       )
       .toBe(true);
-    const seen = framesIn(Buffer.concat(received));
+    const frames = framesIn(Buffer.concat(received));
     for (const [index] of blocks.entries()) {
-      expect(seen.filter(({ stream }) => stream === 2 * index + 1).map(({ type }) => type)).toEqual([FRAME.reset]);
+      expect(frames.filter(({ stream }) => stream === 2 * index + 1).map(({ type }) => type)).toEqual([FRAME.reset]);
     }
   });
 });
 
 describe('during a flood, other callers are served and memory stays bounded', { timeout: 120_000 }, () => {
-  const memoryMb = () =>
-    Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${core.child.pid}/status`, 'utf8'))?.[1]) / 1024;
-
   let before: number;
   beforeEach(() => {
-    before = memoryMb();
+    before = memoryMb(core);
   });
 
   const open = Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]);
@@ -531,7 +524,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     }
     over = true;
     await others;
-    expect(memoryMb() - before).toBeLessThan(MAX_GROWTH_MB);
+    expect(memoryMb(core) - before).toBeLessThan(MAX_GROWTH_MB);
     return socket;
   }
 
@@ -645,7 +638,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
   test('1,000 silent connections', async () => {
     const sockets = await Promise.all(times(1000, () => wire(port)));
     await caller.call('LeadIntakeService/ListLeads', { studioId });
-    expect(memoryMb() - before).toBeLessThan(MAX_GROWTH_MB);
+    expect(memoryMb(core) - before).toBeLessThan(MAX_GROWTH_MB);
     for (const socket of sockets) socket.destroy();
   });
 

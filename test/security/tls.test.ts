@@ -18,7 +18,7 @@ import { aService, expectProblem, LEADS, PUBLIC_URL, CORE_TOKEN as SERVICE_TOKEN
 
 let folder: string;
 let authority: Authority;
-let strangers: Authority;
+let otherAuthority: Authority;
 /** The certificates that the core and the gateway should present. */
 let server: Certificate;
 let client: Certificate;
@@ -26,7 +26,7 @@ let client: Certificate;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   authority = await anAuthority('The authority of the tests');
-  strangers = await anAuthority('Somebody else');
+  otherAuthority = await anAuthority('Another authority');
   server = await authority.issue('localhost', 'server');
   client = await authority.issue('gateway', 'client');
 });
@@ -59,23 +59,24 @@ async function gatewayOf(port: number, env: Record<string, string> = {}): Promis
 }
 
 /** The settings for the certificate that a gateway presents to its core. */
-const showing = ({ cert, key }: Certificate) => ({
+const settingsFor = ({ cert, key }: Certificate) => ({
   CORE_CLIENT_CERT_FILE: fileWith(cert),
   CORE_CLIENT_KEY_FILE: fileWith(key),
 });
 
 /** Sends a request with a well-formed key: only the core can find that it does not exist. */
-const ask = (url: string) => fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${newKeySecret()}` } });
+const sendRequest = (url: string) =>
+  fetch(`${url}${LEADS}`, { headers: { authorization: `Bearer ${newKeySecret()}` } });
 
 /** Expects that the request reached the core. */
 async function expectConnected(url: string): Promise<void> {
-  await expectProblem(await ask(url), 401, 'integration_key_invalid');
+  await expectProblem(await sendRequest(url), 401, 'integration_key_invalid');
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
 }
 
 /** Expects that the gateway could not reach the core, and that the error does not blame the caller. */
 async function expectNotConnected(url: string): Promise<void> {
-  await expectProblem(await ask(url), 503, 'integration_unavailable', []);
+  await expectProblem(await sendRequest(url), 503, 'integration_unavailable', []);
   expect((await fetch(`${url}/readyz`)).status).toBe(503);
 }
 
@@ -90,8 +91,8 @@ async function aCore(env: Record<string, string> = {}): Promise<TestCore> {
 }
 
 /** A server in place of the core, and the number of calls that reached it. */
-async function anImpostor(shown: Certificate, options: object = {}): Promise<{ port: number; calls(): number }> {
-  const impostor: Http2SecureServer = createSecureServer({ ...shown, ...options });
+async function anImpostor(certificate: Certificate, options: object = {}): Promise<{ port: number; calls(): number }> {
+  const impostor: Http2SecureServer = createSecureServer({ ...certificate, ...options });
   let calls = 0;
   impostor.on('stream', (stream: ServerHttp2Stream) => {
     calls += 1;
@@ -106,19 +107,19 @@ async function anImpostor(shown: Certificate, options: object = {}): Promise<{ p
 
 test('a gateway and a core that trust each other communicate by mutual TLS', async () => {
   const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
-  await expectConnected(await gatewayOf(core.port, showing(client)));
+  await expectConnected(await gatewayOf(core.port, settingsFor(client)));
 });
 
 describe('a gateway sends nothing, in particular no token, to a core', () => {
-  test.each<[what: string, shown: () => Promise<Certificate>]>([
-    ['of another authority', () => strangers.issue('localhost', 'server')],
+  test.each<[what: string, certificateOf: () => Promise<Certificate>]>([
+    ['of another authority', () => otherAuthority.issue('localhost', 'server')],
     ['with a self-signed certificate', () => anAuthority('localhost')],
     ['with a certificate for another name', () => authority.issue('core.example.test', 'server')],
     ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
     ['whose certificate is not yet valid', () => authority.issue('localhost', 'server', daysFromNow(1, 2))],
     ["with a client's certificate", () => authority.issue('localhost', 'client')],
-  ])('%s', async (_, shown) => {
-    const impostor = await anImpostor(await shown());
+  ])('%s', async (_, certificateOf) => {
+    const impostor = await anImpostor(await certificateOf());
     await expectNotConnected(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBe(0);
   });
@@ -144,30 +145,30 @@ describe('a gateway sends nothing, in particular no token, to a core', () => {
 
   test('but does to the right one, so the others fail for their faults alone', async () => {
     const impostor = await anImpostor(server);
-    await ask(await gatewayOf(impostor.port));
+    await sendRequest(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBeGreaterThan(0);
   });
 });
 
 describe('a core that requires certificates does not serve a gateway', () => {
-  test.each<[what: string, shown: () => Promise<Certificate | undefined>]>([
+  test.each<[what: string, certificateOf: () => Promise<Certificate | undefined>]>([
     ['without a certificate', async () => undefined],
-    ['of another authority', () => strangers.issue('gateway', 'client')],
+    ['of another authority', () => otherAuthority.issue('gateway', 'client')],
     ['with a self-signed certificate', () => anAuthority('gateway')],
     ['whose certificate has expired', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
     ['whose certificate is not yet valid', () => authority.issue('gateway', 'client', daysFromNow(1, 2))],
     ["with a server's certificate", () => authority.issue('gateway', 'server')],
-  ])('%s, and serves the next one', async (_, shown) => {
+  ])('%s, and serves the next one', async (_, certificateOf) => {
     const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
-    const own = await shown();
-    await expectNotConnected(await gatewayOf(core.port, own ? showing(own) : {}));
-    await expectConnected(await gatewayOf(core.port, showing(client)));
+    const own = await certificateOf();
+    await expectNotConnected(await gatewayOf(core.port, own ? settingsFor(own) : {}));
+    await expectConnected(await gatewayOf(core.port, settingsFor(client)));
   });
 });
 
 test('a gateway does not start with a key of another certificate, or with invalid authorities', async () => {
   const start = (env: Record<string, string>) => gatewayOf(1, env);
-  await expect(start(showing({ cert: client.cert, key: server.key }))).rejects.toThrow(
+  await expect(start(settingsFor({ cert: client.cert, key: server.key }))).rejects.toThrow(
     /is the key of another certificate/,
   );
   await expect(start({ CORE_CA_FILE: fileWith('none') })).rejects.toThrow(/has no certificates \(PEM\)/);
@@ -206,12 +207,12 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
   const service = aService();
 
   /** A Redis that presents a certificate, and its TLS address. */
-  async function aRedis(shown: Certificate): Promise<{ redis: RedisServer; url: string }> {
+  async function aRedis(certificate: Certificate): Promise<{ redis: RedisServer; url: string }> {
     const port = String(await freePort());
     const redis = await startRedis({
       'tls-port': [port],
-      'tls-cert-file': [fileWith(shown.cert)],
-      'tls-key-file': [fileWith(shown.key)],
+      'tls-cert-file': [fileWith(certificate.cert)],
+      'tls-key-file': [fileWith(certificate.key)],
       'tls-ca-cert-file': [fileWith(authority.cert)],
       'tls-auth-clients': ['no'],
     });
@@ -251,13 +252,13 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
     expect(await redis.command('KEYS', 'lead-intake:quota:*-*')).toHaveLength(1);
   });
 
-  test.each<[what: string, shown: () => Promise<Certificate>, trusted?: () => string]>([
-    ['of another authority', () => strangers.issue('localhost', 'server')],
+  test.each<[what: string, certificateOf: () => Promise<Certificate>, trusted?: () => string]>([
+    ['of another authority', () => otherAuthority.issue('localhost', 'server')],
     ['with a certificate for another name', () => authority.issue('redis.example.test', 'server')],
     ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
-    ['of an authority that it does not trust', async () => server, () => strangers.cert],
-  ])('sends its password to no Redis %s, and admits no request', async (_, shown, trusted) => {
-    const { redis, url } = await aRedis(await shown());
+    ['of an authority that it does not trust', async () => server, () => otherAuthority.cert],
+  ])('sends its password to no Redis %s, and admits no request', async (_, certificateOf, trusted) => {
+    const { redis, url } = await aRedis(await certificateOf());
     const { secret } = await service.aStudioWithKey();
     const gateway = await gatewayWith(url, trusted?.());
     const answer = await fetch(`${gateway}${LEADS}`, { headers: { authorization: `Bearer ${secret}` } });
@@ -276,12 +277,12 @@ describe('a caller that the core identifies by the subject of its certificate', 
   test('is admitted without a token, by that subject only', async () => {
     const core = await aNamingCore(callersFile(['gateway']));
     const own = await authority.issue(subject.CN, 'client');
-    await expectConnected(await gatewayOf(core.port, { ...showing(own), CORE_TOKEN: '' }));
+    await expectConnected(await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: '' }));
 
     for (const name of ['gateway', 'gateway of the website 2', 'localhost']) {
       const other = await authority.issue(name, 'client');
-      const url = await gatewayOf(core.port, { ...showing(other), CORE_TOKEN: '' });
-      await expectProblem(await ask(url), 500, 'internal_error', []);
+      const url = await gatewayOf(core.port, { ...settingsFor(other), CORE_TOKEN: '' });
+      await expectProblem(await sendRequest(url), 500, 'internal_error', []);
     }
   });
 
@@ -289,18 +290,18 @@ describe('a caller that the core identifies by the subject of its certificate', 
     const core = await aNamingCore(callersFile(['gateway']));
     const own = await authority.issue(subject.CN, 'client');
     const url = await gatewayOf(core.port, {
-      ...showing(own),
-      CORE_TOKEN: 'a token that the core does not know at all',
+      ...settingsFor(own),
+      CORE_TOKEN: 'a token that the core does not have',
     });
-    await expectProblem(await ask(url), 500, 'internal_error', []);
+    await expectProblem(await sendRequest(url), 500, 'internal_error', []);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
   });
 
   test('may call only what the file permits', async () => {
     const core = await aNamingCore(callersFile(['read']));
     const own = await authority.issue(subject.CN, 'client');
-    const url = await gatewayOf(core.port, { ...showing(own), CORE_TOKEN: '' });
-    await expectProblem(await ask(url), 500, 'internal_error', []);
+    const url = await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: '' });
+    await expectProblem(await sendRequest(url), 500, 'internal_error', []);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
   });
 });

@@ -37,7 +37,7 @@ beforeAll(async () => {
   expect(pageBytes).toBeGreaterThan(800_000);
 });
 
-/** A number of long responses that exceeds what the systems on both ends buffer for a client that does not read. */
+/** A number of long responses that exceeds what the systems on both connectionEnds buffer for a client that does not read. */
 const ON_ONE_CONNECTION = 6;
 
 const aPage = (...more: string[]) =>
@@ -50,7 +50,7 @@ const aPage = (...more: string[]) =>
   );
 
 /** Sends a request, and does not read the responses. */
-function aDeafCaller(request: string): Socket {
+function aSlowReader(request: string): Socket {
   const { hostname, port } = new URL(service.url);
   const socket = connect(Number(port), hostname);
   socket.on('error', () => {});
@@ -61,8 +61,8 @@ function aDeafCaller(request: string): Socket {
   return socket;
 }
 
-/** The number of ends of all connections in this process; a client that does not read does not notice that its peer is gone. */
-const ends = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+/** The number of connectionEnds of all connections in this process; a client that does not read does not notice that its peer is gone. */
+const connectionEnds = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
 /** How often this process has the script of the docs open; 0 where the system does not report it. */
 const openScripts = (): number =>
@@ -75,12 +75,12 @@ const openScripts = (): number =>
     }
   }).length;
 
-/** The number of ends once those of earlier requests are gone. */
-async function settledEnds(): Promise<number> {
-  let [before, after] = [-1, ends()];
+/** The number of connectionEnds once those of earlier requests are gone. */
+async function settledConnectionEnds(): Promise<number> {
+  let [before, after] = [-1, connectionEnds()];
   while (before !== after) {
     await sleep(2000);
-    [before, after] = [after, ends()];
+    [before, after] = [after, connectionEnds()];
   }
   return after;
 }
@@ -88,34 +88,36 @@ async function settledEnds(): Promise<number> {
 test('connections with an unread page, an unread part of the docs or unread 404s are closed in time', {
   timeout: 120_000,
 }, async () => {
-  const before = await settledEnds();
+  const before = await settledConnectionEnds();
   const callers = [
     aPage(),
     // A client that also keeps sending: a request without an end.
     lines('GET /docs/assets/style.css HTTP/1.1', 'Host: a', '').repeat(1000),
     lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
     lines('GET /nothing HTTP/1.1', 'Host: a', '').repeat(3000),
-  ].map((request) => aDeafCaller(request.repeat(ON_ONE_CONNECTION)));
+  ].map((request) => aSlowReader(request.repeat(ON_ONE_CONNECTION)));
   // A client whose response fits into the systems' buffers.
-  callers.push(aDeafCaller(aPage()));
+  callers.push(aSlowReader(aPage()));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
   const trickle = setInterval(() => callers[1]?.write('x'), 1000);
   onTestFinished(() => clearInterval(trickle));
   await sleep(READ_TIMEOUT_MS - 5000);
-  expect(ends()).toBe(before + 2 * callers.length);
+  expect(connectionEnds()).toBe(before + 2 * callers.length);
   // A client that writes notices it, and closes its own end, too.
-  await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length), { timeout: 2 * READ_TIMEOUT_MS });
+  await vi.waitFor(() => expect(connectionEnds()).toBeLessThanOrEqual(before + callers.length), {
+    timeout: 2 * READ_TIMEOUT_MS,
+  });
   expect(openScripts()).toBe(0);
   expect((await service.get(studio.secret)).status).toBe(200);
 });
 
 test.skipIf(!existsSync('/proc/self/fd'))('an unread file of the docs uses little memory', async () => {
   const bytes = () => heapBytes() && process.memoryUsage().arrayBuffers;
-  await settledEnds();
+  await settledConnectionEnds();
   const before = bytes();
-  const callers = times(100, () => aDeafCaller(lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', '')));
+  const callers = times(100, () => aSlowReader(lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', '')));
   await vi.waitFor(() => expect(openScripts()).toBe(callers.length), { timeout: 20_000 });
-  // Until the buffers of the systems on both ends are full.
+  // Until the buffers of the systems on both connectionEnds are full.
   await sleep(3000);
   expect(openScripts()).toBe(callers.length);
   const most = READ_AHEAD_BYTES + getDefaultHighWaterMark(false);
@@ -126,13 +128,13 @@ test.skipIf(!existsSync('/proc/self/fd'))('an unread file of the docs uses littl
 });
 
 test('the unread responses of one key on all its connections are bounded', { timeout: 60_000 }, async () => {
-  const before = await settledEnds();
-  const room = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);
-  const callers = times(room + 2, () => aDeafCaller(aPage().repeat(ON_ONE_CONNECTION)));
+  const before = await settledConnectionEnds();
+  const fitting = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);
+  const callers = times(fitting + 2, () => aSlowReader(aPage().repeat(ON_ONE_CONNECTION)));
   await vi.waitUntil(() => callers.every(({ pending }) => !pending));
-  // Each client is left with one page that does not fit; before that alone closes any, no more remain than there is room for.
-  await vi.waitFor(() => expect(ends()).toBeLessThanOrEqual(before + callers.length + room), {
+  // Each client is left with one page that does not fit; before that alone closes any, no more remain than there is fitting for.
+  await vi.waitFor(() => expect(connectionEnds()).toBeLessThanOrEqual(before + callers.length + fitting), {
     timeout: READ_TIMEOUT_MS - 5000,
   });
-  expect(ends()).toBeGreaterThan(before + callers.length);
+  expect(connectionEnds()).toBeGreaterThan(before + callers.length);
 });

@@ -2,7 +2,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { MAX_UNAUTHENTICATED_CONNECTIONS } from '../../../src/http2/connection-limits.ts';
-import { onStream, PREFACE } from '../../security/http2-wire.ts';
+import { framed, onStream, PREFACE } from '../../security/http2-wire.ts';
 import { times } from '../../support/builders.ts';
 import { requestBytes } from '../../support/grpc.ts';
 import { now } from '../history.ts';
@@ -140,13 +140,6 @@ function sessionTo({ world }: Simulation, url: string, settings: Settings = {}):
   const session = connect(url, { ...world.certificates?.caller, settings });
   session.on('error', () => {});
   return session;
-}
-
-/** Returns a message in gRPC's frame. */
-function framed(bytes: Uint8Array): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(bytes.length, 1);
-  return Buffer.concat([prefix, bytes]);
 }
 
 /** Opens a connection with a window of 0 bytes for responses, and requests pages of leads repeatedly. */

@@ -2,7 +2,7 @@ import type { RawAnswer } from '../support/raw-http.ts';
 import type { LeadJson, ProblemJson } from '../support/service.ts';
 import { LEADS, PUBLIC_URL } from '../support/service.ts';
 import type { HostileRequest, KeyState } from './hostile-requests.ts';
-import type { Exchange } from './lane.ts';
+import type { Exchange } from './raw-client.ts';
 
 /** The kind of a response, for counting: `201 created`, `400 integration_invalid_request`. */
 export interface Verdict {
@@ -13,19 +13,19 @@ export interface Verdict {
   readonly lead?: LeadJson;
 }
 
-const GO_ON = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 
 /** Returns a sentence about the rule that an exchange breaks, or the verdict on each of its responses. */
 export function judge(request: HostileRequest, exchange: Exchange): string | readonly Verdict[] {
   const { answers, rest, hangs } = exchange;
-  if (hangs) return 'is neither answered nor hung up on';
+  if (hangs) return 'gets no response, and its connection stays open';
   // A client that breaks off within a request may have received 100 Continue, and nothing else.
-  const isToGoOn = request.framing !== 'whole' && rest.equals(GO_ON);
-  if (rest.length > 0 && !isToGoOn) return `is answered with what is no whole answer: ${rest.toString('latin1')}`;
+  const isContinue = request.framing !== 'whole' && rest.equals(CONTINUE);
+  if (rest.length > 0 && !isContinue) return `gets an incomplete response: ${rest.toString('latin1')}`;
   if (request.framing === 'whole' && answers.length !== 1 && !(request.isLong && answers.length === 0)) {
-    return `has ${answers.length} answers`;
+    return `gets ${answers.length} responses`;
   }
-  if (request.framing === 'cut' && answers.length > 1) return `has ${answers.length} answers`;
+  if (request.framing === 'cut' && answers.length > 1) return `gets ${answers.length} responses`;
   const verdicts: Verdict[] = [];
   for (const answer of answers) {
     const verdict = judgeAnswer(answer);
@@ -45,27 +45,28 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** Checks a response against the rules for all responses. */
 function judgeAnswer(answer: RawAnswer): string | Verdict {
   const { status, headers, body } = answer;
-  if (headers['cache-control'] !== 'no-store') return 'may be kept in a cache';
-  if (!REQUEST_ID.test(headers['x-request-id'] ?? '')) return 'has no fit request id';
+  if (headers['cache-control'] !== 'no-store') return 'may be cached';
+  if (!REQUEST_ID.test(headers['x-request-id'] ?? '')) return 'has an invalid request id';
   if (Object.keys(headers).some((name) => FORBIDDEN_HEADERS.test(name))) return 'has a header that it must not have';
-  if (status !== 201 && headers.location !== undefined) return 'leads to somewhere';
+  if (status !== 201 && headers.location !== undefined) return 'has a Location';
   if (status >= 400 && status < 500) return judgeProblem(answer);
   if (status !== 200 && status !== 201) return 'has a status that is not in the contract';
   if (headers['content-type'] !== 'application/json; charset=utf-8') return 'has another media type';
   const json = JSON.parse(body.toString());
   if (status === 200 && 'status' in json) return { kind: `200 ${json.status}`, fields: [] };
   if (status === 200 && 'leads' in json) return judgeList(json);
-  const fault = leadFault(json.lead) ?? (Object.keys(json).length === 1 ? undefined : 'has more than a lead');
+  const fault =
+    leadFault(json.lead) ?? (Object.keys(json).length === 1 ? undefined : 'has other properties than a lead');
   if (fault !== undefined) return fault;
-  if (status === 201 && headers.location !== `${LEADS}/${json.lead.id}`) return 'does not lead to its lead';
+  if (status === 201 && headers.location !== `${LEADS}/${json.lead.id}`) return 'has another Location than its lead';
   const kind = status === 200 ? '200 lead' : headers['idempotent-replayed'] === 'true' ? '201 replayed' : '201 created';
   return { kind, fields: [], lead: json.lead };
 }
 
 function judgeList(json: { leads: unknown[]; nextCursor: unknown }): string | Verdict {
   const { leads, nextCursor, ...others } = json;
-  if (Object.keys(others).length > 0 || leads.length > 100) return 'is no list of the contract';
-  if (nextCursor !== null && !/^[A-Za-z0-9_-]{1,512}$/.test(String(nextCursor))) return 'has a cursor that is none';
+  if (Object.keys(others).length > 0 || leads.length > 100) return 'is not a list of the contract';
+  if (nextCursor !== null && !/^[A-Za-z0-9_-]{1,512}$/.test(String(nextCursor))) return 'has an invalid cursor';
   const fault = leads.map(leadFault).find((each) => each !== undefined);
   return fault ?? { kind: `200 list${nextCursor === null ? '' : ' with more'}`, fields: [] };
 }
@@ -104,24 +105,24 @@ function judgeProblem({ status, headers, body }: RawAnswer): string | Verdict {
   // The response to HEAD has no body.
   if (body.length === 0) return { kind: `${status} without a body`, fields: [] };
   const problem = JSON.parse(body.toString()) as ProblemJson;
-  if (Object.keys(problem).some((name) => !MEMBERS.has(name))) return 'is an error with something more in it';
+  if (Object.keys(problem).some((name) => !MEMBERS.has(name))) return 'is an error with an unknown property';
   const { type, title, code, detail = 'x', fields = { x: ['x'] }, requestId } = problem;
   if (type !== `${PUBLIC_URL}/docs/problems/${code}` || !/^[a-z][a-z0-9_]*$/.test(code))
-    return 'has no fit type or code';
-  if (!title || !detail || problem.status !== status) return 'has no fit title, detail or status';
+    return 'has an invalid type or code';
+  if (!title || !detail || problem.status !== status) return 'has an invalid title, detail or status';
   if (requestId !== headers['x-request-id']) return 'has two request ids';
   const names = Object.keys(fields);
   if (names.length === 0 || names.length > 50) return 'names no field, or too many';
   if (Object.values(fields).some((messages) => messages.length === 0 || messages.some((each) => !each))) {
-    return 'says nothing about a field';
+    return 'has no message for a field';
   }
-  if (status === 401 && headers['www-authenticate'] !== 'Bearer') return 'does not say how to authenticate';
-  if (status === 405 && !/^GET(?:, POST)?$/.test(headers.allow ?? '')) return 'does not say what is allowed';
+  if (status === 401 && headers['www-authenticate'] !== 'Bearer') return 'has no WWW-Authenticate';
+  if (status === 405 && !/^GET(?:, POST)?$/.test(headers.allow ?? '')) return 'has an invalid Allow';
   return { kind: `${status} ${code}`, fields: problem.fields ? names : [] };
 }
 
 /** Keys with access to anything at all. */
-const OPENING = new Set<KeyState>(['good', 'read-only', 'create-only', 'foreign']);
+const VALID_KEYS = new Set<KeyState>(['good', 'read-only', 'create-only', 'foreign']);
 
 /** Returns the fault of a response, given its request. */
 function faultFor(
@@ -130,8 +131,8 @@ function faultFor(
   { kind, lead }: Verdict,
 ): string | undefined {
   const { key, framing, requestId, capture } = request;
-  if (framing === 'cut' && status < 400) return 'is served although it is not whole';
-  if (status < 400 && !OPENING.has(key) && kind !== '200 alive' && kind !== '200 ready')
+  if (framing === 'cut' && status < 400) return 'is served although it is incomplete';
+  if (status < 400 && !VALID_KEYS.has(key) && kind !== '200 alive' && kind !== '200 ready')
     return `is served with a key that is ${key}`;
   if (kind.startsWith('201') && key === 'read-only') return 'is served with a key that may only read';
   if ((kind.startsWith('200 l') || kind.endsWith('lead_not_found')) && key === 'create-only')
@@ -140,7 +141,7 @@ function faultFor(
   const isUnreadable = headers.connection === 'close' && (status === 400 || status === 431);
   if (requestId !== undefined && headers['x-request-id'] !== requestId && !isUnreadable)
     return 'has lost its request id';
-  if (body.includes('Bearer ')) return 'tells a secret';
+  if (body.includes('Bearer ')) return 'contains a secret';
   return capture && captureFault(capture, kind, lead);
 }
 
@@ -148,9 +149,9 @@ function faultFor(
 function captureFault(body: Buffer, kind: string, lead: LeadJson | undefined): string | undefined {
   const capture = readCapture(body);
   if (capture === undefined)
-    return kind === '400 integration_invalid_request' ? undefined : 'is not a capture, and not refused as one';
+    return kind === '400 integration_invalid_request' ? undefined : 'is not a valid capture, and not refused';
   if (/^409 |^400 integration_source_invalid$/.test(kind)) return undefined;
-  if (lead === undefined) return 'is a capture, and refused';
+  if (lead === undefined) return 'is a valid capture, and refused';
   const isSame =
     lead.displayName === capture.displayName &&
     lead.note === (capture.note ?? null) &&

@@ -3,10 +3,10 @@ import { isHead, type RawAnswer, takeAnswer, takeAnswers } from '../support/raw-
 import type { HostileRequest } from './hostile-requests.ts';
 
 /** The timeout of a response, or of the end of a connection; milliseconds. Ten times what the service promises. */
-const GIVES_UP_AFTER_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /** How long a client that sent an ambiguous request waits for a response before it closes the connection; milliseconds. */
-const PATIENCE_MS = 1000;
+const AMBIGUOUS_WAIT_MS = 1000;
 
 /** The outcome of a request. */
 export interface Exchange {
@@ -20,10 +20,10 @@ export interface Exchange {
 }
 
 /** Sends requests one after the other: those whose end is unambiguous share a connection, each of the others has its own. */
-export class Lane {
+export class RawClient {
   readonly #host: string;
   readonly #port: number;
-  #kept: Socket | undefined;
+  #shared: Socket | undefined;
   /** The previous request on the shared connection. */
   #before: HostileRequest | undefined;
 
@@ -35,23 +35,23 @@ export class Lane {
 
   async send(request: HostileRequest): Promise<Exchange> {
     if (request.framing !== 'whole') return this.#sendAlone(request);
-    this.#kept ??= await this.#connect();
-    const socket = this.#kept;
-    const exchange = { ...(await converse(socket, request)), before: this.#before };
+    this.#shared ??= await this.#connect();
+    const socket = this.#shared;
+    const exchange = { ...(await exchangeOn(socket, request)), before: this.#before };
     this.#before = request;
     if (socket.readyState !== 'open' || exchange.answers[0]?.headers.connection !== 'keep-alive') this.close();
     return exchange;
   }
 
   close(): void {
-    this.#kept?.destroy();
-    this.#kept = undefined;
+    this.#shared?.destroy();
+    this.#shared = undefined;
     this.#before = undefined;
   }
 
   async #sendAlone(request: HostileRequest): Promise<Exchange> {
     const socket = await this.#connect();
-    const exchange = await converse(socket, request);
+    const exchange = await exchangeOn(socket, request);
     socket.destroy();
     return exchange;
   }
@@ -70,19 +70,19 @@ export class Lane {
 }
 
 /** Sends a request and reads the response: one response if the request is whole, else until the server closes the connection. */
-function converse(socket: Socket, { bytes, framing }: HostileRequest): Promise<Exchange> {
+function exchangeOn(socket: Socket, { bytes, framing }: HostileRequest): Promise<Exchange> {
   return new Promise((resolve) => {
     const hasNoBody = isHead(bytes);
     let received: Buffer = Buffer.alloc(0);
-    let patience: NodeJS.Timeout | undefined;
+    let wait: NodeJS.Timeout | undefined;
 
     const finish = (hangs: boolean) => {
-      clearTimeout(patience);
+      clearTimeout(wait);
       clearTimeout(limit);
       socket.removeAllListeners('data').removeAllListeners('end').removeAllListeners('close');
       resolve({ ...takeAnswers(received), hangs });
     };
-    const limit = setTimeout(() => finish(true), GIVES_UP_AFTER_MS);
+    const limit = setTimeout(() => finish(true), TIMEOUT_MS);
     socket.on('data', (chunk: Buffer) => {
       received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
       const first = takeAnswer(received, hasNoBody)?.answer;
@@ -98,6 +98,6 @@ function converse(socket: Socket, { bytes, framing }: HostileRequest): Promise<E
     socket.on('close', () => finish(false));
     socket.write(bytes);
     if (framing === 'cut') socket.end();
-    if (framing === 'unknown') patience = setTimeout(() => socket.end(), PATIENCE_MS);
+    if (framing === 'unknown') wait = setTimeout(() => socket.end(), AMBIGUOUS_WAIT_MS);
   });
 }
