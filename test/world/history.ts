@@ -136,6 +136,11 @@ export class History {
     this.#events.push(event);
   }
 
+  /** Records something besides requests, which ends now. */
+  note(party: string, what: string, begin = now()): void {
+    this.add({ kind: 'other', party, what, span: { begin, end: now() } });
+  }
+
   /** Records that an observation breaks a promise. */
   fail(promise: string): void {
     this.#violations.push(promise);

@@ -29,12 +29,7 @@ export async function put(
   const begin = now();
   const outcome = await perform();
   if ('refused' in outcome) {
-    sim.history.add({
-      kind: 'other',
-      party,
-      what: `${what} is not put to ${value}: ${outcome.refused}`,
-      span: { begin, end: now() },
-    });
+    sim.history.note(party, `${what} is not put to ${value}: ${outcome.refused}`, begin);
   } else sim.put(what, value, { party, begin, isDone: 'answer' in outcome });
 }
 

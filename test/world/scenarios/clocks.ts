@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { now } from '../history.ts';
 import { one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
@@ -19,6 +18,6 @@ export const setClock = aScenario({
     const machine = one(sim.world.clocks, clock);
     machine.set(ahead);
     const what = `the clock of ${machine.name} is set to ${ahead} s ahead`;
-    sim.history.add({ kind: 'other', party: 'fault injection', what, span: { begin: now(), end: now() } });
+    sim.history.note('fault injection', what);
   },
 });

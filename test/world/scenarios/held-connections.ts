@@ -149,7 +149,7 @@ async function holdOnce(sim: Simulation, url: string, methods: readonly Method[]
   }
   await clients.leave();
   const results = methods.map(({ what }, index) => `${what}: ${outcomes[index]}`).join(', ');
-  sim.history.add({ kind: 'other', party: 'slow client', what: `at ${url}: ${results}`, span: { begin, end: now() } });
+  sim.history.note('slow client', `at ${url}: ${results}`, begin);
   return methods.filter((_, index) => outcomes[index] === 'inconclusive');
 }
 

@@ -122,14 +122,8 @@ async function heldForMs(
   const isDue = () => forMs() > closedWithinMs + LATE_BY_MS + suspendedMs(sim, begin);
   while (held.isOpen() && forMs() < LEAVES_AFTER_MS && (!isDue() || sim.isDisturbedSince(now()))) await sleep(250);
   const tookMs = forMs();
-  const span = { begin, end: now() };
   const state = held.isOpen() ? 'and is still connected' : 'and is disconnected';
-  sim.history.add({
-    kind: 'other',
-    party: 'slow client',
-    what: `${what} for ${Math.round(tookMs)} ms, ${state}`,
-    span,
-  });
+  sim.history.note('slow client', `${what} for ${Math.round(tookMs)} ms, ${state}`, begin);
   if (held.isOpen() && isDue())
     sim.history.fail(`a client that ${what} is still connected after ${Math.round(tookMs)} ms`);
   if (tookMs < openForMs && !sim.isDisturbedSince(begin))

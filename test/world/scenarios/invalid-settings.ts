@@ -54,7 +54,7 @@ export const startWithInvalidSetting = aScenario({
       env: { ...apart, ...settings },
     });
     const run = `${file} with ${JSON.stringify(settings)} ends with ${status}: ${stdout}${stderr}`;
-    sim.history.add({ kind: 'other', party: 'operator', what: run, span: { begin, end: now() } });
+    sim.history.note('operator', run, begin);
     // Its machine may have lost its power.
     if (status === 'SIGKILL' && sim.world.disk?.kind === 'forgetful' && sim.isDisturbedSince(begin)) return;
     if (status !== 1 || !stderr.includes(named)) sim.history.fail(`${run}: does not name the invalid setting`);

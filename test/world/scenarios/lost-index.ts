@@ -128,7 +128,7 @@ function judge(
   const onNothing = answered.filter(({ begin, end }) => weak && begin > weak.begin && end < weak.end);
   if (onNothing.length > 0) history.fail(`${onNothing.length} leads are acknowledged without a unique index of keys`);
   const what = `${creations.length} creations meanwhile, ${answered.length} of them acknowledged`;
-  history.add({ kind: 'other', party: 'CRM', what, span: { begin: now(), end: now() } });
+  history.note('CRM', what);
 }
 
 async function expectRead(sim: Simulation, { id: studioId }: SeparateStudio, leadId: string): Promise<void> {

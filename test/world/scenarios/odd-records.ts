@@ -75,7 +75,7 @@ async function makeOdd(
     directly(`the ${field} of a ${kind} is written`, () => directAccess.write(found, field, value));
   await write(value);
   const what = `writes ${JSON.stringify(value)?.slice(0, 60)} into the ${field} of the ${kind} ${record.id} of ${record.studioId}`;
-  sim.history.add({ kind: 'other', party: 'direct access', what, span: { begin: now(), end: now() } });
+  sim.history.note('direct access', what);
   return () => write(before.value);
 }
 

@@ -39,7 +39,7 @@ async function type<T>(
   );
   const command = `lead-intake ${words.join(' ')}`;
   const result = `${status} ${stderr}`;
-  sim.history.add({ kind: 'other', party: 'operator', what: `${command}: ${result}`, span: { begin, end: now() } });
+  sim.history.note('operator', `${command}: ${result}`, begin);
   if (/^\s+at .*[:/]/m.test(stderr)) sim.history.fail(`${command} crashes: ${stderr}`);
   for (const text of [...sim.keyBySecret.keys(), sim.world.coreToken, sim.personal])
     if (stderr.includes(text)) sim.history.fail(`${command} prints a secret: ${stderr}`);

@@ -125,8 +125,8 @@ const leaveUnread = (sim: Simulation, pages: LongPages, of: keyof typeof UNREAD,
       0,
     );
     const answers = seen.filter(({ isOpen, status }) => isOpen && status === 200).length;
-    recordOverload(
-      sim,
+    sim.history.note(
+      'slow client',
       `${of} leave ${bytes} bytes of ${answers} responses unread, with a limit of ${mostBytes}`,
       begin,
     );
@@ -145,7 +145,7 @@ const exceedConnections = (sim: Simulation, url: string): Promise<void> =>
   hold(sim, `${CONNECTIONS} connections of one address`, async () => {
     const begin = now();
     const open = await fewestOpen(startClients(url, Array(CONNECTIONS).fill({ ...SILENT_CLIENT, from: CONNECTING })));
-    recordOverload(sim, `one address has ${open} connections, with a limit of ${MAX_PER_ADDRESS}`, begin);
+    sim.history.note('slow client', `one address has ${open} connections, with a limit of ${MAX_PER_ADDRESS}`, begin);
     if (open > MAX_PER_ADDRESS && !sim.isDisturbedSince(begin))
       sim.history.fail(`one address has ${open} connections, with a limit of ${MAX_PER_ADDRESS}`);
     if ((await isServed(url)) || sim.isDisturbedSince(begin)) return;
@@ -177,8 +177,4 @@ async function isServed(url: string): Promise<boolean> {
     if (seen?.status === 200) return true;
   }
   return false;
-}
-
-function recordOverload({ history }: Simulation, what: string, begin: number): void {
-  history.add({ kind: 'other', party: 'slow client', what, span: { begin, end: now() } });
 }

@@ -146,18 +146,15 @@ export async function hold(
       await sleep(100);
     } while (!isOver);
   })();
-  await sim.overload(what, () => holds(studioAt(sim, 0)).catch((error) => recordError(sim, what, error)));
+  // A client that cannot connect, or is disconnected, holds nothing.
+  await sim.overload(what, () =>
+    holds(studioAt(sim, 0)).catch((error) => sim.history.note('holder', `${what}: ${error}`)),
+  );
   isOver = true;
   await otherClient;
   for (const { name, megabytes } of sim.memory()) {
     if (megabytes > MAX_MEMORY_MB) sim.history.fail(`${name} holds ${Math.round(megabytes)} MB after ${what}`);
   }
-}
-
-/** A client that cannot connect, or is cut off, holds nothing. */
-function recordError({ history }: Simulation, what: string, error: unknown): void {
-  const span = { begin: performance.now(), end: performance.now() };
-  history.add({ kind: 'other', party: 'holder', what: `${what}: ${error}`, span });
 }
 
 export async function connection(url: string): Promise<Socket> {

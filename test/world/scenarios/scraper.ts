@@ -103,7 +103,7 @@ async function read(sim: Simulation, url: string, expected: readonly number[]): 
     )
     .catch((error) => ({ status: 0, text: `${error}` }));
   const isUsual = response.status === expected[0];
-  sim.history.add({ kind: 'other', party: 'scraper', what: `${url} ${response.status}`, span: { begin, end: now() } });
+  sim.history.note('scraper', `${url} ${response.status}`, begin);
   if (response.status !== 0 && !expected.includes(response.status))
     sim.history.fail(`${url} is answered with ${response.status} ${response.text}`);
   if (!isUsual && !sim.isDisturbedSince(begin))

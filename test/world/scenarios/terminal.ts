@@ -34,7 +34,7 @@ function expectNoControlCharacters(
 ): void {
   const [found] = CONTROL_CHARACTER.exec(stdout + stderr) ?? [];
   const shown = JSON.stringify(stdout + stderr);
-  history.add({ kind: 'other', party: 'operator', what: `${what}: ${status}`, span: { begin: now(), end: now() } });
+  history.note('operator', `${what}: ${status}`);
   if (found) history.fail(`${what} sends U+${found.charCodeAt(0).toString(16)} to the terminal: ${shown}`);
 }
 
