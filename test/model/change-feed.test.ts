@@ -7,12 +7,12 @@ vi.setConfig({ testTimeout: 240_000 });
 /** Plausible designs that miss a change. */
 const FLAWS: Readonly<Record<string, Partial<FeedRules>>> = {
   'a lead is marked in a second write': { marksInTheSameWrite: false },
-  'an acknowledgement hides what came after': { comparesRevisions: false },
-  'an acknowledgement of before hides what was asked for once more': { resendingIsARevision: false },
-  'what a failover takes back is told': { readsMajority: false },
-  'changes are told in the order of clocks': { keepsWhatIsWaiting: false },
-  'a consumer puts what is older over what is newer': { consumersKeepNewer: false },
-  'a consumer acknowledges what it has yet to apply': { consumersApplyFirst: false },
+  'an acknowledgement covers later changes': { comparesRevisions: false },
+  'an earlier acknowledgement covers a resent change': { resendingIsARevision: false },
+  'changes that a failover can undo are reported': { readsMajority: false },
+  'changes are reported in the order of clocks': { keepsPending: false },
+  'a consumer overwrites a newer state by an older one': { consumersKeepNewer: false },
+  'a consumer acknowledges a change before it applies it': { consumersApplyFirst: false },
 };
 
 test('no change is missed in any state, and every change arrives in the end', () => {
@@ -29,17 +29,17 @@ test.each(Object.entries(FLAWS))('a change would be missed if %s', (_, rules) =>
   expect(fault?.trace.length).toBeLessThan(12);
 });
 
-test('the shortest story of a consumer that puts what is older over what is newer', () => {
-  expect(explore(changeFeed(FLAWS['a consumer puts what is older over what is newer'])).fault?.trace).toEqual([
-    'the copy is lost, and asked for',
+test('the shortest trace of a consumer that overwrites a newer state by an older one', () => {
+  expect(explore(changeFeed(FLAWS['a consumer overwrites a newer state by an older one'])).fault?.trace).toEqual([
+    'the copy is lost, and a resend is requested',
     'writer 0 reads the lead',
     'writer 0 changes the lead',
     'consumer 0 pulls',
-    'a majority has what was written',
+    'a majority stores the write',
     'consumer 1 pulls',
     'consumer 1 applies',
     'consumer 0 applies',
     'consumer 1 acknowledges',
-    'a majority has what was written',
+    'a majority stores the write',
   ]);
 });

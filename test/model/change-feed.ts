@@ -14,7 +14,7 @@ export interface FeedRules {
    * Is a change pending until it is acknowledged? Otherwise it is pending if its time is later than the last
    * acknowledged one.
    */
-  readonly keepsWhatIsWaiting: boolean;
+  readonly keepsPending: boolean;
   /** Does a consumer keep its copy when that has a higher revision? */
   readonly consumersKeepNewer: boolean;
   /** Does a consumer apply a change before it acknowledges it? */
@@ -26,7 +26,7 @@ export const FEED_RULES: FeedRules = {
   comparesRevisions: true,
   resendingIsARevision: true,
   readsMajority: true,
-  keepsWhatIsWaiting: true,
+  keepsPending: true,
   consumersKeepNewer: true,
   consumersApplyFirst: true,
 };
@@ -72,14 +72,14 @@ interface World {
   readonly clock: number;
   /** The time up to which changes are acknowledged, where acknowledgements are by time. */
   readonly acknowledged: number;
-  readonly canLoseItsCopy: boolean;
+  readonly canLoseCopy: boolean;
 }
 
 /** All possible steps of two writers and two consumers, and the states that must never be reached. */
 export function changeFeed(changes: Partial<FeedRules> = {}): System<World> {
   const rules = { ...FEED_RULES, ...changes };
   const isWaiting = (world: World, lead: Lead) =>
-    rules.keepsWhatIsWaiting ? lead.isWaiting : lead.time > world.acknowledged;
+    rules.keepsPending ? lead.isWaiting : lead.time > world.acknowledged;
   const initial: Lead = { value: 0, revision: 0, isWaiting: false, time: 0 };
   return {
     initial: {
@@ -90,7 +90,7 @@ export function changeFeed(changes: Partial<FeedRules> = {}): System<World> {
       copy: { value: 0, revision: 0 },
       clock: 0,
       acknowledged: 0,
-      canLoseItsCopy: true,
+      canLoseCopy: true,
     },
     *steps(world) {
       yield* serverSteps(rules, world);
@@ -111,14 +111,17 @@ export function changeFeed(changes: Partial<FeedRules> = {}): System<World> {
 type Step = readonly [label: string, next: World];
 
 function* serverSteps(rules: FeedRules, world: World): Iterable<Step> {
-  const { primary, majority, canLoseItsCopy } = world;
+  const { primary, majority, canLoseCopy } = world;
   if (JSON.stringify(primary) !== JSON.stringify(majority)) {
-    yield ['a majority has what was written', { ...world, majority: primary }];
-    yield ['a failover takes back what was written', { ...world, primary: majority }];
-  } else if (canLoseItsCopy) {
+    yield ['a majority stores the write', { ...world, majority: primary }];
+    yield ['a failover undoes the write', { ...world, primary: majority }];
+  } else if (canLoseCopy) {
     const lead = { ...primary, isWaiting: true, revision: primary.revision + (rules.resendingIsARevision ? 1 : 0) };
     const copy = { value: -1, revision: -1 };
-    yield ['the copy is lost, and asked for', { ...world, primary: lead, majority: lead, copy, canLoseItsCopy: false }];
+    yield [
+      'the copy is lost, and a resend is requested',
+      { ...world, primary: lead, majority: lead, copy, canLoseCopy: false },
+    ];
   }
 }
 
@@ -127,7 +130,7 @@ function* writerSteps(rules: FeedRules, world: World, number: number, writer: Wr
   const become = (writer: Writer): World => ({ ...world, writers: world.writers.with(number, writer) });
   switch (writer.at) {
     case 'idle': {
-      const time = rules.keepsWhatIsWaiting ? 0 : clock + 1;
+      const time = rules.keepsPending ? 0 : clock + 1;
       const next = become({ at: 'has read', revision: primary.revision, time });
       yield [`writer ${number} reads the lead`, { ...next, clock: time }];
       return;
@@ -182,8 +185,8 @@ function* consumerSteps(
   };
   const acknowledges = (next: Consumer): Step => {
     const counts = !rules.comparesRevisions || primary.revision === pulled.revision;
-    const acknowledged = rules.keepsWhatIsWaiting ? 0 : Math.max(world.acknowledged, pulled.time);
-    const lead = counts && rules.keepsWhatIsWaiting ? { ...primary, isWaiting: false } : primary;
+    const acknowledged = rules.keepsPending ? 0 : Math.max(world.acknowledged, pulled.time);
+    const lead = counts && rules.keepsPending ? { ...primary, isWaiting: false } : primary;
     return [`consumer ${number} acknowledges`, { ...become(next), primary: lead, acknowledged }];
   };
   if (at === 'has pulled')

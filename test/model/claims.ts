@@ -7,8 +7,8 @@ import { withRow } from './world.ts';
  * those may exist, and the text itself, which is the same in every region.
  */
 export function claimsOf(rules: Rules, { region, formerRegions }: Studio, contact: string): readonly string[] {
-  const heldTo = rules.holdsToFormerRegions ? [region, ...formerRegions] : [region];
-  const forms = heldTo.map((each) => `${contact.toLowerCase()} in ${each}`);
+  const honoured = rules.honoursFormerRegions ? [region, ...formerRegions] : [region];
+  const forms = honoured.map((each) => `${contact.toLowerCase()} in ${each}`);
   return rules.claimsText ? [...forms, contact] : forms;
 }
 
@@ -40,24 +40,21 @@ export function* renewalSteps(scenario: Scenario, rules: Rules, world: World): I
   const due = rows.filter(({ open, claims, contact }) => open && claims.join() !== renewed(contact).join());
   if (renewer.at === 'idle') {
     for (const { id, claims: was, contact } of due) {
-      yield [
-        `the claims of lead ${id} are computed anew`,
-        to({ at: 'renew', lead: id, was, claims: renewed(contact) }),
-      ];
+      yield [`the claims of lead ${id} are recomputed`, to({ at: 'renew', lead: id, was, claims: renewed(contact) })];
     }
     const isAtWork = [...callers, ...movers].some(({ at }) => at === 'insert' || at === 'look' || at === 'open');
     if (formerRegions.length > 0 && due.length === 0 && (outlastsRenewal || !isAtWork)) {
-      yield ['former regions are held to no longer', { ...world, studio: { region, formerRegions: [] } }];
+      yield ['former regions are no longer honoured', { ...world, studio: { region, formerRegions: [] } }];
     }
   } else {
-    yield ['who renews claims dies', to({ at: 'idle' })];
-    yield ['the claims of a lead are made anew', withRenewedClaims(rules, to({ at: 'idle' }), renewer)];
+    yield ['the renewing process dies', to({ at: 'idle' })];
+    yield ['the claims of a lead are renewed', withRenewedClaims(rules, to({ at: 'idle' }), renewer)];
   }
 }
 
 function withRenewedClaims(rules: Rules, world: World, { lead, was = [], claims = [] }: Renewer): World {
   const row = world.rows.find(({ id }) => id === lead);
-  if (!row || (rules.renewsOnlyWhatItRead && row.claims.join() !== was.join())) return world;
+  if (!row || (rules.renewsOnlyIfUnchanged && row.claims.join() !== was.join())) return world;
   const isFree = (some: readonly string[]) =>
     !world.rows.some((other: Row) => other !== row && overlap(other.claims, some));
   return isFree(claims) ? withRow(world, row, { claims }) : world;

@@ -43,13 +43,13 @@ function* writeSteps(
   { contact = '', claims = [] }: Mover,
 ): Iterable<Step> {
   const to = (next: Mover): World => ({ ...world, movers: world.movers.with(mover, next) });
-  const hadContacts = [...new Set([row.contact, ...(row.hadContacts ?? [])])].sort();
+  const formerContacts = [...new Set([row.contact, ...(row.formerContacts ?? [])])].sort();
   const label = `mover ${mover} corrects the contact of lead ${row.id}`;
   if (!rules.correctionClaims && row.open) {
-    yield [label, withRow(to({ at: 'claim', lead: row.id, claims }), row, { contact, hadContacts })];
+    yield [label, withRow(to({ at: 'claim', lead: row.id, claims }), row, { contact, formerContacts })];
   } else if (!row.open || !rules.contactIndex || !isTaken(world, row, claims)) {
     const claimed = row.open ? { claims } : {};
-    yield [label, withRow(to({ at: 'idle' }), row, { contact, hadContacts, ...claimed })];
+    yield [label, withRow(to({ at: 'idle' }), row, { contact, formerContacts, ...claimed })];
   }
 }
 

@@ -28,7 +28,7 @@ function* insertSteps(work: Work): Iterable<Step> {
   }
   yield ['its insert is lost', withCaller(world, caller, looking)];
   if (world.late.length < (scenario.lateInserts ?? 0)) {
-    yield ['its insert is under way for long', withCaller({ ...world, late: [...world.late, row] }, caller, looking)];
+    yield ['its insert is delayed', withCaller({ ...world, late: [...world.late, row] }, caller, looking)];
   }
 }
 
@@ -43,20 +43,20 @@ function* lookSteps(work: Work): Iterable<Step> {
   const { rules, world, caller, call, request } = work;
   const rows = world.rows.filter(({ durable }) => durable || !rules.readsMajority);
   const byKey = found(rows.find(({ key }) => key === request.key));
-  const isTwice = rules.looks === 'key, contact, key again';
-  if (isTwice && !call.hasLookedForKey) {
+  const looksTwice = rules.looks === 'key, contact, key again';
+  if (looksTwice && !call.hasLookedUpKey) {
     const settled = () => decided({ ...work, call: { ...call, byKey, byContact: null } });
-    const goesOn = () => withCaller(world, caller, { ...call, hasLookedForKey: true });
-    yield ['it looks for its key', byKey ? settled() : goesOn()];
-  } else if (call.byKey === undefined && (!isTwice || call.byContact !== undefined)) {
-    yield ['it looks for its key', decided({ ...work, call: { ...call, byKey } })];
+    const goesOn = () => withCaller(world, caller, { ...call, hasLookedUpKey: true });
+    yield ['it looks up its key', byKey ? settled() : goesOn()];
+  } else if (call.byKey === undefined && (!looksTwice || call.byContact !== undefined)) {
+    yield ['it looks up its key', decided({ ...work, call: { ...call, byKey } })];
   }
-  const isNext = { 'key, contact, key again': call.hasLookedForKey, 'key, then contact': call.byKey !== undefined };
+  const isNext = { 'key, contact, key again': call.hasLookedUpKey, 'key, then contact': call.byKey !== undefined };
   if (call.byContact === undefined && (rules.looks === 'both at once' || isNext[rules.looks])) {
     const byContact = found(rows.find(({ claims }) => overlap(claims, call.claims)));
-    yield ['it looks for its contact', decided({ ...work, call: { ...call, byContact } })];
+    yield ['it looks up its contact', decided({ ...work, call: { ...call, byContact } })];
   }
-  yield ['its look is lost', again(work)];
+  yield ['its lookup is lost', again(work)];
 }
 
 /** What a call does with the leads that it has found, once it has looked for both. */
@@ -65,7 +65,7 @@ function decided(work: Work): World {
   const { byKey, byContact } = call;
   if (byKey === undefined || byContact === undefined) return withCaller(world, caller, call);
   if (byContact && rules.decidesBy === 'contact') return answered(work, 'already open', byContact.id);
-  const own = byKey ?? (rules.knowsOwnByContact && byContact?.key === request.key ? byContact : null);
+  const own = byKey ?? (rules.comparesKeyOfContact && byContact?.key === request.key ? byContact : null);
   if (own?.id === call.id) return answered(work, 'created', own.id);
   const isSame = own?.data === request.data || !rules.comparesData;
   if (own) return isSame ? answered(work, 'replayed', own.id) : answered(work, 'conflict');

@@ -22,7 +22,7 @@ test('every state is visited, and no other', () => {
   expect(explore(jugs)).toEqual({ states: 16 });
 });
 
-test('a fault is told with the shortest way to it', () => {
+test('a fault is reported with a shortest path to it', () => {
   const fault = ({ five }: { five: number }) => (five === 4 ? 'four litres' : undefined);
 
   expect(explore({ ...jugs, fault }).fault).toEqual({
@@ -31,11 +31,11 @@ test('a fault is told with the shortest way to it', () => {
   });
 });
 
-test('a fault of the first state has no story', () => {
+test('a fault of the initial state has an empty path', () => {
   expect(explore({ ...jugs, fault: () => 'wrong from the start' }).fault?.trace).toEqual([]);
 });
 
-test('a state from which nothing leads to the end is a fault', () => {
+test('a state from which no settled state can be reached is a fault', () => {
   const steps = function* (state: typeof jugs.initial) {
     for (const step of jugs.steps(state)) if (!step[0].startsWith('empty')) yield step;
   };

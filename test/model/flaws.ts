@@ -1,5 +1,5 @@
+import type { PROMISES } from './invariants.ts';
 import type { Design } from './lead-system.ts';
-import type { PROMISES } from './promises.ts';
 import { reserveKey } from './reserve-key.ts';
 import type { SCENARIOS } from './scenarios.ts';
 
@@ -11,52 +11,52 @@ interface Flaw extends Design {
 
 const RIVAL = 'one key twice and a rival, with failovers';
 const OTHER_DATA = 'one key with other data, and a rival';
-const NEW_REGIONS = 'two rivals who spell it in two ways, and a region that changes twice';
-const CORRECTIONS = 'two leads of two contacts, and two who close, open and correct them to each other’s contact';
-const TWO_MOVERS = 'two rivals, and two who close and open leads, with failovers';
+const NEW_REGIONS = 'two rivals with two spellings of a contact, and a region that changes twice';
+const CORRECTIONS = 'two leads with different contacts, and two movers that correct them to each other’s contact';
+const TWO_MOVERS = 'two rivals and two movers, with failovers';
 
 /** By a description of the flaw. */
 export const FLAWS: Readonly<Record<string, Flaw>> = {
   'no unique index on the key': { rules: { keyIndex: false }, breaks: 'one lead per key', in: RIVAL },
   'no unique index on the contact': { rules: { contactIndex: false }, breaks: 'one open lead per contact', in: RIVAL },
-  'the contact decides before the key does': {
+  'the contact takes precedence over the key': {
     rules: { decidesBy: 'contact' },
-    breaks: 'an open lead in the way is somebody else’s, with the same contact',
+    breaks: 'a conflicting open lead has another key and the same contact',
     in: RIVAL,
   },
-  'the key is looked for before the contact': {
+  'the key is looked up before the contact': {
     rules: { looks: 'key, then contact' },
-    breaks: 'an open lead in the way is somebody else’s, with the same contact',
+    breaks: 'a conflicting open lead has another key and the same contact',
     in: RIVAL,
   },
-  'so it is, and the lead with the contact is looked at for its key': {
-    rules: { looks: 'key, then contact', knowsOwnByContact: true },
-    breaks: 'whose key has a lead is not told of another one that is open',
+  'the key is looked up first, and the key of the lead with the contact is compared': {
+    rules: { looks: 'key, then contact', comparesKeyOfContact: true },
+    breaks: 'a key with a lead never gets a conflict with another open lead',
     in: RIVAL,
   },
-  'both are looked for at once, and the lead with the contact is looked at for its key': {
-    rules: { looks: 'both at once', knowsOwnByContact: true },
-    breaks: 'whose key has a lead is not told of another one that is open',
+  'both are looked up at once, and the key of the lead with the contact is compared': {
+    rules: { looks: 'both at once', comparesKeyOfContact: true },
+    breaks: 'a key with a lead never gets a conflict with another open lead',
     in: RIVAL,
   },
   'the data are not compared': {
     rules: { comparesData: false },
-    breaks: 'a lead is answered to its own request, key and data',
+    breaks: 'a returned lead has the key and the data of the request',
     in: OTHER_DATA,
   },
   'an insert is repeated with another id': {
     rules: { keepsId: false },
-    breaks: 'a lead is answered as created by the call that wrote it, and as replayed by any other',
+    breaks: 'a lead is returned as created by the call that wrote it, and as replayed by all others',
     in: RIVAL,
   },
-  'an insert is answered before it is durable': {
+  'an insert is acknowledged before it is durable': {
     rules: { awaitsMajority: false },
     breaks: 'an acknowledged lead is in the store',
     in: RIVAL,
   },
-  'what is not durable is read': {
+  'writes that are not durable are read': {
     rules: { readsMajority: false },
-    without: ['an open lead in the way is somebody else’s, with the same contact'],
+    without: ['a conflicting open lead has another key and the same contact'],
     breaks: 'an acknowledged lead is in the store',
     in: RIVAL,
   },
@@ -66,7 +66,7 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     in: RIVAL,
   },
   'a lead is opened with the claims of the contact that it had when it was read': {
-    rules: { opensOnlyWhatItRead: false },
+    rules: { opensOnlyIfUnchanged: false },
     breaks: 'one open lead per contact',
     in: CORRECTIONS,
   },
@@ -75,51 +75,51 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     breaks: 'one open lead per contact',
     in: CORRECTIONS,
   },
-  'a lead that is found in the way of a move is not compared with the one that is moved': {
-    rules: { moverKnowsItself: false },
-    breaks: 'no lead is in its own way',
+  'a lead that conflicts with a move is not compared with the moved lead': {
+    rules: { moverExcludesItself: false },
+    breaks: 'no lead conflicts with itself',
     in: TWO_MOVERS,
   },
-  'a new region holds at once, and what open leads claim by the one before is not held to': {
-    rules: { holdsToFormerRegions: false },
-    breaks: 'one open lead per contact, however it is spelled',
+  'a new region takes effect at once, and claims by the former one are not honoured': {
+    rules: { honoursFormerRegions: false },
+    breaks: 'one open lead per contact, in any spelling',
     in: NEW_REGIONS,
   },
-  'a region that changes once more forgets what there was before': {
+  'a second change of the region forgets the first former one': {
     rules: { remembersAllRegions: false },
-    breaks: 'one open lead per contact, however it is spelled',
+    breaks: 'one open lead per contact, in any spelling',
     in: NEW_REGIONS,
   },
-  'a renewed lead claims by the new region alone, at once': {
+  'a renewed lead drops its claims by former regions at once': {
     rules: { renewsInTwoSteps: false },
-    breaks: 'one open lead per contact, however it is spelled',
+    breaks: 'one open lead per contact, in any spelling',
     in: NEW_REGIONS,
   },
-  'claims are made anew, whatever became of the lead since it was read': {
-    rules: { renewsOnlyWhatItRead: false },
-    breaks: 'a closed lead keeps no contact from anybody',
+  'claims are renewed although the lead has changed since it was read': {
+    rules: { renewsOnlyIfUnchanged: false },
+    breaks: 'a closed lead has no claims',
     in: NEW_REGIONS,
   },
-  'the key is reserved first, and a reservation left behind is deleted': {
+  'the key is reserved first, and an abandoned reservation is deleted': {
     protocol: reserveKey(true),
     rules: { keyIndex: false },
     without: [
-      'an open lead in the way is somebody else’s, with the same contact',
-      'whose key has a lead is not told of another one that is open',
+      'a conflicting open lead has another key and the same contact',
+      'a key with a lead never gets a conflict with another open lead',
     ],
     breaks: 'one lead per key',
     in: RIVAL,
   },
-  'the key is reserved first, and a reservation left behind stays': {
+  'the key is reserved first, and an abandoned reservation stays': {
     protocol: reserveKey(false),
     rules: { keyIndex: false },
     breaks: 'stuck',
     in: RIVAL,
   },
-  'the key is reserved first, and a reservation is taken for a lead': {
+  'the key is reserved first, and a reservation counts as a lead': {
     protocol: reserveKey(false),
     rules: { keyIndex: false },
-    breaks: 'a conflict is with other data under the same key',
+    breaks: 'a conflict means other data under the same key',
     in: OTHER_DATA,
   },
 };

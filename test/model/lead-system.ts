@@ -2,7 +2,7 @@ import { renewalSteps } from './claims.ts';
 import { correctionSteps } from './corrections.ts';
 import { createLead } from './create-lead.ts';
 import type { System } from './explorer.ts';
-import { PROMISES } from './promises.ts';
+import { PROMISES } from './invariants.ts';
 import type { Protocol } from './protocol.ts';
 import { RULES, type Rules } from './rules.ts';
 import { callerSteps, databaseSteps, moverSteps } from './surroundings.ts';
@@ -46,6 +46,6 @@ export function leadSystem(
       }
     },
     fault: (world) => promises.find(([, isKept]) => !isKept(world, requests))?.[0],
-    isSettled: ({ callers }) => callers.every(({ at }) => at === 'silent' || at === 'told'),
+    isSettled: ({ callers }) => callers.every(({ at }) => at === 'silent' || at === 'answered'),
   };
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test, vi } from 'vitest';
 import { explore } from './explorer.ts';
 import { FLAWS } from './flaws.ts';
+import { PROMISES } from './invariants.ts';
 import { leadSystem } from './lead-system.ts';
-import { PROMISES } from './promises.ts';
 import { LATE_INSERTS, OUTLASTED_RENEWAL, OUTLASTED_RENEWAL_SPELLED, SCENARIOS } from './scenarios.ts';
 
 // Hundreds of thousands of states take ten seconds on an idle machine, and more when suites share two cores.
 vi.setConfig({ testTimeout: 240_000 });
 
-const NOT_WITH_LATE_INSERTS = 'a refused call left nothing';
-const NOT_WHEN_OUTLASTED = 'one open lead per contact, however it is spelled';
+const NOT_WITH_LATE_INSERTS = 'a refused call wrote nothing';
+const NOT_WHEN_OUTLASTED = 'one open lead per contact, in any spelling';
 
-describe('the way in which leads are created and moved', () => {
+describe('the protocol for creating and moving leads', () => {
   test.each(Object.entries(SCENARIOS))(
     'keeps every promise in every state, and never gets stuck: %s',
     (name, scenario) => {
@@ -22,7 +22,7 @@ describe('the way in which leads are created and moved', () => {
     },
   );
 
-  test('cannot take back an insert that is carried out late; it keeps every other promise', () => {
+  test('cannot undo an insert that is carried out late, and keeps every other promise', () => {
     expect(explore(leadSystem(LATE_INSERTS)).fault?.what).toBe(NOT_WITH_LATE_INSERTS);
 
     const { states, fault } = explore(leadSystem(LATE_INSERTS, { without: [NOT_WITH_LATE_INSERTS] }));
@@ -30,15 +30,15 @@ describe('the way in which leads are created and moved', () => {
     expect(fault).toBeUndefined();
   });
 
-  test('lets a contact that is spelled otherwise in by a call that stood still through a renewal; never the same text', () => {
+  test('admits another spelling of a contact by a call that is suspended during a renewal, but never the same text', () => {
     expect(explore(leadSystem(OUTLASTED_RENEWAL_SPELLED)).fault?.what).toBe(NOT_WHEN_OUTLASTED);
 
     const { states, fault } = explore(leadSystem(OUTLASTED_RENEWAL));
-    console.info(`a renewal that is outlasted: ${states} states`);
+    console.info(`a call that outlasts a renewal: ${states} states`);
     expect(fault).toBeUndefined();
   });
 
-  test('would let the same text in by such a call, if leads did not claim the text itself', () => {
+  test('would admit the same text by such a call if leads did not claim the text itself', () => {
     const { fault } = explore(leadSystem(OUTLASTED_RENEWAL, { rules: { claimsText: false } }));
 
     expect(fault?.what).toBe('one open lead per contact');
@@ -55,22 +55,22 @@ describe('the way in which leads are created and moved', () => {
     },
   );
 
-  test('is held to promises each of which something breaks', () => {
+  test('is checked against promises, each of which a flaw breaks', () => {
     const broken = Object.values(FLAWS).map(({ breaks }) => breaks);
 
     expect(new Set([...broken, NOT_WITH_LATE_INSERTS])).toEqual(new Set([...Object.keys(PROMISES), 'stuck']));
   });
 
-  test('tells of a fault as the shortest story: a key is looked for, and its lead written, just too early', () => {
-    const { in: scenario, ...design } = FLAWS['the key is looked for before the contact'] as (typeof FLAWS)[string];
+  test('reports a fault with a shortest trace: a key is looked up, and its lead is written, just too early', () => {
+    const { in: scenario, ...design } = FLAWS['the key is looked up before the contact'] as (typeof FLAWS)[string];
 
     expect(explore(leadSystem(SCENARIOS[scenario], design)).fault?.trace).toEqual([
-      'caller 0 asks',
+      'caller 0 sends its request',
       'caller 0: its insert is written',
       'caller 0: the answer to its insert is lost',
-      'caller 0: it looks for its key',
-      'a majority has lead 0',
-      'caller 0: it looks for its contact',
+      'caller 0: it looks up its key',
+      'a majority stores lead 0',
+      'caller 0: it looks up its contact',
     ]);
   });
 });

@@ -24,5 +24,5 @@ export interface Protocol {
 export function answered({ world, caller, call, request }: Work, what: Answer['what'], lead?: number): World {
   const keyWasFree = !world.rows.some(({ key, durable }) => durable && key === request.key);
   const named = lead === undefined ? {} : { lead };
-  return withCaller(world, caller, { at: 'told', what, by: call.number, keyWasFree, ...named });
+  return withCaller(world, caller, { at: 'answered', what, by: call.number, keyWasFree, ...named });
 }

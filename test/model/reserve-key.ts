@@ -31,7 +31,7 @@ function* reserveSteps(work: Work, isDeleted: boolean): Iterable<Step> {
   } else if (there.settled) {
     yield ['it finds a settled reservation', answered(work, 'replayed', there.lead)];
   } else if (isDeleted) {
-    yield ['it deletes a reservation that was left behind', withReservation(world, there, null)];
+    yield ['it deletes an abandoned reservation', withReservation(world, there, null)];
   }
 }
 

@@ -9,7 +9,7 @@ export interface Rules {
   /** Which of the two decides when both are taken? */
   readonly decidesBy: 'key' | 'contact';
   /** Does a call compare the key of a lead that it found by its contact? */
-  readonly knowsOwnByContact: boolean;
+  readonly comparesKeyOfContact: boolean;
   /** Is a lead under the caller's key the caller's own only with the same data? */
   readonly comparesData: boolean;
   /** Does a repeated insert keep its id? */
@@ -21,24 +21,24 @@ export interface Rules {
   /** Does reopening a lead claim its contact in the same write? */
   readonly reopeningClaims: boolean;
   /** Is a lead reopened only if it still has the contact that was read? */
-  readonly opensOnlyWhatItRead: boolean;
+  readonly opensOnlyIfUnchanged: boolean;
   /** Does correcting the contact of an open lead claim the new one in the same write? */
   readonly correctionClaims: boolean;
   /** Does a mover retry when the conflicting lead is the one that it moves? */
-  readonly moverKnowsItself: boolean;
+  readonly moverExcludesItself: boolean;
   /** Does a lead claim the text of its contact, besides its normalized form for its studio's region? */
   readonly claimsText: boolean;
   /**
    * Does a lead also claim the forms of its contact for former regions, until all open leads claim by the current
    * region?
    */
-  readonly holdsToFormerRegions: boolean;
+  readonly honoursFormerRegions: boolean;
   /** Does a studio whose region changes again remember all earlier regions, too? */
   readonly remembersAllRegions: boolean;
   /** Does a renewed lead keep its claims by former regions until these are no longer honoured? */
   readonly renewsInTwoSteps: boolean;
   /** Are claims renewed only if the lead still has the claims that were read? */
-  readonly renewsOnlyWhatItRead: boolean;
+  readonly renewsOnlyIfUnchanged: boolean;
 }
 
 /** The rules of the MongoDB store, and so of every store. */
@@ -47,18 +47,18 @@ export const RULES: Rules = {
   contactIndex: true,
   looks: 'key, contact, key again',
   decidesBy: 'key',
-  knowsOwnByContact: false,
+  comparesKeyOfContact: false,
   comparesData: true,
   keepsId: true,
   readsMajority: true,
   awaitsMajority: true,
   reopeningClaims: true,
-  opensOnlyWhatItRead: true,
+  opensOnlyIfUnchanged: true,
   correctionClaims: true,
-  moverKnowsItself: true,
+  moverExcludesItself: true,
   claimsText: true,
-  holdsToFormerRegions: true,
+  honoursFormerRegions: true,
   remembersAllRegions: true,
   renewsInTwoSteps: true,
-  renewsOnlyWhatItRead: true,
+  renewsOnlyIfUnchanged: true,
 };

@@ -17,29 +17,29 @@ export const SCENARIOS = {
     requests: [request('a', '1'), request('a', '2', 'bob'), request('b', '3', 'bob')],
     movers: 1,
   },
-  'two rivals, and two who close and open leads, with failovers': {
+  'two rivals and two movers, with failovers': {
     requests: [request('a', '1'), request('b', '2')],
     movers: 2,
     failovers: true,
   },
-  'two leads of two contacts, and two who close, open and correct them to each other’s contact': {
+  'two leads with different contacts, and two movers that correct them to each other’s contact': {
     requests: [request('a', '1'), request('b', '2', 'bob')],
     movers: 2,
     corrections: ['ada', 'bob'],
     newRegions: 0,
   },
-  'one key twice and another, and one who closes, opens and corrects leads to each other’s contact': {
+  'one key twice and another, and a mover that corrects leads to each other’s contact': {
     requests: [request('a', '1'), request('a', '1'), request('b', '2', 'bob')],
     movers: 1,
     corrections: ['ada', 'bob'],
   },
-  'two leads of two contacts, one of which is corrected to the other while the region changes': {
+  'two leads with different contacts, one corrected to that of the other while the region changes': {
     requests: [request('a', '1'), request('b', '2', 'bob')],
     movers: 1,
     corrections: ['ada'],
     newRegions: 1,
   },
-  'two rivals who spell it in two ways, and a region that changes twice': {
+  'two rivals with two spellings of a contact, and a region that changes twice': {
     requests: [request('a', '1'), request('b', '2', 'Ada')],
     movers: 1,
     newRegions: 2,

@@ -25,8 +25,11 @@ export function* callerSteps(
     if (at === 'silent' || at === 'unsure') {
       const number = freeNumber(world, caller);
       const claims = claimsOf(rules, world.studio, requests[caller]?.contact ?? '');
-      yield [`caller ${caller} asks`, withCaller(world, caller, { at: startsAt, number, id: number, claims })];
-    } else if (at !== 'told') {
+      yield [
+        `caller ${caller} sends its request`,
+        withCaller(world, caller, { at: startsAt, number, id: number, claims }),
+      ];
+    } else if (at !== 'answered') {
       yield [`caller ${caller}: its process dies`, withCaller(world, caller, { at: 'unsure' })];
     }
   }
@@ -35,12 +38,12 @@ export function* callerSteps(
 /** A majority stores a write, or a failover undoes it; an insert arrives late, or never. */
 export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
   for (const row of world.rows.filter(({ durable }) => !durable)) {
-    yield [`a majority has lead ${row.id}`, withRow(world, row, { durable: true })];
-    yield [`a failover takes lead ${row.id} back`, withRow(world, row, null)];
+    yield [`a majority stores lead ${row.id}`, withRow(world, row, { durable: true })];
+    yield [`a failover undoes lead ${row.id}`, withRow(world, row, null)];
   }
   for (const row of world.late) {
     const rest = { ...world, late: world.late.filter((each) => each !== row) };
-    yield [`the insert of lead ${row.id} gets lost after all`, rest];
+    yield [`the insert of lead ${row.id} is lost after all`, rest];
     if (!isRefused(rules, world, row)) yield [`lead ${row.id} is written late`, withNewRow(rest, row)];
   }
 }
@@ -50,24 +53,27 @@ export function* databaseSteps(rules: Rules, world: World): Iterable<Step> {
  * one step here. Writes that follow an update become durable after it, so the update needs no durability of its own.
  */
 export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Iterable<Step> {
-  for (const [mover, { at, lead, claims: begunWith, contact: contactRead }] of world.movers.entries()) {
+  for (const [mover, { at, lead, claims: initialClaims, contact: contactRead }] of world.movers.entries()) {
     if (at === 'correct' || at === 'claim') continue;
     const to = (state: Mover): World => ({ ...world, movers: world.movers.with(mover, state) });
     for (const row of world.rows.filter(({ id, durable }) => durable && (at === 'idle' || id === lead))) {
       const { id, open, contact } = row;
-      const claims = begunWith ?? claimsOf(rules, world.studio, contact);
+      const claims = initialClaims ?? claimsOf(rules, world.studio, contact);
       const holder = world.rows.find((each) => overlap(each.claims, claims));
       const canClaim = !holder || !rules.contactIndex;
       if (at === 'look') {
-        const isMisled = holder === row && !rules.moverKnowsItself;
-        yield [`mover ${mover} sees what is in the way`, to(isMisled ? { at: 'in its own way' } : { at: 'idle' })];
+        const conflictsWithItself = holder === row && !rules.moverExcludesItself;
+        yield [
+          `mover ${mover} finds the conflicting lead`,
+          to(conflictsWithItself ? { at: 'in conflict with itself' } : { at: 'idle' }),
+        ];
       } else if (open) {
         if (at === 'idle') yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: [] })];
         else yield [`mover ${mover} finds lead ${id} open`, to({ at: 'idle' })];
       } else if (at === 'idle' && scenario.newRegions !== undefined) {
         // Between reading studio and lead and the write, the region may change and the contact may be corrected.
         yield [`mover ${mover} is about to open lead ${id}`, to({ at: 'open', lead: id, contact, claims })];
-      } else if (at === 'open' && contact !== contactRead && rules.opensOnlyWhatItRead) {
+      } else if (at === 'open' && contact !== contactRead && rules.opensOnlyIfUnchanged) {
         yield [`mover ${mover} finds another contact of lead ${id}`, to({ at: 'idle' })];
       } else if (canClaim || !rules.reopeningClaims) {
         const opened = withRow(to({ at: 'idle' }), row, { open: true, claims: rules.reopeningClaims ? claims : [] });

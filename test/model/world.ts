@@ -45,7 +45,7 @@ export interface Row extends Request {
   /** Whether a majority of the servers has stored it. */
   readonly durable: boolean;
   /** Its former contacts; absent until its contact is corrected. */
-  readonly hadContacts?: readonly string[];
+  readonly formerContacts?: readonly string[];
 }
 
 /** The relevant fields of a row that was read. */
@@ -64,12 +64,12 @@ export interface Call {
   readonly byKey?: Found | null;
   readonly byContact?: Found | null;
   /** Whether its first lookup found no lead under its key. */
-  readonly hasLookedForKey?: boolean;
+  readonly hasLookedUpKey?: boolean;
 }
 
 /** The answer that a caller received. */
 export interface Answer {
-  readonly at: 'told';
+  readonly at: 'answered';
   readonly what: 'created' | 'replayed' | 'conflict' | 'already open';
   /** The lead that was named. */
   readonly lead?: number;
@@ -87,7 +87,7 @@ export type Caller = { readonly at: 'silent' | 'unsure' } | Call | Answer;
  * conflicting one.
  */
 export interface Mover {
-  readonly at: 'idle' | 'open' | 'look' | 'in its own way' | 'correct' | 'claim';
+  readonly at: 'idle' | 'open' | 'look' | 'in conflict with itself' | 'correct' | 'claim';
   readonly lead?: number;
   /** The contact of the lead when it was read to be opened, or the new contact of a correction. */
   readonly contact?: string;
@@ -157,7 +157,7 @@ export function freeNumber({ callers, movers, rows, late, reservations }: World,
   for (const { id, by } of [...rows, ...late]) used.add(id).add(by);
   for (const { lead } of [...movers, ...reservations]) used.add(lead);
   for (const each of callers) {
-    if (each.at === 'told') used.add(each.by).add(each.lead);
+    if (each.at === 'answered') used.add(each.by).add(each.lead);
     else if ('number' in each) used.add(each.number).add(each.id).add(each.byKey?.id).add(each.byContact?.id);
   }
   let number = caller;

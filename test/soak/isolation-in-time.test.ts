@@ -7,7 +7,7 @@ import { sizeOf } from '../support/size-of.ts';
 /** The number of requests of each kind that are timed; 0 by default, because no regular test may depend on timing. */
 const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
 
-describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as what nobody has', () => {
+describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as those of unknown data', () => {
   const service = aService();
   let own: StudioWithKey;
   let other: StudioWithKey & { readonly leadIds: readonly string[]; readonly cursor: string };
@@ -30,39 +30,39 @@ describe.runIf(SAMPLES > 0)('what another studio has takes as long to refuse as 
   const anyLead = () => other.leadIds[Math.floor(Math.random() * other.leadIds.length)] ?? '';
   const swapped = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
 
-  test.each<[what: string, foreign: () => Asked, nobodys: () => Asked]>([
+  test.each<[what: string, foreign: () => TimedRequest, unknown: () => TimedRequest]>([
     ['a lead', () => ({ path: `/${anyLead()}` }), () => ({ path: `/${altered(anyLead())}` })],
     ['a source', () => create(other.sourceId), () => create(altered(other.sourceId))],
     ['a cursor', () => list(other.cursor), () => list(swapped(other.cursor))],
-  ])('%s', { timeout: 60_000 + SAMPLES * 100 }, async (what, foreign, nobodys) => {
-    const samples = { foreign: [] as number[], nobodys: [] as number[] };
+  ])('%s', { timeout: 60_000 + SAMPLES * 100 }, async (what, foreign, unknown) => {
+    const samples = { foreign: [] as number[], unknown: [] as number[] };
     for (const index of times(SAMPLES + 200, (each) => each)) {
       // In random order, so that neither kind always follows the other.
-      const kinds = Math.random() < 0.5 ? (['foreign', 'nobodys'] as const) : (['nobodys', 'foreign'] as const);
+      const kinds = Math.random() < 0.5 ? (['foreign', 'unknown'] as const) : (['unknown', 'foreign'] as const);
       for (const kind of kinds) {
-        const took = await timed(kind === 'foreign' ? foreign() : nobodys());
+        const took = await timed(kind === 'foreign' ? foreign() : unknown());
         if (index >= 200) samples[kind].push(took);
       }
     }
-    const chance = chanceToBeSlower(samples.foreign, samples.nobodys);
+    const chance = chanceToBeSlower(samples.foreign, samples.unknown);
     // One standard deviation: for two equal distributions the result is this close to one half two times in three.
     const deviation = Math.sqrt((2 * SAMPLES + 1) / (12 * SAMPLES ** 2));
-    const [first, second] = [median(samples.foreign), median(samples.nobodys)];
+    const [first, second] = [median(samples.foreign), median(samples.unknown)];
     console.info(
-      `${what}: foreign ${first.toFixed(1)} µs, nobody's ${second.toFixed(1)} µs (medians of ${SAMPLES}); the foreign one ` +
+      `${what}: foreign ${first.toFixed(1)} µs, unknown ${second.toFixed(1)} µs (medians of ${SAMPLES}); the foreign one ` +
         `is slower with a chance of ${chance.toFixed(4)}, ${((chance - 0.5) / deviation).toFixed(1)} deviations from one half`,
     );
     expect(Math.abs(chance - 0.5) / deviation).toBeLessThan(5);
   });
 
   /** A request with the studio's own key; with a body it is a creation. */
-  interface Asked {
+  interface TimedRequest {
     readonly path: string;
     readonly body?: object;
   }
 
   /** Sends the request and returns its duration; microseconds. */
-  async function timed({ path, body }: Asked): Promise<number> {
+  async function timed({ path, body }: TimedRequest): Promise<number> {
     const headers = {
       authorization: `Bearer ${own.secret}`,
       ...(body && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),

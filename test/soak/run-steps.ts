@@ -77,16 +77,16 @@ export async function runSteps(processes: Processes, steps: readonly Step[]): Pr
       const contact = CONTACTS[person]?.[spelling];
       const fields = { note: null, ...BODIES[body], ...(contact && { contact }) };
       const expectedUpdatedAt = isTimeExpected ? lead?.updatedAt : undefined;
-      const told = { studioId, leadId, expectedUpdatedAt };
+      const target = { studioId, leadId, expectedUpdatedAt };
       return observed(
         {
           kind: 'correct',
-          ...told,
+          ...target,
           correction: fields,
           person: contact && person,
           now: dependencies.clock(),
         },
-        async () => ({ lead: await updateLead(dependencies, { ...told, fields }) }),
+        async () => ({ lead: await updateLead(dependencies, { ...target, fields }) }),
       );
     }
     const { stage } = operation;
