@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Document, Long, MongoClient, UUID } from 'mongodb';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { leadKey, type StudioDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
@@ -8,6 +8,7 @@ import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
+import { correctLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
 
 /** The collection of each kind of record. */
@@ -106,6 +107,26 @@ function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: strin
 }
 
 describeWithMongo('MongoDB', (mongoUrl) => {
+  /** Creates a database: a direct connection, and a way to open stores on it. */
+  function aDatabase() {
+    const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+    const client = new MongoClient(url);
+    const stores: Store[] = [];
+    return {
+      client,
+      async open(onUnreadable?: (record: UnreadableRecord) => void): Promise<Store> {
+        const store = await openMongoStore(url, undefined, onUnreadable);
+        stores.push(store);
+        return store;
+      },
+      async dispose(): Promise<void> {
+        for (const each of stores) await each.close();
+        await client.db().dropDatabase();
+        await client.close();
+      },
+    };
+  }
+
   describe('a studio whose document is full', () => {
     const studioId = STUDIO_ID;
     let client: MongoClient;
@@ -131,15 +152,11 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     }
 
     beforeEach(async () => {
-      const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-      client = new MongoClient(url);
-      store = await openMongoStore(url);
+      const database = aDatabase();
+      client = database.client;
+      store = await database.open();
       await store.putStudio(aStudio(), BY);
-    });
-    afterEach(async () => {
-      await store.close();
-      await client.db().dropDatabase();
-      await client.close();
+      return database.dispose;
     });
 
     test('can be suspended, with an event that replaces the earlier ones', async () => {
@@ -168,23 +185,17 @@ describeWithMongo('MongoDB', (mongoUrl) => {
   });
 
   const openContractStore = async (): Promise<OpenedStore> => {
-    const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-    const stores: Store[] = [];
+    const { client, open, dispose } = aDatabase();
     const reported: UnreadableRecord[] = [];
-    const client = new MongoClient(url);
-    const open = async () => {
-      const store = await openMongoStore(url, undefined, (record) => reported.push(record));
-      stores.push(store);
-      return store;
-    };
-    const store = await open();
+    const another = () => open((record) => reported.push(record));
+    const store = await another();
     return {
       store,
       async reopen() {
         await store.close();
-        return open();
+        return another();
       },
-      another: open,
+      another,
       reported,
       async damage({ kind, field, value }, ...records) {
         const id = records[0]?.id ?? '';
@@ -204,34 +215,21 @@ describeWithMongo('MongoDB', (mongoUrl) => {
         const studios = ids.map((_id) => ({ _id, status: 'active', regionCode: null }) as StudioDocument);
         await client.db().collection<StudioDocument>('studios').insertMany(studios);
       },
-      async dispose() {
-        for (const each of stores) await each.close();
-        await client.db().dropDatabase();
-        await client.close();
-      },
+      dispose,
     };
   };
+
   test('an erased document has no personal data', async () => {
-    const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-    const [store, client] = [await openMongoStore(url), new MongoClient(url)];
-    onTestFinished(async () => {
-      await store.close();
-      await client.db().dropDatabase();
-      await client.close();
-    });
+    const { client, open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    const store = await open();
     await store.putStudio(aStudio(), BY);
     const lead = aLead({ displayName: 'Ada Lovelace', note: 'Calls back.', sourceId: randomUUID() });
     const claims = claimsOf(lead);
     await store.createLead(lead, claims);
     const { studioId, id: leadId, contact } = lead;
-    const change = { studioId, leadId, memberId: null, now: new Date() };
-    await store.updateLead({
-      ...change,
-      correction: { displayName: 'Ada King' },
-      claims,
-      expectedUpdatedAt: null,
-    });
-    await store.eraseLead(change);
+    await correctLead(store, lead, { displayName: 'Ada King' });
+    await store.eraseLead({ studioId, leadId, memberId: null, now: new Date() });
 
     const document = JSON.stringify(await client.db().collection('leads').findOne({}));
     const personal = ['Ada', 'Calls', contact.value, lead.sourceId, claims.fingerprint.sha256, ...claims.contactKeys];
