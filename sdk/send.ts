@@ -77,7 +77,7 @@ export async function send(
     const written = idempotencyKey !== undefined && isOpen ? 'unknown' : 'no';
     const failure = { written, idempotencyKey, attempts } as const;
     if (last.kind === 'none') {
-      const message = signal?.aborted ? 'The caller has given up' : 'The service has not answered';
+      const message = signal?.aborted ? 'The call was cancelled' : 'The service has not answered';
       return new NoAnswerError(message, { ...failure, cause: last.cause });
     }
     const refusal = { ...failure, retryAfterSeconds: retryAfterOf(last) };

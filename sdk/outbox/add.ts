@@ -39,7 +39,7 @@ function* addSteps(table: string, key: string, text: string): Steps {
   const { rows } = yield { sql: `SELECT capture FROM ${table} WHERE idempotency_key = ?`, values: [key] };
   const stored = rows[0]?.capture;
   if (typeof stored === 'string' && !isSameData(stored, text)) {
-    throw new OutboxError(`The key ${key} stands for other data, which is not sent yet: new data needs a new key.`);
+    throw new OutboxError(`The key ${key} is stored with other data, which is not sent yet: new data needs a new key.`);
   }
   return key;
 }

@@ -77,5 +77,5 @@ const possibleKeys = (key: string): string[] => [String(key), String(key).toLowe
 
 async function changeOne(connection: Connection, key: string, statement: Parameters<typeof carryOut>[1]) {
   const { changes } = await carryOut(connection, statement);
-  if (changes !== 1) throw new OutboxError(`No lead with the key ${key} is there that is not settled yet.`);
+  if (changes !== 1) throw new OutboxError(`There is no lead with the key ${key} that is not settled.`);
 }

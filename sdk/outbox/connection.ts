@@ -45,7 +45,9 @@ export const isSqlite = (connection: Connection): connection is SqliteConnection
  */
 export function keyIn(row: Row): string {
   if (typeof row.idempotency_key === 'string') return row.idempotency_key;
-  throw new OutboxError('A row has no text as its idempotency_key: the driver must give rows as objects with texts.');
+  throw new OutboxError(
+    'The idempotency_key of a row is not a string: the driver must return rows as objects with strings.',
+  );
 }
 
 /** Converts a stored time in milliseconds to the nearest valid Date. */

@@ -79,7 +79,7 @@ export async function deliver(
 
   await leads.deleteSettledBefore(Math.floor(Date.now() - keepSettledDays * DAY_MS));
   if (errors.length > 0)
-    throw new AggregateError(errors, 'Sending leads or telling of them has thrown: these leads stay, and wait.');
+    throw new AggregateError(errors, 'Sending a lead or onSettled has failed: its leads keep waiting.');
   return {
     delivered: counts.delivered,
     alreadyOpen: counts.already_open,
@@ -113,6 +113,6 @@ export async function deliver(
 }
 
 async function send({ key, capture }: TakenUp, client: LeadIntakeClient): Promise<Outcome> {
-  if (capture === null) return { state: 'refused', reason: 'unreadable: the data in the table is no JSON object' };
+  if (capture === null) return { state: 'refused', reason: 'unreadable: the data in the table is not a JSON object' };
   return outcomeOf(client.createLead(capture, { idempotencyKey: key }));
 }

@@ -26,7 +26,8 @@ export function checkedKey(idempotencyKey: string): string {
  * @throws TypeError when the form key is missing or the data cannot be stored
  */
 export function keyFor(formKey: string, capture: LeadCapture): string {
-  if (typeof formKey !== 'string' || formKey === '') throw new TypeError('The key of the form must be a text.');
+  if (typeof formKey !== 'string' || formKey === '')
+    throw new TypeError('The key of the form must be a string that is not empty.');
   const bytes = createHash('sha256')
     .update(`${formKey}\0${textOf(capture)}`)
     .digest()

@@ -98,8 +98,8 @@ def client() -> LeadIntakeClient:
 
 def listener(arguments: dict[str, Any]) -> dict[str, Any]:
     def on_settled(lead: SettledLead) -> None:
-        settled = {"key": lead.idempotency_key, "outcome": lead.outcome, "leadId": lead.lead_id, "capture": lead.capture}
-        print_line({"settled": settled})
+        keys = {"key": lead.idempotency_key, "leadId": lead.lead_id}
+        print_line({"settled": {**keys, "outcome": lead.outcome, "capture": lead.capture}})
         if arguments["onSettled"] == "throw":
             raise RuntimeError("listener failed")
 

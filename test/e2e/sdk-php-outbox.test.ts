@@ -152,23 +152,23 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         try {
           $each();
         } catch (InvalidArgumentException | LogicException | LeadIntake\\Outbox\\OutboxException $error) {
-          echo str_replace($key, 'KEY', preg_replace('/key [0-9a-f-]{36} was/', 'key … was', $error->getMessage())), "\\n";
+          echo str_replace($key, 'KEY', preg_replace('/key [0-9a-f-]{36}$/', 'key …', $error->getMessage())), "\\n";
         }
       }
       echo count($outbox->newest());`,
     );
     expect(printed.split('\n')).toEqual([
-      'the name of a table has up to 63 letters of ASCII, digits and _',
-      'the name of a table has up to 63 letters of ASCII, digits and _',
+      'the name of a table must have 1 to 63 ASCII letters, digits and _',
+      'the name of a table must have 1 to 63 ASCII letters, digits and _',
       'the lead cannot be stored: Malformed UTF-8 characters, possibly incorrectly encoded',
       'the lead cannot be stored: it has no named fields',
       'the lead cannot be stored: as JSON it has more than 65535 bytes',
       'the idempotency key must be a UUID with hyphens',
-      'other data wait under the idempotency key KEY: a new lead needs a new key',
+      'the idempotency key KEY is stored with other data: a new lead needs a new key',
       'a transaction is open on this connection, or it does not commit by itself',
       'a transaction is open on this connection, or it does not commit by itself',
       'limit must be 1 or more',
-      'no lead with the idempotency key … was refused or waits',
+      'no waiting or refused lead has the idempotency key …',
       '1',
     ]);
   },
@@ -294,7 +294,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(before).toBe(0);
     expect(others).toEqual([
       ...Array(6).fill([1, true]),
-      'the database connection gives rows without a text named idempotency_key',
+      'the database connection returns rows without a string idempotency_key',
     ]);
   },
 };

@@ -50,7 +50,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('does of each operation what the reference shows', async () => {
+  test('runs the sample of each operation in the reference', async () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('php', service.url);
     const runSample = (source: string) => {
@@ -62,7 +62,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await runSample(list)).toBe('Grace Hopper');
   });
 
-  test('does behind a contact form what its README shows', async () => {
+  test('runs the contact form of its README', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const [key, another] = [randomUUID(), randomUUID()];
     const printed = await runWith(
@@ -127,7 +127,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('reports what it needs when there is no transport', async () => {
+  test('reports the missing transport', async () => {
     const printed = await runWith(
       `try { new LeadIntakeClient($url, $key); } catch (LogicException $error) { echo $error->getMessage(); }`,
       'lik_any',
@@ -138,7 +138,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(printed).toBe('to send requests, enable the curl extension, or give a Psr18Transport');
   });
 
-  test('refuses what cannot be sent before anything is', async () => {
+  test('refuses invalid arguments before it sends a request', async () => {
     const printed = await runWith(
       `$refused = [
         fn () => new LeadIntakeClient('nowhere', 'k'),
@@ -156,9 +156,9 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(printed.split('\n')).toEqual([
       'baseUrl must be an address such as https://api.example.com',
       'baseUrl must be an address such as https://api.example.com',
-      'apiKey has characters that cannot stand in a header',
+      'apiKey has characters that a header cannot contain',
       'deadlineSeconds and attemptTimeoutSeconds must be more than 0',
-      'idempotencyKey has characters that cannot stand in a header',
+      'idempotencyKey has characters that a header cannot contain',
       'the lead cannot be sent: Malformed UTF-8 characters, possibly incorrectly encoded',
     ]);
   });
@@ -171,15 +171,15 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       }
       function valuesOf(string $enum): array { return sorted(array_column($enum::cases(), 'value')); }
       $problem = new ReflectionMethod(LeadIntake\\Exception\\ProblemException::class, '__construct');
-      $told = array_map(fn ($each) => $each->name, $problem->getParameters());
-      $told = array_diff($told, ['retryAfterSeconds', 'written', 'idempotencyKey', 'attempts']);
+      $fields = array_map(fn ($each) => $each->name, $problem->getParameters());
+      $fields = array_diff($fields, ['retryAfterSeconds', 'written', 'idempotencyKey', 'attempts']);
       echo json_encode([
         'LeadCapture' => fieldsOf(LeadCapture::class),
         'EmailContact' => fieldsOf(Contact::class),
         'PhoneContact' => fieldsOf(Contact::class),
         'Lead' => fieldsOf(Lead::class),
         'LeadList' => fieldsOf(LeadList::class),
-        'ProblemDetails' => sorted(str_replace('problemCode', 'code', $told)),
+        'ProblemDetails' => sorted(str_replace('problemCode', 'code', $fields)),
         'LeadStage' => valuesOf(LeadStage::class),
         'ProblemCode' => valuesOf(ProblemCode::class),
       ]);`,

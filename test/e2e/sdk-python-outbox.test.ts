@@ -155,7 +155,7 @@ except OutboxError as error:
 print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbox"))
 `);
     const [error, rows] = printed.split('\n');
-    expect(error).toBe('sending a lead has raised RuntimeError: it stays, and waits, RuntimeError');
+    expect(error).toBe('sending a lead has raised RuntimeError: it keeps waiting, RuntimeError');
     expect(rows).toBe("('waiting', 1, 'RuntimeError') ('waiting', 1, 'RuntimeError')");
   },
 
@@ -179,7 +179,7 @@ except OutboxError as error:
     const [years, count, error] = printed.split('\n');
     expect(years).toMatch(/^[01]$/);
     expect(count).toBe('3');
-    expect(error).toMatch(/^The connection gives the key of a lead as bytes, not as a text/);
+    expect(error).toMatch(/^The connection returns the key of a lead as bytes, not as str/);
   },
 
   async 'accepts connections of any configuration, and has committed when it returns'(website) {
@@ -280,8 +280,8 @@ connection.close()`);
       'ValueError: An idempotency key must be a UUID with h',
       'ValueError: An idempotency key must be a UUID with h',
       'OutboxError: The key KEY has been stored with other d',
-      'TypeError: The outbox takes no connection of asynci',
-      'TypeError: The outbox does not know connections suc',
+      'TypeError: The outbox does not support asyncio conn',
+      'TypeError: The outbox does not support connections ',
       expect.stringMatching(/^OutboxError: There is no lead with the key /),
     ]);
     expect(website.rows()).toHaveLength(1);

@@ -55,7 +55,7 @@ async def main():
 ${body.replaceAll(/^/gm, '        ')}
 asyncio.run(main())`;
 
-  test('does of each operation what the reference shows', async () => {
+  test('runs the sample of each operation in the reference', async () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('python', service.url);
     const id = await run(create, secret);
@@ -71,7 +71,7 @@ asyncio.run(main())`;
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('does behind a contact form what its README shows', async () => {
+  test('runs the contact form of its README', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const key = randomUUID();
     const printed = await run(
@@ -86,7 +86,7 @@ print(*await contact_form.names(leads))`),
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('reads without asyncio as well, page by page, with times in UTC', async () => {
+  test('also reads without asyncio, page by page, with times in UTC', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await run(
       `
@@ -203,7 +203,7 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     expect(requests).toBe(1);
   });
 
-  test('refuses what cannot be sent before anything is', async () => {
+  test('refuses invalid arguments before it sends a request', async () => {
     const refused = await run(
       `
 import lead_intake as l
@@ -220,9 +220,9 @@ with l.LeadIntakeClient("http://a", "k") as leads:
     expect(refused.split('\n')).toEqual([
       'base_url must be an address such as https://api.example.com',
       'base_url must be an address such as https://api.example.com',
-      'api_key has characters that cannot stand in a header',
+      'api_key has characters that a header cannot contain',
       'deadline_seconds must be a positive number of seconds',
-      'idempotency_key has characters that cannot stand in a header',
+      'idempotency_key has characters that a header cannot contain',
     ]);
   });
 
@@ -248,11 +248,11 @@ from inspect import signature
 def camel(name): return name.split("_")[0] + "".join(part.title() for part in name.split("_")[1:])
 def names(kind): return sorted(camel(field.name) for field in fields(kind))
 def contact(kind): return sorted(l.LeadCapture("", kind("")).to_json()["contact"])
-told = set(signature(l.LeadIntakeError).parameters) | {"retry_after_seconds"}
+other = set(signature(l.LeadIntakeError).parameters) | {"retry_after_seconds"}
 print(json.dumps({
     **{kind.__name__: names(kind) for kind in (l.LeadCapture, l.Lead, l.LeadList)},
     **{kind.__name__: contact(kind) for kind in (l.EmailContact, l.PhoneContact)},
-    "ProblemDetails": sorted(camel(name) for name in signature(l.ProblemError).parameters if name not in told),
+    "ProblemDetails": sorted(camel(name) for name in signature(l.ProblemError).parameters if name not in other),
     **{kind.__name__: sorted(kind) for kind in (l.LeadStage, l.ProblemCode)},
 }))`,
       '',

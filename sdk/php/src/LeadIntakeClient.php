@@ -142,7 +142,7 @@ final class LeadIntakeClient
     {
         $id = self::member($lead, 'id');
         return new Lead(
-            Uuid::from($id) === null ? throw new \UnexpectedValueException('an id that is no UUID') : $id,
+            Uuid::from($id) === null ? throw new \UnexpectedValueException('the id is not a UUID') : $id,
             self::text($lead, 'displayName') ?? '',
             self::text($lead, 'stage') ?? '',
             self::text($lead, 'sourceId'),
@@ -174,7 +174,7 @@ final class LeadIntakeClient
     private static function header(string $name, #[\SensitiveParameter] string $value): string
     {
         if (!preg_match('/^[\x20-\x7e]*$/D', $value)) {
-            throw new \InvalidArgumentException("$name has characters that cannot stand in a header");
+            throw new \InvalidArgumentException("$name has characters that a header cannot contain");
         }
         return $value;
     }

@@ -52,7 +52,7 @@ final class Outbox
     public static function keyFor(string $formKey, #[\SensitiveParameter] LeadCapture|array $capture): string
     {
         if ($formKey === '') {
-            throw new \InvalidArgumentException('the form key must not be empty: it tells one page from another');
+            throw new \InvalidArgumentException('the form key must not be empty: it distinguishes one page from another');
         }
         return Uuid::fromHash(hash('sha256', "$formKey\0" . CaptureJson::encode($capture), binary: true));
     }
@@ -92,7 +92,7 @@ final class Outbox
         $this->table->insert($key, $json);
         $stored = $this->table->captureOf($key);
         if ($stored !== null && !CaptureJson::areSame($json, $stored)) {
-            throw new OutboxException("other data wait under the idempotency key $key: a new lead needs a new key");
+            throw new OutboxException("the idempotency key $key is stored with other data: a new lead needs a new key");
         }
         return $key;
     }
@@ -179,14 +179,14 @@ final class Outbox
 
     private static function missing(string $key): OutboxException
     {
-        return new OutboxException("no lead with the idempotency key $key was refused or waits");
+        return new OutboxException("no waiting or refused lead has the idempotency key $key");
     }
 
     private static function checkedName(string $table): string
     {
         return preg_match('/^[A-Za-z_][A-Za-z0-9_]{0,62}$/D', $table)
             ? $table
-            : throw new \InvalidArgumentException('the name of a table has up to 63 letters of ASCII, digits and _');
+            : throw new \InvalidArgumentException('the name of a table must have 1 to 63 ASCII letters, digits and _');
     }
 
     private static function checkedLimit(int $limit): int

@@ -63,7 +63,7 @@ final class CurlTransport implements Transport
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
         // curl accepts truncated headers as a response.
         if (!$isHeadWhole || $status < 200) {
-            throw new TransportException('the answer breaks off');
+            throw new TransportException('the answer is incomplete');
         }
         return new Response($status, $received, $answered);
     }

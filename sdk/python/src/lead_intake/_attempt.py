@@ -90,7 +90,7 @@ class Problem:
     @property
     def is_worth_repeating(self) -> bool:
         """Whether the same request may succeed later."""
-        return _is_passing(self.status)
+        return _is_temporary(self.status)
 
     def to_error(self, written: Written, idempotency_key: str | None, attempts: int) -> LeadIntakeError:
         kinds = {
@@ -142,7 +142,7 @@ class Silence:
     @property
     def is_worth_repeating(self) -> bool:
         # A proxy may temporarily respond with 200 in place of the service.
-        return self.response is None or self.response.is_success or _is_passing(self.response.status_code)
+        return self.response is None or self.response.is_success or _is_temporary(self.response.status_code)
 
     def to_error(self, written: Written, idempotency_key: str | None, attempts: int) -> LeadIntakeError:
         error = NoAnswerError(
@@ -169,7 +169,7 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
     return Silence(NotAnAnswerError(f"the answer {response.status_code} is not one of the service"), response)
 
 
-def _is_passing(status: int) -> bool:
+def _is_temporary(status: int) -> bool:
     return status in (408, 429) or status >= 500
 
 

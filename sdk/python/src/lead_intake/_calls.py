@@ -75,5 +75,5 @@ class Calls:
 
 def _header(name: str, value: str) -> str:
     if not re.fullmatch(r"[\x20-\x7e]*", value):
-        raise ValueError(f"{name} has characters that cannot stand in a header")
+        raise ValueError(f"{name} has characters that a header cannot contain")
     return value

@@ -56,7 +56,7 @@ final class Pass
             }
         }
         if ($this->error !== null) {
-            $message = 'onSettled, or what sends and notes, has failed: the leads concerned stay, and wait';
+            $message = 'onSettled, sending or storing an outcome has failed: the leads concerned keep waiting';
             throw new OutboxException($message, previous: $this->error);
         }
         return new Summary(
@@ -74,7 +74,7 @@ final class Pass
         try {
             $this->send($entry);
         } catch (\Throwable $error) {
-            $this->putOffAt($error, $entry, Reason::ofError($error));
+            $this->postponeAfter($error, $entry, Reason::ofError($error));
         }
     }
 
@@ -93,11 +93,11 @@ final class Pass
             $this->postpone($entry, $error, isForAll: $this->silences === self::MAX_SILENCES);
         } catch (ProblemException $error) {
             $this->silences = 0;
-            $this->takeAnswer($entry, $error);
+            $this->handleProblem($entry, $error);
         }
     }
 
-    private function takeAnswer(Entry $entry, ProblemException $problem): void
+    private function handleProblem(Entry $entry, ProblemException $problem): void
     {
         if ($problem instanceof LeadAlreadyOpenException) {
             $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId);
@@ -114,7 +114,7 @@ final class Pass
     private function settle(Entry $entry, State $outcome, ?string $leadId): void
     {
         $leadId = Uuid::from($leadId);
-        if (!$this->tell($entry, $outcome, $leadId)) {
+        if (!$this->notify($entry, $outcome, $leadId)) {
             return;
         }
         if ($this->table->settle($entry, $outcome, $leadId)) {
@@ -123,7 +123,7 @@ final class Pass
     }
 
     /** @return bool whether the listener, called while the data are still stored, succeeded */
-    private function tell(Entry $entry, State $outcome, ?string $leadId): bool
+    private function notify(Entry $entry, State $outcome, ?string $leadId): bool
     {
         if ($this->onSettled === null) {
             return true;
@@ -132,7 +132,7 @@ final class Pass
             ($this->onSettled)(new Entry(...['leadId' => $leadId] + get_object_vars($entry)), $outcome);
             return true;
         } catch (\Throwable $error) {
-            $this->putOffAt($error, $entry, Reason::ofListener($error));
+            $this->postponeAfter($error, $entry, Reason::ofListener($error));
             return false;
         }
     }
@@ -151,7 +151,7 @@ final class Pass
         $this->stoppedBecause = $isForAll ? $reason : null;
     }
 
-    private function putOffAt(\Throwable $error, Entry $entry, string $reason): void
+    private function postponeAfter(\Throwable $error, Entry $entry, string $reason): void
     {
         $this->error ??= $error;
         $this->putOff($entry, null, $reason);

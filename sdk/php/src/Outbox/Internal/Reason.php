@@ -14,7 +14,7 @@ use LeadIntake\Exception\ProblemException;
  */
 final class Reason
 {
-    public const UNREADABLE = 'unreadable: the column capture has no JSON object';
+    public const UNREADABLE = 'unreadable: the data in the table is not a JSON object';
 
     private const MAX_CHARACTERS = 1000;
 
@@ -28,9 +28,9 @@ final class Reason
         foreach ($error->fields as $name => $messages) {
             $fields[] = "$name: " . implode(', ', $messages);
         }
-        $said = $error->detail ?? $error->title;
-        $said .= $fields === [] ? '' : ' [' . implode('; ', $fields) . ']';
-        return self::cut("$error->status $error->problemCode: $said (request $error->requestId)");
+        $text = $error->detail ?? $error->title;
+        $text .= $fields === [] ? '' : ' [' . implode('; ', $fields) . ']';
+        return self::cut("$error->status $error->problemCode: $text (request $error->requestId)");
     }
 
     /** Omits the message, because it may contain the visitor's data. */

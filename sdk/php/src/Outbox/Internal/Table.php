@@ -89,7 +89,7 @@ final class Table
         $lock = $this->database->dialect() === Dialect::MySQL ? ' LOCK IN SHARE MODE' : '';
         $rows = $this->rows("SELECT idempotency_key, capture FROM $this->name WHERE idempotency_key = ?$lock", [$key]);
         return $rows === []
-            ? throw new \RuntimeException("the database has not kept the lead with the idempotency key $key")
+            ? throw new \RuntimeException("the database has not stored the lead with the idempotency key $key")
             : self::text($rows[0]['capture']);
     }
 
@@ -282,7 +282,7 @@ final class Table
         $rows = $this->database->query($sql, $parameters);
         foreach ($rows as $row) {
             if (!is_string($row['idempotency_key'] ?? null)) {
-                throw new \UnexpectedValueException('the database connection gives rows without a text named idempotency_key');
+                throw new \UnexpectedValueException('the database connection returns rows without a string idempotency_key');
             }
         }
         return $rows;

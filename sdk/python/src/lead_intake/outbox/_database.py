@@ -43,7 +43,7 @@ def database_of(connection: Any) -> Database:
     """
     if iscoroutinefunction(getattr(connection, "commit", None)):
         raise TypeError(
-            "The outbox takes no connection of asyncio. With SQLAlchemy, "
+            "The outbox does not support asyncio connections. With SQLAlchemy, "
             "await session.run_sync(lambda session: outbox.add(session, capture))."
         )
     # Sessions and connections are often instances of subclasses that the website defines.
@@ -56,7 +56,7 @@ def database_of(connection: Any) -> Database:
         return _DbApi(connection, vendor, "%s")
     for module in modules & _DRIVERS.keys():
         return _DbApi(connection, *_DRIVERS[module])
-    raise TypeError(f"The outbox does not know connections such as {type(connection).__qualname__}.")
+    raise TypeError(f"The outbox does not support connections such as {type(connection).__qualname__}.")
 
 
 @contextmanager
@@ -106,7 +106,7 @@ class _SqlAlchemy:
         bind = connection.get_bind() if hasattr(connection, "get_bind") else connection
         engine = _ENGINES.get(bind.dialect.name)
         if engine is None:
-            raise TypeError(f"The outbox does not know the databases that SQLAlchemy calls {bind.dialect.name}.")
+            raise TypeError(f"The outbox does not support SQLAlchemy's dialect {bind.dialect.name}.")
         self.engine = engine
         self._connection = connection
 

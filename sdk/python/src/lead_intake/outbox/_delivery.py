@@ -39,20 +39,20 @@ class Pass:
         self._stopped_because: str | None = None
         self._failure: OutboxError | None = None
 
-    def run(self, limit: int, is_to_stop: Callable[[], bool]) -> Delivery:
+    def run(self, limit: int, should_stop: Callable[[], bool]) -> Delivery:
         """
         :raises OutboxError: when the listener or sending a lead failed; the other leads were still sent
         """
         # A 429 for one lead holds for all: they share the quota.
         self._stopped_because = self._rows.used_up_quota()
         for key, next_attempt_at in self._rows.due(limit):
-            if is_to_stop():
+            if should_stop():
                 self._stopped_because = "ended by the caller"
             if self._stopped_because is not None:
                 break
             lead = self._rows.take_up(key, next_attempt_at)
             if lead is not None:
-                self._deal_with(lead)
+                self._process(lead)
         self._rows.delete_settled(self._keep_settled_days)
         if self._failure is not None:
             raise self._failure
@@ -65,7 +65,7 @@ class Pass:
             stopped_because=self._stopped_because,
         )
 
-    def _deal_with(self, lead: TakenUp) -> None:
+    def _process(self, lead: TakenUp) -> None:
         outcome = self._notify(lead, self._send(lead))
         is_noted = self._rows.note(lead, outcome)
         if is_noted:
@@ -82,7 +82,7 @@ class Pass:
         try:
             return send(self._client, lead.key, lead.capture)
         except Exception as error:
-            self._fail(f"sending a lead has raised {type(error).__name__}: it stays, and waits", error)
+            self._fail(f"sending a lead has raised {type(error).__name__}: it keeps waiting", error)
             return postponed_by(error)
 
     def _notify(self, lead: TakenUp, outcome: Outcome) -> Outcome:
@@ -93,7 +93,7 @@ class Pass:
             self._on_settled(SettledLead(lead.key, outcome.state, outcome.lead_id, lead.capture, lead.created_at))
         except Exception as error:
             raised = type(error).__name__
-            self._fail(f"on_settled has raised {raised}: the leads that it was told of stay, and wait", error)
+            self._fail(f"on_settled has raised {raised}: its leads keep waiting", error)
             return postponed_by(error, "listener: ")
         return outcome
 

@@ -18,10 +18,10 @@ from ._stored import text_of
 from ._table import DEFAULT_TABLE, checked_table, set_up
 
 #: How often a pausing worker checks whether to stop; seconds.
-_NAP = 0.2
+_CHECK_INTERVAL = 0.2
 
 #: The maximum pause after failed passes; seconds.
-_MAX_REST = 60.0
+_MAX_PAUSE = 60.0
 
 _log = logging.getLogger("lead_intake")
 
@@ -108,7 +108,7 @@ class Outbox:
                 failures += 1
                 # Free of personal data: statements have parameters, and the listener's error is a cause, not logged.
                 _log.error("a pass over the outbox has failed: %s: %s", type(error).__name__, error)
-            _rest(max(poll_seconds, min(_MAX_REST, 2.0 ** min(failures, 6) - 1)), stop)
+            _pause(max(poll_seconds, min(_MAX_PAUSE, 2.0 ** min(failures, 6) - 1)), stop)
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
@@ -143,10 +143,10 @@ class Outbox:
             rows.discard(idempotency_key)
 
     def _deliver(
-        self, client: LeadIntakeClient, limit: int, on_settled: Listener | None, is_to_stop: Callable[[], bool]
+        self, client: LeadIntakeClient, limit: int, on_settled: Listener | None, should_stop: Callable[[], bool]
     ) -> Delivery:
         with self._rows() as rows:
-            return Pass(rows, client, on_settled, self._keep_settled_days).run(limit, is_to_stop)
+            return Pass(rows, client, on_settled, self._keep_settled_days).run(limit, should_stop)
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
@@ -154,8 +154,8 @@ class Outbox:
             yield Rows(database, self._table)
 
 
-def _rest(seconds: float, stop: Event) -> None:
+def _pause(seconds: float, stop: Event) -> None:
     # Polls instead of stop.wait(): a signal handler that sets the event could deadlock on the waiter's lock.
     end = time.monotonic() + seconds
     while not stop.is_set() and (left := end - time.monotonic()) > 0:
-        time.sleep(min(_NAP, left))
+        time.sleep(min(_CHECK_INTERVAL, left))

@@ -51,7 +51,7 @@ Outcome = Settled | Refused | Postponed
 def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None) -> Outcome:
     """Send a lead with its stored data."""
     if capture is None:
-        return Refused("unreadable: the data in the table is no JSON object")
+        return Refused("unreadable: the data in the table is not a JSON object")
     try:
         return Settled("delivered", client.create_lead(StoredCapture(capture), idempotency_key=key).lead.id)
     except LeadAlreadyOpenError as error:
@@ -84,11 +84,11 @@ def _about(fields: Mapping[str, Any]) -> str:
 
 
 def _why_none(cause: BaseException | None) -> str:
-    # What the client says itself; messages of libraries may have addresses in them.
+    # Only the client's own messages: those of libraries may contain addresses.
     return str(cause) if type(cause) in (TimeoutError, NotAnAnswerError) else type(cause).__name__
 
 
 def _reason(text: str) -> str:
-    """A text as the column takes it, whatever encoding the connection has."""
+    """Return a text in ASCII, which no connection's encoding can alter, up to the length of the column."""
     ascii_text = text.encode("ascii", "replace").decode()
     return "".join(character if character.isprintable() else " " for character in ascii_text)[:_MAX_REASON]

@@ -50,7 +50,7 @@ class TakenUp:
     created_at: datetime
     #: Including this one.
     attempts: int
-    #: The next attempt that this worker stored: while the row has this value, no one else has changed it.
+    #: The time of the next attempt that this worker stored: while the row has this value, it is unchanged.
     lease: int
 
 
@@ -256,8 +256,8 @@ def _now() -> int:
 def _key(stored: object) -> str:
     if not isinstance(stored, str):
         raise OutboxError(
-            f"The connection gives the key of a lead as {type(stored).__name__}, not as a text: the outbox needs one"
-            " whose options leave texts as they are."
+            f"The connection returns the key of a lead as {type(stored).__name__}, not as str: configure it to return"
+            " text unchanged."
         )
     return stored
 
@@ -270,9 +270,9 @@ def _time(milliseconds: int) -> datetime:
         return nearest.replace(tzinfo=timezone.utc)
 
 
-def _lead_id(told: str | None) -> str | None:
+def _lead_id(lead_id: str | None) -> str | None:
     # The column holds only a UUID; the lead is settled without it.
-    return told.lower() if told is not None and is_uuid(told) else None
+    return lead_id.lower() if lead_id is not None and is_uuid(lead_id) else None
 
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:

@@ -1,5 +1,5 @@
-"""What the outbox cannot do."""
+"""The error of the outbox."""
 
 
 class OutboxError(Exception):
-    """The outbox cannot do what it is asked, the way its table stands: the message says why, and nothing personal."""
+    """The table does not permit the operation, or the listener or sending failed. Contains no personal data."""
