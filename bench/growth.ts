@@ -28,9 +28,18 @@ const QUIET_LEADS = 100;
 const MIN_RATE = 1 / 1.2;
 const MIN_HIGHEST_RATE = 0.8;
 
-const reading = { connections: 1, minRate: MIN_RATE, rounds: { rounds: 9, roundMs: 1000, warmUpMs: 1000 } } as const;
+const ROUNDS = 9;
+const reading = {
+  connections: 1,
+  minRate: MIN_RATE,
+  rounds: { rounds: ROUNDS, roundMs: 1000, warmUpMs: 1000 },
+} as const;
 /** Short, because both databases grow meanwhile. */
-const creating = { scenario: 'create', rounds: { rounds: 9, roundMs: 500, warmUpMs: 500 }, studio: 'busy' } as const;
+const creating = {
+  scenario: 'create',
+  rounds: { rounds: ROUNDS, roundMs: 500, warmUpMs: 500 },
+  studio: 'busy',
+} as const;
 const COMPARISONS: readonly (Comparison & { readonly studio: keyof Side; readonly rounds: Rounds })[] = [
   { ...reading, name: 'get', scenario: 'get', studio: 'busy' },
   { ...reading, name: 'list', scenario: 'list', studio: 'busy' },
@@ -51,7 +60,7 @@ await runBenchmark(async () => {
   if (!/^[1-9]\d{3,8}$/.test(leads)) throw new Error(`--leads: ${leads} is not a number from 1000 to 999999999`);
   print(
     ...describeMachine(),
-    '- medians of 9 rounds in turn, for ratios with the lowest and the highest',
+    `- medians of ${ROUNDS} rounds in turn, for ratios with the lowest and the highest`,
     '- processor time is microseconds per request, by process; `load` is the load generator',
   );
   const { MONGODB_URL } = process.env;
