@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+
 /** A reproducible random source: the same seed gives the same choices. */
 export interface Chance {
   /** A number from 0 (inclusive) to 1 (exclusive). */
@@ -10,6 +12,13 @@ export interface Chance {
   uuid(): string;
   /** An independent random source: drawing from one does not affect the other. */
   branch(): Chance;
+}
+
+/** Returns the seed in an environment variable, or a random one, and prints it. */
+export function seedFrom(variable: string): number {
+  const seed = Number(process.env[variable] ?? randomInt(2 ** 32));
+  console.info(`${variable}=${seed}`);
+  return seed;
 }
 
 /** @param seed an integer from 0 to 2³² − 1 */

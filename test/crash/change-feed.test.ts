@@ -1,24 +1,20 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Lead, type LeadChange, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { expect, test, vi } from 'vitest';
+import { type Lead, type LeadChange, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
-import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { allLeads, arrangeStudio, type CoreClients } from '../support/core-clients.ts';
+import { describeWithMongoServer } from '../support/mongodb.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { type Chance, chanceOf } from './chance.ts';
-import { type Deployment, deployApart, type Server } from './deployment.ts';
+import { type Chance, chanceOf, seedFrom } from './chance.ts';
+import { aMongoServer, clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 
 /** The number of times a process is killed or suspended, on each database. */
 const CRASHES = sizeOf('FEED_CRASHES', { usual: 4, soak: 40 });
 
 /** The seed of all operations, and of the time and target of each crash. */
-const SEED = Number(process.env.FEED_SEED ?? randomInt(2 ** 32));
+const SEED = seedFrom('FEED_SEED');
 
 vi.setConfig({ testTimeout: 60_000 + CRASHES * 30_000 });
-console.info(`Crashes of the feed from FEED_SEED=${SEED}`);
 
 /** The time between two crashes, in which all processes work; milliseconds. */
 const [SOONEST_MS, LATEST_MS] = [200, 1500];
@@ -32,22 +28,23 @@ const CONSUMERS = 2;
 
 const STAGES = [LeadStage.CONTACTED, LeadStage.WON, LeadStage.NEW, LeadStage.LOST] as const;
 
-test('the copy of consumers is the store in the end, through crashes of all three of them, on SQLite', async () => {
-  await expectEqualCopy(await deployApart({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` }), ['core']);
+test('the copy of the consumers finally equals the store, despite crashes of core and consumers, on SQLite', async () => {
+  await expectEqualCopy(await deployApart({ DATABASE_URL: newSqliteUrl() }), ['core']);
 });
 
 describeWithMongoServer('on MongoDB', () => {
-  test('the copy of consumers is the store in the end, through crashes of all of them and of the database', async () => {
-    const database: Server & { url: string; stop(): Promise<void> } = await startWireServer();
-    onTestFinished(() => database.stop());
-    const settings = { DATABASE_URL: `${database.url}test-${randomUUID()}` };
-    await expectEqualCopy(await deployApart(settings, { database }), ['core', 'database', 'database and core']);
+  test('the copy of the consumers finally equals the store, despite crashes of core, consumers and database', async () => {
+    const { server: database, databaseUrl } = await aMongoServer();
+    await expectEqualCopy(await deployApart({ DATABASE_URL: databaseUrl }, { database }), [
+      'core',
+      'database',
+      'database and core',
+    ]);
   });
 });
 
 async function expectEqualCopy(deployment: Deployment, parts: readonly string[]): Promise<void> {
-  const core = connectToCore(deployment.coreUrl);
-  onTestFinished(() => core.close());
+  const core = clientsOf(deployment);
   const chance = chanceOf(SEED);
   const { studioId } = await arrangeStudio(core);
   const copy = new Map<string, LeadChange>();
@@ -75,7 +72,7 @@ async function expectEqualCopy(deployment: Deployment, parts: readonly string[])
   writing.abort();
   await Promise.all(writers);
 
-  const there = await everyLead(core, studioId);
+  const there = await allLeads(core, studioId);
   expect(there.length, `FEED_SEED=${SEED}`).toBeGreaterThan(10);
   // Changes in flight arrive, and no others follow.
   await expect
@@ -150,16 +147,6 @@ async function consume(
     } catch {
       await sleep(20);
     }
-  }
-}
-
-async function everyLead({ leads }: CoreClients, studioId: string): Promise<Lead[]> {
-  const all: Lead[] = [];
-  for (let pageToken = ''; ; ) {
-    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
-    all.push(...page.leads);
-    pageToken = page.nextPageToken;
-    if (pageToken === '') return all;
   }
 }
 

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
-import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { aCapture } from '../support/service.ts';
@@ -43,9 +42,9 @@ const PARTS: readonly [string, Part][] = [
   ['a request', 'requestBytes'],
 ];
 
-describe.each(['the gateway', 'the core'] as const)('on the way to %s', (target) => {
+describe.each(['the gateway', 'the core'] as const)('on the connection to %s', (target) => {
   test.each(PARTS)(
-    '%s is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
+    '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
     async (_, part) => {
       const service = await aFaultyService(target);
       const cuts = await cutEverywhere(service, part, isAnything);
@@ -54,9 +53,9 @@ describe.each(['the gateway', 'the core'] as const)('on the way to %s', (target)
   );
 });
 
-describeWithMongo('on the way to the database', (mongoUrl) => {
+describeWithMongo('on the connection to the database', (mongoUrl) => {
   test.each(PARTS)(
-    '%s is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
+    '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
     async (_, part) => {
       const services = await Promise.all(times(SIDE_BY_SIDE, () => aFaultyService('the database', mongoUrl())));
       const cuts = await Promise.all(
@@ -151,16 +150,7 @@ async function aFaultyService(
     secret,
     url: isGateway ? `http://127.0.0.1:${toGateway.port}` : gateway.url,
     directUrl: gateway.url,
-    async leadIds() {
-      const ids: string[] = [];
-      let pageToken = '';
-      do {
-        const page = await clients.leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.BASIC });
-        for (const { id } of page.leads) ids.push(id);
-        pageToken = page.nextPageToken;
-      } while (pageToken !== '');
-      return ids;
-    },
+    leadIds: async () => (await allLeads(clients, studioId)).map(({ id }) => id),
   };
 }
 

@@ -1,8 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type RunningProcess, run } from '../support/processes.ts';
+import { onTestFinished } from 'vitest';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { startWireServer } from '../support/mongodb.ts';
+import { type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 
 /** How long a deployment may take to serve again after a crash; milliseconds. */
 const SERVES_WITHIN_MS = 30_000;
@@ -32,6 +37,23 @@ export interface Server {
   kill(): Promise<void>;
   /** Restarts it at the same address. */
   revive(): Promise<void>;
+}
+
+/** Returns the URL of a new SQLite file, which is removed when the test ends. */
+export const newSqliteUrl = (): string => `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+
+/** Starts a MongoDB server, which is stopped when the test ends; `databaseUrl` is an empty database on it. */
+export async function aMongoServer() {
+  const server = await startWireServer();
+  onTestFinished(() => server.stop());
+  return { server, databaseUrl: `${server.url}test-${randomUUID()}` };
+}
+
+/** Connects to the core of a deployment until the test ends. */
+export function clientsOf({ coreUrl }: Deployment): CoreClients {
+  const core = connectToCore(coreUrl);
+  onTestFinished(() => core.close());
+  return core;
 }
 
 const FILES: Readonly<Record<string, string>> = { core: 'src/main.ts', gateway: 'gateway/main.ts' };

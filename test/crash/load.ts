@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { vi } from 'vitest';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, type StudioWithKey } from '../support/core-clients.ts';
@@ -83,6 +84,12 @@ export interface Load {
   created(): number;
   /** Stops the callers and waits for requests in flight. */
   stop(): Promise<Ledger>;
+}
+
+/** Waits until `count` more leads are created. */
+export async function created(load: Load, count: number): Promise<void> {
+  const before = load.created();
+  await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });
 }
 
 /** Starts load on a service, in a new studio. */

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -9,12 +8,11 @@ import { drive } from '../../bench/drive.ts';
 import { EXPECTED_STATUS, Workload } from '../../bench/workload.ts';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
-import { arrangeStudio, type CoreClients, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { allLeads, arrangeStudio, type CoreClients, type StudioWithKey } from '../support/core-clients.ts';
 import { lines } from '../support/raw-http.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { type Deployment, deployApart } from './deployment.ts';
+import { clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 import { memoryMb } from './memory.ts';
 
 vi.setConfig({ testTimeout: 240_000 });
@@ -34,10 +32,10 @@ const CALLERS = MAX_PENDING_REQUESTS + 300;
 
 /** The outcomes allowed besides success; each invites the caller to retry. */
 const OUTCOME_UNKNOWN = '503, may come again';
-const TURNED_AWAY = `${OUTCOME_UNKNOWN}: nothing was written`;
+const REFUSED = `${OUTCOME_UNKNOWN}: nothing was written`;
 
 /** The gateway's log message about refused requests. */
-const SAID = 'requests refused: too many are waiting for the core';
+const LOG_MESSAGE = 'requests refused: too many are waiting for the core';
 
 /** The batch size of requests that must not queue. */
 const FEW = 100;
@@ -49,8 +47,8 @@ const MAX_MEMORY_MB = 400;
 const SLOW = 1000;
 const CLOSED_WITHIN_MS = MEASURED_MS > 0 ? 15_000 : 45_000;
 
-describe('more than can be done', () => {
-  test('is done or refused, request by request, and takes no more memory than is set aside for it', async () => {
+describe('overload', () => {
+  test('serves or refuses each request, in bounded memory', async () => {
     const service = await aService();
     const callers = times(CALLERS, () => aCaller(service));
     // In batches: the gateway must read from each connection before it closes it as idle.
@@ -62,14 +60,14 @@ describe('more than can be done', () => {
     const outcomes = await Promise.all(callers.map(async (caller) => [await caller(), await caller()] as const));
 
     const counts = Map.groupBy(outcomes.flat(), (outcome) => outcome);
-    expect(['201', OUTCOME_UNKNOWN, TURNED_AWAY]).toEqual(expect.arrayContaining([...counts.keys()]));
+    expect(['201', OUTCOME_UNKNOWN, REFUSED]).toEqual(expect.arrayContaining([...counts.keys()]));
     expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
     // A request whose outcome was unknown may have been written.
     expect(await countLeads(service)).toBeGreaterThanOrEqual(CALLERS + (counts.get('201')?.length ?? 0));
     expect(await callers[0]?.()).toBe('201');
   });
 
-  test('because the core stands still, is refused, and done again once it goes on', {
+  test('is refused while the core is suspended, and served again when it resumes', {
     tags: ['7.overload', '7.order', '7.wait'],
   }, async () => {
     const service = await aService({ LOG_LEVEL: 'warn' });
@@ -84,7 +82,7 @@ describe('more than can be done', () => {
     core.kill('SIGSTOP');
     const asked = askAll(callers);
     const gateway = service.deployment.process('gateway');
-    await expect.poll(() => gateway.output().includes(SAID), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => gateway.output().includes(LOG_MESSAGE), { timeout: 10_000 }).toBe(true);
     // Refused after the path is checked and before the key is read.
     const { gatewayUrl } = service.deployment;
     const withoutKey = await Promise.all(
@@ -93,11 +91,11 @@ describe('more than can be done', () => {
     expect(withoutKey.map(({ status }) => status)).toEqual([503, 404]);
 
     const outcomes = Map.groupBy(await asked, (outcome) => outcome);
-    expect(new Set(outcomes.keys())).toEqual(new Set([OUTCOME_UNKNOWN, TURNED_AWAY]));
+    expect(new Set(outcomes.keys())).toEqual(new Set([OUTCOME_UNKNOWN, REFUSED]));
     expect(outcomes.get(OUTCOME_UNKNOWN)).toHaveLength(BUSY_THRESHOLD);
     expect(memory(service) - before).toBeLessThan(MAX_MEMORY_MB);
     // One log line for all of them: refusals are logged at intervals longer than this test.
-    expect(gateway.output().split(SAID)).toHaveLength(2);
+    expect(gateway.output().split(LOG_MESSAGE)).toHaveLength(2);
 
     core.kill('SIGCONT');
     await service.deployment.serves();
@@ -105,7 +103,7 @@ describe('more than can be done', () => {
     for (const caller of callers.slice(0, 100)) expect(await caller()).toBe('401');
   });
 
-  test.runIf(MEASURED_MS > 0)('at three times what it can do, it does four fifths of that', async () => {
+  test.runIf(MEASURED_MS > 0)('of three times the capacity leaves four fifths of it', async () => {
     const { deployment, studio } = await aService();
     const url = new URL(deployment.gatewayUrl);
     const workload = new Workload({ ...studio, url: url.href });
@@ -121,7 +119,7 @@ describe('more than can be done', () => {
   });
 });
 
-test('a thousand connections that are slow or silent are closed in time, and hold up nobody else', async () => {
+test('a thousand slow or silent connections are closed in time, and delay no other client', async () => {
   const service = await aService();
   const { gatewayUrl } = service.deployment;
   const slow = times(SLOW, (index) => aSlowConnection(gatewayUrl, service.studio, index % WAYS_TO_BE_SLOW));
@@ -191,10 +189,8 @@ interface TestedService {
 }
 
 async function aService(settings = {}): Promise<TestedService> {
-  const database = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
-  const deployment = await deployApart({ DATABASE_URL: database, ...settings });
-  const core = connectToCore(deployment.coreUrl);
-  onTestFinished(() => core.close());
+  const deployment = await deployApart({ DATABASE_URL: newSqliteUrl(), ...settings });
+  const core = clientsOf(deployment);
   return { deployment, core, studio: await arrangeStudio(core) };
 }
 
@@ -234,13 +230,5 @@ function aCaller({ deployment, studio }: TestedService, secret = studio.secret):
   };
 }
 
-async function countLeads({ core, studio: { studioId } }: TestedService): Promise<number> {
-  let count = 0;
-  let pageToken = '';
-  do {
-    const page = await core.leads.listLeads({ studioId, pageSize: 100, pageToken });
-    count += page.leads.length;
-    pageToken = page.nextPageToken;
-  } while (pageToken !== '');
-  return count;
-}
+const countLeads = async ({ core, studio }: TestedService): Promise<number> =>
+  (await allLeads(core, studio.studioId)).length;

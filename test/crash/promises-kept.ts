@@ -1,5 +1,6 @@
-import { type Lead, LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { CoreClients } from '../support/core-clients.ts';
+import { expect } from 'vitest';
+import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { allLeads, type CoreClients } from '../support/core-clients.ts';
 import { type Answer, ask, type Ledger, type SentRequest } from './load.ts';
 
 /** The number of requests repeated concurrently. */
@@ -16,7 +17,7 @@ const WROTE_NOTHING = new Set([
 ]);
 
 /** The final outcome of each request. */
-export type Settled = ReadonlyMap<SentRequest, NonNullable<Answer>>;
+type Settled = ReadonlyMap<SentRequest, NonNullable<Answer>>;
 
 /**
  * Checks a recovered service against all requests sent and all responses received, and settles every request by
@@ -54,7 +55,7 @@ export async function brokenPromises(
   }
   for (const lead of found) {
     const mayBeWon = ledger.maybeClosed.has(lead.id);
-    holds(lead.stage === LeadStage.NEW || mayBeWon, `lead ${lead.id} is ${lead.stage}, and nobody closed it`);
+    holds(lead.stage === LeadStage.NEW || mayBeWon, `lead ${lead.id} is ${lead.stage}, although no caller closed it`);
   }
 
   // When repeated, each request has one outcome, equal to the acknowledged one if any.
@@ -64,14 +65,15 @@ export async function brokenPromises(
     const { key } = request;
     const [first, second] = [settled.get(request), again.get(request)];
     const isOutcome = first?.status === 201 || first?.code === 'integration_lead_already_open';
-    holds(isOutcome || first?.code === 'integration_idempotency_conflict', `${key}: repeated, ${told(first)}`);
-    holds(told(first) === told(second), `${key}: repeated, ${told(first)}, then ${told(second)}`);
+    holds(isOutcome || first?.code === 'integration_idempotency_conflict', `${key}: repeated, ${inShort(first)}`);
+    holds(inShort(first) === inShort(second), `${key}: repeated, ${inShort(first)}, then ${inShort(second)}`);
     const earlier = before?.get(request);
-    if (earlier) holds(told(earlier) === told(first), `${key}: came to ${told(earlier)}, later to ${told(first)}`);
+    if (earlier)
+      holds(inShort(earlier) === inShort(first), `${key}: came to ${inShort(earlier)}, later to ${inShort(first)}`);
     for (const answer of request.answers) {
       if (answer?.status === 201)
-        holds(answer.text === first?.text, `${key}: was ${answer.text}, later ${told(first)}`);
-      else if (answer) holds(isFailure(answer), `${key}: was answered ${told(answer)}`);
+        holds(answer.text === first?.text, `${key}: was ${answer.text}, later ${inShort(first)}`);
+      else if (answer) holds(isFailure(answer), `${key}: was answered ${inShort(answer)}`);
     }
   }
 
@@ -113,28 +115,46 @@ export async function brokenPromises(
   }
 }
 
+/** Checks the promises after each round of a test, and at its end those of all rounds: no later round may undo anything. */
+export class Rounds {
+  readonly #gatewayUrl: string;
+  readonly #core: CoreClients;
+  #rounds: { readonly ledger: Ledger; readonly settled: Settled; readonly name: string }[] = [];
+
+  constructor(gatewayUrl: string, core: CoreClients) {
+    this.#gatewayUrl = gatewayUrl;
+    this.#core = core;
+  }
+
+  async expectKept(ledger: Ledger, name: string): Promise<void> {
+    const { broken, settled } = await brokenPromises(this.#gatewayUrl, this.#core, ledger);
+    expect(broken, name).toEqual([]);
+    this.#rounds.push({ ledger, settled, name });
+  }
+
+  async expectAllKept(): Promise<void> {
+    for (const { ledger, settled, name } of this.#rounds) {
+      const { broken } = await brokenPromises(this.#gatewayUrl, this.#core, ledger, settled);
+      expect(broken, `${name}, after all others`).toEqual([]);
+    }
+  }
+
+  /** Forgets all rounds, when their data are deleted. */
+  clear(): void {
+    this.#rounds = [];
+  }
+}
+
 /** Whether a response is a conflict or a temporary failure: it promises nothing about the final outcome. */
 function isFailure({ status, code }: NonNullable<Answer>): boolean {
   return status === 409 || code === 'integration_unavailable' || code === 'integration_rate_unavailable';
 }
 
-/** A response without the parts that differ each time. */
-function told(answer: Answer): string {
+/** Returns a response without the parts that differ each time. */
+function inShort(answer: Answer): string {
   return answer === undefined ? 'no answer' : `${answer.status} ${answer.code ?? answer.text}`;
 }
 
 function idOf(answer: Answer): string[] {
   return answer?.status === 201 ? [JSON.parse(answer.text).lead.id] : [];
-}
-
-/** Lists all leads of a studio, with their contacts, from the core. */
-export async function allLeads({ leads }: CoreClients, studioId: string): Promise<Lead[]> {
-  const all: Lead[] = [];
-  let pageToken = '';
-  do {
-    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
-    all.push(...page.leads);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== '');
-  return all;
 }

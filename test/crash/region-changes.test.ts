@@ -1,26 +1,22 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
-import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { arrangeStudio, type CoreClients } from '../support/core-clients.ts';
+import { describeWithMongoServer } from '../support/mongodb.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { type Chance, chanceOf } from './chance.ts';
-import { type Deployment, deployApart } from './deployment.ts';
+import { type Chance, chanceOf, seedFrom } from './chance.ts';
+import { aMongoServer, clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 import { ask } from './load.ts';
 
 /** The number of changes of the region. */
 const CHANGES = sizeOf('REGION_CHANGES', { usual: 12, soak: 100 });
 
 /** The seed of the order of operations. */
-const SEED = Number(process.env.CRASH_SEED ?? randomInt(2 ** 32));
+const SEED = seedFrom('CRASH_SEED');
 
 vi.setConfig({ testTimeout: 60_000 + CHANGES * 10_000 });
-console.info(`Region changes from CRASH_SEED=${SEED}`);
 
 const REGIONS = ['DE', 'FR', 'GB', undefined] as const;
 const CALLERS = 8;
@@ -29,15 +25,13 @@ const CALLERS = 8;
 const TEXTS = times(6, (index) => `030 765432${index}`).flatMap((text) => [text, text.replace(' ', '/')]);
 
 test('the same text never has two open leads, while the region changes and the core is killed, on SQLite', async () => {
-  const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
-  await expectOneOpenLeadEach(deployment);
+  await expectOneOpenLeadEach(await deployApart({ DATABASE_URL: newSqliteUrl() }));
 });
 
 describeWithMongoServer('on MongoDB', () => {
   test('the same text never has two open leads, while the region changes and the core is killed', async () => {
-    const database = await startWireServer();
-    onTestFinished(() => database.stop());
-    await expectOneOpenLeadEach(await deployApart({ DATABASE_URL: `${database.url}test-${randomUUID()}` }));
+    const { databaseUrl } = await aMongoServer();
+    await expectOneOpenLeadEach(await deployApart({ DATABASE_URL: databaseUrl }));
   });
 });
 
@@ -46,9 +40,8 @@ describeWithMongoServer('on MongoDB', () => {
  * and then.
  */
 async function expectOneOpenLeadEach(deployment: Deployment): Promise<void> {
-  const { gatewayUrl, coreUrl } = deployment;
-  const core = connectToCore(coreUrl);
-  onTestFinished(() => core.close());
+  const { gatewayUrl } = deployment;
+  const core = clientsOf(deployment);
   const chance = chanceOf(SEED);
   const { studioId, secret } = await arrangeStudio(core, { regionCode: 'DE' });
   let isOver = false;

@@ -18,7 +18,7 @@ const MAX_LEFT_BYTES = 2000;
 
 const service = aService();
 
-test('callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice', async () => {
+test('callers that disconnect at any moment leave no memory in gateway or core, and no duplicate lead', async () => {
   const studio = await service.aStudioWithKey();
   const keys: string[] = [];
   const heap: number[] = [];

@@ -9,7 +9,7 @@ const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
 const GATEWAY = 'gateway/app.ts';
 const HTTP_SERVER = 'gateway/http-server.ts';
 const IN_ORDER =
-  'stops under load in order, told once or twice: what it took on is answered whole, what it did not is not done';
+  'stops under load after one signal or two: accepted requests are answered completely, and others write nothing';
 
 /** Faults that show only when processes crash, stop or are overloaded. */
 export const CRASH_BUGS: readonly PlantedBug[] = [
@@ -42,7 +42,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the folder of a new database is not flushed to the disk',
     suite: POWER_CUTS,
-    caughtBy: 'while the log is moved into the database',
+    caughtBy: 'during a checkpoint of the database',
     patches: [{ file: OPEN_DATABASE, find: 'fsyncSync(opened);', put: '' }],
     inSoak: true,
   },
@@ -63,7 +63,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     name: 'a lost reply of the core is reported as not written',
     suite: 'test/crash/cut-connections.test.ts',
     caughtBy:
-      'a reply is cut after any number of its bytes: whoever asks is answered, and asking again gets the one lead',
+      'a reply is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
     patches: [
       {
         file: 'gateway/core-problems.ts',
@@ -98,7 +98,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the gateway sheds no load',
     suite: OVERLOAD,
-    caughtBy: 'because the core stands still, is refused, and done again once it goes on',
+    caughtBy: 'is refused while the core is suspended, and served again when it resumes',
     patches: [
       {
         file: 'gateway/plugins/load-shedding.ts',
@@ -111,7 +111,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
   {
     name: 'a request may arrive without a timeout',
     suite: OVERLOAD,
-    caughtBy: 'a thousand connections that are slow or silent are closed in time, and hold up nobody else',
+    caughtBy: 'a thousand slow or silent connections are closed in time, and delay no other client',
     patches: [
       { file: HTTP_SERVER, find: 'requestTimeout: pipelined.arrivalMs', put: 'requestTimeout: 0' },
       { file: HTTP_SERVER, find: 'headersTimeout: pipelined.arrivalMs', put: 'headersTimeout: 0' },
@@ -129,8 +129,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
   {
     name: 'closed connections stay in memory',
     suite: 'test/crash/vanishing-callers.test.ts',
-    caughtBy:
-      'callers who vanish in the middle leave nothing behind in gateway or core, and none of their leads is there twice',
+    caughtBy: 'callers that disconnect at any moment leave no memory in gateway or core, and no duplicate lead',
     patches: [
       {
         file: 'gateway/pipelined-requests.ts',

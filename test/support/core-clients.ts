@@ -8,7 +8,7 @@ import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_ke
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
-import { type Lead, LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type Lead, LeadIntakeService, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { DAY_MS } from './builders.ts';
 
 /** Clients of a core's services, as the CRM uses them. */
@@ -91,12 +91,12 @@ export async function arrangeStudio(
   return { studioId, memberId, sourceId, apiKeyId: apiKey?.id ?? '', secret };
 }
 
-/** Returns all leads of a studio, as listed by the core. */
+/** Returns all leads of a studio, with their contacts, as listed by the core. */
 export async function allLeads({ leads }: Pick<CoreClients, 'leads'>, studioId: string): Promise<Lead[]> {
   const all: Lead[] = [];
   let pageToken = '';
   do {
-    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken });
+    const page = await leads.listLeads({ studioId, pageSize: 100, pageToken, view: LeadView.FULL });
     all.push(...page.leads);
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
