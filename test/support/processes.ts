@@ -101,19 +101,21 @@ export function start(
 /** Collects the output of a process from its start. */
 export function watch(child: ChildProcessByStdio<Writable | null, Readable, Readable>): RunningProcess {
   let output = '';
-  child.stdout.on('data', (chunk) => {
-    output += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    output += chunk;
-  });
+  let more = Promise.withResolvers<void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      output += chunk;
+      more.resolve();
+      more = Promise.withResolvers();
+    });
+  }
   // Waits for child processes, too: they hold the output open.
   const closed = once(child, 'close');
   const printed = async (pattern: RegExp) => {
     for (;;) {
       const match = pattern.exec(output);
       if (match) return match;
-      const hasClosed = await Promise.race([closed.then(() => true), onceAny(child)]);
+      const hasClosed = await Promise.race([closed.then(() => true), more.promise]);
       if (hasClosed === true && !pattern.test(output)) throw new Error(`ended without printing ${pattern}:\n${output}`);
     }
   };
@@ -136,8 +138,4 @@ export function watch(child: ChildProcessByStdio<Writable | null, Readable, Read
 export async function addressOf(running: RunningProcess): Promise<string> {
   const [, url = ''] = await running.printed(/Server listening at (https?:\/\/[0-9.:]+)/);
   return url;
-}
-
-function onceAny(child: ChildProcess): Promise<unknown> {
-  return Promise.race([child.stdout, child.stderr].map((stream) => stream && once(stream, 'data')));
 }
