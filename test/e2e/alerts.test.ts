@@ -11,7 +11,7 @@ import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithPrometheus, type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
-import { describeWithRedisServer, startRedis } from '../support/servers.ts';
+import { aRedis, describeWithRedisServer } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
@@ -40,8 +40,7 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
     describeWithMongoServer('and MongoDB,', () => {
       const title = 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard';
       test(title, { timeout: 300_000 }, async () => {
-        const redis = await startRedis();
-        onTestFinished(() => redis.stop());
+        const redis = await aRedis();
         const database = await startWireServer();
         onTestFinished(() => database.stop());
         const databaseUrl = `${database.url}test-${randomUUID()}`;
@@ -81,9 +80,9 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await database.revive();
         await end('LeadIntakeStoreAway', 'LeadIntakeCoreAway');
 
-        const strangers = repeat(8, () => api.list(UNKNOWN_KEY));
+        const guesses = repeat(8, () => api.list(UNKNOWN_KEY));
         await fire('LeadIntakeBadKeyStorm');
-        for (const loop of [strangers, usual]) await loop.stop();
+        for (const loop of [guesses, usual]) await loop.stop();
 
         const late = repeat(1, () => pauseBriefly(deployment));
         await fire('LeadIntakeEventLoopLate');
@@ -183,18 +182,18 @@ function watchAlerts(prometheus: PrometheusServer) {
 
 /** The callers' requests; their outcome does not matter. */
 function callsOf({ gatewayUrl }: Deployment, secret: string) {
-  const ask = async (path: string, request: RequestInit, key = secret) => {
+  const send = async (path: string, request: RequestInit, key = secret) => {
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
     const response = await fetch(`${gatewayUrl}${path}`, { ...request, headers }).catch(() => undefined);
     await response?.text().catch(() => {});
   };
   const post = (capture: Record<string, unknown>, key: string = randomUUID()) =>
-    ask(LEADS, {
+    send(LEADS, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': key },
       body: JSON.stringify(capture),
     });
-  const list = (key?: string) => ask(LEADS, {}, key);
+  const list = (key?: string) => send(LEADS, {}, key);
   return {
     list,
     create: () => post(aCapture()),
@@ -206,7 +205,7 @@ function callsOf({ gatewayUrl }: Deployment, secret: string) {
       await post({ ...capture, displayName: 'Ada Byron' }, key);
       await post(capture);
       await list();
-      await ask(`${LEADS}/${randomUUID()}`, {});
+      await send(`${LEADS}/${randomUUID()}`, {});
       await sleep(50);
     },
   };
