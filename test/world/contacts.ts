@@ -6,29 +6,26 @@ type ContactValue = SentLead['contact'];
 export const REGIONS = ['DE', 'FR', 'GB', 'none'] as const;
 export type Region = (typeof REGIONS)[number];
 
+/** The normalized forms of a number without a country code. */
+const LOCAL_FORMS = { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' };
+
 /**
  * Phone numbers, with their normalized forms per region of the studio. The forms are derived by hand from the contract's rule
  * (4.1.same-contact).
  */
-const PHONES: readonly { readonly value: string; readonly normalized: Readonly<Record<Region, string>> }[] = [
+const PHONES: readonly { readonly value: string; readonly forms: Readonly<Record<Region, string>> }[] = [
   inAllRegions('+49 30 7654321', '+49307654321'),
   inAllRegions('+49 (30) 765-4321', '+49307654321'),
-  {
-    value: '030 7654321',
-    normalized: { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' },
-  },
-  {
-    value: '030/7654321',
-    normalized: { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' },
-  },
+  { value: '030 7654321', forms: LOCAL_FORMS },
+  { value: '030/7654321', forms: LOCAL_FORMS },
   inAllRegions('+33 3 07 65 43 21', '+33307654321'),
   inAllRegions('0800 REIFEN', '0800reifen'),
   inAllRegions('0800 reifen', '0800reifen'),
   inAllRegions('0800 PIZZA', '0800pizza'),
 ];
 
-function inAllRegions(value: string, normalized: string) {
-  return { value, normalized: { DE: normalized, FR: normalized, GB: normalized, none: normalized } };
+function inAllRegions(value: string, form: string) {
+  return { value, forms: { DE: form, FR: form, GB: form, none: form } };
 }
 
 /** The numbers as typed. */
@@ -79,5 +76,5 @@ export function sameness(
 }
 
 function normalizedIn(value: string, region: Region): string {
-  return PHONES.find((each) => each.value === value)?.normalized[region] ?? value;
+  return PHONES.find((each) => each.value === value)?.forms[region] ?? value;
 }

@@ -74,11 +74,7 @@ const PROMISED: Readonly<Record<Oddness, Promised>> = {
     'a lead is created': '403 integration_issuer_forbidden',
     'leads are listed': '403 integration_issuer_forbidden',
   },
-  'a source': {
-    ...OPEN,
-    'a lead is created': '400 integration_source_invalid',
-    'sources are listed': '0',
-  },
+  'a source': { ...OPEN, 'a lead is created': '400 integration_source_invalid', 'sources are listed': '0' },
 };
 
 /** Compares the responses about records that no release of the product writes with the promises for each kind. */

@@ -201,23 +201,15 @@ export const operatorLooks = aScenario({
         if (!listed.includes(id)) sim.history.fail(`studios are listed without ${id}`);
         return;
       }
-      case 'leads':
-        await look('leads', 'list', '--studio', id);
-        return;
-      case 'sources':
-        await look('sources', 'list', id);
-        return;
-      case 'audit':
-        await look('audit', id);
-        return;
-      case 'audit of a lead':
-        await look('audit', id, '--lead', newest(leadIds, lead) ?? sim.uuid('unknown lead'));
-        return;
-      case 'claims':
-        await look('claims');
-        return;
-      default:
-        await type(sim, { words: ['doctor'], endsAfterMs: 0 }, nothing);
+      default: {
+        const words: Readonly<Record<string, readonly string[]>> = {
+          leads: ['leads', 'list', '--studio', id],
+          sources: ['sources', 'list', id],
+          audit: ['audit', id],
+          'audit of a lead': ['audit', id, '--lead', newest(leadIds, lead) ?? sim.uuid('unknown lead')],
+        };
+        await look(...(words[at] ?? [at]));
+      }
     }
   },
 });

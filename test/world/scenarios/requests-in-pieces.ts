@@ -23,9 +23,7 @@ import {
 /** How a request is written. */
 const writing = fc.record({
   /** The pauses: after which part of the request, and for how long; milliseconds. */
-  pauses: fc.array(fc.record({ sharePercent: fc.nat(100), forMs: fc.nat(250) }), {
-    maxLength: 8,
-  }),
+  pauses: fc.array(fc.record({ sharePercent: fc.nat(100), forMs: fc.nat(250) }), { maxLength: 8 }),
   /** Whether the client closes its sending direction after the request. */
   halfCloses: fc.boolean(),
 });
