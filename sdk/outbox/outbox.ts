@@ -69,7 +69,7 @@ export interface Outbox {
   /**
    * Makes a lead due immediately, under its key.
    *
-   * @param capture replaces its data. After an idempotency conflict the key cannot be used again: discard it and add the lead anew
+   * @param capture replaces its data. After an idempotency conflict the key cannot be used again: discard it and add the lead again
    * @throws OutboxError when there is no such lead, or it is settled
    */
   retry(connection: Connection, idempotencyKey: string, capture?: LeadCapture): Promise<void>;

@@ -321,7 +321,7 @@ test('an operator imports what another deployment exported; an import that was k
   expect(faulty).toMatchObject({ code: 1, stdout: expect.stringContaining('"refused": 3') });
   expect(faulty.stderr).toMatch(/^line 2: is not a JSON object$/m);
   expect(faulty.stderr).toMatch(/^line 3: INVALID_REQUEST: displayName must be/m);
-  const nowhere = await from.cli('leads', 'import', 'nobody', file).catch((error) => error);
+  const nowhere = await from.cli('leads', 'import', 'absent', file).catch((error) => error);
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('STUDIO_NOT_FOUND') });
   const noFile = await from.cli('leads', 'import', 's1', join(folder, 'none')).catch((error) => error);
   expect(noFile).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT|no such file/) });

@@ -113,7 +113,7 @@ test('the outbox does what the README and the page show: a form, a worker, entri
     // A double click, followed by a return to the form with another address.
     onContactForm({ formKey, ...grace });
     onContactForm({ formKey, ...grace });
-    onContactForm({ formKey, ...grace, email: 'nobody' });`,
+    onContactForm({ formKey, ...grace, email: 'nowhere' });`,
   );
   // The outbox needs SQLite, so a newer Node than the rest of the package.
   await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });

@@ -57,7 +57,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');
     await website.runStatements(
       `require 'form.php';
-      $form = ['name' => 'Nobody', 'email' => 'nowhere', 'message' => 'Psst', 'key' => 'another page'];
+      $form = ['name' => 'Ada', 'email' => 'nowhere', 'message' => 'Psst', 'key' => 'another page'];
       storeEnquiry(new PDO('sqlite:website.db'), $form);`,
     );
     await onTable(

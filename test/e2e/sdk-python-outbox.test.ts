@@ -105,7 +105,7 @@ connection = website.connect()
 send = contact_form.on_contact_form
 send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀")
 send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀")
-send(connection, "another form", "Nobody", "nowhere", "")
+send(connection, "another form", "Ada", "nowhere", "")
 try:
     with connection:
         send(connection, "", "Eve", "eve@example.org", "")

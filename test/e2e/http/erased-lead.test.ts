@@ -73,7 +73,7 @@ test('all leads of a contact are erased, in any spelling and stage, and no other
 
 test('an invalid member id is refused, also when there is nothing to erase', async () => {
   const { studioId } = await service.aStudioWithKey();
-  const contact = { value: { case: 'email', value: 'nobody@example.org' } } as const;
+  const contact = { value: { case: 'email', value: 'absent@example.org' } } as const;
   const error = await service.leads.eraseContact({ studioId, contact, memberId: 'a b' }).catch(ConnectError.from);
   expect(error).toMatchObject({ code: Code.InvalidArgument });
 });

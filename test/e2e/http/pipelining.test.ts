@@ -75,7 +75,7 @@ test('a request that was refused before its body arrived gets no second response
     // Closes this direction only.
     socket.end();
   });
-  socket.write(creation({ secret: 'nobody', promisedBytes: 10 }));
+  socket.write(creation({ secret: 'unknown', promisedBytes: 10 }));
   await new Promise((resolve) => socket.on('error', () => {}).on('end', resolve));
 
   expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);

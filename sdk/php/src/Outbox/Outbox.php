@@ -146,7 +146,7 @@ final class Outbox
      * Makes a refused or waiting lead due immediately.
      *
      * @param LeadCapture|array<string, mixed>|null $capture replaces its data; null keeps them. After an idempotency conflict
-     *     add the corrected lead anew, with another key
+     *     add the corrected lead again, with another key
      *
      * @throws \InvalidArgumentException when the new data cannot be stored
      * @throws OutboxException when no refused or waiting lead has this key

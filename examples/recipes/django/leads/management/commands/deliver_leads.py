@@ -10,7 +10,7 @@ from leads.outbox import outbox
 
 
 class Command(BaseCommand):
-    help = "Sends the leads that are due, and tells how many need a person."
+    help = "Sends the leads that are due, and prints how many need a person."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--loop", action="store_true", help="goes on until SIGTERM or Ctrl-C, between two leads")
