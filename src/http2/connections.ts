@@ -61,16 +61,16 @@ export class CallerConnection {
    *
    * It does not close the session: a closed session keeps reading, and Node 26 aborts when streams are then reset.
    *
-   * @param timeoutMs the time
+   * @param timeoutMs the time. A further call can shorten it
    */
   cutOff(timeoutMs: number): void {
+    this.#destroyAfter(timeoutMs);
     if (this.isCutOff) return;
     this.isCutOff = true;
     // Further streams do not reach the server, so they cost almost nothing.
     this.session?.removeAllListeners('stream').on('stream', (stream) => stream.on('error', () => {}));
     // NO_ERROR, because clients discard pending responses on any other code.
     if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
-    this.#destroyAfter(timeoutMs);
   }
 
   /** Accepts no further calls, and closes the connection when those in flight have ended, or after a time. */
