@@ -1,6 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const STORE = 'test/contract/sqlite-store.test.ts';
+const LOCKS = 'test/contract/sqlite-locks.test.ts';
 const INDEXES = 'test/contract/sqlite-indexes.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const LEAD = 'src/domain/lead.ts';
@@ -95,7 +96,58 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'the check of the store succeeds while writes fail',
     suite: STORE,
     caughtBy: 'makes the check fail until writes succeed again',
-    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = error;', put: '' }],
+    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#lastError = cause;', put: '' }],
+  },
+  {
+    name: 'waiting for the lock of another process blocks the core',
+    suite: LOCKS,
+    caughtBy: 'createLead waits, and does not block what is read',
+    patches: [
+      {
+        file: 'src/store/sqlite/sqlite-store.ts',
+        find: "database.exec('PRAGMA busy_timeout = 0');",
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a write is refused as soon as it meets the lock of another process',
+    suite: LOCKS,
+    caughtBy: 'createLead waits, and does not block what is read',
+    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'isLocked(error)', put: 'false' }],
+    inSoak: true,
+  },
+  {
+    name: 'any number of writes wait for the lock of another process',
+    suite: LOCKS,
+    caughtBy: 'a bounded number of writes wait; the next is refused immediately',
+    patches: [
+      {
+        file: 'src/store/sqlite/group-commit.ts',
+        find: 'this.#retry && this.#pending.length >= MAX_WAITING_WRITES',
+        put: 'this.#pending.length > 1e9',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'closing the store drops the writes that wait for a lock',
+    suite: LOCKS,
+    caughtBy: 'closing the store waits for the writes that wait',
+    patches: [{ file: 'src/store/sqlite/sqlite-store.ts', find: 'await commits.settled();', put: '' }],
+  },
+  {
+    name: 'a read fails while another process recovers the log',
+    suite: LOCKS,
+    caughtBy: 'reads wait, and are answered after it',
+    patches: [
+      {
+        file: 'src/store/sqlite/lock-retries.ts',
+        find: '!isLocked(error) || performance.now() > giveUp',
+        put: 'giveUp > 0',
+      },
+    ],
+    inSoak: true,
   },
   {
     name: 'the database file is readable by every user of the machine',

@@ -23,6 +23,13 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a gateway sends its password to a Redis with an invalid certificate',
   ],
   'a Redis Cluster': ['a Redis Cluster command whose reply is lost is sent again'],
+  'other processes that lock the database file': [
+    'waiting for the lock of another process blocks the core',
+    'a write is refused as soon as it meets the lock of another process',
+    'any number of writes wait for the lock of another process',
+    'closing the store drops the writes that wait for a lock',
+    'a read fails while another process recovers the log',
+  ],
   'direct writes to Redis': ['a list in place of a counter is not replaced'],
   'a restart with another quota': ['a gateway with a higher limit admits a refused key'],
   'several servers of MongoDB, and a failover': [

@@ -1,13 +1,23 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
+import { lockRetryMs } from './lock-retries.ts';
+import { isLocked } from './result-codes.ts';
+
+/** The maximum number of writes that wait for another process's write lock; further ones are refused immediately. */
+export const MAX_WAITING_WRITES = 2048;
 
 interface PendingWrite<Caller> {
   /** Performs the write in a transaction; may run again after a rollback. Returns what to call once it is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
+  /** Settles with the write. */
+  readonly settled: Promise<unknown>;
   readonly caller: Caller | undefined;
   /** The indexes that were known to be missing at the request; the write relies on all others. */
   readonly missing: readonly unknown[];
+  /** When it is refused if it still waits for a lock; by `performance.now()`. */
+  readonly deadline: number;
 }
 
 /** The indexes that writes rely on. Each transaction checks them. */
@@ -22,6 +32,9 @@ interface IndexCheck {
 /**
  * Group commit: writes that arrive in one turn of the event loop share a transaction and its wait for the disk. Each
  * resolves after the commit. A failed write does not affect the others. A single write is not delayed.
+ *
+ * While another process holds the write lock, writes wait in their order until their deadlines, and the event loop goes
+ * on: SQLite's own wait would block it, and with it every read, ping and health check.
  */
 export class GroupCommit<Caller = undefined> {
   readonly #database: DatabaseSync;
@@ -29,6 +42,9 @@ export class GroupCommit<Caller = undefined> {
   readonly #observer: StoreObserver<Caller> | undefined;
   readonly #indexes: IndexCheck | undefined;
   #pending: PendingWrite<Caller>[] = [];
+  /** The next attempt, while another process holds the write lock. */
+  #retry: NodeJS.Timeout | undefined;
+  #attempts = 0;
   #lastError: unknown = new StoreUnavailable('nothing has been written yet');
 
   /**
@@ -53,44 +69,93 @@ export class GroupCommit<Caller = undefined> {
     return this.#lastError;
   }
 
-  /** Runs a write; resolves with its result once that is durable. */
-  write<Result>(body: () => Result): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const perform = () => {
-        const result = body();
-        return () => resolve(result);
-      };
-      const missing = this.#indexes?.missing ?? [];
-      const caller = this.#observer?.caller();
-      if (this.#pending.push({ perform, reject, caller, missing }) === 1) setImmediate(() => this.flush());
+  /**
+   * Runs a write; resolves with its result once that is durable.
+   *
+   * @param waitMs how long it may wait for another process's lock; then nothing is written
+   */
+  write<Result>(body: () => Result, waitMs: number = STORE_CALL_MS): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    if (this.#retry && this.#pending.length >= MAX_WAITING_WRITES) {
+      reject(new StoreUnavailable('too many writes wait for the lock of another process: nothing was written'));
+      return promise;
+    }
+    const perform = () => {
+      const result = body();
+      return () => resolve(result);
+    };
+    this.#pending.push({
+      perform,
+      reject,
+      settled: promise,
+      caller: this.#observer?.caller(),
+      missing: this.#indexes?.missing ?? [],
+      deadline: performance.now() + waitMs,
     });
+    // Later ones join the first one's attempt.
+    if (this.#pending.length === 1) setImmediate(() => this.#flush());
+    return promise;
   }
 
-  /** Commits the pending writes immediately. */
-  flush(): void {
+  /** Resolves once all writes requested so far are committed or refused. */
+  async settled(): Promise<void> {
+    this.#flush();
+    await Promise.allSettled(this.#pending.map(({ settled }) => settled));
+  }
+
+  /** Commits the pending writes, or lets them wait for the lock. */
+  #flush(): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
     const writes = this.#pending;
     this.#pending = [];
     if (writes.length === 0) return;
-    const finish = this.#observer?.commandStarted(
-      { system: 'sqlite', name: 'commit', size: writes.length },
-      writes.map(({ caller }) => caller),
-    );
+    let finish: ((isDone: boolean) => void) | undefined;
     try {
       this.#begin();
+      finish = this.#commitStarted(writes);
       const resolveAll = this.#performAll(writes);
       this.#database.exec('COMMIT');
       this.#lastError = undefined;
+      this.#attempts = 0;
       finish?.(true);
       for (const resolve of resolveAll) resolve();
       this.#committed();
     } catch (error) {
       finish?.(false);
-      this.#lastError = error;
       this.#indexes?.invalidate();
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      const unavailable = new StoreUnavailable('the commit failed', error);
-      for (const { reject } of writes) reject(unavailable);
+      if (isLocked(error)) this.#waitForLock(writes, error);
+      else this.#refuse(writes, 'the commit failed', error);
     }
+  }
+
+  /** Refuses the writes whose time is up; the others are tried again. */
+  #waitForLock(writes: PendingWrite<Caller>[], error: unknown): void {
+    const now = performance.now();
+    const late = writes.filter(({ deadline }) => deadline <= now);
+    if (late.length > 0) {
+      this.#commitStarted(late)?.(false);
+      this.#refuse(late, 'another process holds the write lock, and nothing was written', error);
+    }
+    this.#pending = late.length === 0 ? writes : writes.filter(({ deadline }) => deadline > now);
+    if (this.#pending.length === 0) return;
+    const untilDeadline = Math.min(...this.#pending.map(({ deadline }) => deadline)) - now;
+    this.#retry = setTimeout(() => this.#flush(), Math.min(lockRetryMs(this.#attempts), untilDeadline));
+    this.#attempts += 1;
+  }
+
+  #refuse(writes: readonly PendingWrite<Caller>[], message: string, cause: unknown): void {
+    this.#lastError = cause;
+    const unavailable = new StoreUnavailable(message, cause);
+    for (const { reject } of writes) reject(unavailable);
+  }
+
+  #commitStarted(writes: readonly PendingWrite<Caller>[]) {
+    return this.#observer?.commandStarted(
+      { system: 'sqlite', name: 'commit', size: writes.length },
+      writes.map(({ caller }) => caller),
+    );
   }
 
   #begin(): void {

@@ -9,9 +9,6 @@ import { fileFault } from './file-fault.ts';
 import { migration, refuseForeign } from './migrate.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
-/** How long a write without a caller waits for a lock; milliseconds. */
-const SHORT_BUSY_TIMEOUT_MS = 100;
-
 /** The delay between two attempts to enter WAL mode; milliseconds. */
 const WAL_RETRY_MS = 5;
 
@@ -109,16 +106,6 @@ function sync(folder: string): void {
   const opened = openSync(folder, 'r');
   fsyncSync(opened);
   closeSync(opened);
-}
-
-/** Runs work with a short lock timeout, because waiting blocks the whole process. */
-export function withoutWaitingLong(database: DatabaseSync, work: () => void): void {
-  database.exec(`PRAGMA busy_timeout = ${SHORT_BUSY_TIMEOUT_MS}`);
-  try {
-    work();
-  } finally {
-    database.exec(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`);
-  }
 }
 
 /** Enters WAL mode, with retries: SQLite fails immediately while another process does the same. */

@@ -4,8 +4,11 @@ export const SQLITE_BUSY = 5;
 /** SQLite's result code for a violated unique index. */
 export const SQLITE_CONSTRAINT = 19;
 
+/** Whether a statement failed because another process holds a lock. */
+export const isLocked = (error: unknown): boolean => resultCodeOf(error) === SQLITE_BUSY;
+
 /** The primary result code of a SQLite error: the lowest byte of an extended one; undefined for other errors. */
 export function resultCodeOf(error: unknown): number | undefined {
-  const { errcode } = error as { errcode?: number };
+  const { errcode } = Object(error) as { errcode?: number };
   return errcode === undefined ? undefined : errcode & 0xff;
 }

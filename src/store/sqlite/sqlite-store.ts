@@ -1,3 +1,4 @@
+import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
 import { creationsRefused } from '../index-faults.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
@@ -10,7 +11,8 @@ import { guardApiKeys, guardLeads } from './index-guard.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
 import { sqliteLeadErasure } from './lead-erasure.ts';
 import { sqliteLeads } from './leads.ts';
-import { openDatabase, withoutWaitingLong } from './open-database.ts';
+import { repeatWhileLocked } from './lock-retries.ts';
+import { openDatabase } from './open-database.ts';
 import { SharedTransaction } from './shared-transaction.ts';
 import { UniqueIndexes } from './unique-indexes.ts';
 import { writeProbe } from './write-probe.ts';
@@ -33,6 +35,8 @@ export function openSqliteStore<Caller>(
   const checkpoints = new Checkpoints(path);
   const reads = new SharedTransaction(database);
   const indexes = new UniqueIndexes(database, () => reads.end());
+  // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
+  database.exec('PRAGMA busy_timeout = 0');
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
   const store: Store = {
     ...guardLeads(sqliteLeads(database, commits, report), database, indexes),
@@ -48,14 +52,12 @@ export function openSqliteStore<Caller>(
       if (faults.length > 0) throw creationsRefused(faults);
       if (commits.lastError === undefined) return;
       // Checks whether a lead could be stored.
-      const written = commits.write(() => writeProbe(database));
-      withoutWaitingLong(database, () => commits.flush());
-      await written;
+      await commits.write(() => writeProbe(database), SQLITE_PROBE_MS);
     },
     async close() {
       if (!database.isOpen) return;
       reads.end();
-      commits.flush();
+      await commits.settled();
       // The worker's connection must be closed first: the last one to close removes the log.
       await checkpoints.close();
       if (database.isOpen) database.close();
@@ -84,7 +86,7 @@ function withStoreErrors(store: Store): Store {
   const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => [
     name,
     (...args: never[]) =>
-      method(...args).catch((error) => {
+      repeatWhileLocked(() => method(...args)).catch((error) => {
         throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database cannot be used', error) : error;
       }),
   ]);
