@@ -7,3 +7,19 @@ export function errorSummary(error: unknown): string {
   }
   return messages.join(': ').replaceAll('\n', ' ');
 }
+
+/** The maximum length of a chain of causes. */
+const MAX_CAUSES = 5;
+
+/** An error and its causes, the outermost first. */
+export function causesOf(error: unknown): Error[] {
+  const chain: Error[] = [];
+  for (let next = error; next instanceof Error && chain.length < MAX_CAUSES; next = next.cause) chain.push(next);
+  return chain;
+}
+
+/** The stacks of an error and its causes, without the properties that drivers and parsers add, such as a record. */
+export const stacksOf = (error: unknown): string =>
+  causesOf(error)
+    .map(({ stack }) => stack)
+    .join('\ncaused by: ') || `threw a ${typeof error}`;

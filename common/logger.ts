@@ -1,11 +1,9 @@
 import { type Logger, pino } from 'pino';
+import { causesOf, stacksOf } from './error-summary.ts';
 import { printable, printableLines } from './printable.ts';
 
 /** The least severity of the lines that are written. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
-
-/** The maximum length of a logged chain of causes. */
-const MAX_CAUSES = 5;
 
 /** Creates the log of a process: JSON lines on standard output, formatted for people if that is a terminal. */
 export async function createLogger(name: string, level: LogLevel): Promise<Logger> {
@@ -24,13 +22,8 @@ function printableValue(name: string, value: unknown): unknown {
 
 /** The loggable parts of an error. Other properties that drivers add, such as a document, are left out. */
 function describeError(error: unknown): unknown {
-  const chain: Error[] = [];
-  for (let next = error; next instanceof Error && chain.length < MAX_CAUSES; next = next.cause) chain.push(next);
+  const chain = causesOf(error);
   const [first] = chain;
   if (!first) return { type: typeof error };
-  return {
-    type: first.name,
-    message: chain.map(({ message }) => message).join(': '),
-    stack: chain.map(({ stack }) => stack).join('\ncaused by: '),
-  };
+  return { type: first.name, message: chain.map(({ message }) => message).join(': '), stack: stacksOf(error) };
 }

@@ -22,7 +22,6 @@ import type { ItemContext } from './rpc/items.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { isBidiStream, routes } from './rpc/routes.ts';
 import { callRunner, runCalls } from './rpc/run-call.ts';
-import { safeJson } from './rpc/safe-json.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /**
@@ -94,7 +93,6 @@ export async function createCoreServer(
       const connection = connections.of(request);
       return connection ? values.set(connectionDraining, connection.draining) : values;
     },
-    jsonOptions: safeJson,
     readMaxBytes: MAX_CALL_BYTES,
     maxTimeoutMs: MAX_CALL_MS,
   });

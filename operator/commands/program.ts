@@ -1,6 +1,5 @@
-import { inspect } from 'node:util';
 import { Command } from 'commander';
-import { errorSummary } from '../../common/error-summary.ts';
+import { errorSummary, stacksOf } from '../../common/error-summary.ts';
 import { printableLines } from '../../common/printable.ts';
 import { SettingsError } from '../../common/settings.ts';
 import { Throttle } from '../../common/throttle.ts';
@@ -95,7 +94,7 @@ function messageOf(error: unknown): string {
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
   // An error of the file system, about a file that an argument names.
   if (error instanceof Error && 'syscall' in error) return error.message;
-  if (!(error instanceof Refusal)) return inspect(error);
+  if (!(error instanceof Refusal)) return stacksOf(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');
 }

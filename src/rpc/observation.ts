@@ -37,20 +37,11 @@ export function callObserver(
     const span = tracer?.begin(operation, traceparent);
     const finish = (outcome: string, response: object) => {
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
-      const isReplay = (response as LoggedFields).replayed;
-      metrics?.callFinished(operation, outcome, durationMs, isReplay === true);
+      const logged = loggedFieldsOf(request ?? {}, response);
+      metrics?.callFinished(operation, outcome, durationMs, logged.replayed === true);
       if (caller) metrics?.callerCalled(caller);
       if (!isLogged && !span) return;
-      const { leads }: LoggedFields = request ?? {};
-      const attributes = {
-        requestId,
-        caller: caller?.name ?? undefined,
-        operation,
-        outcome,
-        replayed: isReplay,
-        leads,
-        ...idsIn(request ?? {}, response),
-      };
+      const attributes = { requestId, caller: caller?.name ?? undefined, operation, outcome, ...logged };
       span?.end({ failed: FAULTS.has(outcome), attributes });
       if (isLogged) log.info({ ...attributes, durationMs });
     };
@@ -58,25 +49,43 @@ export function callObserver(
   };
 }
 
-/** The fields of requests and responses that are logged. Those of requests are not validated yet. */
-interface LoggedFields extends StudioFields {
+const isId = (value: unknown): boolean => typeof value === 'string' && uuidFault(value) === undefined;
+
+/**
+ * All that is logged of requests and responses, by name and by type: valid ids, numbers and booleans. Messages of
+ * another method may have text or records in a field of the same name; those are left out.
+ */
+const LOGGED = {
+  studioId: (value) => typeof value === 'string' && crmIdFault(value) === undefined,
+  apiKeyId: isId,
+  leadId: isId,
+  replayed: (value) => typeof value === 'boolean',
+  /** The number of leads that an export has sent. */
+  leads: Number.isSafeInteger,
+} satisfies Record<string, (value: unknown) => boolean>;
+
+type LoggedFields = { readonly [Name in keyof typeof LOGGED]?: string | number | boolean };
+
+/** The fields of messages in which these are found; not validated. */
+interface MessageFields extends StudioFields {
   readonly apiKeyId?: string;
   readonly leadId?: string;
   readonly replayed?: boolean;
-  /** The number of leads that an export has sent. */
-  readonly leads?: number;
+  readonly leads?: unknown;
   readonly lead?: { readonly id: string };
   readonly apiKey?: { readonly id: string };
 }
 
-/** Returns the valid ids in a request and its response. Nothing else of them is logged. */
-function idsIn(request: LoggedFields, response: LoggedFields) {
-  const studioId = response.studioId ?? studioIdIn(request);
-  const apiKeyId = response.apiKeyId ?? response.apiKey?.id ?? request.apiKeyId;
-  const leadId = response.lead?.id ?? response.leadId ?? request.leadId ?? request.lead?.id;
-  return {
-    studioId: studioId !== undefined && crmIdFault(studioId) === undefined ? studioId : undefined,
-    apiKeyId: apiKeyId !== undefined && uuidFault(apiKeyId) === undefined ? apiKeyId : undefined,
-    leadId: leadId !== undefined && uuidFault(leadId) === undefined ? leadId : undefined,
+/** Returns what is logged of a request and its response. */
+function loggedFieldsOf(request: MessageFields, response: MessageFields): LoggedFields {
+  const found: Readonly<Record<keyof typeof LOGGED, unknown>> = {
+    studioId: response.studioId ?? studioIdIn(request),
+    apiKeyId: response.apiKeyId ?? response.apiKey?.id ?? request.apiKeyId,
+    leadId: response.lead?.id ?? response.leadId ?? request.leadId ?? request.lead?.id,
+    replayed: response.replayed,
+    leads: request.leads,
   };
+  return Object.fromEntries(
+    Object.entries(found).filter(([name, value]) => LOGGED[name as keyof typeof LOGGED](value)),
+  );
 }

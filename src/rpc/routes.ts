@@ -19,15 +19,18 @@ import type { ItemContext } from './items.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
 import { reflectionService } from './reflection-service.ts';
 import type { RunCall } from './run-call.ts';
+import { safeJson } from './safe-json.ts';
 
 /** The maximum size of a message with a list; bytes. A hundred of the largest leads have about 1 MB. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 
 const SERVICES = [LeadIntakeService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
 
+/** The services of the contract, and the standard ones. */
+export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, ServerReflection];
+
 const BIDI_STREAM_PATHS = new Set(
-  [...SERVICES, Health, ServerReflection]
-    .flatMap(({ methods }) => methods)
+  ALL_SERVICES.flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
     .map((method) => `/${method.parent.typeName}/${method.name}`),
 );
@@ -51,14 +54,14 @@ export function routes(
   const items = { run, batchReceived, authenticate: bearerAuthenticator(deps), ending: serving.ending };
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
-    serve(router, LeadIntakeService, leadIntakeService(deps, items));
-    serve(router, ExchangeService, exchangeService(deps, items));
-    serve(router, ApiKeyService, apiKeyService(deps, items));
-    serve(router, DirectoryService, directoryService(deps));
-    serve(router, AuditService, auditService(deps));
-    router.service(Health, healthService(names, serving));
+    serve(router, LeadIntakeService, leadIntakeService(deps, items), boundsOf);
+    serve(router, ExchangeService, exchangeService(deps, items), boundsOf);
+    serve(router, ApiKeyService, apiKeyService(deps, items), boundsOf);
+    serve(router, DirectoryService, directoryService(deps), boundsOf);
+    serve(router, AuditService, auditService(deps), boundsOf);
+    serve(router, Health, healthService(names, serving));
     if (reflects) {
-      router.service(ServerReflection, reflectionService([...SERVICES, Health, ServerReflection], serving.ending));
+      serve(router, ServerReflection, reflectionService(ALL_SERVICES, serving.ending));
     }
   };
 }
@@ -75,10 +78,18 @@ const LIST_METHODS: ReadonlySet<DescMethod> = new Set([
   LeadIntakeService.method.acknowledgeLeadChanges,
 ]);
 
-function serve<Service extends DescService>(router: ConnectRouter, service: Service, impl: ServiceImpl<Service>): void {
+/** Returns the bounds of a method that differ from the defaults. */
+const boundsOf = (method: DescMethod) =>
+  LIST_METHODS.has(method) ? STREAM_OPTIONS.bidi_streaming : STREAM_OPTIONS[method.methodKind];
+
+function serve<Service extends DescService>(
+  router: ConnectRouter,
+  service: Service,
+  impl: ServiceImpl<Service>,
+  optionsOf: (method: DescMethod) => Partial<ConnectRouterOptions> | undefined = () => undefined,
+): void {
   for (const method of service.methods) {
     const implementation = impl[method.localName as keyof typeof impl] as MethodImpl<typeof method>;
-    const options = LIST_METHODS.has(method) ? STREAM_OPTIONS.bidi_streaming : STREAM_OPTIONS[method.methodKind];
-    router.rpc(method, implementation, options);
+    router.rpc(method, implementation, { ...optionsOf(method), jsonOptions: safeJson(method.input) });
   }
 }

@@ -1,22 +1,30 @@
+import { type DescMessage, fromJsonString } from '@bufbuild/protobuf';
+import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { Code, ConnectError } from '@connectrpc/connect';
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
+const LENIENT = { ignoreUnknownFields: true };
 
 /**
- * The options for parsing JSON messages. The library replaces invalid UTF-8 with U+FFFD, and quotes part of invalid
- * JSON in its error, which callers may log; both are refused here instead.
+ * Returns the options for parsing a JSON message. The library replaces invalid UTF-8 with U+FFFD, and its errors quote
+ * what they could not parse, which callers may log; both are refused here instead.
  */
-export const safeJson = {
-  ignoreUnknownFields: true,
+export const safeJson = (message: DescMessage) => ({
+  ...LENIENT,
   textDecoder: {
     decode(bytes: Uint8Array): string {
       try {
         const text = UTF8.decode(bytes);
-        JSON.parse(text);
+        fromJsonString(message, text, LENIENT);
         return text;
-      } catch {
-        throw new ConnectError('the message must be JSON in UTF-8', Code.InvalidArgument);
+      } catch (error) {
+        const { cause } = Object(error) as Error;
+        const where = isFieldError(cause) ? `: ${cause.field().name} is not` : '';
+        throw new ConnectError(
+          `the message must be JSON in UTF-8, in the form of the contract${where}`,
+          Code.InvalidArgument,
+        );
       }
     },
   },
-};
+});

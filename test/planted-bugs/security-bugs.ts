@@ -79,4 +79,16 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     ],
     inSoak: true,
   },
+  {
+    name: 'the log has the leads of an import',
+    suite: 'test/security/personal-data.test.ts',
+    caughtBy: 'of any method that succeeds',
+    patches: [{ file: 'src/rpc/observation.ts', find: 'leads: Number.isSafeInteger', put: 'leads: () => true' }],
+  },
+  {
+    name: 'an error of a call in JSON quotes a value',
+    suite: 'test/security/personal-data.test.ts',
+    caughtBy: 'of any method that gets text in place of another type',
+    patches: [{ file: 'src/rpc/safe-json.ts', find: 'fromJsonString(message, text, LENIENT);', put: '' }],
+  },
 ];

@@ -13,9 +13,11 @@ import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { openClaims } from '../../src/domain/claims.ts';
 import { times } from '../support/builders.ts';
+import { Canaries } from '../support/canaries.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { grpcCaller, requestBytes } from '../support/grpc.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { addressOf, type RunningProcess, run, start, temporaryFolder } from '../support/processes.ts';
 import { lines, rawConversation } from '../support/raw-http.ts';
 import { describeWithRedisServer, freePort, type RedisServer, startRedis } from '../support/servers.ts';
@@ -25,45 +27,6 @@ import { onStream } from './http2-wire.ts';
 
 // The tests start processes, and some wait for a timeout.
 vi.setConfig({ testTimeout: 120_000 });
-
-/** Texts that must not appear: a name for the report, and every encoding in which each could appear. */
-class Canaries {
-  readonly #forms = new Map<string, string>();
-
-  /** Adds a text and returns it. */
-  add(name: string, text: string): string {
-    const bytes = Buffer.from(text);
-    for (const form of [
-      text,
-      encodeURIComponent(text),
-      JSON.stringify(text).slice(1, -1),
-      ...(['base64', 'base64url', 'hex'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, '')),
-      // The form in which JSON and inspect write bytes.
-      bytes.join(','),
-    ]) {
-      this.#forms.set(form, name);
-    }
-    return text;
-  }
-
-  /** Adds the secret of an API key, and its hash. */
-  addKey(secret: string): string {
-    this.add('secret of a key', secret);
-    this.add('most of a secret', secret.slice(4, 44));
-    const hash = createHash('sha256').update(secret).digest();
-    for (const encoding of ['hex', 'base64', 'base64url'] as const) this.add('hash of a key', hash.toString(encoding));
-    this.#forms.set(hash.join(','), 'hash of a key');
-    return secret;
-  }
-
-  /** Returns the names of all canaries that a text contains. */
-  in(text: string): string[] {
-    // Bytes are untilLogged as lists of numbers, with or without their indexes.
-    const numbers = text.replace(/"\d+":\s*/g, '').replace(/[\s,]+/g, ',');
-    const shown = [...this.#forms].filter(([form]) => text.includes(form) || numbers.includes(form));
-    return [...new Set(shown.map(([, name]) => name))];
-  }
-}
 
 /** A person whose data must not appear in logs or errors. */
 function aPerson(canaries: Canaries) {
@@ -94,6 +57,8 @@ interface Processes {
   readonly url: string;
   readonly token: string;
   readonly crm: CoreClients;
+  /** What the processes have sent as spans. */
+  readonly receiver: OtlpReceiver;
   aStudioWithKey(scopes?: readonly ApiKeyScope[]): Promise<StudioWithKey>;
 }
 
@@ -106,10 +71,14 @@ async function startProcesses(
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   onEnd(() => rmSync(folder, { recursive: true, force: true }));
   const token = canaries.add('token of the core', `canary-token-${randomUUID()}`);
+  const receiver = await startOtlpReceiver();
+  onEnd(() => receiver.stop());
+  const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '100' };
   const metrics = { CORE_METRICS_ADDRESS: '127.0.0.1:0', GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' };
   const CORE_PORT = `${await freePort()}`;
   const common = {
     ...metrics,
+    ...traced,
     CORE_PORT,
     CORE_URL: `http://127.0.0.1:${CORE_PORT}`,
     CORE_TOKEN: token,
@@ -134,6 +103,7 @@ async function startProcesses(
     url,
     token,
     crm,
+    receiver,
     async aStudioWithKey(scopes) {
       const studio = await arrangeStudio(crm, scopes ? { scopes } : {});
       canaries.addKey(studio.secret);
@@ -142,8 +112,8 @@ async function startProcesses(
   };
 }
 
-/** Everything that both processes show their operators: their output and, while they run, their metrics. */
-async function operatorOutput({ core, gateway }: Pick<Processes, 'core' | 'gateway'>): Promise<string> {
+/** Everything that both processes show their operators: their output, their spans and, while they run, their metrics. */
+async function operatorOutput({ core, gateway, receiver }: Processes): Promise<string> {
   const outputs = [core.output(), gateway.output()];
   const urls = outputs.flatMap((output) => output.match(/http:\/\/[0-9.:]+\/metrics/g) ?? []);
   const metrics = urls.map((url) =>
@@ -152,7 +122,7 @@ async function operatorOutput({ core, gateway }: Pick<Processes, 'core' | 'gatew
       () => '',
     ),
   );
-  return [...outputs, ...(await Promise.all(metrics))].join('\n');
+  return [...outputs, receiver.text(), ...(await Promise.all(metrics))].join('\n');
 }
 
 type Person = ReturnType<typeof aPerson>;
@@ -194,9 +164,10 @@ function expectNoCanary({ canaries }: Processes, answer: { status: number; text:
   });
 }
 
-/** Waits until the gateway has logged the request, so that everything before it is logged. */
-async function untilLogged({ gateway }: Processes, requestId: string): Promise<void> {
+/** Waits until the gateway has logged and traced the request, so that everything before it is. */
+async function untilLogged({ gateway, receiver }: Processes, requestId: string): Promise<void> {
   await gateway.printed(new RegExp(`${requestId}[^]*?durationMs`));
+  await vi.waitFor(() => expect(receiver.text()).toContain(requestId), { timeout: 20_000 });
 }
 
 /** Expects that the log contains the last request, and no canary. */
@@ -437,7 +408,13 @@ describe('logs and errors contain no secret and no personal data', () => {
     const { secret } = await processes.aStudioWithKey();
     const token = processes.canaries.add('token of another core', `canary-other-${randomUUID()}`);
     const gateway = run('gateway/main.ts', {
-      env: { CORE_TOKEN: token, CORE_URL: processes.coreUrl, LOG_LEVEL: 'trace' },
+      env: {
+        CORE_TOKEN: token,
+        CORE_URL: processes.coreUrl,
+        LOG_LEVEL: 'trace',
+        OTEL_EXPORTER_OTLP_ENDPOINT: processes.receiver.url,
+        OTEL_BSP_SCHEDULE_DELAY: '100',
+      },
     });
     const otherToken = { ...processes, gateway, url: await addressOf(gateway) };
     const body = captureOf(aPerson(processes.canaries));

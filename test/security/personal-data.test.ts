@@ -1,0 +1,562 @@
+/** Nothing that a person or a caller typed reaches a log, a span, a metric or an error. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:http2';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import {
+  createRegistry,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  ScalarType,
+  toJson,
+} from '@bufbuild/protobuf';
+import { ConnectError, type Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
+import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { openClaims } from '../../src/domain/claims.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { ALL_SERVICES } from '../../src/rpc/routes.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { correctLead } from '../contract/store-actions.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aStudio,
+  claimsOf,
+  DAY_MS,
+  plus,
+  STUDIO_ID,
+} from '../support/builders.ts';
+import { Canaries } from '../support/canaries.ts';
+import { CLI, executed } from '../support/command-line.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
+import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { ID_BYTES } from '../support/raw-sqlite.ts';
+import { framed, onStream } from './http2-wire.ts';
+
+vi.setConfig({ testTimeout: 180_000 });
+
+const TOKEN = 'the-token-of-the-tests-of-personal-data';
+
+/** Every method of the core, from the generated descriptors. */
+const METHODS: readonly DescMethod[] = ALL_SERVICES.flatMap(({ methods }) => methods);
+
+const rpcOf = ({ parent, name }: DescMethod): string => `${parent.name}/${name}`;
+
+interface Core {
+  readonly core: RunningProcess;
+  readonly url: string;
+  readonly crm: CoreClients;
+  readonly receiver: OtlpReceiver;
+}
+
+/** A core that logs, traces and counts as much as it can. */
+async function aCore(): Promise<Core> {
+  const receiver = await startOtlpReceiver();
+  onTestFinished(() => receiver.stop());
+  const core = run('src/main.ts', {
+    env: {
+      CORE_TOKEN: TOKEN,
+      LOG_LEVEL: 'trace',
+      CORE_REFLECTION: 'yes',
+      CORE_METRICS_ADDRESS: '127.0.0.1:0',
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
+    },
+  });
+  const url = await addressOf(core);
+  const crm = connectToCore(url, TOKEN);
+  onTestFinished(() => crm.close());
+  return { core, url, crm, receiver };
+}
+
+/** Everything that the core has shown to its operator, once the last call is logged and traced. */
+async function shownBy({ core, url, receiver }: Core): Promise<string> {
+  const requestId = `last-${randomUUID()}`;
+  const session = new Http2SessionManager(url);
+  const transport = createGrpcTransport({ baseUrl: url, sessionManager: session });
+  const [method] = METHODS.filter(({ name }) => name === 'ListStudios');
+  const headers = { authorization: `Bearer ${TOKEN}`, 'x-request-id': requestId };
+  await transport.unary(method as never, undefined, undefined, headers, {});
+  session.abort();
+  await core.printed(new RegExp(requestId));
+  await vi.waitFor(() => expect(receiver.text()).toContain(requestId), { timeout: 30_000 });
+  const [metrics = ''] = /http:\/\/[0-9.:]+\/metrics/.exec(core.output()) ?? [];
+  return [core.output(), receiver.text(), await (await fetch(metrics)).text()].join('\n');
+}
+
+/** A text that somebody could take for an id of the CRM. */
+const anIdLikeMark = () => `canary_${randomBytes(8).toString('hex')}`;
+
+/** A text that is no id. */
+const aMark = () => `Canary Ünlü "${randomBytes(8).toString('hex')}"`;
+
+/** Values of fields, by full name (`Member.id`) or by name; undefined: the field is left out. */
+type Values = Readonly<Record<string, JsonValue | undefined>>;
+
+/** Returns a message with every field, as JSON. Of alternatives it has the one at `alternative`, modulo their number. */
+function filled(
+  message: DescMessage,
+  values: Values,
+  textOf: (field: DescField) => JsonValue,
+  alternative: number,
+): JsonObject {
+  const fields = message.fields.filter(
+    ({ oneof, ...field }) => !oneof || oneof.fields[alternative % oneof.fields.length]?.number === field.number,
+  );
+  return Object.fromEntries(
+    fields.flatMap((field) => {
+      const named = [`${message.name}.${field.name}`, field.name].find((name) => name in values);
+      const value = named === undefined ? one(field) : values[named];
+      if (value === undefined) return [];
+      const isList = named === undefined && field.fieldKind === 'list';
+      return [[field.jsonName, isList ? [value] : value]];
+    }),
+  );
+
+  function one(field: DescField): JsonValue {
+    if (field.message?.typeName === 'google.protobuf.Timestamp') return new Date(Date.now() + 3_600_000).toISOString();
+    if (field.message?.typeName === 'google.protobuf.Duration') return '0.1s';
+    if (field.message?.typeName === 'google.protobuf.FieldMask') return String(textOf(field));
+    if (field.message) return filled(field.message, values, textOf, alternative);
+    if (field.enum) return field.enum.values[1]?.number ?? 0;
+    if (field.fieldKind === 'map') throw new Error('no request has a map: say what to put into one');
+    if (field.scalar === ScalarType.STRING) return textOf(field);
+    if (field.scalar === ScalarType.BYTES) return Buffer.from(String(textOf(field))).toString('base64');
+    return field.scalar === ScalarType.BOOL ? true : 5;
+  }
+}
+
+/** The requests of a method: one for each alternative that any message in it has. */
+function requestsOf(method: DescMethod, values: Values, textOf: (field: DescField) => JsonValue): JsonObject[] {
+  const all = [0, 1, 2, 3, 4, 5].map((alternative) => filled(method.input, values, textOf, alternative));
+  const seen = new Set<string>();
+  const shapeOf = (value: JsonValue): string => JSON.stringify(value, (_, each) => (isObject(each) ? each : 0));
+  return all.filter((request) => !seen.has(shapeOf(request)) && seen.add(shapeOf(request)));
+}
+
+const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null;
+
+/** Whether any text can be in a request of a method. */
+const hasText = ({ input }: DescMethod): boolean =>
+  /"canary/.test(JSON.stringify(requestsOf({ input } as DescMethod, {}, () => 'canary')));
+
+/** A refusal, as text with all that its caller can see of it; or the first message of a response. */
+interface Answer {
+  readonly error?: string;
+  readonly response?: JsonValue;
+}
+
+/** The types of the details in errors. */
+const ERRORS = { registry: createRegistry(file_google_rpc_error_details) };
+
+/** Calls any method, and takes one message of a stream. */
+async function callOn(transport: Transport, method: DescMethod, request: JsonObject): Promise<Answer> {
+  const header = { authorization: `Bearer ${TOKEN}` };
+  const ending = new AbortController();
+  try {
+    const input = fromJson(method.input, request);
+    if (method.methodKind === 'unary') {
+      const { message } = await transport.unary(method as never, undefined, undefined, header, input as never);
+      return { response: toJson(method.output, message, ERRORS) as JsonValue };
+    }
+    const sent = (async function* () {
+      yield input;
+    })();
+    const { message } = await transport.stream(method as never, ending.signal, 10_000, header, sent as never);
+    for await (const each of message) return { response: toJson(method.output, each, ERRORS) as JsonValue };
+    return { response: {} };
+  } catch (error) {
+    return { error: textOfError(error as ConnectError) };
+  } finally {
+    ending.abort();
+  }
+}
+
+function textOfError(error: ConnectError): string {
+  if (!(error instanceof ConnectError)) throw error;
+  const details = error.details.map((detail) => ('value' in detail && detail.value) as Uint8Array);
+  return [error.message, ...details.map((each) => Buffer.from(each).toString()), ...[...error.metadata].flat()].join(
+    '\n',
+  );
+}
+
+/** The error of the item in a response of a stream of results, if it has one. */
+const errorOfItem = ({ response }: Answer): JsonValue | undefined => {
+  const results = isObject(response) ? response.results : undefined;
+  return Array.isArray(results) ? results.map((each) => isObject(each) && each.error).find(Boolean) : undefined;
+};
+
+const isRefused = (answer: Answer): boolean => answer.error !== undefined || errorOfItem(answer) !== undefined;
+
+/** A transport for each protocol, with sessions that end with the test. */
+function transportsTo({ url }: Core): Transport[] {
+  const sessionManager = new Http2SessionManager(url);
+  onTestFinished(() => sessionManager.abort());
+  const options = { baseUrl: url, sessionManager };
+  return [
+    createGrpcTransport(options),
+    createConnectTransport({ ...options, httpVersion: '2', useBinaryFormat: false }),
+  ];
+}
+
+/** Arranges a studio with a lead, and returns valid values of all fields that name something, or have a form. */
+async function validValues({ crm }: Core): Promise<Values> {
+  const { studioId, memberId, sourceId, apiKeyId, secret } = await arrangeStudio(crm, { regionCode: 'DE' });
+  const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+  const { lead } = await crm.leads.createLead({ studioId, idempotencyKey: newId(), displayName: 'Ada', contact });
+  const secretSha256 = Buffer.from(hashKeySecret(secret)).toString('base64');
+  return {
+    studio_id: studioId,
+    'Studio.id': studioId,
+    region_code: 'DE',
+    member_id: memberId,
+    'Member.id': memberId,
+    source_id: sourceId,
+    lead_source_id: sourceId,
+    'LeadSource.id': sourceId,
+    api_key_id: apiKeyId,
+    lead_id: lead?.id ?? '',
+    'Lead.id': lead?.id ?? '',
+    idempotency_key: newId(),
+    secret_sha256: secretSha256,
+    // The requests of a batch name a studio instead.
+    secret_sha256s: undefined,
+    request_id: randomUUID(),
+    request_ids: [randomUUID()],
+    traceparent: '',
+    traceparents: [''],
+    page_token: '',
+    resume_token: '',
+    update_mask: undefined,
+    expected_update_time: undefined,
+    create_time: '2024-05-04T10:00:00Z',
+    update_time: '2024-05-04T10:00:00Z',
+    phone: `+49 30 ${Number.parseInt(randomBytes(4).toString('hex'), 16)}`,
+    email: `${anIdLikeMark()}@example.org`,
+    'HealthCheckRequest.service': '',
+  };
+}
+
+/** Adds the marked texts of a request to the canaries. */
+function addTexts(canaries: Canaries, name: string, value: JsonValue): void {
+  if (isObject(value)) for (const [key, each] of Object.entries(value)) addTexts(canaries, `${name} ${key}`, each);
+  else if (typeof value === 'string' && /canary|\+49/i.test(value)) canaries.add(name, value);
+}
+
+describe('what a core shows of calls has no text of their requests', () => {
+  test('of any method that succeeds', async () => {
+    const core = await aCore();
+    const canaries = new Canaries();
+    for (const transport of transportsTo(core)) {
+      for (const method of METHODS) {
+        for (const [index] of requestsOf(method, {}, () => '').entries()) {
+          const values = await validValues(core);
+          const request = requestsOf(method, values, anIdLikeMark)[index] ?? {};
+          addTexts(canaries, rpcOf(method), request);
+          const answer = await callOn(transport, method, request);
+          expect([rpcOf(method), request, isRefused(answer) && answer]).toEqual([rpcOf(method), request, false]);
+        }
+      }
+    }
+
+    expect(canaries.in(await shownBy(core))).toEqual([]);
+  });
+
+  test('of any method that refuses, nor has the refusal', async () => {
+    const core = await aCore();
+    const canaries = new Canaries();
+    for (const transport of transportsTo(core)) {
+      for (const method of METHODS.filter(hasText)) {
+        for (const request of requestsOf(method, {}, aMark)) {
+          addTexts(canaries, rpcOf(method), request);
+          const answer = await callOn(transport, method, request);
+          // The protocol of reflection repeats each request in its response.
+          const shown = method.parent.name === 'ServerReflection' ? (answer.error ?? '') : JSON.stringify(answer);
+          expect([rpcOf(method), request, canaries.in(shown)]).toEqual([rpcOf(method), request, []]);
+          if (method.parent.typeName.startsWith('leadintake.'))
+            expect([rpcOf(method), request, isRefused(answer)]).toEqual([rpcOf(method), request, true]);
+        }
+      }
+    }
+
+    expect(canaries.in(await shownBy(core))).toEqual([]);
+  });
+
+  test('of any method that gets text in place of another type', async () => {
+    const core = await aCore();
+    const canaries = new Canaries();
+    const session = connect(core.url);
+    onTestFinished(() => session.destroy());
+    let tried = 0;
+    for (const method of METHODS) {
+      const values = await validValues(core);
+      for (const request of requestsOf(method, values, anIdLikeMark)) {
+        for (const [path, changed] of withText(request)) {
+          const mark = aMark();
+          canaries.add(`${rpcOf(method)} ${path}`, mark);
+          const isStream = method.methodKind !== 'unary';
+          const body = Buffer.from(JSON.stringify(changed(mark)));
+          const { text } = await onStream(
+            session,
+            {
+              ':method': 'POST',
+              ':path': `/${method.parent.typeName}/${method.name}`,
+              'content-type': isStream ? 'application/connect+json' : 'application/json',
+              'connect-timeout-ms': '1000',
+              authorization: `Bearer ${TOKEN}`,
+            },
+            isStream ? framed(body) : body,
+          );
+          expect([rpcOf(method), path, canaries.in(Buffer.from(text, 'latin1').toString())]).toEqual([
+            rpcOf(method),
+            path,
+            [],
+          ]);
+          tried += 1;
+        }
+      }
+    }
+
+    expect(tried).toBeGreaterThan(90);
+    expect(canaries.in(await shownBy(core))).toEqual([]);
+  });
+
+  test('would be found if it were shown', async () => {
+    const core = await aCore();
+    const { studioId } = await arrangeStudio(core.crm);
+    const canaries = new Canaries();
+    canaries.add('studio', studioId);
+
+    expect(canaries.in(await shownBy(core))).toEqual(['studio']);
+    expect(core.core.output()).toContain(studioId);
+    expect(core.receiver.text()).toContain(studioId);
+  });
+});
+
+/** For each value in a request that is no text: its path, and the request with a text there instead. */
+function* withText(value: JsonValue, path = ''): Generator<[string, (text: string) => JsonValue]> {
+  if (typeof value === 'string' && !/^(?:\d{4}-|\d[\d.]*s$)/.test(value)) return;
+  if (path !== '') yield [path, (text) => text];
+  if (!isObject(value)) return;
+  for (const [key, each] of Object.entries(value)) {
+    for (const [inner, changed] of withText(each as JsonValue, `${path}.${key}`)) {
+      yield [
+        inner,
+        (text) =>
+          Array.isArray(value)
+            ? value.map((item, index) => (`${index}` === key ? changed(text) : item))
+            : { ...value, [key]: changed(text) },
+      ];
+    }
+  }
+}
+
+/** A run of a command; whatever of a person it prints is for the operator, if that is what the command is for. */
+interface CommandRun {
+  readonly args: readonly string[];
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** A command that runs it, and ends it. */
+  readonly within?: readonly string[];
+  /** Whether the command may print leads on its standard output. */
+  readonly printsLeads?: boolean;
+}
+
+interface Arranged {
+  readonly person: { readonly email: string; readonly phone: string; readonly name: string; readonly note: string };
+  readonly studio: string;
+  readonly lead: string;
+  readonly closed: string;
+  readonly key: string;
+  readonly secret: string;
+  readonly source: string;
+  /** Writes a new file and returns its path. */
+  file(content: string, name?: string): string;
+}
+
+/** Runs of every command, those that succeed and those that do not. */
+function commandRuns({ person, studio, lead, closed, key, secret, source, file }: Arranged) {
+  const contact = JSON.stringify({ type: 'email', value: person.email });
+  const noContact = JSON.stringify({ type: 'email', value: person.note, name: person.name });
+  const ofStudio = ['--studio', studio];
+  const manager = ['--member', 'owner'];
+  const callersFile = file('{"callers":[]}');
+  const callers = (...args: readonly string[]) => ({ args: [...args, '--file', callersFile] });
+  const imported = (line: object) => file(`${JSON.stringify(line)}\n`);
+  const csv = (...lines: readonly string[]) => file(lines.join('\n'), 'leads.csv');
+  const printsLeads = true;
+  const runs: Readonly<Record<string, readonly CommandRun[]>> = {
+    'studios put': [{ args: [studio] }, { args: [studio, '--region', 'XX'] }],
+    'studios get': [{ args: [studio] }, { args: ['nowhere'] }],
+    'studios list': [{ args: [] }],
+    'members put': [{ args: [studio, 'other', '--role', 'staff'] }, { args: ['nowhere', 'other', '--role', 'staff'] }],
+    'members remove': [{ args: [studio, 'other'] }, { args: ['nowhere', 'other'] }],
+    'sources put': [{ args: [studio, '--name', 'Form'] }, { args: [studio, 'no-id', '--name', 'Form'] }],
+    'sources list': [{ args: [studio] }, { args: ['nowhere'] }],
+    'sources remove': [{ args: [studio, source] }, { args: [studio, 'no-id'] }],
+    'keys create': [{ args: [studio, ...manager, '--name', 'Website'] }, { args: [studio, ...manager, '--name', ''] }],
+    'keys list': [{ args: [studio] }, { args: ['nowhere'] }],
+    'keys replace': [{ args: [studio, key, ...manager] }, { args: [studio, newId(), ...manager] }],
+    'keys revoke': [{ args: [studio, key] }, { args: [studio, newId()] }],
+    'keys quota': [{ args: [studio, key, '5'] }, { args: [studio, newId(), '5'] }],
+    'keys find': [
+      { args: [], input: `${secret} ${person.name} ${person.email}` },
+      { args: [file(`${person.name} ${person.email}`)] },
+    ],
+    'leads list': [{ args: ofStudio, printsLeads }, { args: ['--studio', person.name] }],
+    'leads get': [{ args: [...ofStudio, lead], printsLeads }, { args: [...ofStudio, newId()] }],
+    'leads import': [
+      { args: [studio, imported({ displayName: person.name, contact: { email: person.email }, note: person.note })] },
+      {
+        args: [
+          studio,
+          imported({ displayName: person.name, contact: { email: `x${person.email}` }, stage: person.note }),
+        ],
+      },
+      ...[
+        { displayName: person.name.repeat(99), contact: { phone: person.note } },
+        { displayName: { name: person.name }, contact: person.email, note: [person.note], sourceId: person.phone },
+        { displayName: person.name, contact: { mail: person.phone }, createTime: person.note },
+        { idempotencyKey: person.email, id: person.phone, person: person.note },
+      ].map((line) => ({ args: [studio, imported(line)] })),
+      { args: [studio, file(`{"displayName":"${person.name}" ${person.email}\n"${person.note}"\n`)] },
+      { args: [studio, csv('displayName,email,note', `${person.name},${person.phone},"${person.note}`)] },
+      { args: [studio, csv('displayName,phone', `${person.name},"${person.phone}"x`)] },
+    ],
+    'leads export': [
+      { args: [], printsLeads },
+      { args: ['--format', 'csv'], printsLeads },
+      { args: ['--output', file('')] },
+      { args: ['--studio', 'nowhere'] },
+    ],
+    'leads stage': [
+      { args: [studio, lead, 'contacted'], printsLeads },
+      { args: [studio, closed, 'new'] },
+      { args: [studio, newId(), 'won'] },
+    ],
+    'leads find': [
+      { args: [studio], input: contact, printsLeads },
+      { args: [studio], input: noContact },
+      { args: ['no studio'], input: contact },
+    ],
+    'leads update': [
+      { args: [studio, lead], input: JSON.stringify({ note: person.note }), printsLeads },
+      { args: [studio, newId()], input: JSON.stringify({ note: person.note }) },
+      {
+        args: [studio, lead],
+        input: JSON.stringify({ name: person.name, contact: person.email, note: [person.note] }),
+      },
+      { args: [studio, lead], input: person.note },
+    ],
+    'changes watch': [{ args: [], within: ['timeout', '--signal', 'INT', '3'] }],
+    'changes resend': [{ args: [studio] }, { args: ['nowhere'] }],
+    audit: [{ args: [studio] }, { args: [studio, '--lead', lead] }, { args: [studio, '--lead', person.email] }],
+    'callers new': [callers('crm', '--may', 'crm'), callers('crm'), callers('crm')],
+    'callers list': [callers()],
+    'callers retire': [callers('crm')],
+    'callers remove': [callers('crm')],
+    claims: [{ args: [] }, { args: ['--renew'] }],
+    demo: [{ args: [] }],
+    doctor: [{ args: [] }],
+    verify: [{ args: ['--base-url', 'http://127.0.0.1:1'], env: { LEAD_INTAKE_KEY: secret } }],
+    backup: [{ args: [file('', 'backup')] }],
+    vacuum: [{ args: [] }],
+    // The last ones, because nothing is left after them.
+    'leads erase': [
+      { args: [studio, lead] },
+      { args: [studio, newId()] },
+      { args: ['--closed-before', '2999-01-01'] },
+      { args: ['--closed-before', '2999-01-01', '--yes'] },
+    ],
+    'leads erase-contact': [
+      { args: [studio], input: contact },
+      { args: [studio], input: noContact },
+      { args: ['no studio'], input: contact },
+    ],
+    'erasures export': [{ args: [] }],
+    'erasures apply': [
+      { args: [], input: JSON.stringify({ studioId: studio, leadId: lead, eraseTime: person.note }) },
+      { args: [], input: JSON.stringify({ studioId: person.name, leadId: person.email, eraseTime: person.note }) },
+      { args: [file(`${person.email}\n${person.note}`)] },
+    ],
+  };
+  return Object.entries(runs).map(([command, each]) => ({
+    command,
+    runs: each.map((run) => ({ ...run, args: [...command.split(' '), ...run.args] })),
+  }));
+}
+
+describe('what a command prints, unless it is for printing leads, has nothing of a person', () => {
+  test('of any command that succeeds or fails, with a person in its input and in the database', async () => {
+    const canaries = new Canaries();
+    const mark = randomBytes(6).toString('hex');
+    const person = {
+      email: canaries.add('e-mail address', `canary.${mark}@example.org`),
+      phone: canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`),
+      name: canaries.add('name', `Canary Ünlü-${mark}`),
+      note: canaries.add('note', `Sings ${mark} at noon`),
+    };
+    const contact = { type: 'email', value: person.email } as const;
+    for (const key of openClaims(contact, aStudio()).contactKeys) canaries.add('hash of a contact', key);
+    const folder = temporaryFolder();
+    const file = (content: string, name = 'file') => {
+      const path = join(folder, `${randomUUID()}-${name}`);
+      if (content !== '') writeFileSync(path, content);
+      return path;
+    };
+    const env = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+    const store = await openStore(env.DATABASE_URL);
+    const by = { memberId: null, now: new Date() };
+    await store.putStudio(aStudio(), by);
+    await store.putMember(aMember({ id: 'owner' }));
+    const source = aLeadSource();
+    await store.putLeadSource(source);
+    const secret = canaries.addKey(newKeySecret());
+    const key = anApiKey({ expiresAt: plus(by.now, DAY_MS), secretSha256: hashKeySecret(secret) });
+    await store.createApiKey(key, by.now);
+    const about = { displayName: person.name, note: person.note, createdAt: plus(by.now, -DAY_MS) };
+    const [closed, lead, byPhone, unreadable] = [
+      aLead({ ...about, contact, stage: 'lost' }),
+      aLead({ ...about, contact }),
+      aLead({ ...about, contact: { type: 'phone', value: person.phone } }),
+      aLead(about),
+    ];
+    for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, claimsOf(each));
+    await correctLead(store, byPhone, { note: 'Corrected.' }, { now: by.now });
+    await store.close();
+    const database = new DatabaseSync(join(folder, 'leads.db'));
+    database.prepare(`UPDATE leads SET stage = ? WHERE id = ${ID_BYTES}`).run('qualified', unreadable.id);
+    database.close();
+    const ids = { studio: STUDIO_ID, lead: lead.id, closed: closed.id, key: key.id, secret, source: source.id };
+    const commands = commandRuns({ person, ...ids, file });
+
+    // The page has all commands: see test/docs.test.ts.
+    const [table = ''] = readFileSync(join(ROOT, 'docs/reference/command-line.md'), 'utf8').split(/^## /m);
+    const cells = [...table.matchAll(/^\| (`[^|]+`) \|/gm)].map(([, cell = '']) => cell);
+    const names = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
+    expect(commands.map(({ command }) => command).toSorted()).toEqual(names.toSorted());
+
+    for (const { args, input, env: more, within = [], printsLeads = false } of commands.flatMap(({ runs }) => runs)) {
+      const [command = '', ...rest] = [...within, CLI, ...args];
+      const { stdout, stderr } = await executed(command, rest, {
+        env: { ...env, ...more },
+        ...(input !== undefined && { input }),
+      }).catch((error) => error);
+      expect([args, canaries.in(stderr), stderr]).toEqual([args, [], stderr]);
+      if (printsLeads) expect([args, canaries.in(stdout)]).toEqual([args, expect.arrayContaining(['name'])]);
+      else expect([args, canaries.in(stdout)]).toEqual([args, []]);
+    }
+  });
+});
