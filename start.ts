@@ -23,8 +23,7 @@ process.on('SIGTERM', () => stopAll(0));
 try {
   // Reflection lets people who try the service explore its RPCs; in production it is off.
   const coreUrl = await startProcess('src/main.ts', { CORE_REFLECTION: 'yes' });
-  // Only the embedded database gets a demo studio. The core starts first, because it shows the progress of converting
-  // the file of an earlier release, and can be stopped meanwhile.
+  // Only the embedded database gets a demo studio. The core starts first: it says what is wrong with the file.
   const demo = process.env.DATABASE_URL || process.env.DATABASE_URL_FILE ? undefined : makeDemo();
   const gatewayUrl = await startProcess('gateway/main.ts', { CORE_URL: coreUrl });
   console.log(welcome(gatewayUrl, coreUrl, demo));

@@ -20,15 +20,12 @@ export interface Running {
 /**
  * Runs a process: starts it, waits for SIGTERM, SIGINT or the exit of its parent, and stops it cleanly. The exit status
  * is 0 after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
- *
- * @param start may reject with the reason of `stopping` when that aborts during the start
  */
-export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<Running>): Promise<void> {
+export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
   disablePretenuring();
-  const stopping = new AbortController();
-  const stopped = stopRequest().then(() => stopping.abort());
+  const stopped = stopRequest();
   try {
-    const running = await start(stopping.signal);
+    const running = await start();
     // Reports the address to a parent with an IPC channel.
     process.send?.({ url: running.url });
     // The message keeps its name of release 1.1: a supervisor of that release may run workers of this one.
@@ -45,7 +42,6 @@ export async function runUntilStopped(start: (stopping: AbortSignal) => Promise<
     // Open handles, such as the channel to the parent, must not keep a stopped process alive.
     process.exit(0);
   } catch (error) {
-    if (stopping.signal.aborted && error === stopping.signal.reason) process.exit(0);
     fail(error);
   }
 }

@@ -2,7 +2,6 @@ import { printable, printableJson } from '../common/printable.ts';
 import type { ApiKey } from '../src/domain/api-key.ts';
 import type { Lead } from '../src/domain/lead.ts';
 import type { Studio } from '../src/domain/studio.ts';
-import type { StudioRenewal } from '../src/store/store.ts';
 import type { FoundSecret } from '../src/usecases/find-leaked-keys.ts';
 import type { Finding } from './doctor/finding.ts';
 
@@ -22,18 +21,13 @@ export function foundSecret(found: FoundSecret) {
 }
 
 /** Returns a studio's record without internal fields. */
-export function publicStudio({ id, status, regionCode, quotaLimit }: Studio): Omit<Studio, 'formerRules'> {
+export function publicStudio({ id, status, regionCode, quotaLimit }: Studio): Omit<Studio, 'formerRegions'> {
   return { id, status, regionCode, quotaLimit };
 }
 
 /** Returns the columns of a lead for a table, without the note, which would be too wide. */
 export function listedLead({ id, displayName, contact, stage, createdAt }: Lead) {
   return { id, displayName, contact, stage, createdAt };
-}
-
-/** Returns the progress of a claim renewal. */
-export function publicRenewal({ studio, renewal: { step, since, after } }: StudioRenewal) {
-  return { studio: studio.id, step, since, after };
 }
 
 /** Prints a result: as JSON, or as a table or a list of fields. */

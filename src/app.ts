@@ -11,10 +11,8 @@ import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
 import { type CoreConfig, coreTls } from './config.ts';
-import { conversionLog } from './conversion-log.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
-import { keepClaimsRenewed } from './keep-claims-renewed.ts';
 import { Callers } from './rpc/callers.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
@@ -26,17 +24,15 @@ import { openStore } from './store/open-store.ts';
 /**
  * Starts the core: store, use cases, RPCs, port.
  *
- * @param stopping aborted to interrupt a long start, such as the conversion of a database
  * @throws Error if the certificates are invalid, the store cannot be opened or the port is in use
  */
-export async function startCore(config: CoreConfig, stopping?: AbortSignal): Promise<Running> {
+export async function startCore(config: CoreConfig): Promise<Running> {
   const credentials = new TlsCredentials(coreTls(config));
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
   const observer = storeObserver(metrics, tracer);
-  const watch = { stopping, onProgress: conversionLog(log) };
-  const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log), watch);
+  const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log));
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);
@@ -62,7 +58,6 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
     const port = connectionListener(server.server);
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
     const stopWatching = watchCallers(config.CORE_CALLERS_FILE?.file, callers, log);
-    const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);
     readiness.start();
     return {
       url,
@@ -73,7 +68,6 @@ export async function startCore(config: CoreConfig, stopping?: AbortSignal): Pro
         draining.abort();
         // Load balancers must see the health check fail before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
-        stopRenewing();
         stopWatching();
         await server.close();
         await port.closed();

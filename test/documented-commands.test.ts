@@ -23,7 +23,7 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
   'docs/how-to/quotas.md': { [GUIDES]: ['quotas'] },
   'docs/how-to/backup.md': { [GUIDES]: ['backup', 'restore'] },
   'docs/how-to/erase.md': { [GUIDES]: ['erase'] },
-  'docs/how-to/upgrade.md': { [GUIDES]: ['upgrade-copy', 'claims', 'going-back'] },
+  'docs/how-to/upgrade.md': { [GUIDES]: ['upgrade-copy'] },
   'docs/how-to/move-leads.md': { [GUIDES]: ['move-leads'] },
   'docs/how-to/keep-a-copy.md': { [GUIDES]: ['resend'] },
   'docs/how-to/generate-a-client.md': {

@@ -16,7 +16,6 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
 
 const EXCLUDED: readonly RegExp[] = [
   // Released: stored in databases, comments included.
-  /^src\/store\/sqlite\/migrations\.ts$/,
   /^test\/upgrade\//,
   // History.
   /^CHANGELOG\.md$/,

@@ -1,34 +1,13 @@
 import { readDatabaseUrl } from '../../src/config.ts';
 import { backUpDatabase, vacuumDatabase } from '../../src/store/open-store.ts';
-import { StoreUnavailable, type StudioRenewal } from '../../src/store/store.ts';
+import { StoreUnavailable } from '../../src/store/store.ts';
 import { createDemo } from '../../src/usecases/create-demo.ts';
 import { listAuditEvents } from '../../src/usecases/list-audit-events.ts';
-import { renewAllClaims } from '../../src/usecases/renew-all-claims.ts';
-import { renewClaims } from '../../src/usecases/renew-claims.ts';
-import { publicRenewal } from '../cli-output.ts';
 import { progressBar } from '../progress-bar.ts';
 import { abortOnSignal, program, runOnStore, runReported, showResult } from './program.ts';
 
-/** Adds the commands for claims, the audit log and the database as a whole. */
+/** Adds the commands for the audit log and the database as a whole. */
 export function addDatabaseCommands(): void {
-  program
-    .command('claims')
-    .description('show the studios whose claims are being renewed, and the progress of each')
-    .option('--again', 'first start a renewal for all studios: before going back to release 1.0, and after it')
-    .option('--renew', 'do the part that is due now, as a running core does')
-    .action(({ again = false, renew = false }: { again?: boolean; renew?: boolean }) =>
-      runOnStore(async (deps) => {
-        const { notStarted } = again ? await renewAllClaims(deps) : { notStarted: [] };
-        for (const id of notStarted)
-          console.error(`${id}: renewal not started: the studio changed meanwhile or cannot be read; try again`);
-        const onProgress = ({ studio, renewal }: StudioRenewal, renewed: number) =>
-          console.error(`${studio.id}: ${renewal.step} step, up to lead ${renewal.after}, ${renewed} leads renewed`);
-        const claimConflict = (studioId: string, leadId: string, holderId: string) =>
-          console.error(`${studioId}: open leads ${leadId} and ${holderId} have the same contact; close one of them`);
-        if (renew) await renewClaims(deps, { onProgress, claimConflict });
-        return (await deps.store.listClaimRenewals()).map(publicRenewal);
-      }),
-    );
   program
     .command('audit <studio>')
     .description('show the audit log of a studio and its keys, or of a lead; newest first')

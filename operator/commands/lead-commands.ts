@@ -114,7 +114,9 @@ function addWorkCommands(leads: Command): void {
         const { leads, nextPageToken, mayBeIncomplete } = await findLeads(deps, query);
         if (nextPageToken !== '') console.error(`list truncated: these are ${leads.length} leads of more`);
         if (mayBeIncomplete)
-          console.error('closed leads may be missing until claims are renewed: see `lead-intake claims`');
+          console.error(
+            'leads may be missing: a number was compared without a region, or the contact has too many leads',
+          );
         return leads;
       }),
     );

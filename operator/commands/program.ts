@@ -8,7 +8,6 @@ import { COMMAND_LINE } from '../../src/domain/audit.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
-import type { ConversionProgress } from '../../src/store/conversion.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
@@ -44,10 +43,7 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>): P
   return runReported(async () => {
     const report = ({ message }: UnreadableRecord) => console.error(message);
     const databaseUrl = readDatabaseUrl(process.env).reveal();
-    const print = progressPrinter();
-    const onProgress = ({ done, total }: ConversionProgress) =>
-      print(`converting the database file of an earlier release: ${done} of ${total} records`);
-    const store = await openStore(databaseUrl, undefined, report, { onProgress });
+    const store = await openStore(databaseUrl, undefined, report);
     try {
       const result = await command({ store, clock: systemClock, newId });
       if (result !== undefined) showResult(result);

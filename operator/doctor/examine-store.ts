@@ -45,12 +45,8 @@ function noteContents(
     notes.fault(
       `SQLite at ${path} was written by a newer release: run that release, or restore the copy from before its first start`,
     );
-  else if (release === 'earlier')
-    notes.warning(`SQLite at ${path} is of an earlier release: a core converts it when it starts`);
-  else if (release === 'half-converted')
-    notes.warning(
-      `SQLite at ${path} is half converted from an earlier release: a running core continues, or the next one that starts`,
-    );
+  else if (release === '1.0')
+    notes.fault(`SQLite at ${path} was written by release 1.0: start release 1.1 on it first`);
   else notes.well(`SQLite at ${path} can be read and written`);
   for (const fault of indexFaults) notes.fault(indexFaultText(fault));
   if (isOpenToOthers) {

@@ -1,57 +1,38 @@
-import {
-  type Contact,
-  contactForm,
-  contactFormV1,
-  contactKey,
-  isRegionIndependent,
-  type RegionCode,
-  textKey,
-} from './contact.ts';
+import { type Contact, contactKeys, type RegionCode } from './contact.ts';
 
-/** How contacts are compared: the version of the rule, and the region of phone numbers without a country code. */
-export interface ContactRule {
-  readonly version: number;
-  /** Null: unknown. */
-  readonly region: RegionCode | null;
-}
-
-/** The current version of the contact rule. Version 1 treated too many contacts as equal. */
-export const CONTACT_RULE_VERSION = 2;
-
-/** The properties of a studio that determine the contact rules of its open leads. */
-export interface ContactRules {
+/** The regions by which the keys of a studio's leads were computed; null: none. */
+export interface StudioRegions {
   readonly regionCode: RegionCode | null;
-  /** Former rules whose claims open leads may still hold. */
-  readonly formerRules: readonly ContactRule[];
+  /** Those of the past. A region that has become the current one again may be among them. */
+  readonly formerRegions: readonly (RegionCode | null)[];
 }
 
-/** The claims of an open lead, and the rule they were computed by. No two leads of a studio share a claim. */
+/** The claims of an open lead, which it keeps while it is open. No two open leads of a studio share a key. */
 export interface OpenClaims {
-  /** The keys of its contact's canonical forms, without duplicates; the one of the current rule first. */
+  /** Without duplicates. */
   readonly contactKeys: readonly string[];
-  readonly contactRule: ContactRule;
+  /** The region of the studio when the lead was opened. */
+  readonly regionCode: RegionCode | null;
 }
 
 export interface ClaimsOfContact extends OpenClaims {
   readonly contact: Contact;
 }
 
+/** Returns the claims of a lead that is opened now. @rule 4.1.3 4.1.same-contact */
+export const openClaims = (contact: Contact, { regionCode }: Pick<StudioRegions, 'regionCode'>): OpenClaims => ({
+  contactKeys: contactKeys(contact, regionCode),
+  regionCode,
+});
+
+/** Returns the keys that leads of a contact may have, whenever they were opened. */
+export const searchKeys = (contact: Contact, { regionCode, formerRegions }: StudioRegions): readonly string[] => [
+  ...new Set([regionCode, ...formerRegions].flatMap((region) => contactKeys(contact, region))),
+];
+
 /**
- * Returns the claims of a lead that is opened now: the canonical form of its contact by the current rule, and by each
- * former rule that other leads may still claim by. A form that depends on the region is accompanied by the text itself:
- * the same text then conflicts whatever the region is changed to, also in requests that have read the former region.
- *
- * @rule 4.1.3 4.1.same-contact
+ * Whether leads of a contact may have keys that a search for it does not know: without a region, a number with and one
+ * without a country code have none in common.
  */
-export function openClaims(contact: Contact, { regionCode, formerRules }: ContactRules): OpenClaims {
-  const contactRule = { version: CONTACT_RULE_VERSION, region: regionCode };
-  const keys = [contactRule, ...formerRules].map((rule) => contactKey(contact.type, formBy(rule, contact)));
-  if (!isRegionIndependent(contact)) keys.push(textKey(contact));
-  return { contactKeys: [...new Set(keys)], contactRule };
-}
-
-export const isSameRule = (a: ContactRule, b: ContactRule): boolean => a.version === b.version && a.region === b.region;
-
-function formBy({ version, region }: ContactRule, contact: Contact): string {
-  return version === 1 ? contactFormV1(contact, region) : contactForm(contact, region);
-}
+export const mayHaveOtherKeys = ({ type }: Contact, { regionCode, formerRegions }: StudioRegions): boolean =>
+  type === 'phone' && [regionCode, ...formerRegions].includes(null);

@@ -21,16 +21,18 @@ export const isRegionCode = (text: string): text is RegionCode => isSupportedCou
 /** Whether two contacts are the same text. */
 export const isSameContact = (a: Contact, b: Contact): boolean => a.type === b.type && a.value === b.value;
 
-/** Returns the canonical form of a contact by the current rule; equal for all its spellings. @rule 4.1.same-contact */
+/** Returns the canonical form of a contact; equal for all its spellings. @rule 4.1.same-contact */
 export function contactForm({ type, value }: Contact, region: RegionCode | null): string {
   return type === 'email' ? lowerCase(value) : phoneForm(value, region);
 }
 
-/** Returns the canonical form by rule version 1, by which older leads may still claim. */
-export function contactFormV1({ type, value }: Contact, region: RegionCode | null): string {
-  if (type === 'email') return value.toUpperCase().toLowerCase();
-  const { ascii, international } = dialled(value);
-  return possibleNumber(ascii, international, region)?.number ?? digitsOf(international);
+/**
+ * Returns every key of a contact in a region, without duplicates; two contacts are one if they share a key. A form that
+ * depends on the region is accompanied by the text itself, which has the same key in every region.
+ */
+export function contactKeys(contact: Contact, region: RegionCode | null): readonly string[] {
+  const key = contactKey(contact.type, contactForm(contact, region));
+  return isRegionIndependent(contact) ? [key] : [key, textKey(contact)];
 }
 
 /** Whether a contact has the same form in every region: an email address, or a phone number with its country code. */

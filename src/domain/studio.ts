@@ -1,10 +1,10 @@
-import type { ContactRules } from './claims.ts';
+import type { StudioRegions } from './claims.ts';
 
 /** The statuses of a studio. The public API refuses requests of a suspended one. */
 export const STUDIO_STATUSES = ['active', 'suspended'] as const;
 
 /** A studio of the CRM. The CRM chooses its id. */
-export interface Studio extends ContactRules {
+export interface Studio extends StudioRegions {
   readonly id: string;
   readonly status: (typeof STUDIO_STATUSES)[number];
   /** The maximum number of requests per window of all its keys together; null: the gateways' default. */

@@ -1,16 +1,14 @@
 import { BOUNDS, crmIdFault, isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
-import { type ClaimRenewal, RENEWAL_STEPS } from '../domain/claim-renewal.ts';
-import type { ContactRule, OpenClaims } from '../domain/claims.ts';
 import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { type ErasedLead, isOpen, LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
+import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { isQuotaLimit } from '../domain/quota-limit.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import { type ClaimingLead, type ReportUnreadable, UnreadableRecord } from './store.ts';
+import { type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The
@@ -177,18 +175,22 @@ export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
   };
 }
 
-/** Checks a studio. An unreadable one is reported, suspended, and has no region unless that is readable. */
+/**
+ * Checks a studio. An unreadable one is reported, suspended, and has no region unless that is readable. A former region
+ * that cannot be read counts as none.
+ */
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
+  const { id, regionCode, quotaLimit } = read;
+  const formerRegions = regionsIn(read.formerRegions);
   const field = faultOfStudio(read);
-  if (field === undefined) return read as Studio;
-  const { id, regionCode, quotaLimit, formerRules } = read;
+  if (field === undefined) return { ...(read as Studio), formerRegions };
   report(unreadable('studio', { studioId: id, id }, field));
   return {
     id,
     status: 'suspended',
     regionCode: isRegion(regionCode) ? regionCode : null,
     quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
-    formerRules: isRules(formerRules) ? formerRules : [],
+    formerRegions,
   };
 }
 
@@ -199,40 +201,10 @@ export const checkedListedStudio = (
 ): Checked<Studio> =>
   isCrmId(read.id) ? checkedStudio(read, report) : unreadable('studio', { studioId: read.id, id: read.id }, 'id');
 
-function faultOfStudio({ status, regionCode, quotaLimit, formerRules }: Unchecked<Studio>): keyof Studio | undefined {
+function faultOfStudio({ status, regionCode, quotaLimit }: Unchecked<Studio>): keyof Studio | undefined {
   if (!isOneOf(STUDIO_STATUSES, status)) return 'status';
   if (!isRegion(regionCode)) return 'regionCode';
-  if (!isQuotaLimitOrNull(quotaLimit)) return 'quotaLimit';
-  return isRules(formerRules) ? undefined : 'formerRules';
-}
-
-export function checkedRenewal(read: Unchecked<ClaimRenewal>, studioId: string): Checked<ClaimRenewal> {
-  const { step, since, after, formerRules } = read;
-  const isWhole =
-    isOneOf(RENEWAL_STEPS, step) && isTime(since) && (after === null || isUuid(after)) && isRules(formerRules);
-  return isWhole ? (read as ClaimRenewal) : unreadable('studio', { studioId, id: studioId }, 'renewal');
-}
-
-/** The former rules of a renewal; undefined: unreadable. */
-export const formerRulesIn = (renewal: Checked<ClaimRenewal> | null): unknown =>
-  renewal instanceof UnreadableRecord ? undefined : (renewal?.formerRules ?? []);
-
-/** Checks the claims of a lead and what they are computed from, nothing else. An unknown stage counts as open. */
-export function checkedClaimingLead(
-  studioId: string,
-  {
-    id,
-    contact,
-    stage,
-    contactKeys,
-    contactRule,
-  }: Unchecked<Pick<ClaimingLead, 'id' | 'contact'> & OpenClaims & Pick<Lead, 'stage'>>,
-): Checked<ClaimingLead> {
-  if (!isUuid(id)) return unreadable('lead', { studioId, id }, 'id');
-  if (!isContact(contact)) return unreadable('lead', { studioId, id }, 'contact');
-  const isKeys = Array.isArray(contactKeys) && contactKeys.every((key) => typeof key === 'string');
-  if (!isKeys || !isRule(contactRule)) return unreadable('lead', { studioId, id }, 'claims');
-  return { id, contact, isOpen: isOpen(stage as LeadStage), claims: { contactKeys, contactRule } };
+  return isQuotaLimitOrNull(quotaLimit) ? undefined : 'quotaLimit';
 }
 
 /** The claims of a lead, or an UnreadableRecord if they are undefined. */
@@ -303,12 +275,8 @@ export const isRegion = (value: unknown): value is RegionCode | null =>
 
 const isQuotaLimitOrNull = (value: unknown): value is number | null => value === null || isQuotaLimit(value);
 
-function isRule(value: unknown): value is ContactRule {
-  const { version, region } = Object(value);
-  return Number.isSafeInteger(version) && isRegion(region);
-}
-
-const isRules = (value: unknown): value is ContactRule[] => Array.isArray(value) && value.every(isRule);
+const regionsIn = (values: unknown): (RegionCode | null)[] =>
+  Array.isArray(values) ? [...new Set(values.map((value) => (isRegion(value) ? value : null)))] : [null];
 
 function isContact(value: unknown): value is Contact {
   if (typeof value !== 'object' || value === null) return false;

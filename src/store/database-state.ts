@@ -8,8 +8,8 @@ export interface FileState {
   readonly exists: boolean;
   /** Undefined when the file does not exist or cannot be read. */
   readonly contents?: {
-    /** The release of its schema, relative to this one; `half-converted`: between an earlier one and this one. */
-    readonly release: 'earlier' | 'half-converted' | 'this' | 'newer';
+    /** The release of its schema; `this`: also the one before, and an empty file. */
+    readonly release: '1.0' | 'this' | 'newer';
     readonly isOpenToOthers: boolean;
     readonly indexFaults: readonly string[];
   };

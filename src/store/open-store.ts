@@ -1,11 +1,9 @@
-import type { ConversionWatch } from './conversion.ts';
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/connection.ts';
 import { examineMongo } from './mongo/examine-mongo.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
 import { type Backup, type BackupWatch, backUpFile } from './sqlite/backup.ts';
 import { examineSqlite } from './sqlite/examine-sqlite.ts';
-import { openInSteps } from './sqlite/open-database.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Vacuumed, vacuumFile } from './sqlite/vacuum.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
@@ -18,18 +16,17 @@ import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable
  * @param databaseUrl `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`
  * @param observer observes every command to the database
  * @param report called for each unreadable record that a call skips
- * @param watch observes the conversion of an earlier release's file, and may abort it
- * @throws StoreUnavailable when a file cannot be opened, with what to do; a server may be unavailable
+ * @throws StoreUnavailable when a file cannot be opened, or a database has data of release 1.0, with what to do; a
+ *   server may be unavailable
  */
 export async function openStore<Caller>(
   databaseUrl: string,
   observer?: StoreObserver<Caller>,
   report?: ReportUnreadable,
-  watch: ConversionWatch = {},
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);
   if (path === undefined) return openMongoStore(databaseUrl, observer, report);
-  return openSqliteStore(path, observer, report, await openInSteps(path, watch));
+  return openSqliteStore(path, observer, report);
 }
 
 /** Examines the database at an address without changing it. */

@@ -1,8 +1,7 @@
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditContext, AuditEvent } from '../domain/audit.ts';
-import type { ClaimRenewal } from '../domain/claim-renewal.ts';
 import type { ClaimsOfContact, OpenClaims } from '../domain/claims.ts';
-import type { Contact, RegionCode } from '../domain/contact.ts';
+import type { RegionCode } from '../domain/contact.ts';
 import type { Correction } from '../domain/correction.ts';
 import type { Fingerprint } from '../domain/fingerprint.ts';
 import type { ErasedLead, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
@@ -23,14 +22,7 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below
  * it; null starts at the end of the list. `next` is the id to continue after; null: there are no more.
  */
-export interface Store
-  extends LeadStore,
-    LeadChangeStore,
-    LeadErasureStore,
-    ApiKeyStore,
-    DirectoryStore,
-    AuditStore,
-    ClaimRenewalStore {
+export interface Store extends LeadStore, LeadChangeStore, LeadErasureStore, ApiKeyStore, DirectoryStore, AuditStore {
   /**
    * Must resolve only if the store can read and write and every unique index is valid. Otherwise rejects with
    * StoreUnavailable, whose message and causes give the reason; of leads and keys they contain nothing but ids.
@@ -183,7 +175,7 @@ export interface LeadStore {
 
   /**
    * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed
-   * leads would have claimed when they were last closed, corrected or renewed. Each lead once, in any order. Of more
+   * leads had claimed, or would have claimed when they were last closed or corrected. Each lead once, in any order. Of more
    * than MAX_LEADS_PER_CONTACT leads, must return that many, open ones first. Must skip unreadable ones, and must not
    * return another studio's.
    */
@@ -193,13 +185,14 @@ export interface LeadStore {
    * changeLeadStage must move a lead to a stage and store an event, in one write. Returns `unchanged`, and writes
    * nothing, if the lead is in that stage already. `updatedAt` becomes `now`, but grows by a millisecond at least.
    *
-   * - Closing must free the lead's claims in the same write. Reopening must take them in the same write; it returns
-   *   `already-open`, and writes nothing, if another lead has one.
+   * - Closing must free the lead's claims in the same write; the lead is found by these and by the given ones from then
+   *   on. Reopening must take the given ones in the same write; it returns `already-open`, and writes nothing, if
+   *   another lead has one.
    * - A lead that stays open, or stays closed, must keep its contact keys.
    * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes
    *   nothing.
    *
-   * @param change `claims`: what the lead claims when reopened, and is found by when closed
+   * @param change `claims`: what the lead claims when reopened, and is also found by when closed
    * @throws UnreadableRecord, without writing
    */
   changeLeadStage(
@@ -262,13 +255,6 @@ export interface LeadChangeStore {
    * @returns the number of leads that were marked
    */
   resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
-
-  /**
-   * Marks the leads of a studio that were written by a release without marks. Does nothing if there can be none.
-   *
-   * @param last the highest id to mark; null: no limit
-   */
-  markUnmarked(studioId: string, after: string | null, last: string | null): Promise<void>;
 
   /** Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change. */
   measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
@@ -399,8 +385,8 @@ export interface DirectoryStore {
   /**
    * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and
    * sources must not change. A new status or quota, including the first, must be stored with an event in the same
-   * write; a studio without room for an event must still be suspended. A new region must begin a claim renewal
-   * (`renewalAfter`) in the same write.
+   * write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
+   * former ones in the same write, also by concurrent calls.
    *
    * @returns the studio after the change; null: it does not exist, and `status` is undefined
    */
@@ -435,54 +421,6 @@ export interface DirectoryStore {
 
   /** Lists the readable sources of the studio, lowest id first. */
   listLeadSources(studioId: string, after: string | null, limit: number): Promise<Page<LeadSource>>;
-}
-
-/** A studio with a claim renewal in progress. */
-export interface StudioRenewal {
-  readonly studio: Studio;
-  readonly renewal: ClaimRenewal;
-}
-
-/** A lead with its claims, or the contact keys that it is found by when closed. */
-export interface ClaimingLead {
-  readonly id: string;
-  readonly contact: Contact;
-  readonly isOpen: boolean;
-  readonly claims: OpenClaims;
-}
-
-export interface ClaimRenewalStore {
-  /**
-   * Returns every studio with a claim renewal in progress, by id, including those written by a release with only the
-   * first contact rule: these need a complete renewal. Skips studios whose renewal is unreadable.
-   */
-  listClaimRenewals(): Promise<StudioRenewal[]>;
-
-  /** Returns the claims of the next `limit` leads of a studio, lowest id first. Skips leads with unreadable claims. */
-  listClaims(
-    studioId: string,
-    after: string | null,
-    limit: number,
-  ): Promise<{ readonly leads: ClaimingLead[]; readonly next: string | null }>;
-
-  /**
-   * renewClaims must replace the claims of a lead and nothing else, and write nothing if the lead's contact, claims or
-   * being open have changed since it was read. A key that another lead claims must stay with that lead.
-   *
-   * @returns the lead that has one of the claims; null when none has, or nothing was written
-   */
-  renewClaims(studioId: string, lead: ClaimingLead, claims: OpenClaims): Promise<string | null>;
-
-  /**
-   * Stores the progress of a renewal; `next` null: it is complete. Must write nothing if the stored progress differs
-   * from `read`.
-   *
-   * @returns whether it was written
-   */
-  saveClaimRenewal(
-    read: { readonly studio: Studio; readonly renewal: ClaimRenewal | null },
-    next: ClaimRenewal | null,
-  ): Promise<boolean>;
 }
 
 export interface AuditStore {

@@ -6,7 +6,7 @@ import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
-import { contactRulesOf } from './keep-directory.ts';
+import { regionsOf } from './keep-directory.ts';
 
 interface StageChangeDependencies {
   readonly store: Pick<LeadStore, 'findLead' | 'changeLeadStage'> & Pick<DirectoryStore, 'findStudio'>;
@@ -43,13 +43,13 @@ export async function changeLeadStage(
     const lead = await store.findLead(studioId, leadId);
     if (!lead) throw leadNotFound();
     const { contact } = lead;
-    // The claims are recomputed: the studio's region may have changed since the lead was closed.
-    const rules = await contactRulesOf(store, studioId);
+    // A lead that is reopened claims its contact by the current region.
+    const regions = await regionsOf(store, studioId);
     const outcome = await store.changeLeadStage({
       studioId,
       leadId,
       stage: stage as LeadStage,
-      claims: { contact, ...openClaims(contact, rules) },
+      claims: { contact, ...openClaims(contact, regions) },
       memberId: command.memberId ?? null,
       caller: command.caller,
       now: clock(),

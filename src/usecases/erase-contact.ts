@@ -23,7 +23,7 @@ export interface EraseContactCommand extends Requester {
 export interface ErasedContact {
   /** The number of leads that this call erased. */
   readonly erasedCount: number;
-  /** Whether leads of the contact may remain; repeat the call, after a claim renewal that is in progress. */
+  /** Whether leads of the contact may remain: as for FoundLeads, or the contact had too many leads for one call. */
   readonly mayBeIncomplete: boolean;
 }
 

@@ -1,11 +1,11 @@
 import { crmIdFault } from '../../common/rules/field-rules.ts';
-import { openClaims } from '../domain/claims.ts';
+import { mayHaveOtherKeys, searchKeys } from '../domain/claims.ts';
 import type { Contact } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
-import { contactRulesOf } from './keep-directory.ts';
+import { regionsOf } from './keep-directory.ts';
 import { type LeadPage, pageLimit } from './list-leads.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
@@ -22,7 +22,7 @@ export interface FindLeadsQuery {
 
 /** One page of a contact's leads. */
 export interface FoundLeads extends LeadPage {
-  /** Whether closed leads may be missing: a claim renewal is in progress, or the contact has too many leads. */
+  /** Whether leads may be missing: see mayHaveOtherKeys; or the contact has too many leads. */
   readonly mayBeIncomplete: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface FoundLeads extends LeadPage {
 const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * Finds a studio's leads of a contact, compared as at creation: open leads first, then closed ones, newest first.
+ * Finds a studio's leads of a contact, by the keys that these may have been opened with: open leads first, then closed ones, newest first.
  *
  * @throws Refusal INVALID_REQUEST
  */
@@ -47,8 +47,8 @@ export async function findLeads(
   if (before === undefined) faults.note('pageToken', 'must be unchanged, of this studio and contact');
   faults.refuseIfAny();
 
-  const rules = await contactRulesOf(store, studioId);
-  const { contactKeys } = openClaims(contact as Contact, rules);
+  const regions = await regionsOf(store, studioId);
+  const contactKeys = searchKeys(contact as Contact, regions);
   const found = (await store.findLeadsOfContact(studioId, contactKeys)).toSorted(newestFirst);
   // The first page has all open leads.
   const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
@@ -58,7 +58,7 @@ export async function findLeads(
   return {
     leads: [...open, ...shown],
     nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', scope, last) : '',
-    mayBeIncomplete: rules.formerRules.length > 0 || found.length === MAX_LEADS_PER_CONTACT,
+    mayBeIncomplete: mayHaveOtherKeys(contact as Contact, regions) || found.length === MAX_LEADS_PER_CONTACT,
   };
 }
 

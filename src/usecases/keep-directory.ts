@@ -1,6 +1,6 @@
 import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
-import type { ContactRules } from '../domain/claims.ts';
+import type { StudioRegions } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
@@ -187,12 +187,9 @@ export async function existingStudio(
   return studio;
 }
 
-/** Returns the contact rules of a studio; of an unknown one, those without a region. */
-export async function contactRulesOf(
-  store: Pick<DirectoryStore, 'findStudio'>,
-  studioId: string,
-): Promise<ContactRules> {
-  return (await store.findStudio(studioId)) ?? { regionCode: null, formerRules: [] };
+/** Returns the regions of a studio; an unknown one has none. */
+export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
+  return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
 }
 
 function refuseUnlessPut(outcome: PutOutcome, limit: string): void {

@@ -9,7 +9,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { sourceInvalid } from './create-lead.ts';
 import { leadNotFound } from './get-lead.ts';
-import { contactRulesOf } from './keep-directory.ts';
+import { regionsOf } from './keep-directory.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
 interface UpdateDependencies {
@@ -54,12 +54,12 @@ export async function updateLead(
     const source = await store.findLeadSource(studioId, sourceId);
     if (!source?.enabled) throw sourceInvalid();
   }
-  const rules = await contactRulesOf(store, studioId);
+  const regions = await regionsOf(store, studioId);
   const outcome = await store.updateLead({
     studioId,
     leadId,
     correction,
-    claims: openClaims(contact, rules),
+    claims: openClaims(contact, regions),
     expectedUpdatedAt,
     memberId: command.memberId ?? null,
     caller: command.caller,

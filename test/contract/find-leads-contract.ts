@@ -3,10 +3,8 @@ import { openClaims } from '../../src/domain/claims.ts';
 import type { Contact } from '../../src/domain/contact.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import type { ClaimingLead, Store } from '../../src/store/store.ts';
-import { renewClaims } from '../../src/usecases/renew-claims.ts';
-import { aClaim, aLead, aStudio, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { completeRenewals } from '../support/claims.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aClaim, aLead, aStudio, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { actionsOn, moveLead } from './store-actions.ts';
 
@@ -56,8 +54,8 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await foundBy([aClaim('c')])).toEqual([lost]);
       expect(await foundBy([aClaim('b')])).toEqual(byId([open, lost]));
       expect(await foundBy(['a', 'b', 'c'].map(aClaim))).toEqual(byId([open, lost]));
-      // Closing a lead replaces its claims.
-      expect(await foundBy([aClaim('x')])).toEqual([]);
+      // A closed lead is found by what it had claimed, too.
+      expect(await foundBy([aClaim('x')])).toEqual([lost]);
     });
 
     test('are found in every stage, and closed ones do not block the contact', async () => {
@@ -124,61 +122,6 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
 
       expect(await found(contact)).toEqual([good]);
       expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
-    });
-
-    describe('when the region changes', () => {
-      const phone = (value: string): Contact => ({ type: 'phone', value });
-      const put = (regionCode: 'DE' | 'AT') =>
-        store.putStudio({ id: STUDIO_ID, status: 'active', regionCode }, { memberId: null, now: NOW });
-      const inRegion = (region: 'DE' | 'AT') => aStudio({ regionCode: region });
-      async function closedIn(region: 'DE' | 'AT', contact: Contact): Promise<Lead> {
-        const lead = aLead({ contact });
-        const claims = claimsOf(lead, openClaims(contact, inRegion(region)));
-        await created(lead, claims);
-        return moved(lead, 'lost', { claims });
-      }
-
-      test('closed leads are found by the new region, and during the renewal by former rules, too', async () => {
-        await put('DE');
-        const lead = await closedIn('DE', phone('030 7654321'));
-        expect(await found(phone('+49 30 7654321'), inRegion('DE'))).toEqual([lead]);
-        await put('AT');
-        await renewClaims({ store, clock: () => NOW });
-
-        const rules = (await store.findStudio(STUDIO_ID)) as NonNullable<Awaited<ReturnType<Store['findStudio']>>>;
-        for (const text of ['030 7654321', '+49 30 7654321', '+43 30 7654321']) {
-          expect(await found(phone(text), rules)).toEqual([lead]);
-        }
-        await completeRenewals(store);
-        expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([]);
-        expect(await found(phone('+43 30 7654321'), inRegion('AT'))).toEqual([lead]);
-        expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual([lead]);
-      });
-
-      test('an open lead and closed leads of one contact are renewed together', async () => {
-        await put('DE');
-        const closed = [await closedIn('DE', phone('030 7654321')), await closedIn('DE', phone('+49 30 7654321'))];
-        const contact = phone('030/7654321');
-        const open = await created(aLead({ contact }), claimsOf(aLead(), openClaims(contact, inRegion('DE'))));
-        await put('AT');
-        await completeRenewals(store);
-
-        expect(await found(phone('030 7654321'), inRegion('AT'))).toEqual(byId([closed[0] as Lead, open]));
-        expect(await found(phone('+49 30 7654321'), inRegion('AT'))).toEqual([closed[1]]);
-      });
-
-      test('a lead that was reopened after it was read keeps its claims', async () => {
-        const lead = await moved(await created(), 'lost');
-        const [read] = (await store.listClaims(STUDIO_ID, null, 10)).leads as [ClaimingLead];
-        expect(read).toMatchObject({ id: lead.id, isOpen: false });
-        const open = await moved(lead, 'new');
-        const claims = { contactKeys: [aClaim('x')], contactRule: { version: 2, region: 'DE' } } as const;
-
-        expect(await store.renewClaims(STUDIO_ID, read, claims)).toBeNull();
-
-        expect(await found(lead.contact)).toEqual([open]);
-        expect(await foundBy([aClaim('x')])).toEqual([]);
-      });
     });
   });
 }

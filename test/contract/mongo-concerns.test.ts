@@ -99,11 +99,7 @@ async function useAllOf(store: Store): Promise<void> {
   await store.findLead(studioId, lead.id);
   await store.listLeads(studioId, null, 10);
   await moveLead(store, lead, 'won');
-  for (const { claims, ...lead } of (await store.listClaims(studioId, null, 10)).leads) {
-    await store.renewClaims(studioId, { ...lead, claims }, claimsOf(aLead()));
-  }
   await store.putStudio({ ...studio, regionCode: 'DE' }, BY);
-  for (const renewal of await store.listClaimRenewals()) await store.saveClaimRenewal(renewal, null);
   await store.createApiKey(key, NOW);
   const replacement = replacementOf(key);
   await store.replaceApiKey(replacement);

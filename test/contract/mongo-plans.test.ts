@@ -280,16 +280,6 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_', 'slot'],
       atMost: LIVE_KEYS + REVOKED_KEYS + 2,
     },
-    'the claims of the open leads of a studio, page by page': {
-      call: () => store.listClaims(studioId, leadId, PAGE),
-      by: ['_id_'],
-      atMost: PAGE + 1,
-    },
-    "a renewal of a lead's claims": {
-      call: () => store.renewClaims(studioId, { id: leadId, contact, isOpen: true, claims }, claimsOf(aLead())),
-      by: ['_id_|openContact'],
-      atMost: 1,
-    },
     'the change feed': { call: () => store.listLeadChanges(PAGE), by: ['changedSince'], atMost: PAGE + 2 },
     'the length of the change feed': {
       call: () => store.measureLeadChanges(PAGE),
@@ -306,11 +296,6 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       by: ['_id_', '_id_'],
       atMost: 2,
     },
-    'marking leads of an earlier release': {
-      call: () => store.markUnmarked(studioId, leadId, leadId),
-      by: ['_id_|changedSince'],
-      atMost: 1,
-    },
     'erasing a lead': {
       call: () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW }),
       by: ['_id_'],
@@ -320,20 +305,6 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       call: () => store.walkErasedLeads(studioId, leadId, PAGE),
       by: ['_id_'],
       atMost: PAGE + 2,
-    },
-    'studios whose claims are to be renewed': {
-      call: () => store.listClaimRenewals(),
-      by: ['claimVersion'],
-      atMost: 1,
-    },
-    'the progress of a renewal': {
-      call: () =>
-        store.saveClaimRenewal(
-          { studio: aStudio(), renewal: { step: 'last', since: NOW, after: null, formerRules: [] } },
-          null,
-        ),
-      by: ['_id_'],
-      atMost: 1,
     },
     'putting a studio': { call: () => store.putStudio(aStudio(), BY), by: ['_id_', '_id_'], atMost: 1 },
     'concurrent reads of leads by id, in several studios': {

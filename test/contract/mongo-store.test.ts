@@ -19,7 +19,7 @@ const COLLECTIONS = {
   claim: 'leads',
   key: 'apiKeys',
   studio: 'studios',
-  renewal: 'studios',
+  'former regions': 'studios',
   member: 'studios',
   source: 'studios',
   event: 'studios',
@@ -58,9 +58,6 @@ const DAMAGES: readonly Damage[] = [
   ...[null, 'Ada', {}, { displayName: '', sourceId: null, note: null }].map(
     (value) => ({ kind: 'original', field: 'original', value }) as const,
   ),
-  ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
-    (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
-  ),
   key('name', undefined),
   key('name', 'x'.repeat(5_000_000)),
   key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),
@@ -80,8 +77,14 @@ const DAMAGES: readonly Damage[] = [
   ...['closed', undefined, null, 1, 'toString'].map((value) => ({ kind: 'studio', field: 'status', value }) as const),
   ...['XX', 49, undefined].map((value) => ({ kind: 'studio', field: 'regionCode', value }) as const),
   ...[0, '5', {}].map((value) => ({ kind: 'studio', field: 'quotaLimit', value }) as const),
-  ...['soon', { step: 'fifth', since: new Date(), after: null, formerRules: [] }, { step: 'first' }].map(
-    (value) => ({ kind: 'renewal', field: 'renewal', value }) as const,
+  ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
+    (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
+  ),
+  ...['DE', {}, null, ['XX'], [['DE']]].map(
+    (value) => ({ kind: 'former regions', field: 'formerRegions', value }) as const,
+  ),
+  ...['soon', { step: 'first' }, { formerRules: [null] }].map(
+    (value) => ({ kind: 'former regions', field: 'renewal', value }) as const,
   ),
   ...['boss', null, 1].map((value) => ({ kind: 'member', field: 'role', value }) as const),
   ...[null, {}, { name: 'x' }, { name: 5, enabled: true }, { name: 'x', enabled: 'yes' }, 'x'].map(

@@ -30,7 +30,7 @@ export interface Damage {
     | 'claim'
     | 'key'
     | 'studio'
-    | 'renewal'
+    | 'former regions'
     | 'member'
     | 'source'
     | 'event'

@@ -36,8 +36,7 @@ const another = () => {
 type Call = (store: Store) => Promise<unknown>;
 
 /** A call of every method of the port, by whether it takes the write lock of the file. A new method belongs here. */
-type Renewal = 'listClaimRenewals' | 'listClaims' | 'renewClaims' | 'saveClaimRenewal';
-const CALLS: { readonly [Method in Exclude<keyof Store, 'close' | Renewal>]: readonly ['reads' | 'writes', Call] } = {
+const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['reads' | 'writes', Call] } = {
   check: ['reads', (store) => store.check()],
   createLead: ['writes', (store) => store.createLead(...another())],
   findLeadByIdempotencyKey: ['reads', (store) => store.findLeadByIdempotencyKey(STUDIO_ID, newId())],
@@ -50,7 +49,6 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close' | Renewal>]: rea
   listLeadChanges: ['reads', (store) => store.listLeadChanges(10)],
   acknowledgeLeadChanges: ['writes', (store) => store.acknowledgeLeadChanges([{ ...ofLead, revision: 0 }])],
   resendLeads: ['writes', (store) => store.resendLeads(STUDIO_ID, null, 10, NOW)],
-  markUnmarked: ['reads', (store) => store.markUnmarked(STUDIO_ID, null, null)],
   measureLeadChanges: ['reads', (store) => store.measureLeadChanges(10)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],

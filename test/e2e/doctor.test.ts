@@ -214,7 +214,7 @@ describe('the database', () => {
     const database = new DatabaseSync(path);
     onTestFinished(() => database.close());
     for (const [schema, message] of [
-      [1, /^warning: SQLite at .* is of an earlier release/],
+      [1, /^fault: SQLite at .* was written by release 1\.0: start release 1\.1/],
       [1000, /^fault: SQLite at .* was written by a newer release/],
     ] as const) {
       database.exec(`PRAGMA user_version = ${schema}`);

@@ -71,15 +71,27 @@ describe('FindLeads', () => {
     expect((await find({ email: 'aDA@example.ORG' })).leads.map(({ id }) => id)).toEqual([email]);
   });
 
-  test('reports that closed leads may be missing while the claims of the studio are renewed', async () => {
+  test('finds leads by the region that they were opened in, whatever it is now', async () => {
     await putRegion('DE');
     const id = await aLead({ phone: '030 1234567' }, 'WON');
     await putRegion('AT');
 
     const page = await find({ phone: '+49 30 1234567' });
 
-    expect(page.mayBeIncomplete).toBe(true);
     expect(page.leads.map((lead) => lead.id)).toEqual([id]);
+  });
+
+  test('reports that leads of a number may be missing where some may have been opened without a region', async () => {
+    const contact = { phone: '+49 30 1234567' };
+    expect(await find(contact)).toMatchObject({ mayBeIncomplete: true });
+    await putRegion('DE');
+    expect(await find(contact)).toMatchObject({ mayBeIncomplete: true });
+    expect(await find(anEmail())).toMatchObject({ mayBeIncomplete: false });
+
+    const studio = { id: newId(), status: 'STUDIO_STATUS_ACTIVE', regionCode: 'DE' };
+    await caller.call('DirectoryService/PutStudio', { studio });
+    await caller.call('DirectoryService/PutStudio', { studio: { ...studio, regionCode: 'AT' } });
+    expect(await find(contact, { studioId: studio.id })).toMatchObject({ mayBeIncomplete: false });
   });
 
   test.each([1, 2, 3, 5])('returns all leads in pages of %i', async (pageSize) => {

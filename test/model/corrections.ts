@@ -14,7 +14,7 @@ export function* correctionSteps(scenario: Scenario, rules: Rules, world: World)
       if (state.at === 'idle') {
         for (const contact of scenario.corrections ?? []) {
           if (contact === row.contact) continue;
-          const claims = claimsOf(rules, world.studio, contact);
+          const claims = claimsOf(rules, world.region, contact);
           const correcting: Mover = { at: 'correct', lead: id, contact, claims };
           // The region may change between the read of the studio and the write.
           if (scenario.newRegions !== undefined)

@@ -11,7 +11,7 @@ interface Flaw extends Design {
 
 const RIVAL = 'one key twice and a rival, with failovers';
 const OTHER_DATA = 'one key with other data, and a rival';
-const NEW_REGIONS = 'two rivals with two spellings of a contact, and a region that changes twice';
+const NEW_REGIONS = 'two rivals, and a region that changes twice';
 const CORRECTIONS = 'two leads with different contacts, and two movers that correct them to each other’s contact';
 const TWO_MOVERS = 'two rivals and two movers, with failovers';
 
@@ -80,25 +80,15 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     breaks: 'no lead conflicts with itself',
     in: TWO_MOVERS,
   },
-  'a new region takes effect at once, and claims by the former one are not honoured': {
-    rules: { honoursFormerRegions: false },
-    breaks: 'one open lead per contact, in any spelling',
+  'a lead claims its contact by the region only, and not its text': {
+    rules: { claimsText: false },
+    breaks: 'one open lead per contact',
     in: NEW_REGIONS,
   },
-  'a second change of the region forgets the first former one': {
-    rules: { remembersAllRegions: false },
-    breaks: 'one open lead per contact, in any spelling',
-    in: NEW_REGIONS,
-  },
-  'a renewed lead drops its claims by former regions at once': {
-    rules: { renewsInTwoSteps: false },
-    breaks: 'one open lead per contact, in any spelling',
-    in: NEW_REGIONS,
-  },
-  'claims are renewed although the lead has changed since it was read': {
-    rules: { renewsOnlyIfUnchanged: false },
+  'a lead is closed in one write, and its claims are freed in another': {
+    rules: { closingFrees: false },
     breaks: 'a closed lead has no claims',
-    in: NEW_REGIONS,
+    in: RIVAL,
   },
   'the key is reserved first, and an abandoned reservation is deleted': {
     protocol: reserveKey(true),

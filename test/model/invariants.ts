@@ -7,9 +7,6 @@ export const PROMISES = {
   'one open lead per contact': ({ rows }) =>
     areDifferent(rows.filter(({ open }) => open).map(({ contact }) => contact)),
 
-  'one open lead per contact, in any spelling': ({ rows }) =>
-    areDifferent(rows.filter(({ open }) => open).map(({ contact }) => contact.toLowerCase())),
-
   'a closed lead has no claims': ({ rows }) => rows.every(({ open, claims }) => open || claims.length === 0),
 
   'an acknowledged lead is in the store': (world) =>

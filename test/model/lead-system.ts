@@ -1,4 +1,4 @@
-import { renewalSteps } from './claims.ts';
+import { regionSteps } from './claims.ts';
 import { correctionSteps } from './corrections.ts';
 import { createLead } from './create-lead.ts';
 import type { System } from './explorer.ts';
@@ -27,8 +27,7 @@ export function leadSystem(
     initial: {
       callers: requests.map(() => ({ at: 'silent' })),
       movers: Array.from({ length: scenario.movers }, () => ({ at: 'idle' })),
-      studio: { region: 0, formerRegions: [] },
-      renewer: { at: 'idle' },
+      region: 0,
       rows: [],
       late: [],
       reservations: [],
@@ -38,7 +37,7 @@ export function leadSystem(
       yield* databaseSteps(rules, world);
       yield* moverSteps(scenario, rules, world);
       yield* correctionSteps(scenario, rules, world);
-      yield* renewalSteps(scenario, rules, world);
+      yield* regionSteps(scenario, world);
       for (const [caller, call] of world.callers.entries()) {
         if (!('number' in call)) continue;
         const work = { scenario, rules, world, caller, call, request: requests[caller] as Request };

@@ -28,17 +28,8 @@ export interface Rules {
   readonly moverExcludesItself: boolean;
   /** Does a lead claim the text of its contact, besides its normalized form for its studio's region? */
   readonly claimsText: boolean;
-  /**
-   * Does a lead also claim the forms of its contact for former regions, until all open leads claim by the current
-   * region?
-   */
-  readonly honoursFormerRegions: boolean;
-  /** Does a studio whose region changes again remember all earlier regions, too? */
-  readonly remembersAllRegions: boolean;
-  /** Does a renewed lead keep its claims by former regions until these are no longer honoured? */
-  readonly renewsInTwoSteps: boolean;
-  /** Are claims renewed only if the lead still has the claims that were read? */
-  readonly renewsOnlyIfUnchanged: boolean;
+  /** Does closing a lead free its claims in the same write? */
+  readonly closingFrees: boolean;
 }
 
 /** The rules of the MongoDB store, and so of every store. */
@@ -57,8 +48,5 @@ export const RULES: Rules = {
   correctionClaims: true,
   moverExcludesItself: true,
   claimsText: true,
-  honoursFormerRegions: true,
-  remembersAllRegions: true,
-  renewsInTwoSteps: true,
-  renewsOnlyIfUnchanged: true,
+  closingFrees: true,
 };

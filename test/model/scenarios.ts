@@ -39,26 +39,12 @@ export const SCENARIOS = {
     corrections: ['ada'],
     newRegions: 1,
   },
-  'two rivals with two spellings of a contact, and a region that changes twice': {
-    requests: [request('a', '1'), request('b', '2', 'Ada')],
+  'two rivals, and a region that changes twice': {
+    requests: [request('a', '1'), request('b', '2')],
     movers: 1,
     newRegions: 2,
   },
 } as const satisfies Record<string, Scenario>;
-
-/** A call may stall until long after the claims by the region that it knows have been renewed. */
-export const OUTLASTED_RENEWAL: Scenario = {
-  requests: [request('a', '1'), request('b', '2')],
-  movers: 1,
-  newRegions: 1,
-  outlastsRenewal: true,
-};
-
-/** The same with two spellings of one contact. */
-export const OUTLASTED_RENEWAL_SPELLED: Scenario = {
-  ...OUTLASTED_RENEWAL,
-  requests: [request('a', '1'), request('b', '2', 'Ada')],
-};
 
 /** An insert may be carried out long after its call has stopped waiting for it and has given another answer. */
 export const LATE_INSERTS: Scenario = { requests: [request('a', '1'), request('b', '2')], movers: 1, lateInserts: 1 };

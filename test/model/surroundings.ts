@@ -24,7 +24,7 @@ export function* callerSteps(
   for (const [caller, { at }] of world.callers.entries()) {
     if (at === 'silent' || at === 'unsure') {
       const number = freeNumber(world, caller);
-      const claims = claimsOf(rules, world.studio, requests[caller]?.contact ?? '');
+      const claims = claimsOf(rules, world.region, requests[caller]?.contact ?? '');
       yield [
         `caller ${caller} sends its request`,
         withCaller(world, caller, { at: startsAt, number, id: number, claims }),
@@ -58,7 +58,7 @@ export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Ite
     const to = (state: Mover): World => ({ ...world, movers: world.movers.with(mover, state) });
     for (const row of world.rows.filter(({ id, durable }) => durable && (at === 'idle' || id === lead))) {
       const { id, open, contact } = row;
-      const claims = initialClaims ?? claimsOf(rules, world.studio, contact);
+      const claims = initialClaims ?? claimsOf(rules, world.region, contact);
       const holder = world.rows.find((each) => overlap(each.claims, claims));
       const canClaim = !holder || !rules.contactIndex;
       if (at === 'look') {
@@ -68,7 +68,11 @@ export function* moverSteps(scenario: Scenario, rules: Rules, world: World): Ite
           to(conflictsWithItself ? { at: 'in conflict with itself' } : { at: 'idle' }),
         ];
       } else if (open) {
-        if (at === 'idle') yield [`mover ${mover} closes lead ${id}`, withRow(world, row, { open: false, claims: [] })];
+        if (at === 'idle')
+          yield [
+            `mover ${mover} closes lead ${id}`,
+            withRow(world, row, { open: false, claims: rules.closingFrees ? [] : row.claims }),
+          ];
         else yield [`mover ${mover} finds lead ${id} open`, to({ at: 'idle' })];
       } else if (at === 'idle' && scenario.newRegions !== undefined) {
         // Between reading studio and lead and the write, the region may change and the contact may be corrected.

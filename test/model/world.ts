@@ -23,15 +23,10 @@ export interface Scenario {
    */
   readonly lateInserts?: number;
   /**
-   * How often the studio's region changes, each time to a new one, with a renewal of claims. 0: never, but movers
+   * How often the studio's region changes, each time to a new one. 0: never, but movers
    * still read the region first, and write later.
    */
   readonly newRegions?: number;
-  /**
-   * Whether a call may continue after the renewal of claims has ended, although the renewal waits for longer than any
-   * call takes.
-   */
-  readonly outlastsRenewal?: boolean;
 }
 
 /** A lead in the database, with its claims. */
@@ -40,7 +35,7 @@ export interface Row extends Request {
   /** The call that wrote it. */
   readonly by: number;
   readonly open: boolean;
-  /** All honoured forms of its contact; none once it is closed. */
+  /** Those that it was opened with; none once it is closed. */
   readonly claims: readonly string[];
   /** Whether a majority of the servers has stored it. */
   readonly durable: boolean;
@@ -95,20 +90,6 @@ export interface Mover {
   readonly claims?: readonly string[];
 }
 
-/** The studio: its region for phone numbers, and the former regions by which open leads may still have claims. */
-export interface Studio {
-  readonly region: number;
-  readonly formerRegions: readonly number[];
-}
-
-/** The process that renews claims, one lead after the other, each only if it is still as it was read. */
-export interface Renewer {
-  readonly at: 'idle' | 'renew';
-  readonly lead?: number;
-  readonly was?: readonly string[];
-  readonly claims?: readonly string[];
-}
-
 /** A reservation of a key for a call, used only by protocols of several writes. */
 export interface Reservation {
   readonly key: string;
@@ -121,8 +102,8 @@ export interface Reservation {
 export interface World {
   readonly callers: readonly Caller[];
   readonly movers: readonly Mover[];
-  readonly studio: Studio;
-  readonly renewer: Renewer;
+  /** The region of the studio, for phone numbers. */
+  readonly region: number;
   readonly rows: readonly Row[];
   /** Inserts that may still be carried out although no call waits for them. */
   readonly late: readonly Row[];

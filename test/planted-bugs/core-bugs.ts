@@ -107,19 +107,6 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a running core never renews claims',
-    suite: 'test/e2e/http/one-open-lead.test.ts',
-    caughtBy: 'is compared by the new region of its studio only, once a running core has renewed its claims',
-    patches: [
-      {
-        file: 'src/app.ts',
-        find: 'const stopRenewing = keepClaimsRenewed({ store, clock: systemClock }, log);',
-        put: 'const stopRenewing = () => {};',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'health is available with a wrong token',
     suite: HEALTH,
     caughtBy: 'health is available without a token and with the right one, and refused with a wrong one',

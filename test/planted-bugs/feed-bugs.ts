@@ -25,8 +25,8 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/leads.ts',
-        text: `rule_region = ?5,\n      \${changeMark('stage-changed', '?2')}`,
-        put: 'rule_region = ?5',
+        text: `rule_region = ?4,\n      \${changeMark('stage-changed', '?2')}`,
+        put: 'rule_region = ?4',
       },
       {
         file: 'src/store/sqlite/leads.ts',

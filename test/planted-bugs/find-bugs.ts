@@ -13,20 +13,8 @@ export const FIND_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/leads.ts',
-        find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });',
-        put: 'if (becomesOpen) claimed.take(studio, claims.contactKeys, { number, isOpen: true });',
-      },
-    ],
-  },
-  {
-    name: 'the claims of closed leads are not renewed',
-    suite: ON_SQLITE,
-    caughtBy: 'closed leads are found by the new region, and during the renewal by former rules, too',
-    patches: [
-      {
-        file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'if (isOpen(now.stage as LeadStage) !== wasOpen) return null;',
-        put: 'if (!wasOpen) return null;',
+        find: 'claimed.take(studio, after, { number, isOpen: becomesOpen });',
+        put: 'if (becomesOpen) claimed.take(studio, after, { number, isOpen: true });',
       },
     ],
   },
@@ -54,9 +42,9 @@ export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/leads.ts',
-        find: 'isOpen(stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims)',
+        find: 'closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys })',
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is one in the product
-        put: 'isOpen(stage) ? claimsDocument(claims) : { openContactKey: `closed:${id}` }',
+        put: '{ openContactKey: `closed:${_id.id}` }',
       },
     ],
   },

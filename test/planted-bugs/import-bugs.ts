@@ -53,7 +53,7 @@ export const MONGO_IMPORT_BUGS: readonly PlantedBug[] = [
       {
         file: 'src/store/mongo/documents.ts',
         find: 'isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims)',
-        put: 'isOpen(lead.stage) ? claimsDocument(claims) : { openContactKey: formerClosedClaim(id), contactRule: claims.contactRule }',
+        put: 'isOpen(lead.stage) ? claimsDocument(claims) : { openContactKey: erasedClaim(id) }',
       },
     ],
   },

@@ -102,12 +102,12 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '$set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) }',
+        find: '$set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(found, stage, claims) }',
         put: `$set: {
                   ...mark.$set,
                   stage,
                   updatedAt,
-                  ...claimsAfterMove(lead, stage, claims),
+                  ...claimsAfterMove(found, stage, claims),
                   ...(stage === 'won' && { 'idempotency.key': _id.id }),
                 }`,
       },
@@ -156,15 +156,37 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'on MongoDB, a claim renewal overwrites claims that changed since they were read',
+    name: 'on MongoDB, a changed region is not noted as a former one',
     suite: STORE,
-    caughtBy: 'a lead that was closed, reopened or renewed after it was read keeps its claims',
+    caughtBy:
+      'every region that a studio had is a former one after the change, none included, also of concurrent changes',
     patches: [
       {
-        file: 'src/store/mongo/claim-renewals.ts',
-        find: '{ studioId, _id: leadKey(studioId, lead.id), $TYPE, $VALUE, openContactKey: $CLAIM, $$$RULE }',
-        put: '{ studioId, _id: leadKey(studioId, lead.id) }',
+        file: 'src/store/mongo/directory.ts',
+        find: '{ ...NOTHING_DUE, formerRegions: [...new Set(former)] }',
+        put: 'NOTHING_DUE',
       },
+    ],
+  },
+  {
+    name: 'on MongoDB, a closed lead is found by the current region only',
+    suite: STORE,
+    caughtBy: 'a closed lead is found by the claims that it had, and by those given when it was closed',
+    patches: [
+      {
+        file: LEADS,
+        find: '[...new Set([...contactKeysIn(openContactKey), ...claims.contactKeys])]',
+        put: 'claims.contactKeys',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'on MongoDB, a renewal of claims that release 1.1 has begun continues',
+    suite: 'test/upgrade/upgrade.test.ts',
+    caughtBy: 'has former regions for each renewal in progress when the first core starts, also when several do',
+    patches: [
+      { file: 'src/store/mongo/end-renewals.ts', find: '{ ...NOTHING_DUE, $$$REGIONS }', put: '{ $$$REGIONS }' },
     ],
   },
   {

@@ -6,8 +6,9 @@ const INDEXES = 'test/contract/sqlite-indexes.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
 const LEAD = 'src/domain/lead.ts';
 const CLAIMS = 'src/store/sqlite/contact-claims.ts';
-const MOVE_LEADS = 'src/store/sqlite/move-leads.ts';
-const CONVERSION = 'test/upgrade/conversion.test.ts';
+const SCHEMA = 'src/store/sqlite/schema.ts';
+const MIGRATE = 'src/store/sqlite/migrate.ts';
+const UPGRADE = 'test/upgrade/upgrade.test.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
 /** Accepts an index that is not unique. */
@@ -40,7 +41,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'one key with 50 different bodies creates one lead; the rest are conflicts',
     patches: [
       {
-        file: MOVE_LEADS,
+        file: SCHEMA,
         text: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
         put: 'CREATE INDEX leads_by_idempotency_key',
       },
@@ -263,7 +264,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });',
+        find: 'claimed.free(studio, before, { number, isOpen: wasOpen });',
         put: '',
       },
       // Otherwise, the remaining claim is removed when it is found.
@@ -292,9 +293,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a reopened lead does not claim its contact',
     suite: STORE,
     caughtBy: 'a reopened lead claims its contact again',
-    patches: [
-      { file: LEADS, find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });', put: '' },
-    ],
+    patches: [{ file: LEADS, find: 'claimed.take(studio, after, { number, isOpen: becomesOpen });', put: '' }],
     inSoak: true,
   },
   {
@@ -506,28 +505,51 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a lead does not claim the text of its contact',
     suite: STORE,
-    caughtBy: 'a late call with claims of the old region creates no second lead for the same text',
+    caughtBy: 'a late call with claims of the former region creates no second lead for the same text',
     patches: [
       {
-        file: 'src/domain/claims.ts',
-        find: 'if (!isRegionIndependent(contact)) keys.push(textKey(contact));',
-        put: '',
+        file: 'src/domain/contact.ts',
+        find: 'isRegionIndependent(contact) ? [key] : [key, textKey(contact)]',
+        put: '[key]',
       },
     ],
   },
   {
-    name: 'claims ignore former regions',
+    name: 'a contact is searched by the current region only',
     suite: STORE,
-    caughtBy:
-      'the same text never gets a second open lead when the region changes from DE to null: before, during and after the renewal',
-    patches: [{ file: 'src/domain/claims.ts', find: '[contactRule, ...formerRules]', put: '[contactRule]' }],
+    caughtBy: 'a lead is found by the region that it was opened in, whatever the region is now, open or closed',
+    patches: [
+      {
+        file: 'src/domain/claims.ts',
+        find: '[regionCode, ...formerRegions].flatMap($KEYS)',
+        put: '[regionCode].flatMap($KEYS)',
+      },
+    ],
   },
   {
-    name: 'a further change of the region discards the former regions',
+    name: 'a changed region is not noted as a former one',
     suite: STORE,
-    caughtBy: 'a region that changes again during a renewal applies in every form',
-    patches: [{ file: 'src/domain/claim-renewal.ts', find: '...before.formerRules', put: '...[]' }],
-    inSoak: true,
+    caughtBy:
+      'every region that a studio had is a former one after the change, none included, also of concurrent changes',
+    patches: [
+      {
+        file: 'src/store/release-1-1.ts',
+        find: '[before.regionCode, ...before.formerRegions]',
+        put: 'before.formerRegions',
+      },
+    ],
+  },
+  {
+    name: 'a closed lead is found by the current region only',
+    suite: STORE,
+    caughtBy: 'a closed lead is found by the claims that it had, and by those given when it was closed',
+    patches: [
+      {
+        file: LEADS,
+        find: 'becomesOpen ? claims.contactKeys : [...new Set([...before, ...claims.contactKeys])]',
+        put: 'claims.contactKeys',
+      },
+    ],
   },
   {
     name: 'a put of a studio without a region removes the region',
@@ -535,72 +557,38 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'fields that a put of a studio omits stay unchanged',
     patches: [
       {
-        file: 'src/store/region-after-put.ts',
-        find: 'const region = regionCode === undefined ? before.regionCode : regionCode;',
-        put: 'const region = regionCode ?? null;',
+        file: 'src/store/sqlite/directory.ts',
+        find: 'regionCode === undefined ? ((row?.region_code ?? null) as string | null) : regionCode',
+        put: 'regionCode ?? null',
       },
     ],
   },
   {
-    name: 'a claim renewal overwrites claims that changed since they were read',
-    suite: STORE,
-    caughtBy: 'a lead that was closed, reopened or renewed after it was read keeps its claims',
+    name: 'a renewal of claims that release 1.1 has begun continues',
+    suite: UPGRADE,
+    caughtBy: 'has former regions for each renewal in progress when the first core starts, also when several do',
     patches: [
-      {
-        file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'if (!hashesBytes(before.contactKeys).equals(now.contact_keys as Uint8Array)) return null;',
-        put: '',
-      },
+      { file: MIGRATE, text: 'UPDATE studios SET claim_renewal = NULL WHERE claim_renewal IS NOT NULL', put: '' },
     ],
   },
   {
-    name: 'the renewal of a conflicting lead keeps its former claims',
-    suite: STORE,
-    caughtBy: 'of two open leads whose contacts became equal, neither blocks a contact that is different now',
+    name: 'the regions of a renewal that release 1.1 has begun are lost',
+    suite: UPGRADE,
+    caughtBy: 'has former regions for each renewal in progress when the first core starts, also when several do',
     patches: [
       {
-        file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'const contactKeys = wanted.filter(isFree);',
-        put: 'const contactKeys = [...new Set([...wanted, ...before.contactKeys])].filter(isFree);',
-      },
-    ],
-  },
-  {
-    name: 'a claim renewal frees only the claims listed in the lead',
-    suite: STORE,
-    caughtBy: 'leads whose claims were deleted directly in the database are renewed like all others',
-    patches: [
-      {
-        file: 'src/store/sqlite/claim-renewals.ts',
-        find: 'claimed.free(studio, [...before.contactKeys, ...wanted], lead);',
-        put: 'claimed.free(studio, before.contactKeys, lead);',
-      },
-    ],
-  },
-  {
-    name: 'a failed claim renewal of one studio stops those of others',
-    suite: STORE,
-    caughtBy: 'an error in the renewal of one studio is reported and does not stop that of others',
-    patches: [
-      {
-        file: 'src/usecases/renew-claims.ts',
-        find: 'failures.push(error);',
-        put: 'throw error;',
-      },
-    ],
-  },
-  {
-    name: 'the migration does not record the contact rule of the previous release',
-    suite: 'test/upgrade/upgrade.test.ts',
-    caughtBy: 'never gives a contact of that release a second open lead',
-    patches: [
-      {
-        file: 'src/store/sqlite/migrations.ts',
-        text: "json_array(json_object('version', 1, 'region', region_code))",
-        put: 'json_array()',
+        file: MIGRATE,
+        text: 'INSERT OR IGNORE INTO former_regions (studio_id, region_code)',
+        put: 'CREATE TEMP TABLE none (a, b); INSERT INTO none',
       },
     ],
     inSoak: true,
+  },
+  {
+    name: 'claims by the rule of release 1.0 are taken for current ones',
+    suite: UPGRADE,
+    caughtBy: 'with a renewal of claims by the rule of release 1.0 is refused by name, and not changed',
+    patches: [{ file: MIGRATE, find: 'if (ofFirst !== undefined) throw $FAULT', put: '' }],
   },
   {
     name: 'a studio number assigned in a transaction that is rolled back is cached',
@@ -620,88 +608,21 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the number of a deleted studio is reused',
-    suite: CONVERSION,
+    suite: STORE,
     caughtBy: 'never reuses the number of a studio, even when it was deleted',
     patches: [
       {
-        file: 'src/store/sqlite/migrations.ts',
+        file: SCHEMA,
         text: 'PRIMARY KEY AUTOINCREMENT,\n    studio_id',
         put: 'PRIMARY KEY,\n    studio_id',
       },
     ],
   },
   {
-    name: 'the conversion changes tables that refer to leads',
-    suite: CONVERSION,
-    caughtBy: 'does not change additional tables that refer to leads, or broken views',
-    patches: [
-      {
-        file: 'src/store/sqlite/migrate.ts',
-        text: 'PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON',
-        put: '',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'the conversion leaves converted leads in the former table',
-    suite: CONVERSION,
-    caughtBy: 'returns the same leads, replays, lists, claims, renewals, events and keys',
-    patches: [
-      {
-        file: MOVE_LEADS,
-        text: 'DELETE FROM former_leads WHERE rowid <= ?',
-        put: 'DELETE FROM former_leads WHERE FALSE AND ?',
-      },
-      {
-        file: MOVE_LEADS,
-        find: "if (remove.run(last).changes !== changes) throw new Error('a lead was not moved');",
-        put: 'remove.run(last);',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'the conversion omits leads with invalid ids',
-    suite: CONVERSION,
-    caughtBy: 'keeps invalid ids, distinct from each other and from valid ones',
-    patches: [
-      {
-        file: MOVE_LEADS,
-        text: 'WHERE former_leads.rowid <= ? ORDER',
-        put: 'WHERE former_leads.rowid <= ? AND length(id) = 36 ORDER',
-      },
-      {
-        file: MOVE_LEADS,
-        find: "if (remove.run(last).changes !== changes) throw new Error('a lead was not moved');",
-        put: 'remove.run(last);',
-      },
-    ],
-  },
-  {
-    name: 'the conversion treats a text of sixteen bytes as a UUID',
-    suite: CONVERSION,
-    caughtBy: 'keeps invalid ids, distinct from each other and from valid ones',
-    patches: [{ file: MOVE_LEADS, text: '< 16 THEN CAST', put: '< 17 THEN CAST' }],
-    inSoak: true,
-  },
-  {
-    name: 'the conversion omits the claims of leads',
-    suite: CONVERSION,
-    caughtBy: 'replays every creation, and blocks the contacts of open leads only',
-    patches: [{ file: MOVE_LEADS, find: 'insert.run(upToLast);', put: '' }],
-  },
-  {
-    name: 'a half-converted database is served',
-    suite: CONVERSION,
-    caughtBy: 'is complete for any process that opens the store, and reported by the doctor while half done',
-    patches: [
-      {
-        file: 'src/store/sqlite/migrate.ts',
-        find: 'while (schemaVersion(database) !== MIGRATIONS.length) $BODY',
-        put: 'while (schemaVersion(database) < MOVING_LEADS) $BODY',
-      },
-    ],
+    name: 'a file of an earlier schema is opened',
+    suite: UPGRADE,
+    caughtBy: 'of an earlier schema (7) is refused by name, and not changed',
+    patches: [{ file: MIGRATE, find: 'version > 0 && version < SCHEMA_VERSION', put: 'version > 0 && version < 7' }],
   },
   {
     name: 'a name is converted to NFC before it is stored',

@@ -36,14 +36,15 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a claim renewal whose state is unreadable continues',
+    name: 'a former region that cannot be read is forgotten',
     suite: SQLITE,
-    caughtBy: "a renewal whose claim_renewal is 'soon': its studio is suspended, and a put renews all claims",
+    caughtBy:
+      "a former regions whose claim_renewal is 'soon': they count as none, and its studio stays readable and can be put",
     patches: [
       {
-        file: CHECKED,
-        find: 'isWhole ? $READ : $UNREADABLE',
-        put: 'isWhole || read ? $READ : $UNREADABLE',
+        file: 'src/store/release-1-1.ts',
+        find: 'Array.isArray(formerRules) ? formerRules.map($REGION) : [null]',
+        put: 'Array.isArray(formerRules) ? formerRules.map($REGION) : []',
       },
     ],
     inSoak: true,

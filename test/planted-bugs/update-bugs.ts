@@ -79,13 +79,6 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [{ file: IN_MONGODB, find: "...(corrected.includes('contact') && claimed)", put: '...{}' }],
   },
   {
-    name: 'on MongoDB, a claim renewal ignores that the contact was corrected since it was read',
-    suite: ON_MONGODB,
-    caughtBy: 'a lead whose contact got another spelling with equal claims after it was read keeps its claims',
-    patches: [{ file: 'src/store/mongo/claim-renewals.ts', find: "'contact.value': lead.contact.value", put: '...{}' }],
-    inSoak: true,
-  },
-  {
     name: 'a retried correction whose reply was lost is refused as stale',
     suite: 'test/e2e/mongo-failures.test.ts',
     caughtBy: 'a correction that is written, but loses the reply, is written once, whatever the response',

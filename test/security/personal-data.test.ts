@@ -467,7 +467,6 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     'callers list': [callers()],
     'callers retire': [callers('crm')],
     'callers remove': [callers('crm')],
-    claims: [{ args: [] }, { args: ['--renew'] }],
     demo: [{ args: [] }],
     doctor: [{ args: [] }],
     verify: [{ args: ['--base-url', 'http://127.0.0.1:1'], env: { LEAD_INTAKE_KEY: secret } }],

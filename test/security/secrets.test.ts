@@ -35,7 +35,7 @@ function aPerson(canaries: Canaries) {
   const phone = canaries.add('phone number', `+49 30 ${Number.parseInt(mark.slice(0, 8), 16)}`);
   for (const value of [email, phone]) {
     const type = value === email ? 'email' : 'phone';
-    for (const key of openClaims({ type, value }, { regionCode: null, formerRules: [] }).contactKeys) {
+    for (const key of openClaims({ type, value }, { regionCode: null }).contactKeys) {
       canaries.add('hash of a contact', key);
     }
   }

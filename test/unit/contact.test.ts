@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { openClaims } from '../../src/domain/claims.ts';
-import { type Contact, contactForm, contactFormV1, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
+import { type Contact, contactForm, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
 
 const email = (value: string): Contact => ({ type: 'email', value });
 const phone = (value: string): Contact => ({ type: 'phone', value });
 const normalisePhone = (typed: string, region: RegionCode | null) => contactForm(phone(typed), region);
 const contactKey = (contact: Contact, regionCode: RegionCode | null) =>
-  openClaims(contact, { regionCode, formerRules: [] }).contactKeys[0];
+  openClaims(contact, { regionCode }).contactKeys[0];
 
 describe('phone numbers', () => {
   test.each<[typed: string, region: RegionCode | null, normalised: string]>([
@@ -104,19 +104,6 @@ describe('phone numbers', () => {
     'x',
   ])('any text can be compared: %s', (text) => {
     for (const region of ['DE', 'US', null] as const) expect(typeof normalisePhone(text, region)).toBe('string');
-  });
-});
-
-describe('the first rule', () => {
-  test.each<[Contact, RegionCode | null, string]>([
-    [email('STRAẞE@example.org'), null, 'straße@example.org'],
-    [email('straße@example.org'), null, 'strasse@example.org'],
-    [phone('1-800-FLOWERS'), 'US', '1800'],
-    [phone('030 1234567 x12'), 'DE', '+49301234567'],
-    [phone('030 1234567'), null, '0301234567'],
-    [phone('0049 30 1234567'), null, '+49301234567'],
-  ])('gives the form of open leads from before the second rule: %o in %s', (contact, region, form) => {
-    expect(contactFormV1(contact, region)).toBe(form);
   });
 });
 

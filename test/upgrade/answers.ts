@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Contact } from '../../src/domain/contact.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
-import { openClaimsIn } from '../support/claims.ts';
 
 /** The data that a database was created with. */
 export interface Made {
@@ -29,7 +28,6 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
     answers[`studio ${id}`] = await store.findStudio(id);
     answers[`leads of ${id}`] = (await store.listLeads(id, null, 100)).records;
     answers[`erased leads of ${id}`] = (await store.walkErasedLeads(id, null, 100)).leads;
-    answers[`claims of ${id}`] = await openClaimsIn(store, id);
     answers[`keys of ${id}`] = await store.listApiKeys(id);
     answers[`sources of ${id}`] = (await store.listLeadSources(id, null, 100)).records;
     answers[`events of ${id}`] = await store.listAuditEvents(id, null);
@@ -47,6 +45,5 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
   }
   // Changes of one moment have no defined order.
   answers.changes = (await store.listLeadChanges(100)).toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));
-  answers.renewals = await store.listClaimRenewals();
   return JSON.parse(JSON.stringify(answers));
 }

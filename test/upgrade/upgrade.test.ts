@@ -1,169 +1,191 @@
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { MAX_STALE_CALL_MS, MAX_UPGRADE_MS } from '../../src/domain/claim-renewal.ts';
-import { openClaims } from '../../src/domain/claims.ts';
-import type { Contact } from '../../src/domain/contact.ts';
-import { newId } from '../../src/domain/new-id.ts';
-import { Refusal } from '../../src/domain/refusal.ts';
+import { DatabaseSync } from 'node:sqlite';
+import { BSON, type Document, MongoClient } from 'mongodb';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { RegionCode } from '../../src/domain/contact.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import type { Store } from '../../src/store/store.ts';
-import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
-import { createLead } from '../../src/usecases/create-lead.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
-import { renewClaims } from '../../src/usecases/renew-claims.ts';
-import { plus } from '../support/builders.ts';
-import { completeRenewals, openClaimsIn } from '../support/claims.ts';
+import { NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { temporaryFolder } from '../support/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
 
-/** The leads as requested from the previous release with the ids that it returned, and its keys. */
-interface Made {
-  readonly leads: readonly {
-    readonly studioId: string;
-    readonly idempotencyKey: string;
-    readonly contact: Contact;
-    readonly sourceId?: string;
-    readonly note?: string;
-    readonly id: string;
-  }[];
-  readonly keys: readonly string[];
+const FIRST_RELEASE =
+  /has data of release 1\.0: start release 1\.1 first, wait until its command `lead-intake claims` lists nothing, then start this release/;
+
+const pathOf = (name: string) => join(import.meta.dirname, name);
+
+/** A renewal of claims as release 1.1 stores it, whose leads may have keys by these regions. */
+const renewal = (...formerRules: readonly { readonly version: number; readonly region: RegionCode | null }[]) => ({
+  step: 'first',
+  since: NOW,
+  after: null,
+  formerRules,
+});
+
+/** A database of release 1.1, whose studio `moves` has a renewal in progress: its region was DE, and is AT. */
+interface Copy {
+  readonly databaseUrl: string;
+  /** Stores a renewal of a studio, as a core of release 1.1 that changes its region does. */
+  begin(studioId: string, renewal: unknown): Promise<void>;
+  /** Returns what cores of release 1.1 read of a studio as due. */
+  due(studioId: string): Promise<unknown>;
 }
 
-const readJson = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, name), 'utf8'));
+describe('a SQLite file of release 1.1', () => {
+  endsRenewals(async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    copyFileSync(pathOf('sqlite-1.1.db'), path);
+    const direct = new DatabaseSync(path);
+    onTestFinished(() => direct.close());
+    const update = direct.prepare('UPDATE studios SET claim_renewal = ? WHERE id = ?');
+    return {
+      databaseUrl: `sqlite:${path}`,
+      begin: async (studioId, begun) => void update.run(JSON.stringify(begun), studioId),
+      due: async (studioId) =>
+        direct.prepare('SELECT claim_renewal FROM studios WHERE id = ?').get(studioId)?.claim_renewal,
+    };
+  }, null);
 
-describe('a SQLite file of release 1.0', () => {
-  let folder: string;
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
-  upgrades(
-    async () => {
-      folder = mkdtempSync(join(tmpdir(), 'lead-intake-upgrade-'));
-      const path = join(folder, 'leads.db');
-      copyFileSync(join(import.meta.dirname, 'sqlite-1.0.db'), path);
-      return openStore(`sqlite:${path}`);
-    },
-    readJson('sqlite-1.0.json'),
-    // On SQLite no process of that release can run beside this one.
-    0,
-  );
+  test.each([1, 2, 3, 4, 5, 6, 7])('of an earlier schema (%i) is refused by name, and not changed', async (version) => {
+    const path = join(temporaryFolder(), 'leads.db');
+    copyFileSync(pathOf('sqlite-1.1.db'), path);
+    const direct = new DatabaseSync(path);
+    direct.exec(`PRAGMA user_version = ${version}`);
+    const tables = () => direct.prepare('SELECT name FROM sqlite_schema').all();
+    const before = tables();
+
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(FIRST_RELEASE);
+    await expect(openStore(`sqlite:${path}`)).rejects.toThrow(path);
+
+    expect(tables()).toEqual(before);
+    direct.close();
+  });
+
+  test('has the tables, columns and indexes that a new file has', () => {
+    const files = [join(temporaryFolder(), 'leads.db'), join(temporaryFolder(), 'leads.db')] as const;
+    copyFileSync(pathOf('sqlite-1.1.db'), files[0]);
+
+    const [ofBefore, ofNow] = files.map((path) => schemaOf(openDatabase(path)));
+
+    expect(ofNow).toEqual(ofBefore);
+  });
 });
 
-describeWithMongo('a MongoDB database of release 1.0', (mongoUrl) => {
-  const { made, collections } = readJson('mongodb-1.0.json');
-  let url: string;
-  afterEach(() => dropDatabase(url));
-  upgrades(
-    async () => {
-      url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-      await restoreDocuments(url, collections);
-      return openStore(url);
-    },
-    made,
-    MAX_UPGRADE_MS,
-  );
+/** The parts of a schema that SQLite enforces. */
+function schemaOf(database: DatabaseSync): unknown {
+  const names = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
+  const all = (query: string, name: unknown) => database.prepare(query).all(name as string);
+  const schema = names.map(({ name }) => [
+    name,
+    database.prepare('SELECT wr, strict FROM pragma_table_list WHERE name = ?').get(name as string),
+    all('SELECT * FROM pragma_table_xinfo(?)', name),
+    all('SELECT * FROM pragma_foreign_key_list(?)', name),
+    all('SELECT name, "unique", origin, partial FROM pragma_index_list(?) ORDER BY name', name).map((index) => [
+      index,
+      all('SELECT * FROM pragma_index_xinfo(?)', index.name),
+    ]),
+  ]);
+  const version = database.prepare('PRAGMA user_version').get();
+  database.close();
+  return JSON.parse(JSON.stringify([version, schema]));
+}
+
+describeWithMongo('a MongoDB database of release 1.1', (mongoUrl) => {
+  const { collections } = JSON.parse(readFileSync(pathOf('mongodb-1.1.json'), 'utf8'));
+
+  async function aCopy(): Promise<
+    Copy & { readonly studios: ReturnType<ReturnType<MongoClient['db']>['collection']> }
+  > {
+    const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+    await restoreDocuments(databaseUrl, collections);
+    const client = new MongoClient(databaseUrl);
+    onTestFinished(async () => {
+      await client.close();
+      await dropDatabase(databaseUrl);
+    });
+    const studios = client.db().collection<Document>('studios');
+    return {
+      databaseUrl,
+      studios: studios as never,
+      begin: async (_id, begun) =>
+        void (await studios.updateOne({ _id } as never, { $set: { claimVersion: null, renewal: begun } })),
+      async due(_id) {
+        const found = await studios.findOne({ _id } as never, { projection: { _id: 0, claimVersion: 1, renewal: 1 } });
+        return BSON.EJSON.serialize(found ?? {});
+      },
+    };
+  }
+
+  endsRenewals(aCopy, { claimVersion: 2, renewal: null });
+
+  test('with a studio that only release 1.0 wrote is refused by name, and not changed', async () => {
+    const { databaseUrl, studios, due } = await aCopy();
+    await studios.updateOne({ _id: 'berlin' } as never, { $unset: { claimVersion: 1, renewal: 1 } });
+    const before = await due('moves');
+
+    await expect(openStore(databaseUrl)).rejects.toThrow(FIRST_RELEASE);
+
+    expect(await due('moves')).toEqual(before);
+  });
 });
 
-function upgrades(openCopy: () => Promise<Store>, { leads, keys }: Made, releaseOverMs: number): void {
-  let store: Store;
-  const start = new Date();
-  beforeEach(async () => {
-    store = await openCopy();
-  });
-  afterEach(() => store.close());
+function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
+  async function opened(databaseUrl: string): Promise<Store> {
+    const store = await openStore(databaseUrl);
+    onTestFinished(() => store.close());
+    return store;
+  }
+  const regionsOf = async (store: Store, studioId: string) => {
+    const studio = await store.findStudio(studioId);
+    return studio && { regionCode: studio.regionCode, formerRegions: studio.formerRegions.toSorted() };
+  };
+  const byId = (...regions: readonly (RegionCode | null)[]) => regions.toSorted();
 
-  const create = (
-    studioId: string,
-    contact: Contact,
-    idempotencyKey: string = newId(),
-    more: { sourceId?: string; note?: string } = {},
-  ) =>
-    createLead(
-      { store, newId },
-      { studioId, idempotencyKey, displayName: 'Grace Hopper', contact, sourceId: more.sourceId, note: more.note },
-    ).catch((error: Refusal) => error.reason);
-  const renew = (now: Date) => renewClaims({ store, clock: () => now });
-  const renewAll = () => completeRenewals(store, start, MAX_STALE_CALL_MS + releaseOverMs);
-  const open = leads.filter(({ contact }) => contact.value !== 'closed@example.org');
+  test('has former regions for each renewal in progress when the first core starts, also when several do', async () => {
+    const { databaseUrl, begin, due } = await copy();
+    await begin('berlin', renewal({ version: 2, region: null }, { version: 2, region: 'FR' }));
 
-  test('replays every creation of that release, before and after the renewal of claims', async () => {
-    for (const _ of ['before', 'after']) {
-      for (const { studioId, idempotencyKey, contact, id, ...more } of leads) {
-        const answer = await create(studioId, contact, idempotencyKey, more);
-        expect(answer).toMatchObject({ replayed: true, lead: { id, contact, stage: 'new' } });
-      }
-      await renewAll();
+    const stores = await Promise.all([1, 2, 3].map(() => opened(databaseUrl)));
+
+    for (const store of stores) {
+      expect(await regionsOf(store, 'moves')).toEqual({ regionCode: 'AT', formerRegions: ['DE'] });
+      expect(await regionsOf(store, 'berlin')).toEqual({ regionCode: 'DE', formerRegions: byId(null, 'FR') });
+      expect(await regionsOf(store, 'suspended')).toEqual({ regionCode: null, formerRegions: [] });
     }
+    for (const studioId of ['berlin', 'moves', 'suspended']) expect(await due(studioId)).toEqual(nothingDue);
+    const contact = { type: 'phone', value: '+49 30 7654321' } as const;
+    const query = { studioId: 'moves', contact, pageSize: 0, pageToken: '' };
+    expect(await findLeads({ store: stores[0] as Store }, query)).toMatchObject({
+      leads: [{}],
+      mayBeIncomplete: false,
+    });
   });
 
-  test('never gives a contact of that release a second open lead', async () => {
-    // Claims of the studio that lost its region are by a region that is unknown until their renewal.
-    for (const { studioId, contact } of open.filter(({ studioId }) => studioId !== 'lost-its-region')) {
-      expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
-    }
-    // Nothing changes while the renewal waits for the end of that release, so a tenth of that time is a fine enough step.
-    const stepMs = Math.max(MAX_STALE_CALL_MS, releaseOverMs / 10);
-    for (let now = start; (await renew(now)) > 0; now = plus(now, stepMs)) {
-      for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
-      if (now.getTime() > start.getTime() + releaseOverMs + 10 * stepMs) throw new Error('the renewal does not end');
-    }
-    for (const { studioId, contact } of open) expect(await create(studioId, contact)).toBe('LEAD_ALREADY_OPEN');
+  test('has the regions of a renewal that a core of that release begins beside, and ends it when the studio is put', async () => {
+    const { databaseUrl, begin, due } = await copy();
+    const store = await opened(databaseUrl);
+    await begin('moves', renewal({ version: 2, region: 'FR' }, { version: 1, region: null }));
+
+    expect(await regionsOf(store, 'moves')).toEqual({ regionCode: 'AT', formerRegions: byId('DE', 'FR', null) });
+    await store.putStudio({ id: 'moves', status: 'active', regionCode: 'GB' }, { memberId: null, now: NOW });
+
+    const formerRegions = byId('AT', 'DE', 'FR', null);
+    expect(await regionsOf(store, 'moves')).toEqual({ regionCode: 'GB', formerRegions });
+    expect(await due('moves')).toEqual(nothingDue);
   });
 
-  test('accepts contacts that only the first rule took for equal, after the renewal', async () => {
-    const others = ['u@strasse.de', '1-800-CONTACTS', '030 1234567 x200'].map(
-      (value): Contact => ({ type: value.includes('@') ? 'email' : 'phone', value }),
-    );
-    for (const contact of others) expect(await create('in-germany', contact)).toBe('LEAD_ALREADY_OPEN');
+  test('with a renewal of claims by the rule of release 1.0 is refused by name, and not changed', async () => {
+    const { databaseUrl, begin, due } = await copy();
+    await begin('suspended', renewal({ version: 2, region: 'DE' }, { version: 1, region: null }));
+    const before = [await due('moves'), await due('suspended')];
 
-    await renewAll();
+    await expect(openStore(databaseUrl)).rejects.toThrow(FIRST_RELEASE);
 
-    for (const contact of others) expect(await create('in-germany', contact)).toMatchObject({ replayed: false });
-    expect(await store.listClaimRenewals()).toEqual([]);
-    for (const studioId of ['in-germany', 'lost-its-region']) {
-      const studio = await store.findStudio(studioId);
-      if (!studio) throw new Error('no studio');
-      for (const { contact, claims } of await openClaimsIn(store, studioId)) {
-        expect(claims).toEqual(openClaims(contact, studio));
-      }
-    }
-  });
-
-  test('finds every lead of that release by its contact, open or closed, after the renewal', async () => {
-    await renewAll();
-
-    for (const { studioId, contact, id } of leads) {
-      const { leads: found, mayBeIncomplete } = await findLeads(
-        { store },
-        { studioId, contact, pageSize: 0, pageToken: '' },
-      );
-      expect(found.map((lead) => lead.id)).toContain(id);
-      expect(mayBeIncomplete).toBe(false);
-    }
-  });
-
-  test('can close and reopen leads of that release', async () => {
-    const [first] = leads;
-    if (!first) throw new Error('no lead');
-    const { studioId, id: leadId, contact } = first;
-    const move = (stage: 'won' | 'new') => changeLeadStage({ store, clock: () => start }, { studioId, leadId, stage });
-    await move('won');
-    const next = await create(studioId, contact);
-    expect(next).toMatchObject({ replayed: false });
-    await expect(move('new')).rejects.toThrow(Refusal);
-    await renewAll();
-    await expect(move('new')).rejects.toThrow(Refusal);
-  });
-
-  test('has all leads, keys and events of that release', async () => {
-    const made = leads.filter(({ studioId }) => studioId === 'in-germany').map(({ id }) => id);
-    expect((await store.listLeads('in-germany', null, 100)).records.map(({ id }) => id)).toEqual(made.toReversed());
-    expect((await store.listApiKeys('in-germany')).map(({ id }) => id)).toEqual(keys.toReversed());
-    expect((await store.listAuditEvents('lost-its-region', null)).map(({ to }) => to)).toEqual([
-      'active',
-      'suspended',
-      'active',
-    ]);
+    expect([await due('moves'), await due('suspended')]).toEqual(before);
   });
 }

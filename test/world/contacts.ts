@@ -70,7 +70,7 @@ export function sameness(
   const equal = regions.map((region) => normalizedIn(a.value, region) === normalizedIn(b.value, region));
   const isRead = (value: string) => value.startsWith('+') || /[a-z]/i.test(value);
   if (isRead(a.value) && isRead(b.value)) return equal[0] ? 'surely' : 'never';
-  // A new region may make the contacts of two open leads equal. Both stay open, and one of them claims only its literal text.
+  // A lead keeps the keys of the region that it was opened in, whatever the region is now.
   if (regions.length === 1) return equal[0] ? 'surely' : 'never';
   return equal.includes(true) ? 'possibly' : 'never';
 }

@@ -9,7 +9,7 @@ export type Oddness =
   | 'a scope of a key'
   | 'the status of a studio'
   | 'the region of a studio'
-  | 'the renewal of a studio'
+  | 'the former regions of a studio'
   | 'the role of a member'
   | 'a source';
 
@@ -23,7 +23,7 @@ export const ODD_KEYS = ['a key', 'a key', 'a scope of a key'] as const;
 export const ODD_STUDIOS = [
   'the status of a studio',
   'the region of a studio',
-  'the renewal of a studio',
+  'the former regions of a studio',
   'the role of a member',
   'a source',
 ] as const;
@@ -87,12 +87,11 @@ const IN_SQLITE = (word: string): Oddities => ({
     ],
   },
   'the region of a studio': { kind: 'studio', fields: [['region_code', word]] },
-  'the renewal of a studio': {
+  'the former regions of a studio': {
     kind: 'studio',
     fields: [
       ['claim_renewal', word],
       ['claim_renewal', 'null'],
-      ['claim_renewal', '{"step":"first","since":0,"after":"x","formerRules":[]}'],
     ],
   },
   'the role of a member': { kind: 'member', fields: [['role', word]] },
@@ -155,10 +154,11 @@ const IN_MONGODB = (word: string): Oddities => ({
       ['regionCode', undefined],
     ],
   },
-  'the renewal of a studio': {
+  'the former regions of a studio': {
     kind: 'studio',
     fields: [
-      ['renewal', word],
+      ['formerRegions', word],
+      ['formerRegions', [word]],
       ['renewal', { step: 'first' }],
     ],
   },

@@ -23,7 +23,6 @@ import * as holders from './scenarios/resource-holders.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import * as scraper from './scenarios/scraper.ts';
 import * as sdk from './scenarios/sdk.ts';
-import * as settledRegion from './scenarios/settled-region.ts';
 import * as terminal from './scenarios/terminal.ts';
 import * as visitors from './scenarios/visitors.ts';
 import * as website from './scenarios/website.ts';
@@ -32,7 +31,7 @@ import * as website from './scenarios/website.ts';
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, faults],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, ignoreRetryAfter],
-  ...[oddRecords, lostIndex, terminal, wrongSettings, settledRegion, corrections],
+  ...[oddRecords, lostIndex, terminal, wrongSettings, corrections],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

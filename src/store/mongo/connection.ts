@@ -5,8 +5,9 @@ import { creationsRefused, describeDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import { type Batching, type Collections, collectionsOf } from './collections.ts';
 import { duplicatesUnder } from './duplicates.ts';
+import { endRenewals } from './end-renewals.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
-import { createIndex, type Index, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
+import { createIndex, INDEXED, type Index, indexFaults } from './indexes.ts';
 import { ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
@@ -17,6 +18,9 @@ const POOL_SIZE = 32;
 
 /** Timeout of building an index; milliseconds. */
 const INDEX_BUILD_MS = 600_000;
+
+/** The delay between attempts to prepare a database that does not respond; milliseconds. */
+const PREPARE_AGAIN_MS = 1000;
 
 /** The maximum number of attempts of a call whose outcome is unknown or that lost a race, and the first backoff. */
 const MAX_ATTEMPTS = 8;
@@ -52,10 +56,11 @@ const CONCERNS = {
 } as const;
 
 /**
- * Connects to a database and builds its indexes. If that takes longer than STORE_SILENCE_MS, it continues in the
- * background; until then, calls reject.
+ * Connects to a database and prepares it: ends renewals of claims, and builds indexes. If that takes longer than
+ * STORE_SILENCE_MS, it continues in the background; until then, calls reject.
  *
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
+ * @throws StoreUnavailable when the database has data of release 1.0
  */
 export async function connect<Caller>(url: string, observer?: StoreObserver<Caller>): Promise<Connection> {
   const client = new MongoClient(url, {
@@ -76,10 +81,33 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
     check: (collection) => reconnectingClient.run(() => indexFaults(database, collection)),
     build: (index) => withSlowClient(url, closing.signal, (slow) => buildIndex(slow, index)),
   });
-  const firstCheck = reconnectingClient.connecting.then(() => indexes.checkAndRebuild());
-  const keeping = firstCheck.then(() => indexes.keep(closing.signal));
+  /** Why the database cannot be used by this release. */
+  let refusal: StoreUnavailable | undefined;
+  const preparing = reconnectingClient.connecting.then(prepare);
+  const keeping = preparing.then(() => indexes.keep(closing.signal));
 
-  await Promise.race([firstCheck, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
+  await Promise.race([preparing, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
+  if (refusal) {
+    closing.abort();
+    await client.close();
+    throw refusal;
+  }
+
+  /** Until it is done, the indexes count as not checked, so no lead is created. */
+  async function prepare(): Promise<void> {
+    while (!closing.signal.aborted) {
+      try {
+        await withSlowClient(url, closing.signal, endRenewals);
+        return await indexes.checkAndRebuild();
+      } catch (error) {
+        if (error instanceof StoreUnavailable) {
+          refusal = error;
+          return;
+        }
+        await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {});
+      }
+    }
+  }
 
   return {
     ...collectionsOf(database, observer),
@@ -87,6 +115,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
 
     async call(body) {
       if (closing.signal.aborted) throw new StoreUnavailable('the store is closed');
+      if (refusal) throw refusal;
       if (inFlight.size >= MAX_CALLS) throw new StoreUnavailable(`${MAX_CALLS} calls are in flight`);
       return reconnectingClient.run((deadline) => {
         // After its deadline, a call is in flight until it has ended.
@@ -103,7 +132,8 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
     },
 
     async check() {
-      const faults = await Promise.all(UNIQUELY_INDEXED.map((collection) => indexes.fault(collection)));
+      if (refusal) throw refusal;
+      const faults = await Promise.all(INDEXED.map((collection) => indexes.fault(collection)));
       const found = faults.filter((fault) => fault !== undefined);
       if (found.length > 0) throw creationsRefused(found);
     },

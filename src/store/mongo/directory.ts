@@ -1,9 +1,10 @@
+import type { Filter } from 'mongodb';
 import type { AuditContext } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { type Checked, isOneOf, readableOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import { regionAfterPut } from '../region-after-put.ts';
+import { regionsToNote } from '../release-1-1.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
 import { actor, updateWithEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
@@ -12,9 +13,8 @@ import {
   type HistoryEntry,
   listedStudioOf,
   memberOf,
+  NOTHING_DUE,
   READ,
-  renewalFields,
-  renewalOf,
   STUDIO_FIELDS,
   type StudioDocument,
   sourceOf,
@@ -106,8 +106,8 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     const history = [statusEntry(by, status), ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)])];
     const record = { status, regionCode, quotaLimit };
     // If the studio was created concurrently, this fails and is retried as a change.
-    await studios.insertOne({ _id: id, ...record, ...renewalFields(null), members: {}, sources: {}, history });
-    return { studio: { id, ...record, formerRules: [] } };
+    await studios.insertOne({ _id: id, ...record, ...NOTHING_DUE, members: {}, sources: {}, history });
+    return { studio: { id, ...record, formerRegions: [] } };
   }
 
   /** Changes a studio; returns undefined if it was changed since it was read. */
@@ -118,20 +118,20 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
   ): Promise<{ studio: Studio } | undefined> {
     const { status, regionCode, quotaLimit } = put;
     const before = studioOf(found, report);
-    const renewalBefore = renewalOf(found);
-    const { region, renewal } = regionAfterPut(before, renewalBefore, put, by.now);
+    const former = regionsToNote(before, put, Boolean(found.renewal));
     const unchanged = {
       _id: found._id,
       status: found.status ?? null,
       regionCode: found.regionCode ?? null,
       quotaLimit: found.quotaLimit ?? null,
+      formerRegions: sameRegions(found.formerRegions),
       'renewal.since': found.renewal?.since ?? null,
-    };
+    } as Filter<StudioDocument>;
     const change = {
       ...(status !== undefined && { status }),
       ...(regionCode !== undefined && { regionCode }),
       ...(quotaLimit !== undefined && { quotaLimit }),
-      ...(renewal !== renewalBefore && renewalFields(renewal)),
+      ...(former.length > 0 && { ...NOTHING_DUE, formerRegions: [...new Set(former)] }),
     };
     const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
     const entries = [
@@ -147,9 +147,9 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     const studio = {
       id: found._id,
       status: status ?? before.status,
-      regionCode: region,
+      regionCode: regionCode === undefined ? before.regionCode : regionCode,
       quotaLimit: quotaLimit === undefined ? before.quotaLimit : quotaLimit,
-      formerRules: renewal?.formerRules ?? [],
+      formerRegions: [...new Set([...before.formerRegions, ...former])],
     };
     return isChanged ? { studio } : undefined;
   }
@@ -185,6 +185,10 @@ const entryPutter =
         return exists ? 'limit-reached' : 'no-studio';
       }),
     );
+
+/** A condition that the former regions have not changed since they were read; a list of them only grows. */
+const sameRegions = (regions: unknown) =>
+  Array.isArray(regions) ? { $size: regions.length } : regions === undefined ? { $exists: false } : { $eq: regions };
 
 const statusEntry = ({ now: time, ...by }: AuditContext, to: Studio['status']): HistoryEntry => ({
   action: 'studio-status-changed',

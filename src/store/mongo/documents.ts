@@ -1,8 +1,7 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import { type ClaimRenewal, renewalFromRuleV1 } from '../../domain/claim-renewal.ts';
-import { CONTACT_RULE_VERSION, type ContactRule, type OpenClaims } from '../../domain/claims.ts';
+import type { OpenClaims } from '../../domain/claims.ts';
 import type { RegionCode } from '../../domain/contact.ts';
 import type { Correction, OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
@@ -12,7 +11,6 @@ import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio
 import {
   type Checked,
   checkedApiKey,
-  checkedClaimingLead,
   checkedEarlierLead,
   checkedErasedLead,
   checkedFingerprint,
@@ -20,14 +18,12 @@ import {
   checkedLeadSource,
   checkedListedStudio,
   checkedMember,
-  checkedRenewal,
   checkedStudio,
-  formerRulesIn,
-  isRegion,
   readableOrThrow,
   type Unchecked,
 } from '../checked.ts';
-import type { ClaimingLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
+import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
+import type { EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
@@ -60,12 +56,11 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'> {
   readonly sourceId: UUID | null;
   /**
    * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
-   * found by, each with the lead's id, so that it is unique. A release with only the first rule wrote a string: the
-   * claim, or the id of a closed lead.
+   * found by, each with the lead's id, so that it is unique. For an erased lead, a string with its id.
    */
   readonly openContactKey: string | readonly string[];
-  /** The rule of its claims; absent: the first one. */
-  readonly contactRule?: ContactRule;
+  /** What release 1.1 reads as the rule of its claims. */
+  readonly contactRule?: { readonly version: number; readonly region: RegionCode | null };
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
   /** What it was created with; absent until its first correction. */
   readonly original?: OriginalDocument;
@@ -115,9 +110,10 @@ export interface StudioDocument {
   readonly regionCode: RegionCode | null;
   /** Absent or null: the studio has no quota of its own. */
   readonly quotaLimit?: number | null;
-  /** The version of the contact rule of all its claims; null during a claim renewal. */
+  /** The regions that the studio had before; absent if there were none. */
+  readonly formerRegions?: readonly (RegionCode | null)[];
+  /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
   readonly claimVersion?: number | null;
-  /** Absent, like the version, if it was written by a release with only the first rule. */
   readonly renewal?: RenewalDocument | null;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
@@ -125,13 +121,16 @@ export interface StudioDocument {
   readonly history?: readonly HistoryEntry[];
 }
 
-/** The progress of a claim renewal. */
-interface RenewalDocument extends Omit<ClaimRenewal, 'after'> {
-  readonly after: UUID | null;
+/** The progress of a renewal of claims by cores of release 1.1. */
+interface RenewalDocument {
+  readonly since: Date;
+  readonly formerRules: readonly { readonly version: number; readonly region: RegionCode | null }[];
 }
 
+export const NOTHING_DUE = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
+
 /** The fields of a studio's record; the rest may be large. */
-export const STUDIO_FIELDS = { status: 1, regionCode: 1, quotaLimit: 1, claimVersion: 1, renewal: 1 } as const;
+export const STUDIO_FIELDS = { status: 1, regionCode: 1, quotaLimit: 1, formerRegions: 1, renewal: 1 } as const;
 
 /** The lowest and the highest possible id of a lead, which bound a page to one studio. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
@@ -187,15 +186,17 @@ export const originalDocument = ({ displayName, sourceId, note }: OriginalFields
 const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
 /** The claims of an open lead, as stored. */
-export function claimsDocument({ contactKeys, contactRule }: OpenClaims) {
-  return { openContactKey: contactKeys.map(openClaim), contactRule };
+export function claimsDocument({ contactKeys, regionCode }: OpenClaims) {
+  return { openContactKey: contactKeys.map(openClaim), contactRule: ruleOf(regionCode) };
 }
+
+const ruleOf = (region: RegionCode | null) => ({ version: CONTACT_RULE_VERSION, region });
 
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
 /** The keys by which a closed lead is found, as stored. They contain its id: the unique index needs no exception. */
-export function closedClaimsDocument(leadId: string, { contactKeys, contactRule }: OpenClaims) {
-  return { openContactKey: contactKeys.map((key) => closedClaim(key, leadId)), contactRule };
+export function closedClaimsDocument(leadId: string, { contactKeys, regionCode }: OpenClaims) {
+  return { openContactKey: contactKeys.map((key) => closedClaim(key, leadId)), contactRule: ruleOf(regionCode) };
 }
 
 export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
@@ -206,8 +207,8 @@ export const claimsWithKey = (contactKey: string): (string | RegExp)[] => [
   new RegExp(`^closed:${contactKey}:`),
 ];
 
-/** The only claim of a lead that was closed by an earlier release, or that was erased. */
-export const formerClosedClaim = (leadId: string): string => `closed:${leadId}`;
+/** The only claim of a lead that was erased. */
+export const erasedClaim = (leadId: string): string => `closed:${leadId}`;
 
 /* Reading documents. Types state what this release writes; each is checked, as the database may hold something else. */
 
@@ -252,21 +253,6 @@ function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
     updatedAt,
   };
 }
-
-/** The claims of a lead and what they are computed from. */
-export const CLAIM_FIELDS = { contact: 1, stage: 1, openContactKey: 1, contactRule: 1, erasedAt: 1 } as const;
-
-export const claimingLeadOf = (
-  studioId: string,
-  { _id, contact, stage, openContactKey, contactRule }: Pick<LeadDocument, '_id' | keyof typeof CLAIM_FIELDS>,
-): Checked<ClaimingLead> =>
-  checkedClaimingLead(studioId, {
-    id: uuidText(_id?.id),
-    contact,
-    stage,
-    contactKeys: contactKeysIn(openContactKey),
-    contactRule: contactRule ?? { version: 1, region: null },
-  });
 
 /** Matches the contact key in a claim: a hash in base64url. */
 const CLAIM_KEY = /^(?:open|closed):([\w-]{43})/;
@@ -327,27 +313,12 @@ export const listedStudioOf = (document: StudioDocument, report: ReportUnreadabl
 /** The unchecked studio of a document. */
 function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
   const { _id: id, status, regionCode, quotaLimit = null } = document;
-  return { id, status, regionCode, quotaLimit, formerRules: formerRulesIn(renewalOf(document)) };
+  return { id, status, regionCode, quotaLimit, formerRegions: formerRegionsIn(document) };
 }
 
-/** Returns the claim renewal of a studio; null: none is in progress. */
-export function renewalOf({ _id, claimVersion, regionCode, renewal }: StudioDocument): Checked<ClaimRenewal> | null {
-  if (renewal) {
-    const { step, since, after, formerRules } = renewal;
-    return checkedRenewal({ step, since, after: after === null ? null : uuidText(after), formerRules }, _id);
-  }
-  if (claimVersion === CONTACT_RULE_VERSION) return null;
-  return renewalFromRuleV1(isRegion(regionCode) ? regionCode : null);
-}
-
-/** The progress of a renewal, as stored. */
-export function renewalFields(renewal: ClaimRenewal | null) {
-  if (renewal === null) return { claimVersion: CONTACT_RULE_VERSION, renewal: null };
-  return {
-    claimVersion: null,
-    renewal: { ...renewal, after: renewal.after === null ? null : new UUID(renewal.after) },
-  };
-}
+/** The unchecked former regions of a studio, including those that a core of release 1.1 has replaced. */
+const formerRegionsIn = ({ formerRegions = [], renewal }: StudioDocument): unknown =>
+  Array.isArray(formerRegions) && renewal ? [...formerRegions, ...regionsOfRenewal(renewal)] : formerRegions;
 
 /** Returns a source of a studio; null: it does not exist. */
 export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {

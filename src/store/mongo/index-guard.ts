@@ -3,7 +3,7 @@ import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, type Lead } from '../../domain/lead.ts';
 import { creationsRefused } from '../index-faults.ts';
 import { replayOutcome } from '../replay-outcome.ts';
-import type { ApiKeyStore, ClaimRenewalStore, LeadStore } from '../store.ts';
+import type { ApiKeyStore, LeadStore } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { creationOf, type LeadDocument, leadKey, READ, WITHOUT_HISTORY } from './documents.ts';
 import { INDEXES, type Indexed } from './indexes.ts';
@@ -121,19 +121,6 @@ export function guardApiKeys(store: ApiKeyStore, connection: Connection): ApiKey
     ...store,
     createApiKey: (...creation) => guarded(() => store.createApiKey(...creation)),
     replaceApiKey: (replacement) => guarded(() => store.replaceApiKey(replacement)),
-  };
-}
-
-/** Refuses claim renewals while the unique index of claims is missing. */
-export function guardClaimRenewals(store: ClaimRenewalStore, connection: Connection): ClaimRenewalStore {
-  const guard = indexGuard('leads', connection);
-  return {
-    ...store,
-    async renewClaims(...renewal) {
-      const fault = guard.lastFault();
-      if (fault !== undefined) throw creationsRefused([fault]);
-      return store.renewClaims(...renewal);
-    },
   };
 }
 

@@ -19,16 +19,11 @@ export const INDEXES: readonly Index[] = [
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
   // The change feed covers all studios.
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
-  // Each core polls for studios with a claim renewal.
-  { collection: 'studios', name: 'claimVersion', key: { claimVersion: 1 }, unique: false },
 ];
 
 /** The collections with indexes. */
-export const INDEXED = ['leads', 'apiKeys', 'studios'] as const;
+export const INDEXED = ['leads', 'apiKeys'] as const;
 export type Indexed = (typeof INDEXED)[number];
-
-/** The collections with unique indexes. */
-export const UNIQUELY_INDEXED = ['leads', 'apiKeys'] as const satisfies readonly Indexed[];
 
 /** A missing or invalid index. */
 export interface IndexFault {

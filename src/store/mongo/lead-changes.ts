@@ -17,7 +17,7 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 
-/** The mark of a lead that an earlier release wrote; before every change. */
+/** The mark that release 1.1 gave leads of the release before; before every change. */
 const BEFORE_ALL = new Date(0);
 
 /**
@@ -91,13 +91,6 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
           { ordered: false },
         );
         return { leads: found.length, next: lastIdOfFull(found, limit) };
-      }),
-
-    markUnmarked: (studioId, after, last) =>
-      call(async () => {
-        const _id = leadIdsAfter(studioId, after, last);
-        const isUnmarked = { studioId, _id, 'changes.since': null } as Filter<LeadDocument>;
-        await leads.updateMany(isUnmarked, { $set: { 'changes.since': BEFORE_ALL } } as UpdateFilter<LeadDocument>);
       }),
 
     measureLeadChanges: (bound) =>

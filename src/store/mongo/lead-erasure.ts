@@ -5,8 +5,8 @@ import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, Un
 import { actor, historyRefusal, pushEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
+  erasedClaim,
   erasedLeadOf,
-  formerClosedClaim,
   isErased,
   type LeadDocument,
   lastIdOfFull,
@@ -58,7 +58,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
               { studioId, _id, updatedAt: found.updatedAt, ...sameMark(found) },
               {
                 ...mark,
-                $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: formerClosedClaim(leadId) },
+                $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: erasedClaim(leadId) },
                 $unset: PERSONAL,
                 $push: pushEvents({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
               } as UpdateFilter<LeadDocument>,

@@ -26,6 +26,7 @@ import {
   claimsDocument,
   claimsWithKey,
   closedClaimsDocument,
+  contactKeysIn,
   creationOf,
   earlierLeadOf,
   FIRST_ID,
@@ -307,7 +308,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
             { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...sameMark(found) },
             {
               ...mark,
-              $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(lead, stage, claims) },
+              $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(found, stage, claims) },
               $push: pushEvents({
                 action: 'lead-stage-changed',
                 ...actor({ memberId, caller }),
@@ -331,13 +332,12 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
     }).then(readableOrThrow);
 }
 
-/**
- * The claims to store with a new stage. A lead that stays open or closed keeps its own, which a renewal may have
- * changed.
- */
-function claimsAfterMove({ id, stage: before }: Lead, stage: LeadStage, claims: OpenClaims) {
+/** The claims to store with a new stage. A lead that stays open or closed keeps its own. */
+function claimsAfterMove({ _id, stage: before, openContactKey }: LeadDocument, stage: LeadStage, claims: OpenClaims) {
   if (isOpen(before) === isOpen(stage)) return {};
-  return isOpen(stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims);
+  if (isOpen(stage)) return claimsDocument(claims);
+  const contactKeys = [...new Set([...contactKeysIn(openContactKey), ...claims.contactKeys])];
+  return closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys });
 }
 
 const idOf = ({ _id }: LeadDocument): string => _id.id.toString();

@@ -1,10 +1,9 @@
 import type { ReportUnreadable, Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
-import { mongoClaimRenewals } from './claim-renewals.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
-import { guardApiKeys, guardClaimRenewals, guardLeads } from './index-guard.ts';
+import { guardApiKeys, guardLeads } from './index-guard.ts';
 import { mongoLeadChanges } from './lead-changes.ts';
 import { mongoLeadErasure } from './lead-erasure.ts';
 import { mongoLeads } from './leads.ts';
@@ -38,6 +37,5 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
     ...guardApiKeys(mongoApiKeys(connection, reads, report), connection),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),
-    ...guardClaimRenewals(mongoClaimRenewals(connection, report), connection),
   };
 }

@@ -6,7 +6,16 @@ import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
-import { API_KEY_COLUMNS, apiKeyIn, apiKeyOf, leadSourceOf, memberOf, number, type Row, studioOf } from './rows.ts';
+import {
+  API_KEY_COLUMNS,
+  apiKeyIn,
+  apiKeyOf,
+  leadSourceOf,
+  memberOf,
+  type Row,
+  STUDIO_FIELDS,
+  studioOf,
+} from './rows.ts';
 
 /** API keys and their slots, in SQLite. */
 export function sqliteApiKeys(
@@ -87,7 +96,8 @@ export function sqliteApiKeys(
 function credentialIn(row: readonly SQLOutputValue[]) {
   const [studio_id, id, member_id, name, scopes, secret_sha256, secret_hint, slot, created_at, ...rest] = row;
   const [expires_at, revoked_at, last_used_at, quota_limit, ...joined] = rest;
-  const [status, region_code, claim_renewal, studio_quota_limit, role, sourceName, sourceEnabled] = joined;
+  const [status, region_code, claim_renewal, former_regions, studio_quota_limit, role, sourceName, sourceEnabled] =
+    joined;
   const apiKey = {
     studio_id,
     id,
@@ -103,7 +113,8 @@ function credentialIn(row: readonly SQLOutputValue[]) {
     last_used_at,
     quota_limit,
   } as Row;
-  const studio = { id: studio_id, status, region_code, claim_renewal, quota_limit: studio_quota_limit } as Row;
+  const regions = { region_code, claim_renewal, former_regions };
+  const studio = { id: studio_id, status, ...regions, quota_limit: studio_quota_limit } as Row;
   return { apiKey, studio, role, sourceName, sourceEnabled };
 }
 
@@ -123,8 +134,7 @@ function apiKeyTable(database: DatabaseSync) {
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
   const selectCredential = prepareLists(
     database,
-    `SELECT ${API_KEY_COLUMNS}, studios.status, studios.region_code, studios.claim_renewal,
-      ${number('studios.quota_limit')}, members.role, lead_sources.name, lead_sources.enabled = 1
+    `SELECT ${API_KEY_COLUMNS}, ${STUDIO_FIELDS}, members.role, lead_sources.name, lead_sources.enabled = 1
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id

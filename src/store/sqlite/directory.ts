@@ -3,21 +3,11 @@ import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, readableOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
-import { regionAfterPut } from '../region-after-put.ts';
+import { regionsToNote } from '../release-1-1.ts';
 import type { DirectoryStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
-import {
-  leadSourceOf,
-  listedStudioOf,
-  memberOf,
-  type Row,
-  renewalJson,
-  renewalOf,
-  SOURCE_COLUMNS,
-  STUDIO_COLUMNS,
-  studioOf,
-} from './rows.ts';
+import { leadSourceOf, listedStudioOf, memberOf, type Row, SOURCE_COLUMNS, STUDIO_COLUMNS, studioOf } from './rows.ts';
 
 /** Studios, members and sources, in SQLite. */
 export function sqliteDirectory(
@@ -41,10 +31,10 @@ function sqliteStudios(
 ): Pick<DirectoryStore, 'putStudio' | 'findStudio' | 'listStudios'> {
   const selectStudios = database.prepare(`SELECT ${STUDIO_COLUMNS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
   const upsertStudio = database.prepare(`
-    INSERT INTO studios (id, status, region_code, claim_renewal, quota_limit)
-    VALUES (:id, :status, :regionCode, :renewal, :quotaLimit)
-    ON CONFLICT (id) DO UPDATE
-    SET status = :status, region_code = :regionCode, claim_renewal = :renewal, quota_limit = :quotaLimit`);
+    INSERT INTO studios (id, status, region_code, quota_limit) VALUES (:id, :status, :regionCode, :quotaLimit)
+    ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
+  const insertFormerRegion = database.prepare(`
+    INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
   const recordEvent = auditWriter(database);
   return {
     putStudio(put, { memberId, caller, now }) {
@@ -53,9 +43,6 @@ function sqliteStudios(
         const row = selectStudio.get(id);
         if (!row && status === undefined) return null;
         const before = row && studioOf(row, report);
-        const { region, renewal } = before
-          ? regionAfterPut(before, renewalOf(row), put, now)
-          : { region: regionCode ?? null, renewal: null };
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
           recordEvent({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
@@ -66,20 +53,20 @@ function sqliteStudios(
           const fromTo = { from: quotaLimitText(before?.quotaLimit ?? null), to: quotaLimitText(quota) };
           recordEvent({ studioId: id, action: 'studio-quota-changed', memberId, caller, time: now, ...fromTo });
         }
+        const former = before ? regionsToNote(before, put, row.claim_renewal !== null) : [];
+        for (const region of former) insertFormerRegion.run(id, region ?? '');
         upsertStudio.run({
           id,
           status: status ?? (row?.status as string),
           regionCode: regionCode === undefined ? ((row?.region_code ?? null) as string | null) : regionCode,
-          renewal: renewalJson(renewal),
           quotaLimit: quota,
         });
-        const formerRules = renewal?.formerRules ?? [];
         return {
           id,
           status: (status ?? before?.status) as Studio['status'],
-          regionCode: region,
+          regionCode: regionCode === undefined ? (before?.regionCode ?? null) : regionCode,
           quotaLimit: quotaLimit === undefined ? (before?.quotaLimit ?? null) : quotaLimit,
-          formerRules,
+          formerRegions: [...new Set([...(before?.formerRegions ?? []), ...former])],
         };
       });
     },

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { FileState } from '../database-state.ts';
 import { fileFault } from './file-fault.ts';
 import { schemaVersion } from './migrate.ts';
-import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
+import { SCHEMA_VERSION } from './schema.ts';
 import { faultsWithDuplicates } from './unique-indexes.ts';
 
 /** The permission bits of group and others. */
@@ -34,10 +34,9 @@ function examineContents(path: string): Omit<NonNullable<FileState['contents']>,
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const version = schemaVersion(database);
-    if (version === MOVING_LEADS) return { release: 'half-converted', indexFaults: [] };
-    const ahead = version - MIGRATIONS.length;
-    if (ahead !== 0) return { release: ahead < 0 ? 'earlier' : 'newer', indexFaults: [] };
-    return { release: 'this', indexFaults: faultsWithDuplicates(database) };
+    if (version === SCHEMA_VERSION) return { release: 'this', indexFaults: faultsWithDuplicates(database) };
+    if (version === 0) return { release: 'this', indexFaults: [] };
+    return { release: version < SCHEMA_VERSION ? '1.0' : 'newer', indexFaults: [] };
   } finally {
     database.close();
   }

@@ -86,7 +86,6 @@ export function sqliteLeadChanges(
       }),
 
     // The migration marked all leads.
-    markUnmarked: async () => {},
 
     async measureLeadChanges(bound) {
       const [leads, since] = measure.get(bound) as [number, number | null];

@@ -24,7 +24,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
       original = coalesce(original, ?7), ${changeMark('updated', '?6')}
     WHERE number = ?8`);
   const updateClaims = database.prepare(`
-    UPDATE leads SET contact_keys = ?, rule_version = ?, rule_region = ? WHERE number = ?`);
+    UPDATE leads SET contact_keys = ?, rule_region = ? WHERE number = ?`);
   const studios = studioNumbers(database);
   const claimed = contactClaims(database);
   const recordEvent = auditWriter(database);
@@ -45,11 +45,11 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
         const itself = { number, isOpen: isOpen(lead.stage) };
         const holder = itself.isOpen ? claimed.holderOf(studio, claims.contactKeys, number) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-        const { contactKeys: wanted, contactRule } = claims;
+        const { contactKeys: wanted, regionCode } = claims;
         // Also claims that its row does not list, if it was changed by hand.
         claimed.free(studio, [...before, ...wanted], itself);
         claimed.take(studio, wanted, itself);
-        updateClaims.run(hashesBytes(wanted), contactRule.version, contactRule.region, number);
+        updateClaims.run(hashesBytes(wanted), regionCode, number);
       }
       const updated = { ...lead, ...correction, updatedAt: nextUpdate(lead.updatedAt, now) };
       const { displayName, contact, sourceId, note, updatedAt } = updated;

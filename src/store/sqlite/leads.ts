@@ -3,6 +3,7 @@ import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT, nextUpdate } from '../../domain/lead.ts';
 import { readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
+import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
@@ -11,15 +12,7 @@ import type { GroupCommit } from './group-commit.ts';
 import { changeMark } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { type ListQuery, prepareLists } from './row-lists.ts';
-import {
-  CREATION_COLUMNS,
-  earlierLeadOf,
-  isErased,
-  LEAD_COLUMNS,
-  number,
-  presentLeadOf,
-  storedFingerprint,
-} from './rows.ts';
+import { CREATION_COLUMNS, earlierLeadOf, isErased, LEAD_COLUMNS, presentLeadOf, storedFingerprint } from './rows.ts';
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
@@ -50,10 +43,7 @@ function leadTable(database: DatabaseSync) {
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
     ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?) ON CONFLICT DO NOTHING`);
   const selectById = select(LEAD_COLUMNS, "id = unhex(?, '-')");
-  const selectToMove = select(
-    `${LEAD_COLUMNS}, number, contact_keys, ${number('rule_version')}, rule_region`,
-    "id = unhex(?, '-')",
-  );
+  const selectToMove = select(`${LEAD_COLUMNS}, number, contact_keys, rule_region`, "id = unhex(?, '-')");
   const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
   // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
   const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
@@ -64,9 +54,9 @@ function leadTable(database: DatabaseSync) {
     WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
   );
   const updateStage = database.prepare(`
-    UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_version = ?4, rule_region = ?5,
+    UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_region = ?4,
       ${changeMark('stage-changed', '?2')}
-    WHERE number = ?6`);
+    WHERE number = ?5`);
 
   const studios = studioNumbers(database);
   const findByKey = (studioId: string, studio: number | undefined, idempotencyKey: string) => {
@@ -104,7 +94,7 @@ function leadCreator(
   { insert, studios, findByKey, claimed }: LeadTable,
 ): LeadStore['createLead'] {
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, { idempotencyKey, fingerprint, contactKeys, contactRule }, now = lead.createdAt) => {
+  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt) => {
     const { studioId, id } = lead;
     // Caches the studio's number, which a write does not.
     studios.of(studioId);
@@ -137,8 +127,8 @@ function leadCreator(
         lead.createdAt.getTime(),
         lead.updatedAt.getTime(),
         hashesBytes(contactKeys),
-        contactRule.version,
-        contactRule.region,
+        CONTACT_RULE_VERSION,
+        regionCode,
         idempotencyKey,
         hashBytes(fingerprint.sha256),
         fingerprint.version,
@@ -199,22 +189,24 @@ function stageChanger(
       const lead = row && readableOrThrow(presentLeadOf(studioId, row));
       if (studio === undefined || !lead) return { kind: 'not-found' };
       if (lead.stage === stage) return { kind: 'unchanged', lead };
-      const number = row.at(-4) as number;
-      let [contactKeys, ruleVersion, ruleRegion] = row.slice(-3) as [Uint8Array, number, string | null];
+      const number = row.at(-3) as number;
+      let [contactKeys, ruleRegion] = row.slice(-2) as [Uint8Array, string | null];
       const [wasOpen, becomesOpen] = [isOpen(lead.stage), isOpen(stage)];
       if (wasOpen !== becomesOpen) {
         if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
         const holder = becomesOpen ? claimed.holderOf(studio, claims.contactKeys) : undefined;
         if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-        claimed.free(studio, hashesIn(contactKeys) ?? [], { number, isOpen: wasOpen });
+        const before = hashesIn(contactKeys) ?? [];
+        const after = becomesOpen ? claims.contactKeys : [...new Set([...before, ...claims.contactKeys])];
+        claimed.free(studio, before, { number, isOpen: wasOpen });
         // Claims that it has already, if its stage was changed by hand.
-        claimed.free(studio, claims.contactKeys, { number, isOpen: becomesOpen });
-        claimed.take(studio, claims.contactKeys, { number, isOpen: becomesOpen });
-        contactKeys = hashesBytes(claims.contactKeys);
-        ({ version: ruleVersion, region: ruleRegion } = claims.contactRule);
+        claimed.free(studio, after, { number, isOpen: becomesOpen });
+        claimed.take(studio, after, { number, isOpen: becomesOpen });
+        contactKeys = hashesBytes(after);
+        ruleRegion = claims.regionCode;
       }
       const updatedAt = nextUpdate(lead.updatedAt, now);
-      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleVersion, ruleRegion, number);
+      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleRegion, number);
       const [from, to] = [lead.stage, stage];
       recordEvent({ studioId, leadId, action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to });
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };

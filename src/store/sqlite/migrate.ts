@@ -1,33 +1,40 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { ConversionProgress } from '../conversion.ts';
+import { ofFirstRelease } from '../release-1-1.ts';
 import { StoreUnavailable } from '../store.ts';
-import { MIGRATIONS, MOVING_LEADS } from './migrations.ts';
-import { MovingLeads } from './move-leads.ts';
-import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
+import { ADDITIONS } from './additions.ts';
+import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
-/** How long another process may take to start converting a large file; milliseconds. */
-const OTHERS_START_MS = 60_000;
-
-/** The number of migration steps that a database has taken. */
+/** The `user_version` of a database; 0: it is empty. */
 export function schemaVersion(database: DatabaseSync): number {
   return database.prepare('PRAGMA user_version').get()?.user_version as number;
 }
 
 /**
- * Migrates a database to the current schema, in several transactions. Yields the progress between them. The caller may
- * stop after any of them; the next migration resumes there.
+ * Creates what is missing in a database, and ends renewals of claims that release 1.1 has begun: they would rewrite the
+ * keys that leads were opened with. Writes nothing if all is there, so that reads are served on a full disk, too.
  *
- * @throws StoreUnavailable when a newer release has written the file
+ * @throws StoreUnavailable when the file needs another release
  */
-export function* migration(database: DatabaseSync, path: string): Generator<ConversionProgress> {
-  // Writes nothing if the schema is current, so that reads are served on a full disk, too.
-  if (schemaVersion(database) === MIGRATIONS.length) return;
-  // Tables added by an operator may reference those of leads; they and their references must not change.
-  database.exec('PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON');
+export function migrate(database: DatabaseSync, path: string): void {
+  if (schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === 0 && !isRenewing(database))
+    return;
+  // Several processes may open one file: each waits here for the others, and does what is left.
+  database.exec('BEGIN IMMEDIATE');
   try {
-    yield* conversion(database, path);
-  } finally {
-    database.exec('PRAGMA foreign_keys = ON; PRAGMA legacy_alter_table = OFF');
+    const version = schemaVersion(database);
+    if (version > SCHEMA_VERSION) {
+      throw new StoreUnavailable(
+        `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
+      );
+    }
+    if (version > 0 && version < SCHEMA_VERSION) throw ofFirstRelease(`the database file ${path}`);
+    if (version === 0) database.exec(`${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
+    for (const { create } of missingAdditions(database)) database.exec(create);
+    endRenewals(database, path);
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
   }
 }
 
@@ -46,53 +53,25 @@ export function refuseForeign(database: DatabaseSync, path: string): void {
   }
 }
 
-function* conversion(database: DatabaseSync, path: string): Generator<ConversionProgress> {
-  const giveUp = performance.now() + OTHERS_START_MS;
-  let moving: MovingLeads | undefined;
-  while (schemaVersion(database) !== MIGRATIONS.length) {
-    try {
-      // Several processes may convert one file: each waits here for the others, and does what is left.
-      inTransaction(database, () => {
-        const version = schemaVersion(database);
-        if (version > MIGRATIONS.length) {
-          throw new StoreUnavailable(
-            `a newer release has written the database file ${path} (schema ${version}, this one knows ${MIGRATIONS.length}): start that release, or restore the copy from before its first start`,
-          );
-        }
-        if (version === MIGRATIONS.length) return;
-        takeSteps(database, MOVING_LEADS);
-        if (schemaVersion(database) === MOVING_LEADS) {
-          moving ??= new MovingLeads(database);
-          if (moving.moveSome()) return;
-          moving.buildIndex();
-        }
-        takeSteps(database, MIGRATIONS.length);
-      });
-    } catch (error) {
-      if (resultCodeOf(error) !== SQLITE_BUSY) throw error;
-      if (schemaVersion(database) !== MOVING_LEADS && performance.now() > giveUp) throw error;
-    }
-    // A new file has no leads to move.
-    if (moving && moving.progress.total > 0) yield moving.progress;
-  }
+function missingAdditions(database: DatabaseSync) {
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  return ADDITIONS.filter((addition) => !tables.some(({ name }) => name === addition.name));
 }
 
-/** Takes the remaining steps up to `last`. */
-function takeSteps(database: DatabaseSync, last: number): void {
-  const taken = schemaVersion(database);
-  if (taken >= last) return;
-  for (const step of MIGRATIONS.slice(taken, last)) database.exec(step);
-  database.exec(`PRAGMA user_version = ${last}`);
-}
+const isRenewing = (database: DatabaseSync): boolean =>
+  database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
 
-function inTransaction<Result>(database: DatabaseSync, work: () => Result): Result {
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    const result = work();
-    database.exec('COMMIT');
-    return result;
-  } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK');
-    throw error;
-  }
+/** The former rules of all renewals. */
+const FORMER_RULES = `studios, json_each(iif(json_valid(claim_renewal), claim_renewal, '{}'), '$.formerRules') AS rule`;
+
+const fieldOfRule = (name: string) => `json_extract(claim_renewal, rule.fullkey || '.${name}')`;
+
+/** @throws StoreUnavailable when leads may have keys by the rule of release 1.0 */
+function endRenewals(database: DatabaseSync, path: string): void {
+  const ofFirst = database.prepare(`SELECT 1 FROM ${FORMER_RULES} WHERE ${fieldOfRule('version')} = 1 LIMIT 1`).get();
+  if (ofFirst !== undefined) throw ofFirstRelease(`the database file ${path}`);
+  database.exec(`
+    INSERT OR IGNORE INTO former_regions (studio_id, region_code)
+    SELECT studios.id, coalesce(${fieldOfRule('region')}, '') FROM ${FORMER_RULES};
+    UPDATE studios SET claim_renewal = NULL WHERE claim_renewal IS NOT NULL`);
 }

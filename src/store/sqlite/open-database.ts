@@ -1,52 +1,29 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
-import type { ConversionWatch } from '../conversion.ts';
 import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
-import { migration, refuseForeign } from './migrate.ts';
+import { migrate, refuseForeign } from './migrate.ts';
 import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
 
 /** The delay between two attempts to enter WAL mode; milliseconds. */
 const WAL_RETRY_MS = 5;
 
 /**
- * Opens a database file, creating it and its folder if necessary, and migrates its schema.
+ * Opens a database file, creating it, its folder and what is missing in it.
  *
- * @throws StoreUnavailable with what is wrong with the file and what to do, also when a newer release has written it
+ * @throws StoreUnavailable with what is wrong with the file and what to do, also when another release has to open it first
  */
 export function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     database = connect(path);
-    for (const _ of migration(database, path));
+    migrate(database, path);
     return database;
   } catch (error) {
     database?.close();
     throw asUnavailable(path, error);
-  }
-}
-
-/**
- * Does the same without blocking the event loop: migrating millions of leads takes minutes.
- *
- * @throws the reason of `watch.stopping`; the next start resumes the migration
- */
-export async function openInSteps(path: string, { stopping, onProgress }: ConversionWatch): Promise<DatabaseSync> {
-  let database: DatabaseSync | undefined;
-  try {
-    database = connect(path);
-    for (const progress of migration(database, path)) {
-      onProgress?.(progress);
-      await setImmediate();
-      stopping?.throwIfAborted();
-    }
-    return database;
-  } catch (error) {
-    database?.close();
-    throw stopping?.aborted ? error : asUnavailable(path, error);
   }
 }
 

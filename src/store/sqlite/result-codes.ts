@@ -1,9 +1,6 @@
 /** SQLite's result code for a database that another process has locked. */
 export const SQLITE_BUSY = 5;
 
-/** SQLite's result code for a violated unique index. */
-export const SQLITE_CONSTRAINT = 19;
-
 /** Whether a statement failed because another process holds a lock. */
 export const isLocked = (error: unknown): boolean => resultCodeOf(error) === SQLITE_BUSY;
 

@@ -1,7 +1,6 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import type { ClaimRenewal } from '../../domain/claim-renewal.ts';
 import type { OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
 import type { ErasedLead, Lead } from '../../domain/lead.ts';
@@ -9,7 +8,6 @@ import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
-  checkedClaimingLead,
   checkedEarlierLead,
   checkedErasedLead,
   checkedEvent,
@@ -18,13 +16,12 @@ import {
   checkedLeadSource,
   checkedListedStudio,
   checkedMember,
-  checkedRenewal,
   checkedStudio,
-  formerRulesIn,
   type Unchecked,
 } from '../checked.ts';
-import type { ClaimingLead, ReportUnreadable } from '../store.ts';
-import { hashesIn, hashText, idText } from './stored-ids.ts';
+import { regionsOfRenewal } from '../release-1-1.ts';
+import type { ReportUnreadable } from '../store.ts';
+import { hashText, idText } from './stored-ids.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;
@@ -50,7 +47,13 @@ export const API_KEY_COLUMNS = `
   ${number('api_keys.expires_at')} AS expires_at, ${number('api_keys.revoked_at')} AS revoked_at,
   ${number('api_keys.last_used_at')} AS last_used_at, ${number('api_keys.quota_limit')} AS quota_limit`;
 
-export const STUDIO_COLUMNS = `id, status, region_code, claim_renewal, ${number('quota_limit')} AS quota_limit`;
+/** The columns of a studio but its id, qualified for joins. */
+export const STUDIO_FIELDS = `
+  studios.status, studios.region_code, studios.claim_renewal,
+  (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
+  ${number('studios.quota_limit')} AS quota_limit`;
+
+export const STUDIO_COLUMNS = `id, ${STUDIO_FIELDS}`;
 
 export const SOURCE_COLUMNS = 'studio_id, id, name, enabled = 1 AS enabled';
 
@@ -147,47 +150,25 @@ const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
   status: row.status,
   regionCode: row.region_code,
   quotaLimit: row.quota_limit,
-  formerRules: formerRulesIn(renewalOf(row)),
+  formerRegions: formerRegionsIn(row),
 });
 
 export const listedStudioOf = (row: Row, report: ReportUnreadable): Checked<Studio> =>
   checkedListedStudio(studioIn(row), report);
 
-/** Returns the claim renewal of a studio; null: none is in progress. */
-export function renewalOf({ id, claim_renewal: json }: Row): Checked<ClaimRenewal> | null {
-  if (json === null) return null;
-  return checkedRenewal(renewalIn(json as string), id as string);
+/** The unchecked former regions of a studio, including those that a core of release 1.1 has replaced. */
+function formerRegionsIn({ former_regions, claim_renewal: json }: Row): unknown[] {
+  const former = (JSON.parse(former_regions as string) as string[]).map((region) => region || null);
+  return json === null ? former : [...former, ...regionsOfRenewal(objectIn(json as string))];
 }
 
-/** The unchecked renewal of a studio. */
-function renewalIn(json: string): Unchecked<ClaimRenewal> {
+function objectIn(json: string): unknown {
   try {
-    const { step, since, after, formerRules } = Object(JSON.parse(json));
-    return { step, since: new Date(since), after, formerRules };
+    return JSON.parse(json);
   } catch {
-    return { step: undefined, since: undefined, after: undefined, formerRules: undefined };
+    return undefined;
   }
 }
-
-/** A renewal, as stored. */
-export const renewalJson = (renewal: ClaimRenewal | null): string | null => {
-  if (renewal === null) return null;
-  const { step, since, after, formerRules } = renewal;
-  return JSON.stringify({ step, since: since.getTime(), after, formerRules });
-};
-
-/** The columns of a lead's claims, and of what they are computed from. */
-export const CLAIM_COLUMNS = `
-  hex(id) AS id, contact_type, contact_value, stage, contact_keys, ${number('rule_version')} AS rule_version, rule_region`;
-
-export const claimingLeadOf = (studioId: string, row: Row): Checked<ClaimingLead> =>
-  checkedClaimingLead(studioId, {
-    id: idText(row.id as string),
-    contact: { type: row.contact_type, value: row.contact_value },
-    stage: row.stage,
-    contactKeys: hashesIn(row.contact_keys as Uint8Array),
-    contactRule: { version: row.rule_version, region: row.rule_region },
-  });
 
 export const memberOf = (row: Row): Checked<Member> =>
   checkedMember({ studioId: row.studio_id, id: row.id, role: row.role });

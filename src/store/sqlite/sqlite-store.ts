@@ -4,7 +4,6 @@ import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { sqliteClaimRenewals } from './claim-renewals.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { guardApiKeys, guardLeads } from './index-guard.ts';
@@ -23,15 +22,14 @@ import { writeProbe } from './write-probe.ts';
  * @param path relative to the working folder; `:memory:` for a database that is deleted when closed
  * @param observer observes every commit
  * @param report called for each unreadable record that a call skips
- * @param database the open file, if it was opened before
- * @throws StoreUnavailable with what is wrong with the file, also when a newer release has written it
+ * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
 export function openSqliteStore<Caller>(
   path: string,
   observer?: StoreObserver<Caller>,
   report: ReportUnreadable = () => {},
-  database = openDatabase(path),
 ): Store {
+  const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
   const reads = new SharedTransaction(database);
   const indexes = new UniqueIndexes(database, () => reads.end());
@@ -45,7 +43,6 @@ export function openSqliteStore<Caller>(
     ...guardApiKeys(sqliteApiKeys(database, commits, report), indexes),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),
-    ...sqliteClaimRenewals(database, commits, report),
     async check() {
       indexes.check();
       const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);

@@ -154,19 +154,7 @@ export const operatorLooks = aScenario({
     studio,
     lead: recent,
     at: fc.constantFrom(
-      ...[
-        'studio',
-        'studio',
-        'studios',
-        'keys',
-        'keys',
-        'leads',
-        'sources',
-        'audit',
-        'audit of a lead',
-        'claims',
-        'doctor',
-      ],
+      ...['studio', 'studio', 'studios', 'keys', 'keys', 'leads', 'sources', 'audit', 'audit of a lead', 'doctor'],
     ),
   }),
   async run(sim, { studio, lead, at }) {

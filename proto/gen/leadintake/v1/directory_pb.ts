@@ -38,7 +38,8 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
 
   /**
    * ISO 3166-1 alpha-2 code, in upper case, of a region with a phone number plan: the region of phone numbers without a country
-   * code. Without a region, such numbers are compared by their digits.
+   * code. Without a region, such numbers are compared by their digits. Set it before the first lead: a number that was stored under
+   * another region, or none, and its international form are two contacts until the first of the leads is closed.
    *
    * @generated from field: optional string region_code = 3;
    */
@@ -692,9 +693,8 @@ export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
  */
 export const DirectoryService: GenService<{
   /**
-   * Creates a studio, or changes the given fields of its record. Its members and sources do not change. After a change of the
-   * region, contacts of open leads are compared by the old and by the new region until all claims are recomputed. Refused with
-   * INVALID_REQUEST.
+   * Creates a studio, or changes the given fields of its record. Its members and sources do not change. A changed region counts
+   * for leads that are opened, reopened or corrected from then on. Refused with INVALID_REQUEST.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutStudio
    */

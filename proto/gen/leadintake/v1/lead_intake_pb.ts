@@ -452,8 +452,8 @@ export const FindLeadsRequestSchema: GenMessage<FindLeadsRequest> = /*@__PURE__*
  */
 export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
   /**
-   * At most page_size leads with their contacts. All open leads are on the first page; there is more than one only if a change of
-   * the studio's region made two contacts equal.
+   * At most page_size leads with their contacts. All open leads are on the first page; there is more than one only if they were
+   * opened in different regions of the studio.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
@@ -467,8 +467,9 @@ export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
   nextPageToken: string;
 
   /**
-   * Whether closed leads may be missing: for some minutes after a change of the studio's region or of the release, or because the
-   * contact has more than 1,000 leads, which is the maximum that is searched.
+   * Whether leads may be missing: of a phone number, because leads may have been opened while the studio had no region, when a
+   * number with and one without a country code are two contacts; or because the contact has more than 1,000 leads, which is the
+   * maximum that is searched.
    *
    * @generated from field: bool may_be_incomplete = 3;
    */
@@ -832,8 +833,9 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
   erasedCount: number;
 
   /**
-   * Whether leads may remain: closed ones, for some minutes after a change of the studio's region or of the release, or because
-   * there are more than one call erases. Then call again.
+   * Whether leads may remain: of a phone number, because leads may have been opened while the studio had no region: then call with
+   * the number in its other form, with or without the country code, too. Or because there are more than one call erases: then
+   * call again.
    *
    * @generated from field: bool may_be_incomplete = 2;
    */

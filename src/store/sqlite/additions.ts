@@ -1,0 +1,19 @@
+/** A table beside the schema, which cores of release 1.1 ignore. */
+interface Addition {
+  readonly name: string;
+  readonly create: string;
+}
+
+/** Released ones are never edited, not even their comments, which SQLite stores. */
+export const ADDITIONS: readonly Addition[] = [
+  {
+    name: 'former_regions',
+    // The regions that a studio had before; '' for none.
+    create: `
+      CREATE TABLE former_regions (
+        studio_id   TEXT NOT NULL,
+        region_code TEXT NOT NULL,
+        PRIMARY KEY (studio_id, region_code)
+      ) STRICT, WITHOUT ROWID`,
+  },
+];

@@ -1,0 +1,117 @@
+/** `user_version` of a file of release 1.1 and of this one, which have the same schema but for additions.ts. */
+export const SCHEMA_VERSION = 8;
+
+/** A released schema is never edited: what changes is another step. Times are whole milliseconds since 1970. */
+export const SCHEMA = `
+  CREATE TABLE studios (
+    id            TEXT NOT NULL PRIMARY KEY,
+    status        TEXT NOT NULL,
+    region_code   TEXT,
+    -- The progress of release 1.1 in renewing claims, as JSON; NULL: nothing is due.
+    claim_renewal TEXT,
+    -- The maximum number of requests per window of all keys together; NULL: the gateways' default. So in api_keys.
+    quota_limit   INTEGER
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE members (
+    studio_id TEXT NOT NULL REFERENCES studios,
+    id        TEXT NOT NULL,
+    role      TEXT NOT NULL,
+    PRIMARY KEY (studio_id, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE lead_sources (
+    studio_id TEXT NOT NULL REFERENCES studios,
+    id        TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    enabled   INTEGER NOT NULL,
+    PRIMARY KEY (studio_id, id)
+  ) STRICT, WITHOUT ROWID;
+
+  -- A live key holds one of the slots '0' to '19' of its studio, any other its own id: that is the limit.
+  CREATE TABLE api_keys (
+    studio_id     TEXT NOT NULL REFERENCES studios,
+    id            TEXT NOT NULL,
+    member_id     TEXT NOT NULL,
+    name          TEXT NOT NULL,
+    scopes        TEXT NOT NULL,
+    created_at    INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    revoked_at    INTEGER,
+    secret_sha256 BLOB NOT NULL UNIQUE,
+    secret_hint   TEXT NOT NULL,
+    slot          TEXT NOT NULL,
+    last_used_at  INTEGER,
+    quota_limit   INTEGER,
+    PRIMARY KEY (studio_id, id),
+    UNIQUE (studio_id, slot)
+  ) STRICT, WITHOUT ROWID;
+
+  -- What was done to a lead, or to a studio and its keys (no lead), in the order in which it was done.
+  CREATE TABLE audit_events (
+    number     INTEGER NOT NULL PRIMARY KEY,
+    studio_id  TEXT NOT NULL,
+    lead_id    TEXT,
+    api_key_id TEXT,
+    action     TEXT NOT NULL,
+    member_id  TEXT,
+    time       INTEGER NOT NULL,
+    from_value TEXT,
+    to_value   TEXT,
+    -- The program, as the file of callers names it; NULL: unknown.
+    caller     TEXT
+  ) STRICT;
+  CREATE INDEX audit_events_by_subject ON audit_events (studio_id, lead_id, number);
+
+  -- A lead takes few bytes, and so do the entries of the trees into which keys and contacts fall anywhere: a studio is a
+  -- number there, a UUID its 16 bytes, a hash its 32. A number is never changed, nor given to another studio, also where
+  -- somebody has deleted its row: it would have the leads of the one before.
+  CREATE TABLE studio_numbers (
+    number    INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    studio_id TEXT NOT NULL UNIQUE
+  ) STRICT;
+
+  -- With a number of its own, a lead with a long note stands in no index. The number of one that somebody has deleted is
+  -- not given again: its claims may still be there.
+  CREATE TABLE leads (
+    number              INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    studio_number       INTEGER NOT NULL,
+    id                  BLOB NOT NULL,
+    display_name        TEXT NOT NULL,
+    contact_type        TEXT NOT NULL,
+    contact_value       TEXT NOT NULL,
+    source_id           BLOB,
+    note                TEXT,
+    stage               TEXT NOT NULL,
+    created_at          INTEGER NOT NULL,
+    updated_at          INTEGER NOT NULL,
+    -- What it claims, or is found by once it is closed: one hash after the other.
+    contact_keys        BLOB NOT NULL,
+    -- What release 1.1 reads as the rule of these.
+    rule_version        INTEGER NOT NULL,
+    rule_region         TEXT,
+    idempotency_key     BLOB NOT NULL,
+    fingerprint         BLOB NOT NULL,
+    fingerprint_version INTEGER NOT NULL,
+    -- What it was created with, as JSON, once that was corrected; NULL: as it stands here.
+    original            TEXT,
+    -- How often it has changed, and since when it has changes that no consumer has acknowledged; NULL: it has none.
+    revision            INTEGER NOT NULL DEFAULT 0,
+    changed_since       INTEGER DEFAULT 0,
+    -- The kinds of those changes, each with the time of the latest, as JSON; NULL: only its creation.
+    change_kinds        TEXT,
+    -- When its personal data were erased; NULL: they were not.
+    erased_at           INTEGER,
+    UNIQUE (studio_number, id)
+  ) STRICT;
+  CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key);
+  CREATE INDEX leads_by_unacknowledged_change ON leads (changed_since) WHERE changed_since IS NOT NULL;
+
+  -- Which lead has which key: the primary key is what keeps a contact from having two open leads.
+  CREATE TABLE contact_claims (
+    studio_number INTEGER NOT NULL,
+    contact_key   BLOB NOT NULL,
+    lead_number   INTEGER NOT NULL,
+    PRIMARY KEY (studio_number, contact_key)
+  ) STRICT, WITHOUT ROWID;
+`;
