@@ -134,7 +134,8 @@ export const DECIDED_RULES = {
   '4.1.memory': 'An Idempotency-Key is remembered in its studio as long as its lead exists.',
   '4.1.success': 'Only a success uses an Idempotency-Key up.',
   '4.1.at-once': 'Equal concurrent requests all get the 201.',
-  '4.1.same-contact': 'Contacts are the same regardless of letter case, or by number and extension; else by text.',
+  '4.1.same-contact':
+    'Contacts are the same by their address in any spelling, or by their number or its digits, with the extension.',
   '4.1.existing-lead': 'A key that may read gets the id of the open lead.',
   '4.1.body': 'A body is strict JSON in UTF-8, of at most 32 KiB, not compressed.',
   '4.2.ignored': 'A read ignores a body, a media type and unknown parameters.',

@@ -126,7 +126,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['src/store/sqlite/'],
   mongodb: ['src/store/mongo/'],
   ioredis: ['gateway/quota/'],
-  'libphonenumber-js': ['src/domain/contact.ts'],
+  'libphonenumber-js': ['src/domain/contact'],
   '@connectrpc/': [
     'src/rpc/',
     'src/server.ts',

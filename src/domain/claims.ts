@@ -1,4 +1,5 @@
-import { type Contact, contactKeys, type RegionCode } from './contact.ts';
+import type { Contact, RegionCode } from './contact.ts';
+import { contactKeys } from './contact-keys.ts';
 
 /** The regions by which the keys of a studio's leads were computed; null: none. */
 export interface StudioRegions {

@@ -1,5 +1,6 @@
 import { BATCH_BUGS } from './batch-bugs.ts';
 import { CONNECTION_BUGS } from './connection-bugs.ts';
+import { CONTACT_BUGS } from './contact-bugs.ts';
 import { CONTRACT_BUGS } from './contract-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
@@ -40,6 +41,7 @@ const ON_SQLITE = [
   BATCH_BUGS,
   GENERATED_CLIENT_BUGS,
   CONNECTION_BUGS,
+  CONTACT_BUGS,
   CONTRACT_BUGS,
   CORE_BUGS,
   CRASH_BUGS,

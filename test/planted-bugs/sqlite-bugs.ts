@@ -503,14 +503,19 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a lead does not claim the text of its contact',
+    name: 'a lead does not claim the digits of its contact',
     suite: STORE,
     caughtBy: 'a late call with claims of the former region creates no second lead for the same text',
     patches: [
       {
-        file: 'src/domain/contact.ts',
-        find: 'isRegionIndependent(contact) ? [key] : [key, textKey(contact)]',
-        put: '[key]',
+        file: 'src/domain/contact-keys.ts',
+        find: 'return [...(e164 === undefined ? [] : [$E164]), $DIGITS];',
+        put: 'return [e164 === undefined ? $DIGITS : $E164];',
+      },
+      {
+        file: 'src/domain/contact-keys-of-1-1.ts',
+        find: "dialled(value).ascii.startsWith('+') ? [form] : $BOTH",
+        put: '[form]',
       },
     ],
   },
@@ -633,19 +638,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         file: 'src/rpc/exchange-service.ts',
         find: 'const command = { studioId, idempotencyKey, displayName, $$$REST };',
         put: "const command = { studioId, idempotencyKey, displayName: displayName.normalize('NFC'), $$$REST };",
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'email addresses are compared case-sensitively',
-    suite: 'test/e2e/http/one-open-lead.test.ts',
-    caughtBy: 'gets no second one in any letter case of the email address: ada@example.org, ADA@EXAMPLE.ORG',
-    patches: [
-      {
-        file: 'src/domain/contact.ts',
-        find: "type === 'email' ? lowerCase(value) : $PHONE",
-        put: "type === 'email' ? value : $PHONE",
       },
     ],
     inSoak: true,

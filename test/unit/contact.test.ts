@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { openClaims } from '../../src/domain/claims.ts';
-import { type Contact, contactForm, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
+import { type Contact, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
+import { hashedTextsOf11 } from '../../src/domain/contact-keys-of-1-1.ts';
 
-const email = (value: string): Contact => ({ type: 'email', value });
-const phone = (value: string): Contact => ({ type: 'phone', value });
-const normalisePhone = (typed: string, region: RegionCode | null) => contactForm(phone(typed), region);
-const contactKey = (contact: Contact, regionCode: RegionCode | null) =>
-  openClaims(contact, { regionCode }).contactKeys[0];
-
-describe('phone numbers', () => {
+describe('the keys of release 1.1', () => {
   test.each<[typed: string, region: RegionCode | null, normalised: string]>([
     // With a country code, the region is ignored.
     ['+49 30 1234567', null, '+49301234567'],
@@ -75,76 +69,15 @@ describe('phone numbers', () => {
     ['9'.repeat(64), 'DE', '9'.repeat(64)],
     ['112 (now!)', null, '112now'],
     ['112 (!)', null, '112'],
-  ])('%s in %s is %s', (typed, region, normalised) => {
-    expect(normalisePhone(typed, region)).toBe(normalised);
+  ])('are computed as there: %s in %s is %s', (typed, region, form) => {
+    expect(hashedTextsOf11({ type: 'phone', value: typed }, region)[0]).toBe(`phone:${form}`);
   });
 
-  test('the decimal digits of every script are equal to those of ASCII', () => {
-    const digits = Array.from({ length: 0x110000 }, (_, codePoint) => codePoint)
-      .filter((codePoint) => codePoint < 0xd800 || codePoint > 0xdfff)
-      .map((codePoint) => String.fromCodePoint(codePoint))
-      .filter((character) => /\p{Nd}/u.test(character));
-
-    // Unicode assigns them in runs from zero to nine.
-    const read = digits.map((digit) => normalisePhone(`1${digit}1`, null));
-
-    expect(digits.length % 10).toBe(0);
-    expect(digits.length).toBeGreaterThan(600);
-    expect(read).toEqual(digits.map((_, index) => `1${index % 10}1`));
-  });
-
-  test.each([
-    ';phone-context=',
-    '030 1234567;phone-context=+49',
-    '030 1234567;phone-context=;;',
-    ';isub=1',
-    '+',
-    '+++',
-    '000',
-    'x',
-  ])('any text can be compared: %s', (text) => {
-    for (const region of ['DE', 'US', null] as const) expect(typeof normalisePhone(text, region)).toBe('string');
-  });
-});
-
-describe('contacts are the same', () => {
-  test.each<[string, string]>([
-    ['ada@example.org', 'ADA@Example.ORG'],
-    ['jürgen@example.org', 'JÜRGEN@example.org'],
-    ['ΟΔΥΣΣΕΥΣ@example.org', 'οδυσσευσ@example.org'],
-    ['straße@example.org', 'STRAẞE@example.org'],
-    ['kim@example.org', '\u212aim@example.org'],
-    ['İ@example.org', 'i@example.org'],
-    ['𐐀@example.org', '𐐨@example.org'],
-  ])('when email addresses differ in letter case only: %s, %s', (a, b) => {
-    expect(contactKey(email(a), null)).toBe(contactKey(email(b), 'DE'));
-  });
-});
-
-describe('contacts are different', () => {
-  test.each<[Contact, Contact]>([
-    [email('a@example.org'), email('b@example.org')],
-    [email('a@example.org'), email('a@example.com')],
-    [email('a.b@example.org'), email('ab@example.org')],
-    [email('a+b@example.org'), email('a@example.org')],
-    [phone('+49 30 1234567'), phone('+49 30 1234568')],
-    [phone('030 1234567'), phone('+49 30 1234567')],
-    [email('12345@'), phone('12345@')],
-    [email('straße@example.org'), email('strasse@example.org')],
-    [email('ı@example.org'), email('i@example.org')],
-    [email('ς@example.org'), email('σ@example.org')],
-    [email('ﬁn@example.org'), email('fin@example.org')],
-    [phone('1-800-CONTACTS'), phone('1-800-FLOWERS')],
-    [phone('030 1234567 x100'), phone('030 1234567 x200')],
-  ])('%o, %o', (a, b) => {
-    expect(contactKey(a, null)).not.toBe(contactKey(b, null));
-  });
-});
-
-describe('the key of a contact', () => {
-  test('is a hash that never changes, because open leads are found by it', () => {
-    expect(contactKey(email('Ada@Example.org'), null)).toBe('bLP1Z-HDzzAqVsriqO_SCQ6ujK8_UQwGy90GqZ97oyU');
-    expect(contactKey(phone('+49 30 1234567'), null)).toBe('1bVM1MkIr1ZMlGLQ6XVTQjkzv-mDSW5_zGmUiERzqNM');
+  test('of a number without a country code include the text, of others they do not', () => {
+    const textsOf = (contact: Contact) => hashedTextsOf11(contact, 'DE');
+    expect(textsOf({ type: 'phone', value: '030 1234567' })).toEqual(['phone:+49301234567', 'text:phone:030 1234567']);
+    expect(textsOf({ type: 'phone', value: '+49 30 1234567' })).toEqual(['phone:+49301234567']);
+    expect(textsOf({ type: 'email', value: 'STRA\u1e9eE@x.de' })).toEqual(['email:straße@x.de']);
   });
 });
 

@@ -55,7 +55,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a connection stays open after an unauthenticated call',
     'the number of unauthenticated connections is unbounded',
   ],
-  'a core that writes claims by a former region': ['a lead does not claim the text of its contact'],
+  'a core that writes claims by a former region': ['a lead does not claim the digits of its contact'],
   'a studio with a thousand members': [
     'a studio may have one member and one source above the bound',
     'the bound of members and sources is checked before the write',

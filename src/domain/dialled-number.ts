@@ -1,0 +1,117 @@
+import { lowerCase, withAsciiDigits } from './comparable-text.ts';
+
+/** What is dialled of a phone number that was typed by a person: its digits, without separators and remarks. */
+export interface DialledNumber {
+  /** The digits, with a leading + if one was typed. */
+  readonly typedDigits: string;
+  /** The same, with a leading 00 as +. */
+  readonly digits: string;
+  /** The digits of its extension; empty: none. */
+  readonly extension: string;
+  /** Its digits and letters, if these may spell a part of the number; undefined: they are a remark. */
+  readonly spelled: string | undefined;
+  /** Whether letters next to a digit spell a part of the number; others do if it has few digits. */
+  readonly isSpelledForSure: boolean;
+}
+
+/** The maximum length of a number, by E.164. Longer ones have letters that spell nothing. */
+const MAX_DIGITS = 15;
+
+/** The minimum number of digits after which letters that stand apart are a remark, without and with a country code. */
+const MIN_DIGITS_BEFORE_REMARK = { national: 8, international: 10 } as const;
+
+/** The minimum number of digits before an extension. */
+const MIN_DIGITS_BEFORE_EXTENSION = 5;
+
+/** The same for one that only a character separates, which may be any separator of digits. */
+const MIN_DIGITS_BEFORE_MARK = 7;
+
+/** Letters that Japanese, Korean and Chinese keyboards have in the place of a hyphen, in their NFKC forms. */
+const DASHES_OF_CJK = /(?<!\p{L})[\u30fc\u1173\u4e00]+(?!\p{L})/gu;
+
+/** What people write before an extension, in the languages of Europe, the Americas and East Asia; in lower case. */
+const EXTENSION_LABELS = new Set(
+  `x xt xtn ext extn extens extension extensión extensao extensão int interno interne interna anexo ramal
+  dw durchw durchwahl app apparat ap nst nebenstelle klappe kl poste toestel tst lokal local loc anknytning ankn
+  wew wewn wewnętrzny linka klapka mellék dahili εσωτ доб добавочный вн внутр 内線 内线 分机 分機 转 轉 내선 שלוחה تحويلة`.split(
+    /\s+/,
+  ),
+);
+
+/** Parameters of a tel URI (RFC 3966). */
+const PARAMETER = /;([a-z-]+)=([^;]*)/g;
+
+/** An extension after a mark: "#5", ";5", ",,5", "- 5#". */
+const MARKED_EXTENSION =
+  /^(?<before>[^#;]*?\d)\s*(?:(?:#|;|,{2,})\s*(?<after>\d{1,6})\D*|[- ]+(?<inside>\d{1,6})#\s*)$/;
+
+/** Reads a phone number as people type it. Depends on no table, so that its result never changes. */
+export function dialledNumber(typed: string): DialledNumber {
+  const text = lowerCase(
+    withAsciiDigits(
+      typed
+        .replace(/\p{Cf}/gu, '')
+        .replace(/[\p{P}\p{S}\p{No}\p{Nl}]/gu, plainMark)
+        .normalize('NFKC'),
+    ),
+  ).replace(DASHES_OF_CJK, '-');
+  let extension = '';
+  const bare = text.replace(PARAMETER, (_, name: string, value: string) => {
+    if (name === 'ext') extension = digitsIn(value);
+    return '';
+  });
+  const start = Math.max(bare.search(/\+\P{L}*\d|\d/u), 0);
+  const [, number = '', rest = ''] = /^(\P{L}*)(.*)$/su.exec(bare.slice(start)) ?? [];
+  const marked = extension === '' && rest === '' ? MARKED_EXTENSION.exec(number)?.groups : undefined;
+  if (marked?.before && digitsIn(marked.before).length >= MIN_DIGITS_BEFORE_MARK) {
+    return { ...numberOf(marked.before), extension: marked.after ?? marked.inside ?? '', ...NOT_SPELLED };
+  }
+  const main = numberOf(number);
+  const labelled = digitsIn(number).length < MIN_DIGITS_BEFORE_EXTENSION ? '' : labelledExtension(rest);
+  const spelling = labelled === '' ? spellingOf(bare, number, rest) : NOT_SPELLED;
+  return { ...main, extension: extension || labelled, ...spelling };
+}
+
+/** Returns a mark in ASCII, such as a full-width plus. Others separate, also those that Unicode makes of letters (™). */
+function plainMark(mark: string): string {
+  const plain = mark.normalize('NFKC');
+  return /^[!-@[-`{-~]$/.test(plain) ? plain : ' ';
+}
+
+const NOT_SPELLED = { spelled: undefined, isSpelledForSure: false } as const;
+
+/** Returns the digits of an extension at the beginning of what follows a number; empty: there is none. */
+function labelledExtension(rest: string): string {
+  const [, label = '', digits = ''] = /^([\p{L}\p{M}]+)[^\p{L}\d]*(\d[\d-]{0,9})(?!\d)/u.exec(rest) ?? [];
+  return EXTENSION_LABELS.has(label) ? digitsIn(digits) : '';
+}
+
+/**
+ * Letters spell a part of the number if they are next to a digit and the whole is no longer than a number, as in
+ * 1-800-FLOWERS; or if there are so few digits that they are unlikely to be the whole number, as in 0800 REIFEN.
+ */
+function spellingOf(text: string, number: string, rest: string): Pick<DialledNumber, 'spelled' | 'isSpelledForSure'> {
+  const hasLetters = /\p{L}/u.test(text);
+  if (!hasLetters) return NOT_SPELLED;
+  const { digits } = numberOf(number);
+  const isNext = rest !== '' && /\d[-./]?$/.test(number);
+  const length = lettersAndDigits(number + rest).length;
+  const isSpelledForSure = isNext && length <= MAX_DIGITS;
+  const few = digits.startsWith('+') ? MIN_DIGITS_BEFORE_REMARK.international : MIN_DIGITS_BEFORE_REMARK.national;
+  if (!isSpelledForSure && digitsIn(digits).length >= few) return NOT_SPELLED;
+  // Letters before the number count only if there are none behind.
+  const spelled = rest === '' ? lettersAndDigits(text) : digits + lettersAndDigits(rest);
+  return { spelled, isSpelledForSure };
+}
+
+function numberOf(text: string): Pick<DialledNumber, 'typedDigits' | 'digits'> {
+  const typedDigits = (text.startsWith('+') ? '+' : '') + digitsIn(text);
+  return { typedDigits, digits: withoutMobileOne(typedDigits.replace(/^\+?00/, '+')) };
+}
+
+/** Mexico's mobile numbers had a 1 after the country code until 2019; people still write it. */
+const withoutMobileOne = (digits: string): string => digits.replace(/^\+521(\d{10})$/, '+52$1');
+
+const digitsIn = (text = ''): string => text.replace(/\D/g, '');
+
+const lettersAndDigits = (text: string): string => text.replace(/[^\p{L}\p{M}\d]/gu, '');
