@@ -2,7 +2,7 @@ import { stringify } from 'csv-stringify/sync';
 import type { Lead } from '../src/domain/lead.ts';
 
 /** The columns of an export, in their order. */
-const COLUMNS = [
+export const COLUMNS = [
   'id',
   'studioId',
   'displayName',

@@ -1,100 +1,83 @@
 import { createHash } from 'node:crypto';
-import { createInterface } from 'node:readline';
-import { pipeline, Readable } from 'node:stream';
-import { parse } from 'csv-parse';
+import type { Readable } from 'node:stream';
+import { uuidFault } from '../common/rules/field-rules.ts';
 import { CONTACT_TYPES, type Contact } from '../src/domain/contact.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { restored } from './csv.ts';
+import { csvReader } from './csv-reader.ts';
+import { type Column, type ColumnChoices, columnsOf, IMPORT_FIELDS } from './import-columns.ts';
+import { ImportFault } from './import-fault.ts';
+import { importText } from './import-text.ts';
+import { parseTime, TIME_FORM } from './parse-time.ts';
+import { readRecords, restOfLine } from './read-records.ts';
 
 /** A lead of a file, or its fault, with the line on which it begins. */
 export type ImportLine = { readonly line: number } & ({ readonly lead: LeadImport } | { readonly fault: string });
 
-/** The unchecked fields of a record: those of an export, and idempotencyKey. */
-type Fields = Readonly<Record<string, unknown>>;
+/** How a file is read. */
+export interface ImportReading extends ColumnChoices {
+  readonly studioId: string;
+  /** Called with the headings of the columns that are ignored. */
+  readonly onIgnored: (headings: readonly string[]) => void;
+}
 
 /** The parsers of import files, by format. */
 export const IMPORT_FORMATS = { ndjson: ndjsonLines, csv: csvLines } as const;
 
-/** Reported rather than replaced: decoding another encoding as UTF-8 would silently corrupt names. */
-const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
+/** The unchecked fields of a record: those of an export, and idempotencyKey. */
+type Fields = Readonly<Record<string, unknown>>;
 
-/*
- * Both formats are split with each byte as one character (Latin-1), because line and cell delimiters are the same in
- * UTF-8. Each text in between is then decoded separately.
- */
+async function* ndjsonLines(input: Readable, { studioId }: ImportReading): AsyncGenerator<ImportLine> {
+  const { pieces, decode, undecodable } = await importText(input);
+  for await (const { line, ...record } of readRecords(pieces, restOfLine)) {
+    if ('fault' in record) yield { line, fault: record.fault };
+    else if (record.value.trim() !== '') yield { line, ...leadIn(decode(record.value)) };
+  }
 
-async function* ndjsonLines(input: Readable, studioId: string): AsyncGenerator<ImportLine> {
-  let line = 0;
-  for await (const bytes of createInterface({
-    input: bytesOf(input).setEncoding('latin1'),
-    crlfDelay: Number.POSITIVE_INFINITY,
-  })) {
-    line += 1;
-    if (bytes.trim() === '') continue;
-    const text = utf8Of(bytes);
-    const record = text === undefined ? undefined : parsed(text);
-    if (text === undefined) yield { line, fault: NOT_UTF8 };
-    else yield record ? { line, ...leadOf(record, studioId) } : { line, fault: 'is not a JSON object' };
+  function leadIn(text: string | undefined): { readonly lead: LeadImport } | { readonly fault: string } {
+    if (text === undefined) return { fault: undecodable };
+    const record = parsed(text);
+    if (!record) return { fault: 'is not a JSON object' };
+    const unknown = Object.keys(record).filter((name) => !NDJSON_FIELDS.includes(name));
+    if (unknown.length > 0) return { fault: `has unknown fields: ${unknown.join(', ')}` };
+    return hasRepeatedFields(text, record) ? { fault: 'has a field twice' } : leadOf(record, studioId);
   }
 }
 
-async function* csvLines(input: Readable, studioId: string): AsyncGenerator<ImportLine> {
-  const parser = parse({
-    encoding: 'latin1',
-    columns: true,
-    info: true,
-    relax_column_count: true,
-    skip_empty_lines: true,
-  });
-  // The parser also throws read errors.
-  pipeline(bytesOf(input), parser, () => {});
-  let line = 2;
-  for await (const { record, info } of parser as AsyncIterable<{
-    record: Record<string, string>;
-    info: { lines: number };
-  }>) {
-    const cells = Object.entries(record).filter(([, cell]) => cell !== '');
-    const texts = cells.map(([name, cell]) => [name, utf8Of(cell)] as const);
-    if (texts.some(([, text]) => text === undefined)) yield { line, fault: NOT_UTF8 };
-    else {
-      const restoredTexts = texts.map(([name, text]) => [name, restored(text ?? '')]);
-      const { email, phone, ...fields } = Object.fromEntries(restoredTexts);
-      yield { line, ...leadOf({ ...fields, contact: { email, phone } }, studioId) };
+const NDJSON_FIELDS = ['contact', ...IMPORT_FIELDS.filter((name) => !CONTACT_TYPES.some((type) => type === name))];
+
+async function* csvLines(input: Readable, reading: ImportReading): AsyncGenerator<ImportLine> {
+  const { pieces, decode, undecodable } = await importText(input);
+  let columns: Column[] | undefined;
+  for await (const { line, ...record } of readRecords(pieces, csvReader())) {
+    const cells = 'value' in record ? record.value.map(decode) : [];
+    const isReadable = cells.every((cell) => cell !== undefined);
+    const fault = 'fault' in record ? record.fault : isReadable ? undefined : undecodable;
+    // What spreadsheets write behind the last row that was used.
+    if (!fault && cells.every((cell) => cell === '')) continue;
+    if (columns) {
+      yield { line, ...(fault === undefined ? leadIn(columns, cells as string[]) : { fault }) };
+    } else {
+      if (fault !== undefined) throw new ImportFault(`line ${line}, the header, ${fault}`);
+      columns = columnsOf(cells as string[], reading);
+      const ignored = columns.filter(({ field }) => field === undefined).map(({ heading }) => heading);
+      if (ignored.length > 0) reading.onIgnored(ignored);
     }
-    line = info.lines + 1;
   }
-}
+  if (!columns) throw new ImportFault('the file is empty: the first line must name its columns');
 
-const BYTE_ORDER_MARK = Buffer.from('\u{feff}');
-
-/** Returns the bytes of a file without a byte order mark. */
-function bytesOf(input: Readable): Readable {
-  return Readable.from(chunks(), { objectMode: false });
-
-  async function* chunks(): AsyncGenerator<Buffer> {
-    let head: Buffer | undefined = Buffer.alloc(0);
-    for await (const chunk of input as AsyncIterable<Buffer>) {
-      if (head) head = Buffer.concat([head, chunk]);
-      else yield chunk;
-      if (!head || head.length < BYTE_ORDER_MARK.length) continue;
-      const isMarked = head.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
-      const rest = head.subarray(isMarked ? BYTE_ORDER_MARK.length : 0);
-      head = undefined;
-      if (rest.length > 0) yield rest;
+  function leadIn(columns: readonly Column[], cells: readonly string[]) {
+    const fields = new Map<string, string>();
+    for (const [index, { heading, field }] of columns.entries()) {
+      const text = restored(cells[index] as string);
+      // The key of a lead is derived from all of its line, columns that are ignored included.
+      const name = field ?? heading;
+      if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
+      fields.set(name, fields.has(name) ? `${fields.get(name)} ${text}` : text);
     }
-    if (head?.length) yield head;
-  }
-}
-
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Decodes a text whose bytes were read as Latin-1; undefined when they are not UTF-8. */
-function utf8Of(bytes: string): string | undefined {
-  try {
-    return UTF8.decode(Buffer.from(bytes, 'latin1'));
-  } catch {
-    return undefined;
+    const { email, phone, ...others } = Object.fromEntries(fields);
+    return leadOf({ ...others, contact: { email, phone } }, reading.studioId);
   }
 }
 
@@ -107,21 +90,53 @@ function parsed(text: string): Fields | undefined {
   }
 }
 
-function leadOf(fields: Fields, studioId: string): { readonly lead: LeadImport } | { readonly fault: string } {
-  const { id, idempotencyKey = keyOf(id ?? fields, studioId), displayName, contact, sourceId, note } = fields;
-  const stage = fields.stage === undefined ? 'new' : stageOf(fields.stage);
-  const times = { createdAt: timeOf(fields.createTime), updatedAt: timeOf(fields.updateTime) };
-  if (Object.values(times).includes(null)) return { fault: 'has an invalid createTime or updateTime' };
+/** Whether a JSON text has a field twice, of which the parser keeps the last one only. */
+function hasRepeatedFields(text: string, record: Fields): boolean {
+  const inText = text.match(/"(?:[^"\\]|\\.)*"\s*:/g)?.length ?? 0;
+  return inText > countOfFields(record);
+}
+
+function countOfFields(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const values = Object.values(value);
+  const own = Array.isArray(value) ? 0 : values.length;
+  return values.reduce((count: number, each) => count + countOfFields(each), own);
+}
+
+const TEXTS = [
+  'id',
+  'idempotencyKey',
+  'studioId',
+  'displayName',
+  'sourceId',
+  'note',
+  'stage',
+  'createTime',
+  'updateTime',
+] as const;
+
+function leadOf(record: Fields, studioId: string): { readonly lead: LeadImport } | { readonly fault: string } {
+  const faults: string[] = [];
+  const contact = contactOf(record.contact, faults);
+  const texts: { [name in (typeof TEXTS)[number]]?: string | undefined } = {};
+  for (const name of TEXTS) texts[name] = textOf(record[name], name, faults);
+  const createdAt = timeOf(texts.createTime, 'createTime', faults);
+  const updatedAt = timeOf(texts.updateTime, 'updateTime', faults);
+  if (texts.id === '') faults.push('id must not be empty');
+  if (faults.length > 0) return { fault: faults.join(', ') };
+  const { id, displayName = '', sourceId, note, stage } = texts;
   return {
     lead: {
-      idempotencyKey: String(idempotencyKey),
-      displayName: textOf(displayName) ?? '',
-      contact: contactOf(contact),
-      sourceId: textOf(sourceId),
-      note: textOf(note),
-      stage,
-      createdAt: times.createdAt ?? undefined,
-      updatedAt: times.updatedAt ?? undefined,
+      // Other systems have ids of other forms.
+      leadId: id !== undefined && uuidFault(id) === undefined ? id : undefined,
+      idempotencyKey: texts.idempotencyKey ?? keyOf(id ?? withoutAbsent(record), studioId),
+      displayName,
+      contact,
+      sourceId,
+      note,
+      stage: stage === undefined ? 'new' : stageOf(stage),
+      createdAt,
+      updatedAt,
     },
   };
 }
@@ -134,22 +149,51 @@ function keyOf(record: unknown, studioId: string): string {
   return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
 }
 
-/** Accepts the names of the public API and of the RPCs. */
-const stageOf = (stage: unknown): LeadStage | undefined =>
-  LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);
-
-const textOf = (value: unknown): string | undefined =>
-  value === undefined || value === null ? undefined : String(value);
-
-function contactOf(contact: unknown): Contact | undefined {
-  const given = CONTACT_TYPES.filter((type) => Object(contact)[type] !== undefined);
-  const [type] = given;
-  return type && given.length === 1 ? { type, value: String(Object(contact)[type]) } : undefined;
+/**
+ * Returns a record without what is the same as absent. Otherwise it is unchanged, because an earlier release derived
+ * keys from it.
+ */
+function withoutAbsent({ idempotencyKey: _, ...record }: Fields): Fields {
+  const contact = Object.fromEntries(Object.entries(Object(record.contact)).filter(([, value]) => isGiven(value)));
+  return { ...record, contact };
 }
 
-/** Undefined: missing; null: invalid. */
-function timeOf(value: unknown): Date | undefined | null {
+/** Accepts the names of the public API and of the RPCs. */
+const stageOf = (stage: string): LeadStage | undefined =>
+  LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
+
+/** Returns a text; null is absent. What is not a text is a fault: `String` would make `[object Object]` of it. */
+function textOf(value: unknown, name: string, faults: string[]): string | undefined {
   if (value === undefined || value === null) return undefined;
-  const time = new Date(String(value));
-  return Number.isNaN(time.getTime()) ? null : time;
+  if (typeof value === 'string') return value;
+  faults.push(`${name} must be a string`);
+  return undefined;
+}
+
+function timeOf(text: string | undefined, name: string, faults: string[]): Date | undefined {
+  const time = text === undefined ? undefined : parseTime(text);
+  if (text !== undefined && !time) faults.push(`${name} must be ${TIME_FORM}`);
+  return time;
+}
+
+/** Returns the one contact that is given; an empty one is absent. */
+function contactOf(contact: unknown, faults: string[]): Contact | undefined {
+  if (contact === undefined || contact === null) return undefined;
+  if (typeof contact !== 'object' || Array.isArray(contact)) {
+    faults.push('contact must be an object');
+    return undefined;
+  }
+  const fields = Object.entries(contact).filter(([, value]) => isGiven(value));
+  const contacts = fields.flatMap(([name, each]) => {
+    const type = CONTACT_TYPES.find((type) => type === name);
+    if (!type) faults.push(`contact has an unknown field: ${name}`);
+    const value = type && textOf(each, `contact.${name}`, faults);
+    return type && value !== undefined ? [{ type, value }] : [];
+  });
+  if (contacts.length > 1) {
+    faults.push('contact has both an e-mail address and a phone number: a lead has one of them, so remove the other');
+  }
+  return contacts[0];
 }

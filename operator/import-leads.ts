@@ -1,9 +1,10 @@
-import { createReadStream, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { errorSummary } from '../common/error-summary.ts';
 import { printable } from '../common/printable.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
-import { IMPORT_FORMATS } from './import-format.ts';
+import { getStudio } from '../src/usecases/keep-directory.ts';
+import { IMPORT_FORMATS, type ImportLine, type ImportReading } from './import-format.ts';
 import { progressBar } from './progress-bar.ts';
 
 /** The maximum number of concurrent calls. */
@@ -12,57 +13,72 @@ const MAX_CONCURRENT_CALLS = 4;
 export interface ImportCounts {
   /** Written by this import. */
   readonly imported: number;
-  /** Written by an earlier import. */
+  /** Written before: by an earlier import, or the lead of the line's id. */
   readonly alreadyThere: number;
+  /** Written before, and erased since. */
+  readonly erased: number;
   /** Reported on standard error, with their lines. */
   readonly refused: number;
 }
 
+/** A lead and the line on which it begins. */
+type Line = Extract<ImportLine, { readonly lead: LeadImport }>;
+
 /**
  * Imports the leads of a file while it is read. It may be repeated: existing leads are skipped.
  *
- * @throws Refusal STUDIO_NOT_FOUND, StoreUnavailable, the error of reading the file
+ * @throws Refusal STUDIO_NOT_FOUND, ImportFault, StoreUnavailable, the error of reading the file
  */
 export async function importFile(
   deps: Dependencies,
-  {
-    studioId,
-    path,
-    format,
-  }: { readonly studioId: string; readonly path: string; readonly format: keyof typeof IMPORT_FORMATS },
+  { path, format, ...reading }: ImportReading & { readonly path: string; readonly format: keyof typeof IMPORT_FORMATS },
 ): Promise<ImportCounts> {
-  const counts = { imported: 0, alreadyThere: 0, refused: 0 };
-  const input = createReadStream(path);
-  const { size } = statSync(path);
-  const progress = progressBar();
-  const refuse = (line: number, reason: string) => {
-    counts.refused += 1;
-    console.error(`line ${line}: ${printable(reason)}`);
-  };
-  let batch: { line: number; lead: LeadImport }[] = [];
-  let calls: Promise<void>[] = [];
-  const send = async (sent: typeof batch) => {
-    const results = await importLeads(deps, { studioId, leads: sent.map(({ lead }) => lead) });
-    for (const [index, result] of results.entries()) {
-      if ('refusal' in result) refuse(sent[index]?.line ?? 0, describeRefusal(result.refusal));
-      else counts[result.replayed ? 'alreadyThere' : 'imported'] += 1;
-    }
-    const leads = counts.imported + counts.alreadyThere + counts.refused;
-    progress(input.bytesRead, size, (seconds) => `${leads} leads, ${Math.round(leads / seconds)}/s`);
-  };
-  for await (const each of IMPORT_FORMATS[format](input, studioId)) {
+  const { studioId } = reading;
+  await getStudio(deps, studioId);
+  const counts = { imported: 0, alreadyThere: 0, erased: 0, refused: 0 };
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    const input = file.createReadStream({ autoClose: false });
+    const progress = progressBar();
+    const refuse = (line: number, reason: string) => {
+      counts.refused += 1;
+      console.error(`line ${line}: ${printable(reason)}`);
+    };
+    const batches = batchesOf(IMPORT_FORMATS[format](input, reading), refuse);
+    const sendBatches = async () => {
+      for await (const batch of batches) {
+        const results = await importLeads(deps, { studioId, leads: batch.map(({ lead }) => lead) });
+        for (const [index, result] of results.entries()) {
+          if (result.kind === 'refused') refuse(batch[index]?.line ?? 0, describeRefusal(result.refusal));
+          else counts[result.kind === 'already-there' ? 'alreadyThere' : result.kind] += 1;
+        }
+        const leads = Object.values(counts).reduce((sum, count) => sum + count);
+        progress(input.bytesRead, size, (seconds) => `${leads} leads, ${Math.round(leads / seconds)}/s`);
+      }
+    };
+    // The first failure ends the file for all of them, and the others end what they have begun.
+    const outcomes = await Promise.allSettled(Array.from({ length: MAX_CONCURRENT_CALLS }, sendBatches));
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    return counts;
+  } finally {
+    await file.close();
+  }
+}
+
+async function* batchesOf(
+  lines: AsyncIterable<ImportLine>,
+  refuse: (line: number, reason: string) => void,
+): AsyncGenerator<readonly Line[]> {
+  let batch: Line[] = [];
+  for await (const each of lines) {
     if ('fault' in each) refuse(each.line, each.fault);
     else batch.push(each);
     if (batch.length < MAX_IMPORTED_LEADS) continue;
-    calls.push(send(batch));
+    yield batch;
     batch = [];
-    if (calls.length < MAX_CONCURRENT_CALLS) continue;
-    await Promise.all(calls);
-    calls = [];
   }
-  if (batch.length > 0) calls.push(send(batch));
-  await Promise.all(calls);
-  return counts;
+  if (batch.length > 0) yield batch;
 }
 
 function describeRefusal(

@@ -57,6 +57,9 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
   [`${RECIPE}/nextjs/README.md`]: {
     'test/examples/nextjs.test.ts': ['nextjs-set-up', 'nextjs-website', 'nextjs-worker', 'nextjs-attention'],
   },
+  'docs/how-to/import-leads.md': {
+    'test/e2e/import-files.test.ts': ['import-hubspot', 'import-salesforce', 'import-pipedrive', 'import-espocrm'],
+  },
   [`${RECIPE}/php-form/README.md`]: {
     'test/examples/php-form.test.ts': ['php-form-set-up', 'php-form-serve', 'php-form-send'],
   },

@@ -1,4 +1,5 @@
 import { Argument, type Command, Option } from 'commander';
+import { printable } from '../../common/printable.ts';
 import { PAGE_SIZE } from '../../common/rules/field-rules.ts';
 import { LEAD_STAGES, type LeadStage } from '../../src/domain/lead.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
@@ -10,12 +11,13 @@ import { listedLead } from '../cli-output.ts';
 import { EXPORT_FORMATS } from '../export-format.ts';
 import { writeLeads } from '../export-leads.ts';
 import { fileOutput, standardOutput } from '../export-output.ts';
+import type { IMPORT_FORMATS } from '../import-format.ts';
 import { importFile } from '../import-leads.ts';
 import { CORRECTION_HELP, readCorrection } from '../lead-correction.ts';
 import { newestLeads } from '../newest-leads.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { addEraseCommands } from './erasure-commands.ts';
-import { AUDITED_MEMBER, positiveInteger } from './options.ts';
+import { AUDITED_MEMBER, columnOption, positiveInteger } from './options.ts';
 import { BY_HAND, isJson, program, runOnStore } from './program.ts';
 
 const STUDIO = ['--studio <id>', 'studio of the leads'] as const;
@@ -75,23 +77,47 @@ front, and so does such a text behind apostrophes. \`leads import\` removes it.`
     .command('import <studio> <file>')
     .description('import leads from a file; safe to repeat, because existing leads are skipped')
     .addOption(new Option('--format <format>', 'input format (default: by the file name)').choices(['ndjson', 'csv']))
+    .option(
+      '--columns <heading=field...>',
+      'in CSV: fields of columns with other headings; "heading=" ignores one',
+      columnOption,
+    )
+    .option('--ignore-other-columns', 'in CSV: ignore columns that are no field; they are listed')
     .addHelpText(
       'after',
       `
 Reads the output of \`leads export\` and files like it: displayName and email or
 phone (in NDJSON: contact), and optionally sourceId, note, stage, createTime and
-updateTime. A lead is identified by its idempotencyKey, a UUID; else by its id;
-else by all of its fields. Refused lines are reported on standard error, and the
-exit status is then 1.`,
+updateTime. A lead of the studio, erased or not, is recognised by its id. Others
+are recognised by their idempotencyKey, a UUID; else by their id; else by all
+fields of the line. Refused lines are reported on standard error, and the exit
+status is then 1.`,
     )
-    .action((studioId: string, path: string, { format }: { format?: 'ndjson' | 'csv' }) =>
-      runOnStore(async (deps) => {
-        const formatByName = path.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson';
-        const counts = await importFile(deps, { studioId, path, format: format ?? formatByName });
-        if (counts.refused > 0) process.exitCode = 1;
-        return counts;
-      }),
-    );
+    .action(importLeadsFrom);
+}
+
+interface ImportOptions {
+  readonly format?: keyof typeof IMPORT_FORMATS;
+  readonly columns?: ReadonlyMap<string, string>;
+  readonly ignoreOtherColumns?: boolean;
+}
+
+async function importLeadsFrom(
+  studioId: string,
+  path: string,
+  { columns: fields = new Map(), ignoreOtherColumns: ignoresOthers = false, ...options }: ImportOptions,
+): Promise<void> {
+  const format = options.format ?? (path.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson');
+  if (format !== 'csv' && (fields.size > 0 || ignoresOthers)) {
+    program.error('error: --columns and --ignore-other-columns are for CSV: add --format csv if the file is that');
+  }
+  const onIgnored = (headings: readonly string[]) =>
+    console.error(printable(`ignored columns: ${headings.join(', ')}`));
+  await runOnStore(async (deps) => {
+    const counts = await importFile(deps, { studioId, path, format, fields, ignoresOthers, onIgnored });
+    if (counts.refused > 0) process.exitCode = 1;
+    return counts;
+  });
 }
 
 function addWorkCommands(leads: Command): void {

@@ -1,5 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { DAY_MS } from '../../common/units.ts';
+import { IMPORT_FIELDS } from '../import-columns.ts';
+import { parseTime, TIME_FORM } from '../parse-time.ts';
 
 /** The option of commands whose audit event may name a member. */
 export const AUDITED_MEMBER = ['--member <id>', 'member to record in the audit log'] as const;
@@ -24,11 +26,18 @@ export function wholeNumber(value: string): number {
 }
 
 export function dateOrTime(value: string): Date {
-  const date = new Date(value);
-  if (!/^\d{4}-\d{2}-\d{2}(T|$)/.test(value) || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError('must be a date, such as 2025-01-31, or a time, such as 2025-01-31T12:00:00Z');
+  const time = parseTime(value);
+  if (!time) throw new InvalidArgumentError(`must be ${TIME_FORM}`);
+  return time;
+}
+
+/** Adds the field of a column, given as `heading=field`; an empty field: the column is ignored. */
+export function columnOption(value: string, others: ReadonlyMap<string, string> = new Map()): Map<string, string> {
+  const [, heading, field] = /^(.+)=(\w*)$/s.exec(value) ?? [];
+  if (heading === undefined || field === undefined || (field !== '' && !IMPORT_FIELDS.includes(field))) {
+    throw new InvalidArgumentError(`must be "heading=field", where the field is ${IMPORT_FIELDS.join(', ')}, or empty`);
   }
-  return date;
+  return new Map([...others, [heading, field]]);
 }
 
 export function daysFromNow(days: number): Date {

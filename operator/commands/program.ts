@@ -16,6 +16,7 @@ import { show } from '../cli-output.ts';
 import { JournalFault } from '../erasures.ts';
 import { ExportBroken } from '../export-leads.ts';
 import { OutputFault } from '../export-output.ts';
+import { ImportFault } from '../import-fault.ts';
 
 /** The command line. Each file beside this one adds a group of commands to it. */
 export const program = new Command('lead-intake')
@@ -83,6 +84,7 @@ function messageOf(error: unknown): string {
     error instanceof SettingsError ||
     error instanceof OutputFault ||
     error instanceof JournalFault ||
+    error instanceof ImportFault ||
     error instanceof CallersFault
   )
     return error.message;

@@ -1,12 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import {
-  type Duration,
-  durationMs,
-  type Timestamp,
-  TimestampSchema,
-  timestampDate,
-  timestampFromDate,
-} from '@bufbuild/protobuf/wkt';
+import { type Duration, type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
@@ -204,12 +197,22 @@ export function auditEventToWire(event: AuditEvent): audit.AuditEvent {
   });
 }
 
+/** The last second of the year 9999, the end of the range of a Timestamp. */
+const MAX_SECONDS = 253_402_300_799n;
+
+const isNanos = (nanos: number) => nanos >= 0 && nanos <= 999_999_999;
+
+/** Returns whole milliseconds, never later than given; an invalid Date before 1970 and outside the range of the message. */
 export function dateFromWire(time: Timestamp | undefined): Date | undefined {
-  return time && timestampDate(time);
+  if (!time) return undefined;
+  const { seconds, nanos } = time;
+  const isTime = seconds >= 0n && seconds <= MAX_SECONDS && isNanos(nanos);
+  return new Date(isTime ? Number(seconds) * 1000 + Math.floor(nanos / 1e6) : Number.NaN);
 }
 
-/** Returns whole milliseconds, rounded up; 0 if absent, -1 if negative. */
+/** Returns whole milliseconds, never more than given; 0 if absent, NaN if negative or outside the range of the message. */
 export function durationMsFromWire(duration: Duration | undefined): number {
   if (!duration) return 0;
-  return duration.seconds < 0n || duration.nanos < 0 ? -1 : Math.ceil(durationMs(duration));
+  const { seconds, nanos } = duration;
+  return seconds >= 0n && isNanos(nanos) ? Number(seconds) * 1000 + Math.floor(nanos / 1e6) : Number.NaN;
 }

@@ -6,6 +6,8 @@ import {
   type LeadImport as WireImport,
   LeadStage as WireStage,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { Refusal } from '../domain/refusal.ts';
+import { refusalOfCreation } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { contactFromWire, dateFromWire, leadStage } from './convert.ts';
@@ -21,14 +23,21 @@ export const leadImporter =
     });
   };
 
-const outcomeOf = (result: ImportedLead) =>
-  'refusal' in result
-    ? ({ case: 'error', value: statusOf(connectErrorOf(result.refusal)) } as const)
-    : ({ case: 'imported', value: create(LeadImportedSchema, result) } as const);
+function outcomeOf(result: ImportedLead) {
+  if (result.kind === 'refused') return refused(result.refusal);
+  const { kind, leadId } = result;
+  // The caller has no id to recognise the lead by, so its key conflicts, as that of any creation.
+  if (leadId === null) return refused(refusalOfCreation({ kind: 'erased' }));
+  const value = create(LeadImportedSchema, { leadId, replayed: kind !== 'imported', erased: kind === 'erased' });
+  return { case: 'imported', value } as const;
+}
+
+const refused = (refusal: Refusal) => ({ case: 'error', value: statusOf(connectErrorOf(refusal)) }) as const;
 
 function importFromWire(lead: WireImport): LeadImport {
-  const { idempotencyKey, displayName, contact, sourceId, note, stage, createTime, updateTime } = lead;
+  const { leadId, idempotencyKey, displayName, contact, sourceId, note, stage, createTime, updateTime } = lead;
   return {
+    leadId,
     idempotencyKey,
     displayName,
     contact: contactFromWire(contact),

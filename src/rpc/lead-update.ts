@@ -25,6 +25,8 @@ export function updateFromWire(request: UpdateLeadRequest, faults: Faults): Upda
   if ((expectedUpdateTime?.nanos ?? 0) % 1_000_000 !== 0) {
     faults.note('expectedUpdateTime', 'must be in whole milliseconds, as the update_time of a lead is');
   }
+  const expectedUpdatedAt = dateFromWire(expectedUpdateTime);
+  if (Number.isNaN(expectedUpdatedAt?.getTime())) faults.note('expectedUpdateTime', 'must be a time from 1970 on');
   const named = paths.length > 0 ? paths : PATHS.filter((path) => lead && FIELDS[path]?.(lead));
   return {
     studioId,
@@ -35,7 +37,7 @@ export function updateFromWire(request: UpdateLeadRequest, faults: Faults): Upda
       ...(named.includes('source_id') && { sourceId: lead?.sourceId ?? null }),
       ...(named.includes('note') && { note: lead?.note ?? null }),
     },
-    expectedUpdatedAt: dateFromWire(expectedUpdateTime),
+    expectedUpdatedAt,
     memberId,
   };
 }

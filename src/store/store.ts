@@ -163,6 +163,12 @@ export interface LeadStore {
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /**
+   * Returns whether the studio has a lead with this id, erased or not, readable or not; null: it has none. Must not
+   * tell of another studio's.
+   */
+  presenceOfLead(studioId: string, leadId: string): Promise<'present' | 'erased' | null>;
+
+  /**
    * Lists the leads of the studio, highest id first. Must skip unreadable ones, so that all others are reached. Only
    * after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
    */

@@ -20,6 +20,8 @@ const CLOCK_SKEW_MS = 300_000;
 
 /** A lead from another system, not yet checked. */
 export interface LeadImport extends Omit<CreateLeadCommand, 'studioId'> {
+  /** The id of a lead that the studio may have already; undefined: unknown. */
+  readonly leadId?: string | undefined;
   /** Undefined: unknown. */
   readonly stage: LeadStage | undefined;
   /** Undefined: now. */
@@ -28,16 +30,22 @@ export interface LeadImport extends Omit<CreateLeadCommand, 'studioId'> {
   readonly updatedAt: Date | undefined;
 }
 
-export type ImportedLead = { readonly leadId: string; readonly replayed: boolean } | { readonly refusal: Refusal };
+export type ImportedLead =
+  | { readonly kind: 'imported' | 'already-there'; readonly leadId: string }
+  /** The studio has erased the lead; the id is null if only its idempotency key shows that. */
+  | { readonly kind: 'erased'; readonly leadId: string | null }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 interface ImportDependencies {
-  readonly store: Pick<LeadStore, 'createLead'> & Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
+  readonly store: Pick<LeadStore, 'createLead' | 'presenceOfLead'> &
+    Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
   readonly clock: Clock;
 }
 
 /**
  * Imports leads from another system. Each is independent of the others and follows the rules of creation: its
- * idempotency key is unique, and an open lead claims its contact.
+ * idempotency key is unique, and an open lead claims its contact. A lead whose id the studio has is that lead, whatever
+ * became of it: it may have been corrected, closed or erased since it was exported, and nothing is written.
  *
  * @returns a result per lead, in their order
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND for the whole request
@@ -55,13 +63,18 @@ export async function importLeads(
   return Promise.all(
     leads.map((lead) =>
       importLead(studio, lead).catch((error) => {
-        if (error instanceof Refusal) return { refusal: error };
+        if (error instanceof Refusal) return { kind: 'refused', refusal: error } as const;
         throw error;
       }),
     ),
   );
 
   async function importLead(studio: Studio, unchecked: LeadImport): Promise<ImportedLead> {
+    const known = unchecked.leadId?.toLowerCase();
+    if (known !== undefined && !uuidFault(known)) {
+      const presence = await store.presenceOfLead(studio.id, known);
+      if (presence) return { kind: presence === 'erased' ? 'erased' : 'already-there', leadId: known };
+    }
     const { idempotencyKey, lead } = validate(unchecked, studio.id, now);
     if (lead.sourceId !== null && !(await store.findLeadSource(studio.id, lead.sourceId))) throw sourceInvalid();
     // Ids sort by creation time.
@@ -74,8 +87,11 @@ export async function importLeads(
 function resultOf(outcome: CreateLeadOutcome): ImportedLead {
   switch (outcome.kind) {
     case 'created':
+      return { kind: 'imported', leadId: outcome.lead.id };
     case 'replayed':
-      return { leadId: outcome.lead.id, replayed: outcome.kind === 'replayed' };
+      return { kind: 'already-there', leadId: outcome.lead.id };
+    case 'erased':
+      return { kind: 'erased', leadId: null };
     default:
       throw refusalOfCreation(outcome);
   }
@@ -90,6 +106,7 @@ function validate(
   const { updatedAt = createdAt } = unchecked;
   const latest = new Date(now.getTime() + CLOCK_SKEW_MS);
   const faults = new Faults();
+  if (unchecked.leadId !== undefined) faults.note('leadId', uuidFault(unchecked.leadId));
   faults.note('idempotencyKey', uuidFault(idempotencyKey));
   faults.note('displayName', displayNameFault(displayName));
   noteContactFault(faults, 'contact', contact);

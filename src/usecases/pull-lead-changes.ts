@@ -10,7 +10,7 @@ export const MAX_WAIT_MS = 20_000;
 export interface PullLeadChangesQuery {
   /** 0: the default number. Above the maximum: the maximum. */
   readonly max: number;
-  /** How long to wait if there are no changes; milliseconds. */
+  /** How long to wait if there are no changes; milliseconds. NaN: invalid. */
   readonly waitMs: number;
 }
 
@@ -27,7 +27,7 @@ export async function pullLeadChanges(
 ): Promise<readonly LeadChange[]> {
   const faults = new Faults();
   faults.note('max', max < 0 ? 'must not be negative' : undefined);
-  faults.note('wait', waitMs < 0 ? 'must not be negative' : undefined);
+  faults.note('wait', waitMs >= 0 ? undefined : 'must be a duration that is not negative');
   faults.refuseIfAny();
   const end = AbortSignal.any([ending, AbortSignal.timeout(Math.min(waitMs, MAX_WAIT_MS))]);
   const ended = new Promise<undefined>((resolve) => {

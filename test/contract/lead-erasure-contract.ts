@@ -13,6 +13,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
     beforeEach(async () => {
       store = opened().store;
       await store.putStudio(aStudio(), BY);
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
     });
     const { created } = actionsOn(() => store);
 
@@ -39,6 +40,15 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
         });
 
         expect(await store.findLead(studioId, id)).toBeNull();
+        expect(await store.presenceOfLead(studioId, id)).toBe('erased');
+        expect(await store.presenceOfLead(studioId, other.id)).toBe('present');
+        for (const [studio, lead] of [
+          ['studio-2', id],
+          ['studio-2', other.id],
+          [studioId, newId()],
+        ] as const) {
+          expect(await store.presenceOfLead(studio, lead)).toBeNull();
+        }
         expect((await store.listLeads(studioId, null, 10)).records).toEqual([other]);
         expect(await move(lead, 'lost')).toEqual({ kind: 'not-found' });
         expect(await rename(lead, 'Ada')).toEqual({ kind: 'not-found' });

@@ -41,6 +41,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   createLead: ['writes', (store) => store.createLead(...another())],
   findLeadByIdempotencyKey: ['reads', (store) => store.findLeadByIdempotencyKey(STUDIO_ID, newId())],
   findLead: ['reads', (store) => store.findLead(STUDIO_ID, lead.id)],
+  presenceOfLead: ['reads', (store) => store.presenceOfLead(STUDIO_ID, lead.id)],
   listLeads: ['reads', (store) => store.listLeads(STUDIO_ID, null, 10)],
   walkLeads: ['reads', (store) => store.walkLeads(STUDIO_ID, null, 10)],
   findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)],

@@ -302,7 +302,12 @@ test('an operator imports what another deployment exported; an import that was k
   const csv = join(folder, 'leads.csv');
   await from.cli('leads', 'export', '--format', 'csv', '--output', csv);
   await to.cli('studios', 'put', 's1');
-  expect(await to.json('leads', 'import', 's1', csv)).toEqual({ imported: 20_000, alreadyThere: 0, refused: 0 });
+  expect(await to.json('leads', 'import', 's1', csv)).toEqual({
+    imported: 20_000,
+    alreadyThere: 0,
+    erased: 0,
+    refused: 0,
+  });
   const without = async ({ cli }: typeof from) => {
     const path = join(folder, crypto.randomUUID());
     await cli('leads', 'export', '--output', path);

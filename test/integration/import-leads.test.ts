@@ -93,6 +93,38 @@ describe('ImportLeads', () => {
     expect(reasonsOf(rival.results)).toEqual(['LEAD_ALREADY_OPEN']);
   });
 
+  test('recognises a lead by its id, whatever became of it, and no lead of another studio', async () => {
+    const { studioId, secret } = await service.aStudioWithKey();
+    const post = () => service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) });
+    const ids = await Promise.all(times(3, async () => (await leadOf(await post(), 201)).id));
+    const [open, closed, erased] = ids as [string, string, string];
+    await service.leads.changeLeadStage({ studioId, leadId: closed, stage: LeadStage.LOST });
+    await service.leads.eraseLead({ studioId, leadId: erased });
+    const known = [open, closed, erased].map((leadId) => anImport({ leadId: leadId.toUpperCase() }));
+    const unchecked = anImport({ leadId: closed, displayName: '', idempotencyKey: 'x' });
+
+    const { results } = await service.leads.importLeads({ studioId, leads: [...known, unchecked] });
+
+    expect(results.map(({ outcome }) => outcome.case === 'imported' && { ...outcome.value })).toMatchObject([
+      { leadId: open, replayed: true, erased: false },
+      { leadId: closed, replayed: true, erased: false },
+      { leadId: erased, replayed: true, erased: true },
+      { leadId: closed, replayed: true, erased: false },
+    ]);
+    expect(await service.countLeads(studioId)).toBe(2);
+
+    const other = await service.aStudioWithKey();
+    const request = { studioId: other.studioId, leads: known };
+    for (const replayed of [false, true]) {
+      const { results } = await service.leads.importLeads(request);
+      const values = results.map(({ outcome }) => outcome.case === 'imported' && outcome.value);
+      expect(values).toMatchObject(times(3, () => ({ replayed, erased: false })));
+      expect(idsOf(results).some((id) => ids.includes(id ?? ''))).toBe(false);
+    }
+    const invalid = await service.leads.importLeads({ studioId, leads: [anImport({ leadId: 'x' })] });
+    expect(reasonsOf(invalid.results)).toEqual(['INVALID_REQUEST']);
+  });
+
   test('refuses each lead separately', async () => {
     const { studioId } = await service.aStudioWithKey();
     const used = anImport();

@@ -50,7 +50,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/ChangeLeadStage': () => ({ ...MEMBER, leadId: id(), stage: 2 }),
   'LeadIntakeService/ImportLeads': () => ({
     ...STUDIO,
-    leads: [{ ...aCreation(), stage: 2, createTime: inDays(-2), updateTime: inDays(-1) }],
+    leads: [{ ...aCreation(), stage: 2, createTime: inDays(-2), updateTime: inDays(-1), leadId: id() }],
   }),
   'LeadIntakeService/EraseLead': () => ({ ...MEMBER, leadId: id() }),
   'LeadIntakeService/EraseContact': () => ({ ...MEMBER, contact: aContact() }),
@@ -264,7 +264,81 @@ test.each(methods)(
   },
 );
 
+/** A time or duration within a message of a request, and the names of the fields that lead to it. */
+interface Moment {
+  readonly message: Record<string, unknown>;
+  readonly names: readonly string[];
+  readonly isDuration: boolean;
+}
+
+/** Yields the times and durations of a request. */
+function* momentsOf(
+  desc: DescMessage,
+  message: Record<string, unknown>,
+  names: readonly string[] = [],
+): Generator<Moment> {
+  for (const field of desc.fields) {
+    if (!field.message) continue;
+    const [path, isDuration] = [[...names, field.localName], field.message.typeName === 'google.protobuf.Duration'];
+    const each = [message[field.localName]].flat() as Record<string, unknown>[];
+    if (isDuration || field.message.typeName === 'google.protobuf.Timestamp') {
+      // UpdateLead ignores the times of its lead.
+      if (each[0]) yield { message: each[0], names: path, isDuration };
+    } else for (const inner of each) if (inner) yield* momentsOf(field.message, inner, path);
+  }
+}
+
+const moments = new Set<string>();
+
+// In JSON, which the variants above are made from, no such value can be written.
+test.each(methods)(
+  '%s refuses times and durations outside their range, with the name of the field',
+  async (rpc, method) => {
+    if (method.methodKind !== 'unary') return;
+    const message = () => fromJson(method.input, REQUESTS[rpc]?.() as JsonObject) as unknown as Record<string, unknown>;
+    const count = [...momentsOf(method.input, message())].length;
+    for (let index = 0; index < count; index += 1) {
+      for (const change of [
+        { nanos: -1 },
+        { nanos: 1_000_000_000 },
+        { nanos: 2_147_483_647 },
+        { nanos: -2_147_483_648 },
+        { seconds: -1n },
+        { seconds: -1n, nanos: 999_999_999 },
+        { seconds: -9_223_372_036_854_775_808n },
+        { seconds: 253_402_300_800n },
+        { seconds: 9_223_372_036_854_775_807n },
+      ]) {
+        const changed = message();
+        const { message: moment, names, isDuration } = [...momentsOf(method.input, changed)][index] as Moment;
+        // A longer wait than the core's is cut.
+        if (isDuration && (change.seconds ?? 0n) > 0n) continue;
+        Object.assign(moment, change);
+        const call = caller.call<{ results?: { error?: PackedStatus }[] }>(
+          rpc,
+          {},
+          { bytes: toBinary(method.input, changed as never) },
+        );
+        const [answer] = await Promise.allSettled([call]);
+        const refusal =
+          answer.status === 'rejected'
+            ? await refusalOf(call)
+            : refusalIn(answer.value.results?.[0]?.error as PackedStatus);
+        const isNamed = refusal.fields?.some((field) => field.split('.').at(-1) === names.at(-1));
+        moments.add(`${rpc} ${names.join('.')}`);
+        expect({ change, names, reason: refusal.reason, isNamed }).toEqual({
+          change,
+          names,
+          reason: 'INVALID_REQUEST',
+          isNamed: true,
+        });
+      }
+    }
+  },
+);
+
 test('every method has a request, and every exception was needed', () => {
   expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
   expect([...used].toSorted()).toEqual(Object.keys(ONLY_IN_CORE).toSorted());
+  expect(moments.size).toBeGreaterThanOrEqual(6);
 });

@@ -138,7 +138,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: "{ '_id.id': { $in: keys.map(({ id }) => id) } }",
       },
       { file: LEADS, find: '[nameOf(document._id), $LEAD]', put: '[document._id.id.toString(), $LEAD]' },
-      { file: LEADS, find: 'leadsThere.get(nameOf(key))', put: 'leadsThere.get(key.id.toString())' },
+      { file: LEADS, find: 'documents.get(nameOf(key))', put: 'documents.get(key.id.toString())' },
     ],
     inSoak: true,
   },

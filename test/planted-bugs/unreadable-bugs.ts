@@ -98,8 +98,8 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/leads.ts',
-        find: '[nameOf(document._id), presentLeadOf(document)]',
-        put: '[nameOf(document._id), readableOrThrow(presentLeadOf(document))]',
+        find: '[nameOf(document._id), document]',
+        put: '[nameOf(document._id), (readableOrThrow(presentLeadOf(document)), document)]',
       },
     ],
   },

@@ -1,10 +1,19 @@
-import { toBinary } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { DurationSchema, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { ApiKeySchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditEventSchema } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { MemberSchema, StudioSchema } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { apiKeyToWire, auditEventToWire, leadToWire, memberToWire, studioToWire } from '../../src/rpc/convert.ts';
+import {
+  apiKeyToWire,
+  auditEventToWire,
+  dateFromWire,
+  durationMsFromWire,
+  leadToWire,
+  memberToWire,
+  studioToWire,
+} from '../../src/rpc/convert.ts';
 import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/builders.ts';
 
 // A value that cannot be encoded would fail a whole message with the results of others.
@@ -38,4 +47,19 @@ describe('every value to be sent is converted to a valid message or rejected at 
     expect(() => leadToWire(aLead({ createdAt }), 'basic')).toThrow();
     expect(() => apiKeyToWire(anApiKey({ createdAt }))).toThrow();
   });
+});
+
+test.each([
+  [0, 0],
+  [1, 0],
+  [999_999, 0],
+  [1_000_000, 1],
+  [123_999_999, 123],
+  [999_500_000, 999],
+  [999_999_999, 999],
+])('%i nanoseconds are %i ms, never more', (nanos, ms) => {
+  for (const seconds of [0n, 1n, 1_714_816_800n]) {
+    expect(dateFromWire(create(TimestampSchema, { seconds, nanos }))).toEqual(new Date(Number(seconds) * 1000 + ms));
+    expect(durationMsFromWire(create(DurationSchema, { seconds, nanos }))).toBe(Number(seconds) * 1000 + ms);
+  }
 });

@@ -84,7 +84,8 @@ const imports = (['new', 'won'] as const).map((stage) => ({
   updatedAt: new Date('2020-05-04T10:00:00.123Z'),
 }));
 for (const [index, result] of (await importLeads(deps, { studioId: 'berlin', leads: imports })).entries()) {
-  if ('refusal' in result) throw result.refusal;
+  if (result.kind === 'refused') throw result.refusal;
+  if (result.kind !== 'imported') throw new Error('the lead was there before it was imported');
   const { idempotencyKey, displayName, contact } = imports[index] as (typeof imports)[number];
   leads.push({ studioId: 'berlin', idempotencyKey, displayName, contact, id: result.leadId });
 }

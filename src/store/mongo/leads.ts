@@ -224,15 +224,17 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 function leadReader(
   { leads, call, batched }: Connection,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads' | 'findLeadsOfContact'> {
-  const leadsById = batched<LeadKey, Checked<Lead> | null>(async ({ leads }, keys) => {
+): Omit<LeadStore, 'createLead' | 'changeLeadStage' | 'updateLead'> {
+  const documentsById = batched<LeadKey, LeadDocument | null>(async ({ leads }, keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
     const found = await leads
       .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
       .toArray();
-    const leadsThere = new Map(found.map((document) => [nameOf(document._id), presentLeadOf(document)]));
-    return keys.map((key) => leadsThere.get(nameOf(key)) ?? null);
+    const documents = new Map(found.map((document) => [nameOf(document._id), document]));
+    return keys.map((key) => documents.get(nameOf(key)) ?? null);
   });
+  const documentOf = (studioId: string, leadId: string) =>
+    call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));
 
   return {
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
@@ -240,8 +242,15 @@ function leadReader(
         (found) => found && creationOf(found),
       ),
 
-    findLead: (studioId, leadId) =>
-      call((deadline) => leadsById.submit(leadKey(studioId, leadId), deadline)).then(readableOrThrow),
+    async findLead(studioId, leadId) {
+      const document = await documentOf(studioId, leadId);
+      return document && readableOrThrow(presentLeadOf(document));
+    },
+
+    async presenceOfLead(studioId, leadId) {
+      const document = await documentOf(studioId, leadId);
+      return document && (isErased(document) ? 'erased' : 'present');
+    },
 
     findLeadsOfContact: (studioId, contactKeys) =>
       call(async () => {

@@ -142,7 +142,7 @@ function leadCreator(
 function leadReader(
   { studios, findByKey, selectById, selectPage, selectNext, selectOfContact }: LeadTable,
   report: ReportUnreadable,
-): Pick<LeadStore, 'findLeadByIdempotencyKey' | 'findLead' | 'listLeads' | 'walkLeads' | 'findLeadsOfContact'> {
+): Omit<LeadStore, 'createLead' | 'changeLeadStage' | 'updateLead'> {
   /** Reads a page with a query for the leads after an id. */
   async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
     const studio = studios.of(studioId);
@@ -161,6 +161,13 @@ function leadReader(
       const studio = studios.of(studioId);
       const row = studio === undefined ? undefined : selectById.get(studio, leadId);
       return row ? readableOrThrow(presentLeadOf(studioId, row)) : null;
+    },
+
+    async presenceOfLead(studioId, leadId) {
+      const studio = studios.of(studioId);
+      const row = studio === undefined ? undefined : selectById.get(studio, leadId);
+      if (!row) return null;
+      return isErased(row) ? 'erased' : 'present';
     },
 
     async findLeadsOfContact(studioId, contactKeys) {
