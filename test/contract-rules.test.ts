@@ -6,9 +6,6 @@ import { codeMarks, type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from '.
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** The maximum time to parse all suites with tags; milliseconds. */
-const PARSE_TIMEOUT_MS = 60_000;
-
 /** Ways to skip a test, or to let it fail, that parsing does not detect. */
 const EXEMPTION = /\.fails\b|\bfails: ?true|\bskip\(/;
 
@@ -16,7 +13,7 @@ describe('each rule of the contract', () => {
   let rows: ReadonlyMap<RuleId, RuleRow>;
   beforeAll(async () => {
     rows = new Map((await ruleRows()).map((row) => [row.rule, row]));
-  }, PARSE_TIMEOUT_MS);
+  });
 
   test.each(RULE_IDS)('%s has code and running tests, or a reason why not', (rule) => {
     const { code, tests } = rows.get(rule) as RuleRow;

@@ -83,7 +83,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'CONTRIBUTING.md': {
     'npm ci': 'runs the tests themselves; .ci/run runs the same scripts',
-    'npm test -- test/world/world.test.ts': 'runs the tests themselves, for minutes',
+    'npm run test:all -- test/world/world.test.ts': 'runs the tests themselves, for minutes',
   },
   'docs/how-to/databases.md': {
     ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts starts FerretDB with the same options',
@@ -95,7 +95,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'node sdk/conformance/run.ts --':
       'takes minutes: test/e2e/client-conformance.test.ts runs the suite with each client',
   },
-  'test/outbox/README.md': { 'npm test -- test/outbox': 'runs the tests themselves' },
+  'test/outbox/README.md': { 'npm run test:all -- test/outbox': 'runs the tests themselves' },
   [`${RECIPE}/laravel/README.md`]: { 'composer archive': 'no test has Laravel; examples/README.md says so' },
   [`${RECIPE}/symfony/README.md`]: { 'composer archive': 'no test has Symfony; examples/README.md says so' },
 };
@@ -151,7 +151,7 @@ test('the blocks that no test runs name only existing files', () => {
     .filter(({ path, name }) => excused.some((each) => each.path === path && name.startsWith(each.start)))
     .flatMap(({ path, commands }) => commands.split(/[\s='"]+/).map((word) => ({ path, word })))
     .filter(({ word }) => word.includes('/') && roots.includes(word.split('/')[0] ?? ''))
-    // `npm test` also takes the beginning of a path.
+    // Vitest also takes the beginning of a path.
     .filter(({ word }) => globSync(`${word}*`, { cwd: ROOT }).length === 0);
   expect(missing).toEqual([]);
 });

@@ -20,7 +20,7 @@ const rows = await ruleRows();
 console.log(`# Rule, code, test
 
 The rules of [the contract](contract.md), each with the files that implement it and the tests that prove it. A file names its rules in a comment with
-\`@rule\`, a test by its tags: \`grep -rn '@rule.* 5.10' common gateway src\` finds the lines, \`npm test -- --tags-filter='(5.10)'\` runs the proofs (without
+\`@rule\`, a test by its tags: \`grep -rn '@rule.* 5.10' common gateway src\` finds the lines, \`npm run test:all -- --tags-filter='(5.10)'\` runs the proofs (without
 the parentheses it is read as a number). A rule without either has the reason instead.
 
 \`npm run generate\` makes this page of those comments and tags; \`test/contract-rules.test.ts\` checks that no rule is without. A new rule needs a paragraph in

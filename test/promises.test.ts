@@ -4,9 +4,6 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createVitest } from 'vitest/node';
 import { ROOT } from './support/processes.ts';
 
-/** The maximum time to load all suites of proofs; milliseconds. */
-const LOAD_TIMEOUT_MS = 120_000;
-
 /** Characters with a special meaning in bash or in the pattern of `-t`. */
 const NOT_LITERAL = /['\\()[\]{}*+?^$]/;
 
@@ -36,7 +33,7 @@ let titles: ReadonlyMap<string, readonly string[]>;
 beforeAll(async () => {
   const proofs = PAGES.flatMap(({ claims }) => claims).flatMap((claim) => claim.proofs);
   titles = await titlesOf([...new Set(proofs.flatMap(({ file, title }) => (title ? file : [])))]);
-}, LOAD_TIMEOUT_MS);
+});
 
 describe.each(PAGES)('$path', ({ path, claims }) => {
   test('has a proof in every row', () => {

@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { LEFT_OUT, QUICK } from './lanes.ts';
 import { RULE_TAGS } from './rule-tags.ts';
 
 // Hundreds of processes load the same modules: a compile cache serves all of them, and the next run.
@@ -27,8 +28,23 @@ const ALONE = [
   'test/crash/overload.test.ts',
 ];
 
+/** The longest time that a test, a hook or a wait may take on a machine that is busy with other work; milliseconds. */
+const PATIENCE_MS = 300_000;
+
 // The suites start real servers and processes, which share two cores on a small machine.
-const test = { root: `${import.meta.dirname}/..`, testTimeout: 30_000, hookTimeout: 60_000, tags: RULE_TAGS };
+const test = {
+  root: `${import.meta.dirname}/..`,
+  testTimeout: PATIENCE_MS,
+  hookTimeout: PATIENCE_MS,
+  expect: { poll: { timeout: PATIENCE_MS / 3 } },
+  tags: RULE_TAGS,
+};
+
+/**
+ * Most suites wait for servers, processes and deadlines most of the time. Files share loaded modules, so no test may leave state in
+ * them.
+ */
+const TOGETHER = { maxWorkers: 4, isolate: false };
 
 function project(name: string, include: string[], more: object) {
   return { test: { ...test, name, include, ...more } };
@@ -48,9 +64,8 @@ export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
     projects: [
-      // Most of them wait for servers, processes and deadlines most of the time. Files share loaded modules, so no test may leave
-      // state in them.
-      project('together', ['test/**/*.test.ts'], { exclude: ALONE, maxWorkers: 4, isolate: false }),
+      project('quick', [...QUICK], { ...TOGETHER, globalSetup: `${import.meta.dirname}/print-left-out.ts` }),
+      project('together', [...LEFT_OUT], { ...TOGETHER, exclude: ALONE }),
       project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 1 } }),
     ],
   },

@@ -167,7 +167,7 @@ describe('the indexes in SQLite', () => {
     await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
 
     direct.exec('ROLLBACK');
-    await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('ok');
+    await expect.poll(() => checked(store)).toBe('ok');
   });
 
   test('an index dropped while no process ran is created at the start', async () => {
@@ -248,7 +248,7 @@ describe('the indexes in SQLite', () => {
 
         direct.prepare(`DELETE FROM contact_claims WHERE lead_number = ${LEAD_NUMBER}`).run(second.id);
         direct.prepare(`DELETE FROM leads WHERE id = ${ID_BYTES}`).run(second.id);
-        await expect.poll(() => checked(store), { timeout: 10_000 }).toBe('ok');
+        await expect.poll(() => checked(store)).toBe('ok');
         expect(await create(store)).toMatchObject({ kind: 'created' });
       },
     );

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
@@ -223,7 +223,7 @@ describe('SQLite', () => {
 
       await createOneByOne(store, 128);
 
-      await vi.waitFor(() => expect(inDatabaseFile()).toBeGreaterThan(before), { timeout: 10_000 });
+      await expect.poll(inDatabaseFile).toBeGreaterThan(before);
     });
 
     test('is removed when the store is closed, and no handle of the file stays open', async () => {

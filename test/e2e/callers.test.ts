@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { parseCallers, tokenHash } from '../../src/callers-file.ts';
 import { times } from '../support/builders.ts';
 import { anAuthority } from '../support/certificates.ts';
@@ -59,7 +59,7 @@ test('a caller is added, gets a second token, loses the first, and is removed; n
   expect(readFileSync(path, 'utf8')).not.toContain(crm);
   // Refused commands leave no files.
   expect(readdirSync(folder)).toEqual(['callers.json']);
-}, 120_000);
+});
 
 test('a caller is added with a certificate; a symbolic link stays one, and a file that is not a callers file is left unchanged', async () => {
   const { folder, path, cli, refused, entries } = commands();
@@ -92,7 +92,7 @@ test('a caller is added with a certificate; a symbolic link stays one, and a fil
     /^1 error: .*Allowed choices are gateway, read, crm/,
   );
   expect(existsSync(`${target}.next`)).toBe(false);
-}, 120_000);
+});
 
 test('a token is changed under load without a failed request, and the retired token is refused', async () => {
   const { path, cli, token } = commands();
@@ -124,7 +124,7 @@ test('a token is changed under load without a failed request, and the retired to
   const served = () => statuses.get(200) ?? 0;
   const moreServed = async () => {
     const before = served();
-    await vi.waitUntil(() => served() > before + 50);
+    await expect.poll(served).toBeGreaterThan(before + 50);
   };
   await moreServed();
   const second = await token('website');
@@ -138,11 +138,9 @@ test('a token is changed under load without a failed request, and the retired to
       { secretSha256: Buffer.alloc(32) },
       { authorization: `Bearer ${first}` },
     );
-  await vi.waitUntil(async () => (await refusalOf(byFirst())).reason === 'CALLER_UNAUTHENTICATED', {
-    timeout: 20_000,
-  });
+  await expect.poll(async () => (await refusalOf(byFirst())).reason).toBe('CALLER_UNAUTHENTICATED');
   await moreServed();
   isOver = true;
   await Promise.all(load);
   expect([...statuses.keys()]).toEqual([200]);
-}, 120_000);
+});

@@ -48,7 +48,7 @@ test('an operator lists more sources than a page has, and removes one; a record 
 
   const { stderr } = await executed(CLI, ['sources', 'list', 's1'], { env });
   expect(stderr).toContain(`the lead source ${ids[0]} of studio s1 cannot be read: name is invalid`);
-}, 60_000);
+});
 
 test('an operator sets up a studio, and issues, replaces, lists and revokes a key, as text and as JSON', async () => {
   const { cli, json } = commandLine();
@@ -114,7 +114,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     removed: { studioId: 's1', id: 'owner', role: 'owner' },
   });
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
-}, 120_000);
+});
 
 test('an operator corrects and finds a lead with data from standard input; faults of the data are reported', async () => {
   const { path, cli, given, json } = commandLine();
@@ -139,6 +139,11 @@ test('an operator corrects and finds a lead with data from standard input; fault
     stderr: expect.stringContaining('must be a JSON object with a type, email or phone'),
   });
 
+  expect(JSON.parse(await given(correction.contact, '--json', 'leads', 'erase-contact', 's1'))).toMatchObject({
+    erasedCount: 1,
+  });
+  expect(JSON.parse(await find(correction.contact))).toEqual([]);
+
   for (const [input, ...messages] of [
     ['', 'the standard input must be an object in JSON'],
     [
@@ -153,7 +158,7 @@ test('an operator corrects and finds a lead with data from standard input; fault
     expect(failure).toMatchObject({ code: 1, stdout: '' });
     for (const text of messages) expect(failure.stderr).toContain(text);
   }
-}, 180_000);
+});
 
 test.each([
   [
@@ -215,7 +220,7 @@ test('an operator watches changes without acknowledging them, and resends those 
   expect(await json('changes', 'resend', 'studio-1')).toEqual({ resent: 2 });
   expect(await json('changes', 'resend')).toEqual({ resent: 2 });
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
-}, 60_000);
+});
 
 test('an operator erases one lead, and all closed before a day, and repeats the erasures after a restore', async () => {
   const { path, env, cli, json } = commandLine();
@@ -250,7 +255,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 0 });
   expect((await store.listLeads('studio-1', null, 10)).records.map(({ id }) => id)).toEqual([leads[4]?.id, recent.id]);
 
-  const toFullDisk = await bash(`${CLI} erasures export > /dev/full; echo "status $?"`, env);
+  const toFullDisk = await bash('"$CLI" erasures export > /dev/full; echo "status $?"', { ...env, CLI });
   expect(toFullDisk).toMatch(/ENOSPC|no space/i);
   expect(toFullDisk).toMatch(/status 1/);
   const journal = await cli('erasures', 'export');
@@ -274,7 +279,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
     stderr: 'line 1 is not an entry of a journal of erasures; the lines before it were applied\n',
   });
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
-}, 120_000);
+});
 
 test('an operator imports what another deployment exported; an import that was killed and repeated ends the same', async () => {
   const [from, to] = [commandLine(), commandLine()];
@@ -327,7 +332,7 @@ test('an operator imports what another deployment exported; an import that was k
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('STUDIO_NOT_FOUND') });
   const noFile = await from.cli('leads', 'import', 's1', join(folder, 'none')).catch((error) => error);
   expect(noFile).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT|no such file/) });
-}, 120_000);
+});
 
 test('the operator finds the owners of leaked keys, and revokes one without being a member', async () => {
   const { cli, given, json } = commandLine();
@@ -372,4 +377,4 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
   ]);
   const nowhere = await cli('keys', 'find', '/nowhere/at-all').catch((error) => error);
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT.*\/nowhere\/at-all/) });
-}, 120_000);
+});

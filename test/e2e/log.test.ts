@@ -7,8 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requestObserver } from '../../gateway/observation.ts';
 import { callObserver } from '../../src/rpc/observation.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
-import { addressOf, bash, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { describeIf, hasCommand } from '../support/servers.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { LEADS } from '../support/service.ts';
 
 const CORE_TOKEN = 'a token that must not be logged, and long';
@@ -150,17 +149,4 @@ test('no observer is created when the log level excludes request lines', () => {
 
   expect([requestObserver(warnings, undefined), callObserver(warnings, undefined)]).toEqual([undefined, undefined]);
   expect([requestObserver(lines, undefined), callObserver(lines, undefined)]).not.toContain(undefined);
-});
-
-describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {
-  test('the log is human-readable', async () => {
-    const folder = temporaryFolder();
-    const env = `DATABASE_URL=sqlite:${folder}/leads.db CORE_PORT=0 SHUTDOWN_DRAIN_MS=0`;
-    const command = `${env} timeout -s TERM 5 ${process.execPath} ${ROOT}/src/main.ts`;
-
-    const output = await bash(`script -qec "${command}" ${folder}/typescript < /dev/null`);
-
-    expect(output).toMatch(/INFO.*core.*Server listening at http/);
-    expect(output).not.toContain('{"level"');
-  });
 });

@@ -33,7 +33,7 @@ async function counted(read: () => Promise<Samples>, name: RegExp, work: () => P
 
 /** Polls the value of a series. */
 const polled = (read: () => Promise<Samples>, series: string) =>
-  expect.poll(async () => (await read()).get(series), { timeout: 15_000, interval: 100 });
+  expect.poll(async () => (await read()).get(series), { interval: 100 });
 
 /** One request for each outcome of a creation. */
 async function createInEveryWay(): Promise<void> {

@@ -117,7 +117,7 @@ describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
       const file = await toFile({ format, resumes: true }).catch(String);
       expect({ length, file }).toEqual({ length, file: whole });
     }
-  }, 120_000);
+  });
 
   test('is resumed after leads were created, and no line is changed', async () => {
     await studioWith(

@@ -336,7 +336,7 @@ describe('a reader of 60 MB', () => {
     expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
 
     expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
-  }, 60_000);
+  });
 
   test('that cancels has no more pages read, and is logged', async () => {
     const { core } = await aLargeStudio();

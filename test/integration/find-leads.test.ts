@@ -133,7 +133,7 @@ describe('FindLeads', () => {
     expect(all[0]).toBe(open);
     expect(new Set(all).size).toBe(MAX_LEADS_PER_CONTACT);
     expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
-  }, 120_000);
+  });
 
   test('refuses a token of another studio or of another list, and a truncated one', async () => {
     const contact = anEmail();

@@ -173,9 +173,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       const messages = times(60, () => times(100, () => requested({ note: LONG_NOTE })));
       const sent = unread.send(messages.map(way.messageOf));
 
-      await expect
-        .poll(() => countLeads(core.path, studioId), { timeout: 20_000 })
-        .toBeGreaterThanOrEqual(MAX_PENDING_LEADS);
+      await expect.poll(() => countLeads(core.path, studioId)).toBeGreaterThanOrEqual(MAX_PENDING_LEADS);
       const other = await createKey(caller);
       for (const _ of times(300, () => 0)) await create(aCreation(), other);
       // The bound, one message, and what the network buffers.

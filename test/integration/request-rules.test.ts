@@ -229,40 +229,33 @@ const methods = [...contract]
   .filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
 const used = new Set<string>();
 
-test.each(methods)(
-  '%s: the rules in the contract and the core agree on its request',
-  { timeout: 60_000 },
-  async (rpc, method) => {
-    const request = REQUESTS[rpc]?.() as JsonObject;
-    const isRefusedByRules = (request: JsonObject) => {
-      const { kind, error } = validator.validate(method.input, fromJson(method.input, request));
-      if (kind === 'error') throw error;
-      return kind === 'invalid';
-    };
-    if (rpc !== 'LeadIntakeService/WatchLeadChanges') {
-      expect([isRefusedByRules(request), await isRefusedByCore(rpc, method, request)]).toEqual([false, false]);
-    }
+test.each(methods)('%s: the rules in the contract and the core agree on its request', async (rpc, method) => {
+  const request = REQUESTS[rpc]?.() as JsonObject;
+  const isRefusedByRules = (request: JsonObject) => {
+    const { kind, error } = validator.validate(method.input, fromJson(method.input, request));
+    if (kind === 'error') throw error;
+    return kind === 'invalid';
+  };
+  if (rpc !== 'LeadIntakeService/WatchLeadChanges') {
+    expect([isRefusedByRules(request), await isRefusedByCore(rpc, method, request)]).toEqual([false, false]);
+  }
 
-    const [stricter, looser]: [Variant[], Variant[]] = [[], []];
-    for (const variant of variantsOf(method.input, request)) {
-      const [byRules, byCore] = [
-        isRefusedByRules(variant.request),
-        await isRefusedByCore(rpc, method, variant.request),
-      ];
-      if (byRules && !byCore) stricter.push(variant);
-      if (byCore && !byRules) looser.push(variant);
-    }
+  const [stricter, looser]: [Variant[], Variant[]] = [[], []];
+  for (const variant of variantsOf(method.input, request)) {
+    const [byRules, byCore] = [isRefusedByRules(variant.request), await isRefusedByCore(rpc, method, variant.request)];
+    if (byRules && !byCore) stricter.push(variant);
+    if (byCore && !byRules) looser.push(variant);
+  }
 
-    const summary = (variants: Variant[]) => variants.map(({ path, value }) => `${path}: ${JSON.stringify(value)}`);
-    expect(summary(stricter)).toEqual([]);
-    const isOnlyInCore = (variant: Variant) => {
-      const reasons = Object.keys(ONLY_IN_CORE).filter((name) => ONLY_IN_CORE[name]?.(rpc, variant));
-      for (const reason of reasons) used.add(reason);
-      return reasons.length > 0;
-    };
-    expect(summary(looser.filter((variant) => !isOnlyInCore(variant)))).toEqual([]);
-  },
-);
+  const summary = (variants: Variant[]) => variants.map(({ path, value }) => `${path}: ${JSON.stringify(value)}`);
+  expect(summary(stricter)).toEqual([]);
+  const isOnlyInCore = (variant: Variant) => {
+    const reasons = Object.keys(ONLY_IN_CORE).filter((name) => ONLY_IN_CORE[name]?.(rpc, variant));
+    for (const reason of reasons) used.add(reason);
+    return reasons.length > 0;
+  };
+  expect(summary(looser.filter((variant) => !isOnlyInCore(variant)))).toEqual([]);
+});
 
 /** A time or duration within a message of a request, and the names of the fields that lead to it. */
 interface Moment {

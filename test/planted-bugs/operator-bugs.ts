@@ -54,7 +54,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the folder of a backup is not flushed to the disk',
-    suite: 'test/e2e/backup.test.ts',
+    suite: 'test/e2e/backup-on-bad-disks.test.ts',
     caughtBy: 'survives a power cut whole',
     patches: [{ file: BACKUP, find: 'await sync(dirname(resolve(file)));', put: '' }],
     inSoak: true,

@@ -160,7 +160,7 @@ describe('a message with a malformed frame is refused, and nothing is written', 
     ],
     [
       'compressed, with bytes after it',
-      () => framed(Buffer.concat([gzipSync(message()), randomBytes(9)]), { flag: 1 }),
+      () => framed(Buffer.concat([gzipSync(message()), Buffer.of(1, 2, 3)]), { flag: 1 }),
       { 'grpc-encoding': 'gzip' },
     ],
     ['compressed with another encoding', () => framed(gzipSync(message()), { flag: 1 }), { 'grpc-encoding': 'br' }],
@@ -204,6 +204,14 @@ describe('a message with a malformed frame is refused, and nothing is written', 
     for (const outcome of outcomes) expectRefused(outcome);
     expect(await leadCount()).toBe(0);
   });
+});
+
+test('a compressed message is accepted with padding after it: it is whole, and a zero byte ends it', async () => {
+  for (const rest of [Buffer.of(0), Buffer.of(0, 0, 0), Buffer.of(0, 1, 2)]) {
+    const padded = framed(Buffer.concat([gzipSync(message()), rest]), { flag: 1 });
+    expect((await onStream(session, grpcHeaders({ 'grpc-encoding': 'gzip' }), padded)).grpcStatus).toBe(0);
+  }
+  expect(await leadCount()).toBe(3);
 });
 
 test('a message of the maximum length is accepted, and one that is a byte longer is refused for its length', async () => {

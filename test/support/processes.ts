@@ -2,7 +2,7 @@ import { type ChildProcess, type ChildProcessByStdio, spawn, spawnSync } from 'n
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 
@@ -11,7 +11,7 @@ export const ROOT = join(import.meta.dirname, '../..');
 const { NODE_COMPILE_CACHE = '' } = process.env;
 
 /** The Node option that makes a process plant the bug in PLANTED_BUG. */
-const PLANTING = `--import=${join(ROOT, 'test/planted-bugs/plant-in-process.ts')}`;
+const PLANTING = `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`;
 
 /** Whether the README's commands can run here; in CI they must. */
 export const hasShellAndCurl =
@@ -79,7 +79,7 @@ export function start(
 ): RunningProcess {
   // A planted bug of this process only, or of all processes of the test run.
   const { PLANTED_BUG = process.env.PLANTED_BUG ?? '' } = env;
-  const [command = '', ...rest] = [...within, process.execPath, join(release, file), ...args];
+  const [command = '', ...rest] = [...within, process.execPath, resolve(release, file), ...args];
   const child = spawn(command, rest, {
     cwd,
     env: {

@@ -730,4 +730,4 @@ test('a call is replaced after its maximum number of requests, and no request is
   await turn();
   expect(open).toBe(1);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-}, 60_000);
+});

@@ -21,7 +21,7 @@ function aDependency() {
   readiness.start();
   const checked = async (more = 1) => {
     const enough = state.checks + more;
-    await vi.waitUntil(() => state.checks >= enough, { timeout: 10_000 });
+    await expect.poll(() => state.checks).toBeGreaterThanOrEqual(enough);
     await readiness.fault();
   };
   return { state, readiness, lines, checked };

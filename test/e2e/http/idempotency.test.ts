@@ -187,7 +187,7 @@ describe('the same key with the same data', () => {
     const first = await (await own.post(secret, capture, under(key))).text();
     await own.stopCore();
     await own.startCore();
-    await expect.poll(async () => (await own.get(secret)).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await own.get(secret)).status).toBe(200);
 
     const replay = await own.post(secret, capture, under(key));
 

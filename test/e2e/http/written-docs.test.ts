@@ -337,7 +337,7 @@ test('the loop on the page of retries creates one lead, also while the service i
   await service.stopCore();
 
   const created = createLead(service.url + LEADS, secret, key, capture);
-  await vi.waitFor(() => expect(attempts.mock.calls.length).toBeGreaterThan(1), { timeout: 20_000 });
+  await expect.poll(() => attempts.mock.calls.length).toBeGreaterThan(1);
   await service.startCore();
 
   expect(await created).toMatchObject({ status: 201, body: { lead: { displayName: capture.displayName } } });

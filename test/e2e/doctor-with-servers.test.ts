@@ -1,0 +1,84 @@
+import { join } from 'node:path';
+import { MongoClient } from 'mongodb';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openStore } from '../../src/store/open-store.ts';
+import { doctor, wrongWith } from '../support/doctor.ts';
+import { describeWithMongo } from '../support/mongodb.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { aRedis, describeWithRedisServer } from '../support/servers.ts';
+
+const CORE_TOKEN = 'the token of the tests of the doctor';
+
+/** A running core and gateway, and the settings that point to them. */
+async function aDeployment(redisUrl: string) {
+  const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+  const CORE_URL = await addressOf(run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } }));
+  const settings = { DATABASE_URL, CORE_TOKEN, CORE_URL, REDIS_URL: redisUrl };
+  const PUBLIC_URL = await addressOf(run('gateway/main.ts', { env: settings }));
+  return { ...settings, PUBLIC_URL };
+}
+
+describeWithRedisServer('a deployment that is well', () => {
+  test('is found so, in a line for each of its parts, without its secrets; status 0', async () => {
+    const redis = await aRedis();
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    const settings = await aDeployment(redis.url);
+
+    const { status, printed } = await doctor(settings);
+    const lines = printed.trimEnd().split('\n');
+    expect(lines.map((line) => line.slice(0, 30).trim().split(/ {2,}/))).toEqual([
+      ['well', 'core settings'],
+      ['well', 'database'],
+      ['well', 'gateway settings'],
+      ['well', 'core'],
+      ['well', 'Redis'],
+      ['well', 'gateway'],
+    ]);
+    expect(printed).not.toContain(CORE_TOKEN);
+    expect(printed).not.toContain(new URL(redis.url).password);
+    expect(status).toBe(0);
+
+    const { printed: json } = await doctor(settings, '--json');
+    expect(JSON.parse(json)).toContainEqual({
+      what: 'gateway',
+      verdict: 'well',
+      says: `at ${settings.PUBLIC_URL} is ready`,
+    });
+  });
+
+  test('a Redis that evicts keys, and one that is unavailable', async () => {
+    const redis = await aRedis();
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
+      expect.stringMatching(/^warning: forgets keys .*allkeys-lru/),
+    ]);
+
+    await redis.kill();
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: redis.url })).toEqual([
+      expect.stringMatching(/^fault: does not answer: .*ECONNREFUSED/),
+    ]);
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL: 'redis+sentinel://127.0.0.1:1/quota' })).toEqual([
+      expect.stringContaining('All sentinels are unreachable'),
+    ]);
+  });
+});
+
+describeWithMongo('a database in MongoDB', (mongoUrl) => {
+  test('that lacks an index is reported with its name, and is not changed', async () => {
+    const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
+    const client = new MongoClient(DATABASE_URL);
+    onTestFinished(() => client.close());
+    const store = await openStore(DATABASE_URL);
+    const withoutWarnings = async () =>
+      (await wrongWith('database', 'core', { DATABASE_URL })).filter((each) => each.startsWith('fault'));
+    // The indexes are created in the background, however long that takes.
+    await vi.waitFor(async () => expect(await withoutWarnings()).toEqual([]), { timeout: 20_000 });
+    await store.close();
+
+    await client.db().collection('leads').dropIndex('openContact');
+
+    const missing = [expect.stringMatching(/^fault: leads\.openContact is missing\. /)];
+    expect(await withoutWarnings()).toEqual(missing);
+    expect(await withoutWarnings()).toEqual(missing);
+  });
+});

@@ -1,0 +1,45 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..');
+
+/**
+ * The suites that `npm test` leaves out because they load the machine, take long or are about time, by the beginning of their
+ * paths, and what they are about.
+ */
+export const LONG: Readonly<Record<string, string>> = {
+  'test/crash/': 'kills, power failures, broken connections, overload',
+  'test/e2e/balance.test.ts': 'calls spread over restarted cores',
+  'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
+  'test/examples/': 'the examples in each language',
+  'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
+  'test/integration/pipelined-requests.test.ts': 'requests that clients send ahead, and slowly',
+  'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
+  'test/model/': 'models of creation and of the change feed, in all their states',
+  'test/outbox/': 'the outboxes of all languages',
+  'test/planted-bugs/': 'planted bugs',
+  'test/security/core-port-bounds.test.ts': 'floods of connections and calls',
+  'test/security/hostile-input.test.ts': 'hostile requests at random',
+  'test/security/malformed-frames.test.ts': 'malformed frames, and floods of them',
+  'test/security/terminal.test.ts': 'what a terminal shows of hostile names',
+  'test/security/unread-rest-answers.test.ts': 'responses that are not read',
+  'test/soak/': 'random runs against a model',
+  'test/unit/watched-files.test.ts': 'files that are watched for changes',
+  'test/upgrade/': 'databases of earlier releases, and those releases beside this one',
+  'test/world/world.test.ts': 'simulations of the world',
+};
+
+/** A suite that is run only where something is installed, or allowed: the functions that declare one are named so. */
+const NEEDS_MORE = /\bdescribe(?:With\w+|If)\(/;
+
+const SUITES = globSync('test/**/*.test.ts', { cwd: ROOT }).toSorted();
+
+const needsMore = (suite: string) => NEEDS_MORE.test(readFileSync(join(ROOT, suite), 'utf8'));
+
+/** The suites of `npm test`: they need nothing but Node, and prove every rule of the contract and every use case. */
+export const QUICK: readonly string[] = SUITES.filter(
+  (suite) => !Object.keys(LONG).some((start) => suite.startsWith(start)) && !needsMore(suite),
+);
+
+/** The others, which only `npm run test:all` runs. */
+export const LEFT_OUT: readonly string[] = SUITES.filter((suite) => !QUICK.includes(suite));

@@ -1,0 +1,19 @@
+import { expect } from 'vitest';
+import { examine } from '../../operator/doctor/examine.ts';
+import { CLI, executed } from './command-line.ts';
+
+/** Returns the findings about one subject, except those that report no problem. */
+export async function wrongWith(what: string, part: 'core' | 'gateway', env: Record<string, string>) {
+  const findings = (await examine([part], env)).filter((finding) => finding.what === what);
+  expect(findings.length).toBeGreaterThan(0);
+  return findings.filter(({ verdict }) => verdict !== 'well').map(({ verdict, says }) => `${verdict}: ${says}`);
+}
+
+/** Runs `lead-intake doctor`. */
+export async function doctor(
+  env: Record<string, string>,
+  ...options: string[]
+): Promise<{ status: number; printed: string }> {
+  const { code = 0, stdout } = await executed(CLI, [...options, 'doctor'], { env }).catch((error) => error);
+  return { status: code, printed: stdout };
+}
