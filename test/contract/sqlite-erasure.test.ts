@@ -1,13 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openClaims } from '../../src/domain/claims.ts';
+import type { Contact } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { vacuumDatabase } from '../../src/store/open-store.ts';
+import { Checkpoints } from '../../src/store/sqlite/checkpoints.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { hashBytes } from '../../src/store/sqlite/stored-ids.ts';
-import { aLead, aStudio, BY, claimsOf, plus, times } from '../support/builders.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { CLI, executed } from '../support/command-line.ts';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
+import { ID_BYTES } from '../support/raw-sqlite.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
 /** Enough leads to fill, split and move pages of the file. */
@@ -68,4 +74,155 @@ test('no file of the database has a byte of personal data of an erased lead, wha
   expect(found()).toEqual([]);
   const kept = leads[1] as Lead;
   expect(readFileSync(join(folder, 'leads.db')).includes(kept.contact.value)).toBe(true);
+});
+
+const CORE_TOKEN = 'the token of the tests of erasure, long enough';
+
+/** A database with leads, whose bytes can be searched. */
+interface Data {
+  readonly folder: string;
+  readonly env: { readonly DATABASE_URL: string };
+  /** Leads in each state, all with one contact. */
+  readonly leads: readonly Lead[];
+  readonly contact: Contact;
+  /** Returns the personal texts and hashes that are in any file of the database. */
+  found(): string[];
+}
+
+/** Fills a database with leads that are open, closed, corrected, and closed by hand. */
+async function filled(folder: string): Promise<Data> {
+  const path = join(folder, 'leads.db');
+  const store = openSqliteStore(path);
+  await store.putStudio(aStudio(), BY);
+  const contact = { type: 'email', value: 'person@example.org' } as const;
+  const createdAt = new Date('2024-05-04T10:00:00Z');
+  const about = { contact, note: 'Personal note', createdAt };
+  const now = plus(createdAt, 1000);
+  const leads: Lead[] = [];
+  const marks = new Map<string, Buffer>();
+  for (const state of ['closed', 'by hand', 'open'] as const) {
+    const lead = aLead({ ...about, displayName: `Name ${state}` });
+    const claims = claimsOf(lead);
+    await store.createLead(lead, claims);
+    await correctLead(store, lead, { displayName: `King ${state}` }, { now });
+    if (state === 'closed') await moveLead(store, lead, 'won', { now });
+    if (state === 'by hand') {
+      const byHand = new DatabaseSync(path);
+      byHand.prepare(`UPDATE leads SET stage = 'lost' WHERE id = ${ID_BYTES}`).run(lead.id);
+      byHand.close();
+    }
+    leads.push(lead);
+    marks.set(`fingerprint ${state}`, hashBytes(claims.fingerprint.sha256));
+    for (const text of ['Name', 'King']) marks.set(`${text} ${state}`, Buffer.from(`${text} ${state}`));
+    for (const [index, key] of claims.contactKeys.entries()) marks.set(`contact key ${index}`, hashBytes(key));
+  }
+  for (const text of [contact.value, about.note]) marks.set(text, Buffer.from(text));
+  await store.close();
+  const found = () => {
+    const files = readdirSync(folder).map((name) => readFileSync(join(folder, name)));
+    return [...marks].filter(([, mark]) => files.some((file) => file.includes(mark))).map(([text]) => text);
+  };
+  return { folder, env: { DATABASE_URL: `sqlite:${path}` }, leads, contact, found };
+}
+
+/** Runs a command; returns its standard output. */
+const cli = async ({ env }: Data, args: readonly string[], input = '') =>
+  (await executed(CLI, args, { env: { ...env }, input })).stdout;
+
+const lineOf = ({ studioId, id: leadId }: Lead) =>
+  JSON.stringify({ studioId, leadId, eraseTime: '2024-05-05T10:00:00Z' });
+
+/** The commands that erase. */
+const COMMANDS: Readonly<Record<string, (data: Data) => Promise<unknown>>> = {
+  'leads erase': async (data) => {
+    for (const { studioId, id } of data.leads) await cli(data, ['leads', 'erase', studioId, id]);
+  },
+  'leads erase-contact': (data) => cli(data, ['leads', 'erase-contact', STUDIO_ID], JSON.stringify(data.contact)),
+  'leads erase --closed-before': async (data) => {
+    await cli(data, ['leads', 'stage', STUDIO_ID, data.leads.at(-1)?.id ?? '', 'lost']);
+    await cli(data, ['leads', 'erase', '--closed-before', '2999-01-01', '--yes']);
+  },
+  'erasures apply': (data) => cli(data, ['erasures', 'apply'], data.leads.map(lineOf).join('\n')),
+};
+
+/** The methods that erase. */
+const METHODS: Readonly<Record<string, (crm: CoreClients, data: Data) => Promise<unknown>>> = {
+  EraseLead: (crm, { leads }) =>
+    Promise.all(leads.map(({ studioId, id: leadId }) => crm.leads.eraseLead({ studioId, leadId }))),
+  EraseContact: (crm, { contact: { type, value } }) =>
+    crm.leads.eraseContact({ studioId: STUDIO_ID, contact: { value: { case: type, value } } }),
+};
+
+async function aCore(env: Data['env']) {
+  const core = run('src/main.ts', { env: { ...env, CORE_TOKEN } });
+  const crm = connectToCore(await addressOf(core), CORE_TOKEN);
+  onTestFinished(() => crm.close());
+  return { core, crm };
+}
+
+describe('after each way to erase, no file of the database has a byte of personal data', () => {
+  const folderWithCore = async () => {
+    const folder = temporaryFolder();
+    const { core, crm } = await aCore({ DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` });
+    // While the core has the file open, the log keeps what was written.
+    const data = await filled(folder);
+    expect(data.found().length).toBeGreaterThan(6);
+    return { core, crm, data };
+  };
+
+  test.each(Object.keys(COMMANDS))('%s alone', async (command) => {
+    const data = await filled(temporaryFolder());
+    await COMMANDS[command]?.(data);
+    expect(data.found()).toEqual([]);
+  });
+
+  test.each(Object.keys(COMMANDS))('%s beside a running core', async (command) => {
+    const { data } = await folderWithCore();
+    await COMMANDS[command]?.(data);
+    expect(data.found()).toEqual([]);
+  });
+
+  test.each(Object.keys(METHODS))('%s', async (method) => {
+    const { crm, data } = await folderWithCore();
+    await METHODS[method]?.(crm, data);
+    await expect.poll(data.found).toEqual([]);
+  });
+
+  test.each(Object.keys(METHODS))('%s at a core that is killed at once, and started again', async (method) => {
+    const { core, crm, data } = await folderWithCore();
+    await METHODS[method]?.(crm, data);
+    await core.kill();
+    await aCore(data.env);
+    await expect.poll(data.found).toEqual([]);
+  });
+
+  test.each(Object.keys(COMMANDS))('%s that is killed in the middle, and repeated', async (command) => {
+    const { data } = await folderWithCore();
+    // Ends the process between the commit and the truncation of the log.
+    const dying = `import { Checkpoints } from '${join(ROOT, 'src/store/sqlite/checkpoints.ts')}';
+      Checkpoints.prototype.erased = () => process.kill(process.pid, 'SIGKILL');`;
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(dying)}`;
+    await COMMANDS[command]?.({ ...data, env: { ...data.env, NODE_OPTIONS } as Data['env'] }).catch(() => {});
+    await COMMANDS[command]?.(data);
+    expect(data.found()).toEqual([]);
+  });
+});
+
+test('a truncation of the log that failed is done later', async () => {
+  const [folder, link] = [temporaryFolder(), join(temporaryFolder(), 'link')];
+  await filled(folder);
+  const holder = new DatabaseSync(join(folder, 'leads.db'));
+  onTestFinished(() => holder.close());
+  holder.exec('PRAGMA secure_delete = ON');
+  const found = () => readFileSync(join(folder, 'leads.db-wal')).includes('Passing note');
+  holder.prepare('UPDATE leads SET note = ?').run('Passing note');
+  holder.prepare('UPDATE leads SET note = NULL').run();
+  expect(found()).toBe(true);
+  // The worker cannot open the file.
+  const checkpoints = new Checkpoints(join(link, 'leads.db'));
+  onTestFinished(() => checkpoints.close());
+  checkpoints.erased();
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  symlinkSync(folder, link);
+  await expect.poll(found).toBe(false);
 });

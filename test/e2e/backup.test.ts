@@ -74,6 +74,27 @@ test('no file is overwritten, and what prevents a backup is reported in one line
   expect(readdirSync(folder).sort()).toEqual(['taken.db', 'unfinished.db.partial']);
 });
 
+test('a file that is made while a backup is written is not overwritten', async () => {
+  const [path, file] = [await aDatabase(), join(temporaryFolder(), 'backup.db')];
+  // The file appears at the last moment: when the finished backup gets its name.
+  const late = `import fs from 'node:fs/promises';
+    import { writeFileSync } from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    for (const name of ['rename', 'link', 'copyFile', 'cp']) {
+      const real = fs[name];
+      fs[name] = (...args) => (writeFileSync(${JSON.stringify(file)}, 'something else'), real(...args));
+    }
+    syncBuiltinESMExports();`;
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(late)}`;
+
+  expect(await backUp(`sqlite:${path}`, file, { env: { NODE_OPTIONS } })).toEqual([
+    1,
+    `${file} exists already: name another file\n`,
+  ]);
+  expect(readFileSync(file, 'utf8')).toBe('something else');
+  expect(readdirSync(dirname(file))).toEqual([basename(file)]);
+});
+
 test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leaves no file', async () => {
   const [path, file] = [await aDatabase(LARGE_MB), join(temporaryFolder(), 'backup.db')];
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stderr.isTTY = true')}`;

@@ -6,6 +6,7 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const ERASED_LEAD = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
 const KEY = 'the key of an erased lead returns that it is erased, whatever the data, and nothing is written';
+const REMAINS = 'test/contract/sqlite-erasure.test.ts';
 const NO_BYTE =
   'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
 
@@ -19,13 +20,13 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an erased lead keeps its original data',
-    suite: 'test/contract/sqlite-erasure.test.ts',
+    suite: REMAINS,
     caughtBy: NO_BYTE,
     patches: [{ file: SQLITE, text: 'note = NULL, original = NULL,', put: 'note = NULL,' }],
   },
   {
     name: 'an erased lead keeps its fingerprint',
-    suite: 'test/contract/sqlite-erasure.test.ts',
+    suite: REMAINS,
     caughtBy: NO_BYTE,
     patches: [{ file: SQLITE, text: "fingerprint = x'', fingerprint_version = 0,", put: 'fingerprint_version = 0,' }],
     inSoak: true,
@@ -50,6 +51,50 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
     patches: [{ file: SQLITE, text: `erased_at = ?1, \${changeMark('erased', '?1')}`, put: 'erased_at = ?1' }],
+  },
+  {
+    name: 'a command does not truncate the log before it ends',
+    suite: REMAINS,
+    caughtBy: 'leads erase beside a running core',
+    patches: [
+      { file: 'src/store/sqlite/checkpoint-worker.ts', find: 'if (isTruncationDue) await truncateAtLast();', put: '' },
+    ],
+  },
+  {
+    name: 'a core does not truncate the log of one that was killed',
+    suite: REMAINS,
+    caughtBy: 'EraseLead at a core that is killed at once, and started again',
+    patches: [
+      {
+        file: 'src/store/sqlite/checkpoints.ts',
+        find: 'this.#truncation = this.#truncateIn(FIRST_TRUNCATION_MS);',
+        put: 'this.#truncation = this.#truncateIn(TRUNCATION_INTERVAL_MS);',
+      },
+    ],
+  },
+  {
+    name: 'a lead that was closed by hand keeps the claim of an open one',
+    suite: REMAINS,
+    caughtBy: 'EraseLead',
+    patches: [
+      {
+        file: 'src/store/sqlite/contact-claims.ts',
+        find: 'for (const isOpen of [true, false]) $FREE',
+        put: 'for (const isOpen of [false]) $FREE',
+      },
+    ],
+  },
+  {
+    name: 'a lead that was closed by hand is not found once its contact has another',
+    suite: REMAINS,
+    caughtBy: 'EraseContact',
+    patches: [
+      {
+        file: 'src/store/sqlite/contact-claims.ts',
+        find: 'insertIfMissing.run(studioNumber, entry, leadNumber);',
+        put: '',
+      },
+    ],
   },
 ];
 

@@ -66,6 +66,12 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [{ file: BACKUP, find: 'if (existsSync(file)) $THEN', put: '' }],
   },
   {
+    name: 'a backup overwrites a file that was made meanwhile',
+    suite: 'test/e2e/backup.test.ts',
+    caughtBy: 'a file that is made while a backup is written is not overwritten',
+    patches: [{ file: BACKUP, find: 'renameToNew(partial, file)', put: 'rename(partial, file)' }],
+  },
+  {
     name: 'a backup copies the database file without its log',
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'a backup has all current data, nothing that was deleted, and is readable by its owner only',

@@ -44,8 +44,6 @@ import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../s
 import { ID_BYTES } from '../support/raw-sqlite.ts';
 import { framed, onStream } from './http2-wire.ts';
 
-vi.setConfig({ testTimeout: 180_000 });
-
 const TOKEN = 'the-token-of-the-tests-of-personal-data';
 
 /** Every method of the core, from the generated descriptors. */

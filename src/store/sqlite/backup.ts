@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { StoreUnavailable } from '../store.ts';
 import { fileFault } from './file-fault.ts';
@@ -9,6 +9,9 @@ import { resultCodeOf } from './result-codes.ts';
 
 /** How often progress is reported; milliseconds. */
 const PROGRESS_INTERVAL_MS = 500;
+
+/** The error codes of file systems without hard links, such as exFAT. */
+const WITHOUT_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 
 /** SQLite's result codes for faults of the source file: damaged, not a database. */
 const SOURCE_FAULTS: readonly (number | undefined)[] = [11, 26];
@@ -46,13 +49,14 @@ export interface Backup {
 export async function backUpFile(path: string, file: string, watch: BackupWatch): Promise<Backup> {
   const partial = `${file}.partial`;
   if (!existsSync(path)) throw new StoreUnavailable(`the database file ${path} does not exist`);
-  expectNew(file);
+  if (existsSync(file)) throw existsAlready(file);
   await makeFile(partial);
   try {
     await write(path, partial, watch);
     const { size } = await stat(partial);
-    expectNew(file);
-    await rename(partial, file);
+    await renameToNew(partial, file).catch((error) => {
+      throw error.code === 'EEXIST' ? existsAlready(file) : error;
+    });
     // SQLite has synced the file itself.
     await sync(dirname(resolve(file)));
     return { file, bytes: size };
@@ -63,9 +67,21 @@ export async function backUpFile(path: string, file: string, watch: BackupWatch)
   }
 }
 
-function expectNew(file: string): void {
-  if (existsSync(file)) throw new StoreUnavailable(`${file} exists already: name another file`);
+/** Renames a file, but never replaces one that was made meanwhile, as `rename` does. */
+async function renameToNew(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+    await rm(from);
+  } catch (error) {
+    if (!WITHOUT_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
+    // Replaces the empty file that it has made itself.
+    await (await open(to, 'wx', 0o600)).close();
+    await rename(from, to);
+  }
 }
+
+const existsAlready = (file: string): StoreUnavailable =>
+  new StoreUnavailable(`${file} exists already: name another file`);
 
 async function makeFile(partial: string): Promise<void> {
   try {

@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 
 const port = parentPort;
@@ -10,25 +11,35 @@ type Message = 'checkpoint' | 'truncate' | 'close';
 /** The delay before truncating the log is retried while it is in use; milliseconds. */
 const RETRY_DELAY_MS = 1000;
 
+/** How often, and with which delay in milliseconds, truncating the log is retried before the file is closed. */
+const LAST_RETRIES = 20;
+const LAST_RETRY_DELAY_MS = 100;
+
 let retry: NodeJS.Timeout | undefined;
 
-port.on('message', (message: Message) => {
+port.on('message', async (message: Message) => {
   const messages = new Set([message]);
   // One checkpoint serves all requests that arrived during the last one.
   for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) messages.add(next.message);
+  const isTruncationDue = messages.has('truncate') || retry !== undefined;
   clearTimeout(retry);
-  if (messages.has('close')) {
-    database.close();
-    port.close();
-    return;
-  }
   // Passive: neither waits for readers and writers nor blocks them.
   database.exec('PRAGMA wal_checkpoint(PASSIVE)');
-  if (messages.has('truncate') || retry) truncate();
+  if (messages.has('close')) {
+    if (isTruncationDue) await truncateAtLast();
+    database.close();
+    port.close();
+  } else if (isTruncationDue) truncate();
 });
 
-/** Truncates the log, which may contain erased data. Waits only briefly, because it blocks writers. */
 function truncate(): void {
-  const isBusy = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy !== 0;
-  retry = isBusy ? setTimeout(truncate, RETRY_DELAY_MS) : undefined;
+  retry = truncated() ? undefined : setTimeout(truncate, RETRY_DELAY_MS);
 }
+
+/** Tries for a while. After that a core that still uses the file truncates the log; without one, SQLite removes it. */
+async function truncateAtLast(): Promise<void> {
+  for (let left = LAST_RETRIES; left > 0 && !truncated(); left -= 1) await sleep(LAST_RETRY_DELAY_MS);
+}
+
+/** Truncates the log, which may contain erased data, unless it is in use. Waits only briefly, because it blocks writers. */
+const truncated = (): boolean => database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0;

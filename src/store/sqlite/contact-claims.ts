@@ -14,6 +14,8 @@ export interface ContactClaims {
   take(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
   /** Removes claims of a lead. */
   free(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
+  /** Removes all claims of a lead, also those that it kept when it was closed by hand. */
+  forget(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
 }
 
 interface NumberedLead {
@@ -33,10 +35,20 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
   const insert = database.prepare(
     'INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
   );
+  const insertIfMissing = database.prepare(
+    'INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
+  );
   const remove = database.prepare(
     'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?',
   );
+  const free: ContactClaims['free'] = (studioNumber, contactKeys, lead) => {
+    for (const key of contactKeys) remove.run(studioNumber, entryOf(key, lead), lead.number);
+  };
   return {
+    free,
+    forget(studioNumber, contactKeys, number) {
+      for (const isOpen of [true, false]) free(studioNumber, contactKeys, { number, isOpen });
+    },
     holderOf(studioNumber, contactKeys, otherThan) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studioNumber, hashBytes(contactKey));
@@ -44,16 +56,16 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
         const [leadNumber, id, stage] = claim as [number, string, LeadStage | null];
         if (leadNumber === otherThan) continue;
         if (stage !== null && isOpen(stage)) return idText(id);
-        // The lead was closed or deleted by hand, and its claim left behind.
+        // The lead was closed or deleted by hand, and its claim left behind. A closed one is still found by its contact.
         remove.run(studioNumber, hashBytes(contactKey), leadNumber);
+        if (stage === null) continue;
+        const entry = entryOf(contactKey, { number: leadNumber, isOpen: false });
+        insertIfMissing.run(studioNumber, entry, leadNumber);
       }
       return undefined;
     },
     take(studioNumber, contactKeys, lead) {
       for (const key of contactKeys) insert.run(studioNumber, entryOf(key, lead), lead.number);
-    },
-    free(studioNumber, contactKeys, lead) {
-      for (const key of contactKeys) remove.run(studioNumber, entryOf(key, lead), lead.number);
     },
   };
 }

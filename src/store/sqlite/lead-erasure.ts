@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { isOpen, nextUpdate } from '../../domain/lead.ts';
+import { nextUpdate } from '../../domain/lead.ts';
 import { readableOrNull, readableOrThrow } from '../checked.ts';
 import type { LeadErasureStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
@@ -55,7 +55,7 @@ export function sqliteLeadErasure(
           const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
           const time = nextUpdate(remaining.updatedAt, now);
           const keys = hashesIn(contactKeys);
-          if (keys) claimed.free(studio, keys, { number, isOpen: isOpen(remaining.stage) });
+          if (keys) claimed.forget(studio, keys, number);
           else freeAll.run(studio, number);
           erase.run(time.getTime(), number);
           recordEvent({ studioId, leadId, action: 'lead-erased', memberId, caller, time });
