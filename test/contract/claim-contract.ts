@@ -131,7 +131,9 @@ export function claimContract(opened: () => OpenedStore): void {
 
       await put(after);
 
-      expect(await createNow(NATIONAL)).toEqual({ kind: 'already-open', leadId: lead.id });
+      for (const text of [NATIONAL, '030/7654321', '(030) 7654321']) {
+        expect(await createNow(text)).toEqual({ kind: 'already-open', leadId: lead.id });
+      }
     });
 
     test('changes no lead, open or closed: each is as it was, and has the keys that it was opened with', async () => {
@@ -218,6 +220,39 @@ export function claimContract(opened: () => OpenedStore): void {
         for (const studio of seen) expect(former.isSupersetOf(new Set(studio?.formerRegions))).toBe(true);
         expect((await studioNow()).formerRegions.length).toBe(former.size);
       });
+    });
+
+    test('the same text never has two open leads, whatever the region, with creations and moves in flight', async () => {
+      const stores = [store, await opened().another()] as const;
+      await put('DE');
+      const texts = times(3, (index) => `030 765432${index}`);
+      /** Creates a lead with the claims of the region that is read before, which may change before the write. */
+      const createAt = async (through: Store, text: string) => {
+        const lead = aLead({ contact: phone(text) });
+        const studio = (await through.findStudio(STUDIO_ID)) as Studio;
+        const claims = claimsOf(lead, openClaims(lead.contact, studio));
+        return { lead, claims, outcome: await through.createLead(lead, claims) };
+      };
+      let isOver = false;
+      let createdCount = 0;
+      const visitors = times(6, async (visitor) => {
+        for (let turn = 0; !isOver || turn < 10; turn += 1) {
+          const [through, other] = turn % 2 ? stores : ([stores[1], stores[0]] as const);
+          const text = texts[(visitor + turn) % 3] as string;
+          const { lead, claims, outcome } = await createAt(through, text);
+          if (outcome.kind !== 'created') continue;
+          createdCount += 1;
+          expect((await createAt(other, text)).outcome).toEqual({ kind: 'already-open', leadId: lead.id });
+          await moveLead(through, lead, 'lost', { claims });
+        }
+      });
+      for (const region of ['FR', null, 'DE', 'AT', 'FR', 'DE'] as const) await put(region);
+      isOver = true;
+      await Promise.all(visitors);
+
+      const stillOpen = (await everyLead()).filter(({ stage }) => stage === 'new');
+      expect(stillOpen).toEqual([]);
+      expect(createdCount).toBeGreaterThan(texts.length);
     });
 
     test('a put without another region adds none, and keeps those of the past', async () => {

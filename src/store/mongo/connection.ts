@@ -95,15 +95,14 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
 
   /** Until it is done, the indexes count as not checked, so no lead is created. */
   async function prepare(): Promise<void> {
-    while (!closing.signal.aborted) {
+    for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
       try {
-        await withSlowClient(url, closing.signal, endRenewals);
-        return await indexes.checkAndRebuild();
-      } catch (error) {
-        if (error instanceof StoreUnavailable) {
-          refusal = error;
-          return;
-        }
+        // With many studios it may take longer than a call.
+        refusal = await (attempt === 0
+          ? reconnectingClient.run(() => endRenewals(database))
+          : withSlowClient(url, closing.signal, endRenewals));
+        return refusal ? undefined : await indexes.checkAndRebuild();
+      } catch {
         await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {});
       }
     }

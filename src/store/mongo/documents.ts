@@ -141,10 +141,10 @@ export const AFTER_ALL_STUDIOS = '{';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
-/** A condition for the `_id`s of a studio's leads above `after` (null: all) and up to `last` (null: all). */
-export const leadIdsAfter = (studioId: string, after: string | null, last: string | null = null) => ({
+/** A condition for the `_id`s of a studio's leads above `after`; null: all. */
+export const leadIdsAfter = (studioId: string, after: string | null) => ({
   ...(after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) }),
-  $lte: leadKey(studioId, last ?? LAST_ID),
+  $lte: leadKey(studioId, LAST_ID),
 });
 
 /** The id of the last document of a full page; null: the page is not full, so there are no more. */
