@@ -82,6 +82,9 @@ export const CORE_AFTER_CLOSE_MS = 4250;
 /** How long a closing store waits for calls in flight: a call, and the timeout of its last command. */
 export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
 
+/** How long a closing connection to MongoDB may take, before it is cut. */
+export const STORE_DISCONNECT_MS = 200;
+
 /** How long a stopping process waits for its last spans to be exported. */
 export const TRACES_CLOSE_MS = 1000;
 
@@ -129,7 +132,7 @@ isLess(
 isLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
 isLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a stopping core answers every accepted request');
 isLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are exported while the store closes');
-isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS }, { STOP_MS }, 'a core stops in time');
+isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS, STORE_DISCONNECT_MS }, { STOP_MS }, 'a core stops in time');
 
 /** @throws Error unless the sum of the parts is less than the bound */
 function isLess(parts: Readonly<Record<string, number>>, bound: Readonly<Record<string, number>>, why: string): void {

@@ -1,5 +1,5 @@
 import type { DatabaseState } from './database-state.ts';
-import { mongoUrlFault } from './mongo/connection.ts';
+import { mongoUrlFault } from './mongo/database-name.ts';
 import { examineMongo } from './mongo/examine-mongo.ts';
 import { openMongoStore } from './mongo/mongo-store.ts';
 import { type Backup, type BackupWatch, backUpFile } from './sqlite/backup.ts';

@@ -317,8 +317,8 @@ export interface Credential {
 export interface ApiKeyStore {
   /**
    * createApiKey must store a new key and an event in one write, unless MAX_LIVE_KEYS keys of the studio are live at
-   * `now`; the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked. Returns
-   * whether the key was stored.
+   * `now`; the limit must hold for concurrent calls. An unreadable key counts as live until it is revoked, or its
+   * expiry is readable and has passed. Returns whether the key was stored.
    */
   createApiKey(key: ApiKey, now: Date, caller?: string | null): Promise<boolean>;
 
@@ -358,7 +358,10 @@ export interface ApiKeyStore {
    */
   putApiKeyQuota(studioId: string, keyId: string, limit: number | null, by: AuditContext): Promise<ApiKey | null>;
 
-  /** Stores the time of a key's use, unless a use after `unlessSince` is stored already. */
+  /**
+   * Stores the time of a key's use, unless a use after `unlessSince` is stored already. A stored use after `now` must
+   * be replaced: it was stored before a clock was set back.
+   */
   recordApiKeyUse(use: {
     readonly studioId: string;
     readonly keyId: string;

@@ -17,8 +17,8 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: 
   const outsideRequest = AsyncLocalStorage.snapshot();
   return ({ id, studioId, lastUsedAt }, now) => {
     const time = now.getTime();
-    if (lastUsedAt !== null && time - lastUsedAt.getTime() < WRITE_INTERVAL_MS) return;
-    if (time - began >= WRITE_INTERVAL_MS) {
+    if (lastUsedAt !== null && isWithinInterval(lastUsedAt.getTime(), time)) return;
+    if (!isWithinInterval(began, time)) {
       noted.clear();
       began = time;
     }
@@ -28,3 +28,6 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: 
     outsideRequest(() => store.recordApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
   };
 }
+
+/** Whether an interval that has begun lasts. A beginning that is still ahead is one of a clock that was set back. */
+const isWithinInterval = (began: number, time: number): boolean => time >= began && time - began < WRITE_INTERVAL_MS;

@@ -432,5 +432,16 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       await store.replaceApiKey(replacementOf(key));
       expect(await lastUse()).toEqual(plus(NOW, 3000));
     });
+
+    test('is stored after the clock was set back', async () => {
+      await store.putStudio(aStudio(), BY);
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      await store.recordApiKeyUse(use(key, 86_400_000, 86_340_000));
+
+      await store.recordApiKeyUse(use(key, 1000, -59_000));
+
+      expect((await store.listApiKeys(STUDIO_ID))[0]?.lastUsedAt).toEqual(plus(NOW, 1000));
+    });
   });
 }

@@ -94,22 +94,25 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await found(now.contact)).toEqual([now]);
     });
 
-    test('above the bound: as many as the bound are found, including the open one', async () => {
-      const contact = anEmail();
+    test('above the bound: as many as the bound are found, including the open ones, whichever of the keys they have', async () => {
+      const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
       const leads = times(MAX_LEADS_PER_CONTACT + 5, () => aLead());
       // In parts, because each call has a deadline of four seconds.
       for (let done = 0; done < leads.length; done += 40) {
         const some = leads.slice(done, done + 40);
         await Promise.all(some.map((lead) => store.createLead(lead, claimsOf(lead))));
-        await Promise.all(some.map((lead) => moved(lead, 'lost')));
-        await Promise.all(some.map((lead) => corrected(lead, { contact })));
+        await Promise.all(some.map((lead) => moved(lead, 'lost', { claims: claimsOf(lead, keys('a', 'b')) })));
       }
-      const open = await created(aLead({ contact }));
+      const [first, second, third] = [aLead(), aLead(), aLead()];
+      await created(first, claimsOf(first, keys('a')));
+      await created(second, claimsOf(second, keys('b')));
+      await created(third, claimsOf(third, keys('c')));
 
-      const all = await found(contact);
-
-      expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
-      expect(all).toContainEqual(open);
+      for (const names of [['a'], ['a', 'b', 'c'], ['c', 'b', 'a']]) {
+        const all = await foundBy(names.map(aClaim));
+        expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
+        expect(all).toEqual(expect.arrayContaining(names.length === 1 ? [first] : [first, second, third]));
+      }
     }, 120_000);
 
     test('are found without unreadable ones, which are reported', async () => {

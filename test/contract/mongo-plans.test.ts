@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type CommandStartedEvent, type Document, MongoClient, type Sort } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
+import { CausalSessions } from '../../src/store/mongo/causal-sessions.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { apiKeyDocument, type HistoryEntry, leadDocument } from '../../src/store/mongo/documents.ts';
@@ -81,7 +82,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
     for (const index of INDEXES) await createIndex(database(), index);
-    const collections = collectionsOf(database());
+    const sessions = new CausalSessions(client);
+    const collections = collectionsOf(database(), (_, command) => sessions.run(command));
     const { leads, apiKeys } = collections;
     const connection: Connection = {
       ...collections,

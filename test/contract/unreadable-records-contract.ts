@@ -212,6 +212,26 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       },
     );
 
+    test.each(damagesOf('key').filter(({ damage }) => damage !== unknownScope))(
+      '$title: it frees its slot once its expiry has passed, if that can be read',
+      async ({ damage }) => {
+        const keys = times(MAX_LIVE_KEYS, () => anApiKey());
+        for (const key of keys) await store.createApiKey(key, NOW);
+        const [bad, good] = keys as [ApiKey, ApiKey];
+        await opened().damage(damage, bad);
+        for (const key of keys.slice(1))
+          await store.replaceApiKey(replacementOf(key, { expiresAt: plus(bad.expiresAt, 2) }));
+
+        expect(await store.createApiKey(anApiKey(), plus(bad.expiresAt, -1))).toBe(false);
+        const isExpiryReadable = !/^expires_?at$/i.test(damage.field);
+        const another = () => anApiKey({ expiresAt: plus(bad.expiresAt, 2) });
+        expect(await store.createApiKey(another(), bad.expiresAt)).toBe(isExpiryReadable);
+        expect(await store.createApiKey(another(), bad.expiresAt)).toBe(false);
+        expect(await store.findCredential(bad.secretSha256)).toBeNull();
+        expect((await store.listApiKeys(STUDIO_ID)).map(({ id }) => id)).toContain(good.id);
+      },
+    );
+
     test.each([
       ['name', /^name$/, { name: NO_NAME }],
       ['hint', /^secret_?hint$/i, { secretHint: '' }],

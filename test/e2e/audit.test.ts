@@ -104,4 +104,20 @@ describe('the last use of a key', () => {
     note(key, plus(NOW, 460_000));
     expect(writes.slice(-1)).toEqual([460_000]);
   });
+
+  test.each([1, 1000, 59_999, 60_000, 86_400_000])('is written after the clock was set back by %d ms', (backMs) => {
+    const writes: number[] = [];
+    let key: ApiKey = anApiKey();
+    const note = keyUseNoter({
+      async recordApiKeyUse({ now }) {
+        writes.push(now.getTime() - NOW.getTime());
+        key = { ...key, lastUsedAt: now };
+      },
+    });
+    note(key, NOW);
+
+    for (const ms of [-backMs, 1 - backMs, 60_000 - backMs]) note(key, plus(NOW, ms));
+
+    expect(writes).toEqual([0, -backMs, 60_000 - backMs]);
+  });
 });

@@ -9,6 +9,9 @@ const INDEXES = 'test/contract/mongo-indexes.test.ts';
 const CONCERNS = 'test/contract/mongo-concerns.test.ts';
 const EACH_COMMAND = 'each command requires a majority and its disks: readConcernLevel=local&w=1&journal=false';
 const CONNECTION = 'src/store/mongo/connection.ts';
+const ADDRESS = 'test/contract/mongo-address.test.ts';
+const READINESS = 'test/contract/mongo-readiness.test.ts';
+const SESSIONS = 'test/contract/mongo-sessions.test.ts';
 
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
@@ -94,6 +97,105 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     suite: CONCERNS,
     caughtBy: EACH_COMMAND,
     patches: [{ file: CONNECTION, find: 'client.db($NAME, CONCERNS)', put: 'client.db($NAME)' }],
+  },
+  {
+    name: 'a core reads from a secondary to which its address leads directly',
+    suite: ADDRESS,
+    caughtBy: 'a secondary is neither read nor reported as ready',
+    patches: [
+      {
+        file: 'src/store/mongo/reconnecting-client.ts',
+        find: 'if (refusal !== undefined) throw new StoreUnavailable(refusal);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'what a server says of itself counts only when it is connected first',
+    suite: ADDRESS,
+    caughtBy: 'is used while it is the primary, and refused from when it steps down until it is elected again',
+    patches: [
+      {
+        file: 'src/store/mongo/reconnecting-client.ts',
+        find: "client.on('topologyDescriptionChanged', $LISTENER)",
+        put: "client.once('topologyDescriptionChanged', $LISTENER)",
+      },
+    ],
+  },
+  {
+    name: 'a slash in the options of an address counts as the start of a name',
+    suite: 'test/unit/database-name.test.ts',
+    caughtBy: 'without a name is lead-intake: mongodb://h?tls=true&tlsCAFile=/etc/ssl/ca.pem',
+    patches: [
+      {
+        file: 'src/store/mongo/database-name.ts',
+        find: "pathname.length > 1 || searchParams.has('dbName')",
+        put: "/^[^/]+:\\/\\/[^/]+\\/[^?]/.test(url) || searchParams.has('dbName')",
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, a core is ready while no write succeeds',
+    suite: READINESS,
+    caughtBy: 'fails while no write succeeds: a majority that did not confirm',
+    patches: [{ file: CONNECTION, find: 'await reconnectingClient.run(() => writes.check());', put: '' }],
+  },
+  {
+    name: 'on MongoDB, an update that matched nothing proves that writes succeed',
+    suite: READINESS,
+    caughtBy: 'takes an update that matched nothing for no proof',
+    patches: [{ file: 'src/store/mongo/write-check.ts', find: "name === 'insert'", put: "name !== 'find'" }],
+  },
+  {
+    name: 'each command knows only the times of its own session',
+    suite: SESSIONS,
+    caughtBy: 'findCredential reads nothing that is older',
+    patches: [
+      {
+        file: 'src/store/mongo/causal-sessions.ts',
+        find: 'if (this.#operationTime) session.advanceOperationTime(this.#operationTime);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'the times of a cluster that is gone are kept',
+    suite: SESSIONS,
+    caughtBy: 'of a cluster that is no longer there, its time is forgotten',
+    patches: [
+      { file: 'src/store/mongo/causal-sessions.ts', find: 'this.#remember(isForeign ? {} : session);', put: '' },
+    ],
+  },
+  {
+    name: 'a client whose server no longer answers is waited for',
+    suite: SESSIONS,
+    caughtBy: 'a client whose server no longer answers is closed, and leaves no connection',
+    patches: [{ file: 'src/store/mongo/reconnecting-client.ts', find: 'if (isClosed) return;', put: 'await closed;' }],
+  },
+  {
+    name: 'on MongoDB, acknowledgements are a command each',
+    suite: 'test/contract/mongo-acknowledgements.test.ts',
+    caughtBy: 'the most acknowledgements of one call are one command, which the server ends before the deadline',
+    patches: [
+      {
+        file: 'src/store/mongo/lead-changes.ts',
+        find: 'return (await leads.bulkWrite(updates, options)).modifiedCount;',
+        put: `const each = await Promise.all(updates.map((update) => leads.bulkWrite([update], options)));
+        return each.reduce((sum, { modifiedCount }) => sum + modifiedCount, 0);`,
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, the use of a key is not stored after the clock was set back',
+    suite: STORE,
+    caughtBy: 'is stored after the clock was set back',
+    patches: [
+      {
+        file: 'src/store/mongo/api-keys.ts',
+        find: '{ $gt: unlessSince, $lte: now }',
+        put: '{ $gt: unlessSince }',
+      },
+    ],
   },
   {
     name: 'on MongoDB, closing a lead frees its idempotency key',

@@ -654,4 +654,29 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'on SQLite, the open lead of one key is cut off behind the closed ones of another',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy:
+      'above the bound: as many as the bound are found, including the open ones, whichever of the keys they have',
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        find: '[...rowsOfKeys.map((ofKey) => ofKey.slice(0, 1)), ...rowsOfKeys].flat()',
+        put: 'rowsOfKeys.flat()',
+      },
+    ],
+  },
+  {
+    name: 'after the clock was set back, the use of a key counts as stored',
+    suite: 'test/e2e/audit.test.ts',
+    caughtBy: 'is written after the clock was set back by 86400000 ms',
+    patches: [
+      {
+        file: 'src/usecases/note-key-use.ts',
+        find: 'time >= began && time - began < WRITE_INTERVAL_MS',
+        put: 'time - began < WRITE_INTERVAL_MS',
+      },
+    ],
+  },
 ];

@@ -156,8 +156,20 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/api-keys.ts',
-        find: 'return key instanceof UnreadableRecord || isLive(key, now);',
+        find: 'return key instanceof UnreadableRecord ? !isPast(holder.expiresAt, now) : isLive(key, now);',
         put: 'return !(key instanceof UnreadableRecord) && isLive(key, now);',
+      },
+    ],
+  },
+  {
+    name: 'an unreadable key keeps its slot for ever',
+    suite: MONGO,
+    caughtBy: 'a key whose name is undefined: it frees its slot once its expiry has passed, if that can be read',
+    patches: [
+      {
+        file: 'src/store/mongo/api-keys.ts',
+        find: 'key instanceof UnreadableRecord ? !isPast(holder.expiresAt, now) : isLive(key, now)',
+        put: 'key instanceof UnreadableRecord || isLive(key, now)',
       },
     ],
   },

@@ -22,8 +22,8 @@ export const VERSION_ONE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/bounded-collection.ts',
-        find: 'Promise.race([work(), timeout])',
-        put: 'Promise.race([work(), timeout.catch(() => undefined)])',
+        find: 'Promise.race([$COMMAND, timeout])',
+        put: 'Promise.race([$COMMAND, timeout.catch(() => undefined)])',
       },
     ],
     inSoak: true,

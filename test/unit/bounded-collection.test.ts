@@ -1,6 +1,6 @@
-import type { Collection } from 'mongodb';
+import type { ClientSession, Collection } from 'mongodb';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { boundedCollection } from '../../src/store/mongo/bounded-collection.ts';
+import { boundedCollection, type Perform } from '../../src/store/mongo/bounded-collection.ts';
 
 const MAX_MS = 4000;
 
@@ -20,13 +20,16 @@ const silent = {
   find: () => ({ toArray: () => new Promise(() => {}) }),
 } as unknown as Collection;
 
+const session = {} as ClientSession;
+const perform: Perform = (_, command) => command(session);
+
 test.each<[string, (collection: Collection) => Promise<unknown>]>([
   ['find', (collection) => collection.findOne({})],
   ['find', (collection) => collection.find({}).toArray()],
   ['insert', (collection) => collection.insertMany([{}, {}])],
 ])('a %s that the driver never finishes fails in time and is reported as failed', async (command, work) => {
   const reported: unknown[] = [];
-  const collection = boundedCollection(silent, MAX_MS, (...begun) => {
+  const collection = boundedCollection(silent, MAX_MS, perform, (...begun) => {
     reported.push(begun[0]);
     return (ok) => reported.push(ok);
   });
@@ -42,5 +45,5 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
 
 test('a command that ends leaves no timer, observed or not', async () => {
   const answering = { findOne: async () => ({ answer: 42 }) } as unknown as Collection;
-  expect(await boundedCollection(answering, MAX_MS, undefined).findOne({})).toEqual({ answer: 42 });
+  expect(await boundedCollection(answering, MAX_MS, perform, undefined).findOne({})).toEqual({ answer: 42 });
 });

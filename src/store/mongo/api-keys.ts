@@ -89,7 +89,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
         const _id = new UUID(keyId);
         // Not retried: the next use is recorded anyway.
         await apiKeys.updateOne(
-          { studioId, _id, $or: [{ lastUsedAt: null }, { lastUsedAt: { $lte: unlessSince } }] },
+          { studioId, _id, lastUsedAt: { $not: { $gt: unlessSince, $lte: now } } },
           { $set: { lastUsedAt: now } },
         );
       }),
@@ -185,10 +185,10 @@ async function freeSlot(
   deadline: AbortSignal,
 ): Promise<string | undefined> {
   const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
-  // An unreadable key may be live: it keeps its slot until it is revoked.
   const live = holders.filter((holder) => {
     const key = apiKeyOf(holder);
-    return key instanceof UnreadableRecord || isLive(key, now);
+    // An unreadable key may be live, unless its expiry can be read.
+    return key instanceof UnreadableRecord ? !isPast(holder.expiresAt, now) : isLive(key, now);
   });
   for (const expired of holders.filter((holder) => !live.includes(holder))) {
     const { _id, expiresAt } = expired;
@@ -199,5 +199,7 @@ async function freeSlot(
   const free = KEY_SLOTS.filter((slot) => !live.some((holder) => holder.slot === slot));
   return free[Math.floor(Math.random() * free.length)];
 }
+
+const isPast = (time: unknown, now: Date): boolean => time instanceof Date && time <= now;
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

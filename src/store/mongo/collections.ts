@@ -2,7 +2,7 @@ import type { Collection, Db } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import type { StoreObserver } from '../store.ts';
 import { Batcher } from './batcher.ts';
-import { boundedCollection, type CommandStarted } from './bounded-collection.ts';
+import { boundedCollection, type CommandStarted, type Perform } from './bounded-collection.ts';
 import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
 
 /** The collections of the adapter. Every command is bounded in time, and observed as one for the current caller. */
@@ -21,16 +21,20 @@ export interface Batching {
   ): Pick<Batcher<Request, Answer>, 'submit'>;
 }
 
-export function collectionsOf<Caller>(database: Db, observer?: StoreObserver<Caller>): Collections & Batching {
+export function collectionsOf<Caller>(
+  database: Db,
+  perform: Perform,
+  observer?: StoreObserver<Caller>,
+): Collections & Batching {
   const leads = database.collection<LeadDocument>('leads');
   const apiKeys = database.collection<ApiKeyDocument>('apiKeys');
   const studios = database.collection<StudioDocument>('studios');
   const caller = () => observer?.caller();
 
   const observedBy = (onStart: CommandStarted | undefined): Collections => ({
-    leads: boundedCollection(leads, STORE_CALL_MS, onStart),
-    apiKeys: boundedCollection(apiKeys, STORE_CALL_MS, onStart),
-    studios: boundedCollection(studios, STORE_CALL_MS, onStart),
+    leads: boundedCollection(leads, STORE_CALL_MS, perform, onStart),
+    apiKeys: boundedCollection(apiKeys, STORE_CALL_MS, perform, onStart),
+    studios: boundedCollection(studios, STORE_CALL_MS, perform, onStart),
   });
   const forCaller = observedBy(
     observer && ((name, size) => observer.commandStarted({ system: 'mongodb', name, size }, [caller()])),

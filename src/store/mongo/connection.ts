@@ -1,14 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
-import { STORE_CALL_MS, STORE_CLOSE_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import {
+  READINESS_CHECK_INTERVAL_MS,
+  STORE_CALL_MS,
+  STORE_CLOSE_MS,
+  STORE_SILENCE_MS,
+} from '../../../common/deadlines.ts';
 import { creationsRefused, describeDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
+import { CausalSessions } from './causal-sessions.ts';
 import { type Batching, type Collections, collectionsOf } from './collections.ts';
+import { databaseNameIn } from './database-name.ts';
 import { duplicatesUnder } from './duplicates.ts';
 import { endRenewals } from './end-renewals.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { createIndex, INDEXED, type Index, indexFaults } from './indexes.ts';
-import { ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
+import { closeClient, memberRefusal, ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
+import { WriteCheck } from './write-check.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
 const MAX_CALLS = 2048;
@@ -37,7 +45,7 @@ export interface Connection extends Collections, Batching {
   call<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
   /** Runs several calls and index checks within the deadline of one call. */
   calls<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Rejects with StoreUnavailable unless the database responds and every unique index is valid. */
+  /** Rejects with StoreUnavailable unless the database takes a write and every unique index is valid. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
@@ -71,12 +79,17 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
     // The wait for a connection is bounded by the call's deadline.
     waitQueueTimeoutMS: STORE_CALL_MS,
     maxPoolSize: POOL_SIZE,
+    // A server that steps down says so at once, or when the driver asks next.
+    serverMonitoringMode: 'stream',
+    heartbeatFrequencyMS: READINESS_CHECK_INTERVAL_MS,
   });
   const database = databaseOf(client, url);
   const closing = new AbortController();
   const inFlight = new Set<Promise<unknown>>();
   const compoundInFlight = new Set<Promise<unknown>>();
   const reconnectingClient = new ReconnectingClient(client, closing.signal);
+  const sessions = new CausalSessions(client);
+  const writes = new WriteCheck(database, sessions);
   const indexes = new IndexKeeper({
     check: (collection) => reconnectingClient.run(() => indexFaults(database, collection)),
     build: (index) => withSlowClient(url, closing.signal, (slow) => buildIndex(slow, index)),
@@ -89,7 +102,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
   await Promise.race([preparing, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
   if (refusal) {
     closing.abort();
-    await client.close();
+    await closeClient(client);
     throw refusal;
   }
 
@@ -109,7 +122,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
   }
 
   return {
-    ...collectionsOf(database, observer),
+    ...collectionsOf(database, (name, command) => writes.observe(name, () => sessions.run(command)), observer),
     indexes,
 
     async call(body) {
@@ -135,6 +148,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
       const faults = await Promise.all(INDEXED.map((collection) => indexes.fault(collection)));
       const found = faults.filter((fault) => fault !== undefined);
       if (found.length > 0) throw creationsRefused(found);
+      await reconnectingClient.run(() => writes.check());
     },
 
     async close() {
@@ -142,24 +156,9 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
       const ended = Promise.allSettled([reconnectingClient.connecting, keeping, ...inFlight, ...compoundInFlight]);
       // Everything with a deadline has ended by then.
       await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
-      await client.close();
+      await closeClient(client);
     },
   };
-}
-
-/** Returns what the driver finds wrong with an address, without repeating it, because it may contain a password. */
-export function mongoUrlFault(url: string): string | undefined {
-  try {
-    // The constructor does not connect.
-    new MongoClient(url);
-    return undefined;
-  } catch (error) {
-    // What the driver parses as a host may be part of a password.
-    const message = (error as Error).message
-      .replaceAll(url, '…')
-      .replace(/Unable to parse .*/, 'a host cannot be read');
-    return `is refused by the driver: ${message}`;
-  }
 }
 
 /**
@@ -200,13 +199,17 @@ export async function withSlowClient<Result>(
     connectTimeoutMS: STORE_SILENCE_MS,
     serverSelectionTimeoutMS: STORE_SILENCE_MS,
   });
-  const abort = () => client.close();
+  const refusal = memberRefusal(client);
+  const abort = () => closeClient(client);
   closing?.addEventListener('abort', abort, { once: true });
   try {
+    await client.connect();
+    const reason = refusal();
+    if (reason !== undefined) throw new Error(reason);
     return await work(databaseOf(client, url));
   } finally {
     closing?.removeEventListener('abort', abort);
-    await client.close();
+    await closeClient(client);
   }
 }
 
@@ -223,8 +226,4 @@ async function buildIndex(database: Db, index: Index): Promise<string | undefine
   }
 }
 
-/** Returns the database of the address; the driver's default would be `test`. */
-function databaseOf(client: MongoClient, url: string): Db {
-  const isNamed = /^[^/]+:\/\/[^/]+\/[^?]/.test(url);
-  return client.db(isNamed ? undefined : 'lead-intake', CONCERNS);
-}
+const databaseOf = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);

@@ -1,4 +1,5 @@
 import type { Filter, UpdateFilter } from 'mongodb';
+import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { readFirstReadable } from '../read-first-readable.ts';
@@ -58,20 +59,21 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 
     acknowledgeLeadChanges: (acknowledgements) =>
       call(async () => {
+        if (acknowledgements.length === 0) return 0;
         const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
-        const outcomes = await Promise.all(
-          byRevision.entries().map(([revision, seen]) => {
-            const filter = {
-              studioId: { $in: [...new Set(seen.map(({ studioId }) => studioId))] },
-              _id: { $in: seen.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
-              'changes.revision': revision === 0 ? null : revision,
-              'changes.since': { $lt: ACKNOWLEDGED },
-            } as Filter<LeadDocument>;
-            const change = { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } };
-            return leads.updateMany(filter, change as UpdateFilter<LeadDocument>);
-          }),
-        );
-        return outcomes.reduce((sum, { modifiedCount }) => sum + modifiedCount, 0);
+        const updates = [...byRevision].map(([revision, seen]) => {
+          const filter = {
+            studioId: { $in: [...new Set(seen.map(({ studioId }) => studioId))] },
+            _id: { $in: seen.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
+            'changes.revision': revision === 0 ? null : revision,
+            'changes.since': { $lt: ACKNOWLEDGED },
+          } as Filter<LeadDocument>;
+          const update = { $set: { 'changes.since': ACKNOWLEDGED }, $unset: { 'changes.kinds': 1 } };
+          return { updateMany: { filter, update: update as UpdateFilter<LeadDocument> } };
+        });
+        // The server must not go on after the call has stopped waiting.
+        const options = { ordered: false, maxTimeMS: STORE_SILENCE_MS };
+        return (await leads.bulkWrite(updates, options)).modifiedCount;
       }),
 
     resendLeads: (studioId, after, limit, now) =>

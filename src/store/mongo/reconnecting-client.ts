@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { MongoClient } from 'mongodb';
-import { STORE_CALL_MS } from '../../../common/deadlines.ts';
+import { type MongoClient, ServerType, TopologyType } from 'mongodb';
+import { STORE_CALL_MS, STORE_DISCONNECT_MS } from '../../../common/deadlines.ts';
 import { StoreUnavailable, UnreadableRecord } from '../store.ts';
 
 /** The delay before another connection attempt; milliseconds. */
@@ -23,10 +23,12 @@ export class ReconnectingClient {
   /** Since when every call has failed. */
   #failingSince: number | undefined;
   #connecting: Promise<void>;
+  readonly #refusal: () => string | undefined;
 
   constructor(client: MongoClient, closing: AbortSignal) {
     this.#client = client;
     this.#closing = closing;
+    this.#refusal = memberRefusal(client);
     // A client whose first use fails stays broken, so it is not used before it is connected.
     this.#connecting = this.#connectBy(() => client.connect());
   }
@@ -39,6 +41,8 @@ export class ReconnectingClient {
   /** Runs a call within its deadline. */
   async run<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
     if (!this.#isConnected) throw new StoreUnavailable('the database cannot be reached', this.#lastError);
+    const refusal = this.#refusal();
+    if (refusal !== undefined) throw new StoreUnavailable(refusal);
     try {
       const result = await withinDeadline(body);
       this.#failingSince = undefined;
@@ -49,7 +53,7 @@ export class ReconnectingClient {
         this.#isConnected = false;
         this.#lastError = error;
         this.#connecting = this.#connectBy(async () => {
-          await this.#client.close();
+          await closeClient(this.#client);
           await this.#client.connect();
         });
       }
@@ -70,6 +74,51 @@ export class ReconnectingClient {
       }
     }
   }
+}
+
+/**
+ * Returns a function that returns why the server of a client must not be used; undefined: it may. With
+ * `directConnection` the driver takes any member of a replica set, and asks it to answer reads even as a secondary,
+ * which lags behind.
+ */
+export function memberRefusal(client: MongoClient): () => string | undefined {
+  let isOtherMember = false;
+  // Also emitted with each connection after the first, and when the member's role changes.
+  client.on('topologyDescriptionChanged', ({ newDescription: { type, servers } }) => {
+    isOtherMember = type === TopologyType.Single && [...servers.values()].some((each) => OTHER_MEMBERS.includes(each.type));
+  });
+  return () => (isOtherMember ? NOT_PRIMARY : undefined);
+}
+
+const NOT_PRIMARY =
+  'the server of the address is not the primary of its replica set: name the primary, or remove directConnection';
+
+/** Members of a replica set other than its primary. */
+const OTHER_MEMBERS: readonly ServerType[] = [
+  ServerType.RSSecondary,
+  ServerType.RSArbiter,
+  ServerType.RSOther,
+  ServerType.RSGhost,
+];
+
+/** The part of a client that has its connections; the driver's types leave it out. */
+interface Topology {
+  closeCheckedOutConnections(): void;
+  close(): void;
+}
+
+/**
+ * Closes a client within STORE_DISCONNECT_MS. A driver whose command was written at the very moment its connection was
+ * lost waits for it for ever, and its connections keep the process.
+ */
+export async function closeClient(client: MongoClient): Promise<void> {
+  const closed = client.close();
+  const isClosed = await Promise.race([closed.then(() => true), sleep(STORE_DISCONNECT_MS, false, { ref: false })]);
+  if (isClosed) return;
+  // What `close` does first and last, neither of which sends anything.
+  const { topology } = client as unknown as { readonly topology?: Topology };
+  topology?.closeCheckedOutConnections();
+  topology?.close();
 }
 
 /** Bounds a whole call; the driver bounds only its steps. After any error of the driver, the outcome is unknown. */

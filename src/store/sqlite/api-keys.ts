@@ -155,7 +155,8 @@ function apiKeyTable(database: DatabaseSync) {
   const updateQuota = database.prepare('UPDATE api_keys SET quota_limit = ? WHERE studio_id = ? AND id = ?');
   const updateUse = database.prepare(`
     UPDATE api_keys SET last_used_at = :now
-    WHERE studio_id = :studioId AND id = :id AND coalesce(last_used_at, 0) <= :unlessSince`);
+    WHERE studio_id = :studioId AND id = :id
+      AND (coalesce(last_used_at, 0) <= :unlessSince OR last_used_at > :now)`);
 
   const takeSlot = (studioId: string, now: Date): string | undefined => {
     freeExpiredSlots.run(studioId, now.getTime());

@@ -51,7 +51,8 @@ function leadTable(database: DatabaseSync) {
   const selectOfContact = prepareLists(
     database,
     `SELECT ${LEAD_COLUMNS} FROM contact_claims JOIN leads ON leads.number = lead_number
-    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
+    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ?
+    ORDER BY contact_key LIMIT ${MAX_LEADS_PER_CONTACT}`,
   );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_region = ?4,
@@ -173,7 +174,9 @@ function leadReader(
     async findLeadsOfContact(studioId, contactKeys) {
       const studio = studios.of(studioId);
       if (studio === undefined) return [];
-      const rows = contactKeys.flatMap((key) => selectOfContact.all(studio, ...entryRange(key)));
+      const rowsOfKeys = contactKeys.map((key) => selectOfContact.all(studio, ...entryRange(key)));
+      // The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys.
+      const rows = [...rowsOfKeys.map((ofKey) => ofKey.slice(0, 1)), ...rowsOfKeys].flat();
       // A lead may be found by several of its keys.
       const each = new Map(rows.map((row) => [row[0], row])).values().take(MAX_LEADS_PER_CONTACT);
       return [...each].flatMap((row) => readableOrNull(presentLeadOf(studioId, row), report) ?? []);

@@ -1,0 +1,51 @@
+import { MongoClient } from 'mongodb';
+import { ConnectionString } from 'mongodb-connection-string-url';
+
+/** The database of an address that names none. */
+const DEFAULT_NAME = 'lead-intake';
+
+/** Names of MongoDB's own databases. Two names may not differ in their case alone. */
+const RESERVED = ['admin', 'config', 'local'];
+
+/** The maximum length of a name; bytes. */
+const MAX_NAME_BYTES = 63;
+
+/** Characters that a name may not have, whatever system the server runs on. */
+const SHOWN_FORBIDDEN = '/\\."$*<>:|?';
+const FORBIDDEN = `${SHOWN_FORBIDDEN} \0`;
+
+/** Returns what is wrong with an address, without repeating any of it, because it may contain a password. */
+export function mongoUrlFault(url: string): string | undefined {
+  try {
+    return nameFault(databaseNameIn(url));
+  } catch (error) {
+    // What the driver parses as a host may be part of a password.
+    const message = (error as Error).message
+      .replaceAll(url, '…')
+      .replace(/Unable to parse .*/, 'a host cannot be read');
+    return `is refused by the driver: ${message}`;
+  }
+}
+
+/**
+ * Returns the name of an address's database. The driver's own default would be `test`.
+ *
+ * @param client a client of the address; its constructor does not connect
+ * @throws what the driver finds wrong with the address
+ */
+export function databaseNameIn(url: string, client = new MongoClient(url)): string {
+  const { dbName } = client.options;
+  const { pathname, searchParams } = new ConnectionString(url);
+  const isNamed = pathname.length > 1 || searchParams.has('dbName');
+  return isNamed ? dbName : DEFAULT_NAME;
+}
+
+function nameFault(name: string): string | undefined {
+  if ([...name].some((character) => FORBIDDEN.includes(character)))
+    return `names a database that cannot exist: leave spaces, NUL and ${SHOWN_FORBIDDEN} out of its name`;
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    return `names a database that cannot exist: its name may have at most ${MAX_NAME_BYTES} bytes`;
+  if (RESERVED.includes(name.toLowerCase()))
+    return `names one of MongoDB's own databases: name another, and the database that has the user in authSource`;
+  return undefined;
+}

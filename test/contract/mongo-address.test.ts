@@ -1,0 +1,207 @@
+import { createRequire } from 'node:module';
+import type { Document } from 'mongodb';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { mongoUrlFault } from '../../src/store/mongo/database-name.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
+import { type FakeMongoDb, nameOf, PRIMARY, refusal, SECONDARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
+
+// Stores that reach no primary give up after a while each.
+vi.setConfig({ testTimeout: 60_000 });
+// The driver warns of options that it will drop.
+vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+
+/** Commands that depend on stored data. */
+const DATA = ['find', 'aggregate', 'count', 'insert', 'update', 'findAndModify', 'delete', 'createIndexes'];
+
+/** All options that this release of the driver knows, with their types. */
+const KNOWN: Record<string, { readonly type?: string }> = createRequire(import.meta.url)(
+  'mongodb/lib/connection_string.js',
+).OPTIONS;
+
+/** Values to try of a type. */
+const BY_TYPE: Record<string, readonly string[]> = {
+  boolean: ['true', 'false'],
+  uint: ['0', '1', '3600000'],
+  int: ['0', '1'],
+};
+
+/** Values to try of an option with values of its own. */
+const BY_NAME: Record<string, readonly string[]> = {
+  compressors: ['zlib'],
+  dbName: ['other'],
+  readConcern: ['local'],
+  readConcernLevel: ['local', 'available', 'linearizable'],
+  readPreference: ['primaryPreferred', 'secondary', 'secondaryPreferred', 'nearest'],
+  replicaSet: ['rs0', 'another'],
+  serverMonitoringMode: ['poll', 'stream'],
+  w: ['0', '1', '2'],
+  wtimeout: ['1'],
+  wtimeoutMS: ['1'],
+  j: ['false'],
+  journal: ['false'],
+  fsync: ['false'],
+  timeoutMS: ['0', '1'],
+};
+
+/** Pairs of options of which one needs the other. */
+const TOGETHER = [
+  'readPreference=secondary&maxStalenessSeconds=90',
+  'readPreference=nearest&readPreferenceTags=dc:ny&readPreferenceTags=',
+  'readConcernLevel=available&w=0&journal=false&retryWrites=false&retryReads=false',
+];
+
+const SINGLE = Object.entries(KNOWN).flatMap(([name, { type = '' }]) =>
+  (BY_NAME[name] ?? BY_TYPE[type] ?? ['1', 'true', 'x']).map((value) => `${name}=${value}`),
+);
+
+/** Options that the driver accepts, each alone and with a direct connection. */
+const accepted = [...SINGLE, ...TOGETHER]
+  .flatMap((option) =>
+    option.startsWith('directConnection=') ? [option] : [option, `directConnection=true&${option}`],
+  )
+  .filter((options) => mongoUrlFault(`mongodb://127.0.0.1:1/?${options}`) === undefined);
+
+test('the driver accepts most options, and each is tried', () => {
+  expect(accepted.length).toBeGreaterThan(100);
+  for (const name of ['directConnection', 'readPreference', 'replicaSet', 'loadBalanced', 'w', 'serverMonitoringMode'])
+    expect(accepted.some((options) => options.startsWith(`${name}=`))).toBe(true);
+});
+
+describe('whatever the address says', () => {
+  test('a secondary is neither read nor reported as ready', async () => {
+    const fake = await aFake(SECONDARY);
+
+    await inGroups(accepted, async (options, place) => {
+      const store = await openMongoStore(`${fake.url}/option-${place}?${options}`);
+      const outcomes = [
+        store.check(),
+        store.findStudio('a'),
+        store.listLeads('a', null, 1),
+        store.putStudio(aStudio(), BY),
+      ];
+      for (const outcome of await Promise.allSettled(outcomes)) {
+        expect({ options, outcome }).toEqual({
+          options,
+          outcome: { status: 'rejected', reason: expect.any(StoreUnavailable) },
+        });
+      }
+      await store.close();
+    });
+
+    const read = fake.commands.filter((command) => DATA.includes(nameOf(command)));
+    expect(
+      read.map(({ $db, ...command }) => `${accepted[Number($db.replace('option-', ''))]}: ${nameOf(command)}`),
+    ).toEqual([]);
+  });
+
+  test('each command is the one without it: a majority, its disks, the primary', async () => {
+    const plain = await concernsWith('appName=plain');
+    expect(Object.keys(plain)).toEqual(
+      expect.arrayContaining(['find', 'insert', 'update', 'findAndModify', 'aggregate']),
+    );
+
+    await inGroups(accepted, async (options) => {
+      const fake = await aFake(PRIMARY);
+      const store = await openMongoStore(`${fake.url}/leads?${options}`);
+      // Options such as TLS and logins lead to no connection.
+      const isConnected = await store.check().then(
+        () => true,
+        () => false,
+      );
+      if (isConnected) await useSome(store);
+      await store.close();
+      const concerns = concernsOf(fake.commands);
+      if (isConnected) expect({ options, concerns }).toEqual({ options, concerns: plain });
+      else
+        expect({ options, concerns: Object.keys(concerns).filter((name) => DATA.includes(name)) }).toEqual({
+          options,
+          concerns: [],
+        });
+    });
+  });
+});
+
+describe('a server that the address leads to directly', () => {
+  test('is used while it is the primary, and refused from when it steps down until it is elected again', async () => {
+    const fake = await aFake(PRIMARY);
+    const store = await anOpenStore(`${fake.url}/leads?directConnection=true`);
+    await store.check();
+
+    fake.hello = SECONDARY;
+    fake.disconnect();
+    await expect.poll(() => store.check().then(String, String)).toContain('is not the primary of its replica set');
+    fake.commands.length = 0;
+    await expect(store.findStudio('a')).rejects.toThrow('is not the primary of its replica set');
+    expect(fake.commands.filter((command) => nameOf(command) === 'find')).toEqual([]);
+
+    fake.hello = PRIMARY;
+    fake.disconnect();
+    await expect.poll(() => store.findStudio('a').catch(String), { timeout: 30_000 }).toBeNull();
+  });
+
+  test('is refused once it refuses a write because it has stepped down, although no connection broke', async () => {
+    const fake = await aFake(PRIMARY);
+    const store = await anOpenStore(`${fake.url}/leads?directConnection=true&heartbeatFrequencyMS=3600000`);
+    await store.check();
+
+    fake.hello = SECONDARY;
+    fake.answer = (command) => (command.update ? refusal(10107, 'NotWritablePrimary') : undefined);
+    await expect(store.check()).rejects.toThrow();
+
+    await expect.poll(() => store.findStudio('a').catch(String), { timeout: 30_000 }).toContain('is not the primary');
+  });
+});
+
+async function aFake(hello: Document): Promise<FakeMongoDb> {
+  const fake = await startFakeMongoDb(hello);
+  onTestFinished(() => fake.stop());
+  return fake;
+}
+
+async function anOpenStore(url: string): Promise<Store> {
+  const store = await openMongoStore(url);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Works through a list, some at a time. */
+async function inGroups<Each>(all: readonly Each[], work: (each: Each, place: number) => Promise<void>): Promise<void> {
+  const entries = [...all.entries()].values();
+  const worker = async () => {
+    for (const [place, each] of entries) await work(each, place);
+  };
+  await Promise.all(Array.from({ length: 80 }, worker));
+}
+
+async function concernsWith(options: string) {
+  const fake = await aFake(PRIMARY);
+  const store = await openMongoStore(`${fake.url}/leads?${options}`);
+  await store.check();
+  await useSome(store);
+  await store.close();
+  return concernsOf(fake.commands);
+}
+
+/** Sends a command of each kind. */
+async function useSome(store: Store): Promise<void> {
+  const [lead, key] = [aLead(), anApiKey()];
+  await store.putStudio(aStudio(), BY);
+  await store.createLead(lead, claimsOf(lead));
+  await store.recordApiKeyUse({ studioId: key.studioId, keyId: key.id, now: NOW, unlessSince: NOW });
+  await store.removeMember(lead.studioId, aMember().id);
+  await store.measureLeadChanges(1);
+}
+
+/** What each kind of command asks of the server. */
+function concernsOf(commands: readonly Document[]): Record<string, unknown> {
+  return Object.fromEntries(
+    commands.map((command) => {
+      const { readConcern, writeConcern, $readPreference } = command;
+      // With a direct connection the driver asks any server to answer; whether it is the primary is known by then.
+      const preference = /^primary/.test($readPreference?.mode ?? 'primary') ? 'primary' : $readPreference;
+      return [nameOf(command), { readConcern, writeConcern, preference }];
+    }),
+  );
+}

@@ -1,0 +1,99 @@
+import type { Document } from 'mongodb';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, claimsOf } from '../support/builders.ts';
+import { type FakeMongoDb, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
+
+/** Answers to a write that did not succeed, although every read does. */
+const FAILURES: Record<string, Document> = {
+  'a majority that did not confirm': {
+    ...{ ok: 1, n: 1, nModified: 1 },
+    writeConcernError: { code: 64, codeName: 'WriteConcernTimeout', errmsg: 'waiting for replication timed out' },
+  },
+  'a majority that is not there': {
+    ...{ ok: 1, n: 0, nModified: 0 },
+    writeConcernError: { code: 100, codeName: 'UnsatisfiableWriteConcern', errmsg: 'not enough members' },
+  },
+  'a role that may not write': refusal(13, 'Unauthorized'),
+  'a full disk': refusal(14031, 'OutOfDiskSpace'),
+  'a primary that stepped down': refusal(10107, 'NotWritablePrimary'),
+};
+
+describe('the check of MongoDB, whose reads all succeed', () => {
+  let fake: FakeMongoDb;
+  let store: Store;
+
+  beforeEach(async () => {
+    fake = await startFakeMongoDb();
+    store = await openMongoStore(`${fake.url}/leads`);
+    onTestFinished(async () => {
+      await store.close();
+      await fake.stop();
+    });
+    fake.commands.length = 0;
+  });
+
+  const writes = () => fake.commands.filter((command) => command.update === 'readiness');
+  const create = () => {
+    const lead = aLead();
+    return store.createLead(lead, claimsOf(lead));
+  };
+
+  test.each(Object.entries(FAILURES))('fails while no write succeeds: %s', async (_, failure) => {
+    fake.answer = (command) => (['insert', 'update'].includes(nameOf(command)) ? failure : undefined);
+    await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(create()).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(store.check()).rejects.toBeInstanceOf(StoreUnavailable);
+
+    fake.answer = () => undefined;
+    await expect.poll(() => store.check().then(() => 'ready', String)).toBe('ready');
+  });
+
+  test('is one write to one document of a collection of its own, by a majority', async () => {
+    await store.check();
+    await store.check();
+
+    expect(writes()).toHaveLength(2);
+    for (const { $db, writeConcern, updates } of writes()) {
+      expect({ $db, writeConcern, updates }).toMatchObject({
+        $db: 'leads',
+        writeConcern: { w: 'majority', j: true },
+        updates: [{ q: { _id: 'core' }, upsert: true }],
+      });
+    }
+  });
+
+  test('writes nothing after a lead was created, and again once a write has failed', async () => {
+    await create();
+    await store.check();
+    expect(writes()).toHaveLength(0);
+
+    await create();
+    fake.answer = (command) => (command.update ? refusal(1, 'InternalError') : undefined);
+    await store.putMember({ studioId: 'a', id: 'b', role: 'owner' }).catch(() => {});
+    fake.answer = () => undefined;
+    await store.check();
+    expect(writes()).toHaveLength(1);
+  });
+
+  test('takes an update that matched nothing for no proof', async () => {
+    fake.answer = (command) => (command.update === 'leads' ? { ok: 1, n: 0, nModified: 0 } : undefined);
+    await store.acknowledgeLeadChanges([{ studioId: 'a', leadId: aLead().id, revision: 1 }]);
+    await store.check();
+
+    expect(writes()).toHaveLength(1);
+  });
+
+  test('of two cores that create the document at once, neither is unavailable', async () => {
+    let refusals = 1;
+    fake.answer = (command) => {
+      if (command.update !== 'readiness' || refusals === 0) return undefined;
+      refusals -= 1;
+      return { ok: 1, n: 0, writeErrors: [{ index: 0, code: 11000, errmsg: 'duplicate key' }] };
+    };
+
+    await store.check();
+    expect(writes()).toHaveLength(2);
+  });
+});
