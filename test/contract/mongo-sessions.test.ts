@@ -56,7 +56,7 @@ const READS: Record<string, (store: Store) => Promise<unknown>> = {
 };
 
 /** Methods that only write, or that do not depend on what is stored. */
-const OTHERS = ['acknowledgeLeadChanges', 'markUnmarked', 'recordApiKeyUse', 'putMember', 'removeMember'];
+const OTHERS = ['acknowledgeLeadChanges', 'recordApiKeyUse', 'putMember', 'removeMember'];
 const ANSWERS_NOTHING = ['putLeadSource', 'removeLeadSource', 'check', 'close'];
 
 const reads = (commands: readonly Document[]) =>

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Db, MongoClient, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
+import { type Db, MongoClient, type MongoClientOptions, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
 import {
   READINESS_CHECK_INTERVAL_MS,
   STORE_CALL_MS,
@@ -63,6 +63,20 @@ const CONCERNS = {
   readPreference: 'primary',
 } as const;
 
+/** Each is stronger than that of the address. */
+const CLIENT_OPTIONS: MongoClientOptions = {
+  appName: 'lead-intake',
+  socketTimeoutMS: STORE_SILENCE_MS,
+  connectTimeoutMS: STORE_SILENCE_MS,
+  serverSelectionTimeoutMS: STORE_SILENCE_MS,
+  // The wait for a connection is bounded by the call's deadline.
+  waitQueueTimeoutMS: STORE_CALL_MS,
+  maxPoolSize: POOL_SIZE,
+  // A server that steps down says so at once, or when the driver asks next.
+  serverMonitoringMode: 'stream',
+  heartbeatFrequencyMS: READINESS_CHECK_INTERVAL_MS,
+};
+
 /**
  * Connects to a database and prepares it: ends renewals of claims, and builds indexes. If that takes longer than
  * STORE_SILENCE_MS, it continues in the background; until then, calls reject.
@@ -71,18 +85,7 @@ const CONCERNS = {
  * @throws StoreUnavailable when the database has data of release 1.0
  */
 export async function connect<Caller>(url: string, observer?: StoreObserver<Caller>): Promise<Connection> {
-  const client = new MongoClient(url, {
-    appName: 'lead-intake',
-    socketTimeoutMS: STORE_SILENCE_MS,
-    connectTimeoutMS: STORE_SILENCE_MS,
-    serverSelectionTimeoutMS: STORE_SILENCE_MS,
-    // The wait for a connection is bounded by the call's deadline.
-    waitQueueTimeoutMS: STORE_CALL_MS,
-    maxPoolSize: POOL_SIZE,
-    // A server that steps down says so at once, or when the driver asks next.
-    serverMonitoringMode: 'stream',
-    heartbeatFrequencyMS: READINESS_CHECK_INTERVAL_MS,
-  });
+  const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = databaseOf(client, url);
   const closing = new AbortController();
   const inFlight = new Set<Promise<unknown>>();

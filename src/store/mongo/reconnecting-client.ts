@@ -85,7 +85,8 @@ export function memberRefusal(client: MongoClient): () => string | undefined {
   let isOtherMember = false;
   // Also emitted with each connection after the first, and when the member's role changes.
   client.on('topologyDescriptionChanged', ({ newDescription: { type, servers } }) => {
-    isOtherMember = type === TopologyType.Single && [...servers.values()].some((each) => OTHER_MEMBERS.includes(each.type));
+    isOtherMember =
+      type === TopologyType.Single && [...servers.values()].some((each) => OTHER_MEMBERS.includes(each.type));
   });
   return () => (isOtherMember ? NOT_PRIMARY : undefined);
 }
