@@ -8,6 +8,7 @@ const ROOT = join(import.meta.dirname, '..');
  * paths, and what they are about.
  */
 export const LONG: Readonly<Record<string, string>> = {
+  'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/balance.test.ts': 'calls spread over restarted cores',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',

@@ -1,16 +1,11 @@
 import { createRequire } from 'node:module';
 import type { Document } from 'mongodb';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { mongoUrlFault } from '../../src/store/mongo/database-name.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
 import { type FakeMongoDb, nameOf, PRIMARY, refusal, SECONDARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
-
-// Stores that reach no primary give up after a while each.
-vi.setConfig({ testTimeout: 60_000 });
-// The driver warns of options that it will drop.
-vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
 
 /** Commands that depend on stored data. */
 const DATA = ['find', 'aggregate', 'count', 'insert', 'update', 'findAndModify', 'delete', 'createIndexes'];
@@ -70,6 +65,14 @@ test('the driver accepts most options, and each is tried', () => {
 });
 
 describe('whatever the address says', () => {
+  // The driver warns of options that it will drop.
+  beforeAll(() => {
+    vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  });
+  afterAll(() => {
+    vi.restoreAllMocks();
+  });
+
   test('a secondary is neither read nor reported as ready', async () => {
     const fake = await aFake(SECONDARY);
 
@@ -133,7 +136,7 @@ describe('a server that the address leads to directly', () => {
 
     fake.hello = PRIMARY;
     fake.disconnect();
-    await expect.poll(() => store.findStudio('a').catch(String), { timeout: 30_000 }).toBeNull();
+    await expect.poll(() => store.findStudio('a').catch(String)).toBeNull();
   });
 
   test('is refused once it refuses a write because it has stepped down, although no connection broke', async () => {
@@ -145,7 +148,7 @@ describe('a server that the address leads to directly', () => {
     fake.answer = (command) => (command.update ? refusal(10107, 'NotWritablePrimary') : undefined);
     await expect(store.check()).rejects.toThrow();
 
-    await expect.poll(() => store.findStudio('a').catch(String), { timeout: 30_000 }).toContain('is not the primary');
+    await expect.poll(() => store.findStudio('a').catch(String)).toContain('is not the primary');
   });
 });
 
