@@ -47,16 +47,29 @@ function phoneForms(typed: string, region: RegionCode | null): string[] {
 
 const suffixOf = ({ extension }: DialledNumber): string => (extension === '' ? '' : `;ext=${extension}`);
 
-/** The minimum number of digits, without the country code, from which letters that stand apart count as a remark. */
+/**
+ * The minimum number of digits, without the country code, from which letters that stand apart are a remark. With fewer
+ * they are one if the number would be too long with them.
+ */
 const MIN_NATIONAL_DIGITS = 7;
 
 function e164Of({ typedDigits, digits, spelled, isSpelledForSure }: DialledNumber, region: RegionCode | null) {
   if (isSpelledForSure) return undefined;
   // In some regions a number may begin with 00 that is no prefix of a country code.
   for (const text of [typedDigits, digits]) {
-    const number = parsePhoneNumberFromString(text, region ?? undefined);
-    if (!number?.isPossible()) continue;
-    return spelled !== undefined && number.nationalNumber.length < MIN_NATIONAL_DIGITS ? undefined : number.number;
+    const number = possibleNumber(text, region);
+    if (!number) continue;
+    const letters = spelled === undefined ? 0 : spelled.length - digits.length;
+    const maySpell =
+      letters > 0 &&
+      number.nationalNumber.length < MIN_NATIONAL_DIGITS &&
+      possibleNumber(text + '0'.repeat(letters), region) !== undefined;
+    return maySpell ? undefined : number.number;
   }
   return undefined;
+}
+
+function possibleNumber(text: string, region: RegionCode | null) {
+  const number = parsePhoneNumberFromString(text, region ?? undefined);
+  return number?.isPossible() ? number : undefined;
 }
