@@ -188,10 +188,12 @@ export function claimContract(opened: () => OpenedStore): void {
     test('a lead is found by the region that it was opened in, whatever the region is now, open or closed', async () => {
       await put('DE');
       const lead = await createdNow(NATIONAL);
+      const [abroad, inGermany] = ['+49 30 1234567', '030 1234567'];
+      const { id } = await createdNow(abroad);
       for (const region of ['AT', null, 'FR'] as const) {
         await put(region);
-        expect(await found(IN_GERMANY)).toEqual([lead.id]);
-        expect(await found(NATIONAL)).toEqual([lead.id]);
+        for (const value of [IN_GERMANY, NATIONAL]) expect(await found(value)).toEqual([lead.id]);
+        for (const value of [abroad, inGermany]) expect(await found(value)).toEqual([id]);
       }
       await moved(lead, 'lost', { claims: await claimsNow(lead) });
       await put('DE');

@@ -29,6 +29,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.putStudio({ ...unchanged, status: 'suspended' }, BY)).toMatchObject({ regionCode: 'DE' });
       expect(await store.putStudio({ ...unchanged, regionCode: 'FR' }, BY)).toMatchObject({ status: 'suspended' });
       expect(await store.putStudio(unchanged, BY)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
+      expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
       expect(await store.putStudio({ ...unchanged, regionCode: null }, BY)).toMatchObject({ regionCode: null });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
     });

@@ -172,6 +172,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       atMost: 1,
     },
     'a lead by its id': { call: () => store.findLead(studioId, leadId), by: ['_id_'], atMost: 1 },
+    'whether a lead is present': { call: () => store.presenceOfLead(studioId, leadId), by: ['_id_'], atMost: 1 },
     "another studio's lead by its id": { call: () => store.findLead('studio-2', leadId), by: ['_id_'], atMost: 1 },
     'the first page': { call: () => store.listLeads(studioId, null, PAGE), by: ['_id_'], atMost: PAGE + 2 },
     'the leads of a contact, open and closed': {

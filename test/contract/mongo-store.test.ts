@@ -19,7 +19,7 @@ const COLLECTIONS = {
   claim: 'leads',
   key: 'apiKeys',
   studio: 'studios',
-  'former regions': 'studios',
+  region: 'studios',
   member: 'studios',
   source: 'studios',
   event: 'studios',
@@ -80,11 +80,9 @@ const DAMAGES: readonly Damage[] = [
   ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
     (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
   ),
-  ...['DE', {}, null, ['XX'], [['DE']]].map(
-    (value) => ({ kind: 'former regions', field: 'formerRegions', value }) as const,
-  ),
+  ...['DE', {}, null, ['XX'], [['DE']]].map((value) => ({ kind: 'region', field: 'formerRegions', value }) as const),
   ...['soon', { step: 'first' }, { formerRules: [null] }].map(
-    (value) => ({ kind: 'former regions', field: 'renewal', value }) as const,
+    (value) => ({ kind: 'region', field: 'renewal', value }) as const,
   ),
   ...['boss', null, 1].map((value) => ({ kind: 'member', field: 'role', value }) as const),
   ...[null, {}, { name: 'x' }, { name: 5, enabled: true }, { name: 'x', enabled: 'yes' }, 'x'].map(

@@ -30,7 +30,7 @@ export interface Damage {
     | 'claim'
     | 'key'
     | 'studio'
-    | 'former regions'
+    | 'region'
     | 'member'
     | 'source'
     | 'event'

@@ -33,7 +33,7 @@ const TABLES = {
   claim: ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
   studio: ['studios', 'id = ? AND id = ?'],
-  'former regions': ['studios', 'id = ? AND id = ?'],
+  region: ['studios', 'id = ? AND id = ?'],
   member: ['members', 'studio_id = ? AND id = ?'],
   source: ['lead_sources', 'studio_id = ? AND id = ?'],
   event: ['audit_events', 'studio_id = ? AND studio_id = ?'],
@@ -84,7 +84,7 @@ const DAMAGES: readonly Damage[] = (
     ['studio', 'status', 'toString'],
     ['studio', 'region_code', 'XX'],
     ...['soon', 'null', '5', '{"formerRules":"x"}', '{"formerRules":[null]}'].map(
-      (value) => ['former regions', 'claim_renewal', value] as const,
+      (value) => ['region', 'claim_renewal', value] as const,
     ),
     ['member', 'role', 'boss'],
     ['source', 'name', ''],

@@ -38,8 +38,7 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a former region that cannot be read is forgotten',
     suite: SQLITE,
-    caughtBy:
-      "a former regions whose claim_renewal is 'soon': they count as none, and its studio stays readable and can be put",
+    caughtBy: "a region whose claim_renewal is 'soon': it counts as none, and its studio stays readable and can be put",
     patches: [
       {
         file: 'src/store/release-1-1.ts',
