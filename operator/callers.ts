@@ -66,37 +66,54 @@ export interface NewCaller {
 /**
  * Adds a caller to the file, which is created if it does not exist, or gives an existing caller a second token.
  *
- * @returns its token, which is not stored; undefined when it presents a certificate
- * @throws CallersFault
+ * @param show shows its token, which is not stored, before it is valid; not called when it presents a certificate
+ * @throws CallersFault, the error of `show`
  */
-export function addCaller(path: string, { name, may, studios, certificate }: NewCaller): string | undefined {
+export async function addCaller(
+  path: string,
+  { name, may, studios, certificate }: NewCaller,
+  show: (token: string) => Promise<void>,
+): Promise<void> {
   const token = certificate === undefined ? newCoreToken() : undefined;
-  change(path, (callers) => {
+  const { write } = changeOf(path, (callers) => {
     const former = Object.hasOwn(callers, name) ? callers[name] : undefined;
     if (former && (may || studios))
       throw new CallersFault(`caller ${name} exists: for a second token, leave out --may and --studio`);
     if (!former && !may) throw new CallersFault(`caller ${name} does not exist: to add it, give its roles with --may`);
     const entry: CallerEntry = former ?? { may: may ?? [], ...(studios && { studios }) };
-    if (certificate !== undefined) {
-      const certificateSubject = subjectIn(certificate);
-      const known = entry.certificateSubject;
-      if (known && subjectForm(known) !== subjectForm(certificateSubject)) {
-        throw new CallersFault(
-          `${name} has a certificate of another subject: add a caller of another name, and run \`callers remove ${name}\` once this one is no longer used`,
-        );
-      }
-      return { ...callers, [name]: { ...entry, certificateSubject } };
-    }
-    const { tokens = [] } = entry;
-    if (tokens.length === MAX_TOKENS) {
-      throw new CallersFault(
-        `${name} has ${MAX_TOKENS} tokens: once the older one is no longer used, run \`callers retire ${name}\``,
-      );
-    }
-    const created = new Date().toISOString().slice(0, 10);
-    return { ...callers, [name]: { ...entry, tokens: [...tokens, { sha256: tokenHash(token as string), created }] } };
+    const changed =
+      token === undefined ? withCertificate(name, entry, certificate as string) : withToken(name, entry, token);
+    return { ...callers, [name]: changed };
   });
-  return token;
+  if (token === undefined) return write();
+  await show(token);
+  try {
+    write();
+  } catch (error) {
+    throw new CallersFault(`${(error as Error).message}; the token that was printed is not valid`);
+  }
+}
+
+function withCertificate(name: string, entry: CallerEntry, certificate: string): CallerEntry {
+  const certificateSubject = subjectIn(certificate);
+  const known = entry.certificateSubject;
+  if (known && subjectForm(known) !== subjectForm(certificateSubject)) {
+    throw new CallersFault(
+      `${name} has a certificate of another subject: add a caller of another name, and run \`callers remove ${name}\` once this one is no longer used`,
+    );
+  }
+  return { ...entry, certificateSubject };
+}
+
+function withToken(name: string, entry: CallerEntry, token: string): CallerEntry {
+  const { tokens = [] } = entry;
+  if (tokens.length === MAX_TOKENS) {
+    throw new CallersFault(
+      `${name} has ${MAX_TOKENS} tokens: once the older one is no longer used, run \`callers retire ${name}\``,
+    );
+  }
+  const created = new Date().toISOString().slice(0, 10);
+  return { ...entry, tokens: [...tokens, { sha256: tokenHash(token), created }] };
 }
 
 /**
@@ -172,12 +189,18 @@ function callersIn(text: string | undefined): CallerEntries {
 }
 
 function change(path: string, changed: (callers: CallerEntries) => CallerEntries): ListedCaller[] {
+  const { callers, write } = changeOf(path, changed);
+  write();
+  return listed(callers);
+}
+
+/** Returns the callers after a change, and a function that writes it. */
+function changeOf(path: string, changed: (callers: CallerEntries) => CallerEntries) {
   const text = read(path);
   const callers = changed(callersIn(text));
   const whole = `${JSON.stringify({ callers }, null, 2)}\n`;
   callersIn(whole);
-  replaceFile(path, text, whole);
-  return listed(callers);
+  return { callers, write: () => replaceFile(path, text, whole) };
 }
 
 /** Replaces the file atomically, because a core may read it at any moment. */

@@ -1,3 +1,5 @@
+import { Console } from 'node:console';
+import { Writable } from 'node:stream';
 import { printable, printableJson } from '../common/printable.ts';
 import type { ApiKey } from '../src/domain/api-key.ts';
 import type { Lead } from '../src/domain/lead.ts';
@@ -30,22 +32,33 @@ export function listedLead({ id, displayName, contact, stage, createdAt }: Lead)
   return { id, displayName, contact, stage, createdAt };
 }
 
-/** Prints a result: as JSON, or as a table or a list of fields. */
-export function show(result: unknown, json: boolean): void {
-  if (json) console.log(printableJson(result));
-  else if (Array.isArray(result) && result.length > 0) console.table(result.map(textFields));
-  else if (Array.isArray(result)) console.log('none');
-  else for (const [name, value] of Object.entries(textFields(result))) console.log(`${name.padEnd(12)} ${value}`);
+/** Returns a result as JSON, or as a table or a list of fields. */
+export function resultText(result: unknown, json: boolean): string {
+  if (json) return `${printableJson(result)}\n`;
+  if (Array.isArray(result)) return result.length > 0 ? tableText(result.map(textFields)) : 'none\n';
+  const fields = Object.entries(textFields(result));
+  return fields.map(([name, value]) => `${name.padEnd(12)} ${value}\n`).join('');
 }
 
-/** Prints the findings of `doctor`. */
-export function showFindings(findings: readonly Finding[], json: boolean): void {
-  if (json) console.log(printableJson(findings));
-  else {
-    for (const { what, verdict, says } of findings) {
-      console.log(`${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${printable(says)}`);
-    }
-  }
+/** Returns the findings of `doctor`. */
+export function findingsText(findings: readonly Finding[], json: boolean): string {
+  if (json) return `${printableJson(findings)}\n`;
+  const lines = findings.map(({ what, verdict, says }) => {
+    return `${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${printable(says)}\n`;
+  });
+  return lines.join('');
+}
+
+function tableText(rows: readonly object[]): string {
+  const texts: string[] = [];
+  const stream = new Writable({
+    write(chunk, _, written) {
+      texts.push(String(chunk));
+      written();
+    },
+  });
+  new Console(stream).table(rows);
+  return texts.join('');
 }
 
 function textFields(record: unknown): Record<string, string> {

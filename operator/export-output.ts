@@ -1,3 +1,4 @@
+import { fstatSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { errorSummary } from '../common/error-summary.ts';
 import { printableLines } from '../common/printable.ts';
@@ -35,15 +36,22 @@ const LINE_END = '\n'.charCodeAt(0);
 /** Writes to standard output. A terminal gets control characters escaped. */
 export function standardOutput(): ExportOutput {
   const { stdout } = process;
-  // Each write reports its own error.
-  stdout.on('error', () => {});
   const escaped = (text: string) => (stdout.isTTY ? printableLines(text.replaceAll('\r\n', '\n')) : text);
+  const write = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      stdout.write(text, (error) => (error ? reject(error) : resolve()));
+    });
   return {
     written: undefined,
-    write: (text) =>
-      new Promise((resolve, reject) => {
-        stdout.write(escaped(text), (error) => (error ? reject(faultOf('the standard output', error)) : resolve()));
-      }),
+    async write(text) {
+      try {
+        // On a file, the stream takes a write that a full disk cut for a whole one.
+        if (fstatSync(stdout.fd).isFile()) writeFileSync(stdout.fd, text);
+        else await write(escaped(text));
+      } catch (error) {
+        throw faultOf('the standard output', error);
+      }
+    },
     async close() {},
   };
 }

@@ -11,6 +11,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/balance.test.ts': 'calls spread over restarted cores',
+  'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/examples/': 'the examples in each language',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
 import { addCaller, CALLERS_HELP, listCallers, removeCaller, retireToken } from '../callers.ts';
-import { program, runReported, showResult } from './program.ts';
+import { program, runReported, showResult, showSecret } from './program.ts';
 
 interface NewCallerOptions {
   readonly file: string;
@@ -24,10 +24,11 @@ export function addCallerCommands(): void {
     .addOption(fileOption)
     .addHelpText('after', CALLERS_HELP)
     .action((name: string, { may, studio: studios, certificate, file }: NewCallerOptions) =>
-      runReported(async () => {
-        const token = addCaller(file, { name, may, studios, certificate });
-        if (token !== undefined) showResult({ name, token });
-      }),
+      runReported(() =>
+        addCaller(file, { name, may, studios, certificate }, (token) =>
+          showSecret({ name, token }, async () => 'the caller was left as it was'),
+        ),
+      ),
     );
   callers
     .command('list')

@@ -1,3 +1,4 @@
+import { getStudio } from '../../src/usecases/keep-directory.ts';
 import { resendChanges, watchChanges } from '../changes.ts';
 import { standardOutput } from '../export-output.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
@@ -22,6 +23,7 @@ export function addChangeCommands(): void {
     .argument('[studio]', 'studio of the leads (default: all)')
     .action((studioId: string | undefined) =>
       runOnStore(async (deps) => {
+        if (studioId !== undefined) await getStudio(deps, studioId);
         const print = progressPrinter();
         return { resent: await resendChanges(deps, studioId, (count) => print(`${count} leads so far`)) };
       }),

@@ -3,8 +3,9 @@ import { backUpDatabase, vacuumDatabase } from '../../src/store/open-store.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
 import { createDemo } from '../../src/usecases/create-demo.ts';
 import { listAuditEvents } from '../../src/usecases/list-audit-events.ts';
+import { listApiKeys, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { progressBar } from '../progress-bar.ts';
-import { abortOnSignal, program, runOnStore, runReported, showResult } from './program.ts';
+import { abortOnSignal, BY_HAND, program, runOnStore, runReported, showResult, showSecret } from './program.ts';
 
 /** Adds the commands for the audit log and the database as a whole. */
 export function addDatabaseCommands(): void {
@@ -29,13 +30,25 @@ export function addDatabaseCommands(): void {
         const onProgress = (written: number, total: number) =>
           showProgress(written, total, () => `${megabytes(written)} of ${megabytes(total)} MB`);
         const databaseUrl = readDatabaseUrl(process.env).reveal();
-        showResult(await backUpDatabase(databaseUrl, file, { onProgress, ending }));
+        await showResult(await backUpDatabase(databaseUrl, file, { onProgress, ending }));
       }),
     );
   program
     .command('demo')
     .description('create a demo studio with a source and a key, unless it exists')
-    .action(() => runOnStore(createDemo));
+    .action(() =>
+      runOnStore(async (deps) => {
+        const demo = await createDemo(deps);
+        await showSecret(demo, async () => {
+          if (demo.secret === null) return 'the demo key was shown when it was created';
+          const { studioId } = demo;
+          for (const { id: keyId } of await listApiKeys(deps, { studioId, memberId: null })) {
+            await revokeApiKey(deps, { studioId, memberId: null, keyId, ...BY_HAND });
+          }
+          return 'the demo key was revoked: create another one with `keys create`';
+        });
+      }),
+    );
 }
 
 function megabytes(bytes: number): string {

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { countClosedLeads, eraseClosedLeads } from '../../src/usecases/erase-closed-leads.ts';
 import { eraseContact } from '../../src/usecases/erase-contact.ts';
@@ -31,9 +31,11 @@ export function addEraseCommands(leads: Command): void {
     .option(...AUDITED_MEMBER)
     .addHelpText('after', CONTACT_HELP)
     .action((studioId: string, { member: memberId }: { member?: string }) =>
-      runOnStore(async (deps) =>
-        eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId, ...BY_HAND }),
-      ),
+      runOnStore(async (deps) => {
+        // A studio that is misspelt has no leads of the contact, and must not look as if they were erased.
+        await getStudio(deps, studioId);
+        return eraseContact(deps, { studioId, contact: await readContact(process.stdin), memberId, ...BY_HAND });
+      }),
     );
 }
 
@@ -51,7 +53,10 @@ export function addErasureCommands(): void {
     .description('erase the leads that a journal names')
     .argument('[file]', 'output of `erasures export` (default: standard input)')
     .action((file: string | undefined) =>
-      runOnStore((deps) => applyErasures(deps, file === undefined ? process.stdin : createReadStream(file))),
+      // Opened first: a reader of lines does not report that a file is missing.
+      runOnStore(async (deps) =>
+        applyErasures(deps, file === undefined ? process.stdin : (await open(file)).createReadStream()),
+      ),
     );
 }
 

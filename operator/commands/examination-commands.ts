@@ -2,11 +2,12 @@ import { text } from 'node:stream/consumers';
 import { Argument } from 'commander';
 import { printable } from '../../common/printable.ts';
 import { Api } from '../../conformance/api.ts';
-import { showReport } from '../../conformance/show-report.ts';
+import { reportText } from '../../conformance/report-text.ts';
 import { CannotVerify, preflight, verify } from '../../conformance/verify.ts';
-import { showFindings } from '../cli-output.ts';
+import { findingsText } from '../cli-output.ts';
 import { examine, type Part } from '../doctor/examine.ts';
-import { isJson, program } from './program.ts';
+import { standardOutput } from '../export-output.ts';
+import { isJson, program, runReported } from './program.ts';
 
 export function addExaminationCommands(): void {
   program
@@ -19,11 +20,13 @@ export function addExaminationCommands(): void {
       ]),
     )
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
-    .action(async (part?: Part) => {
-      const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
-      showFindings(findings, isJson());
-      process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
-    });
+    .action((part?: Part) =>
+      runReported(async () => {
+        const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
+        process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
+        await standardOutput().write(findingsText(findings, isJson()));
+      }),
+    );
   program
     .command('verify')
     .description('test a deployment of the public API against its contract, rule by rule, from outside')
@@ -38,10 +41,15 @@ input. LEAD_INTAKE_SOURCE_ID may name an enabled source of the studio.
 Exit status: 0 if no rule is broken, 1 if one is, 2 if the deployment cannot be
 tested.`,
     )
-    .action(verifyDeployment);
+    .action((options: VerifyOptions) => runReported(() => verifyDeployment(options)));
 }
 
-async function verifyDeployment({ baseUrl, quota = false }: { baseUrl: string; quota?: boolean }): Promise<void> {
+interface VerifyOptions {
+  readonly baseUrl: string;
+  readonly quota?: boolean;
+}
+
+async function verifyDeployment({ baseUrl, quota = false }: VerifyOptions): Promise<void> {
   const secret = process.env.LEAD_INTAKE_KEY || (await text(process.stdin)).trim();
   const onWait = (seconds: number) => console.error(`quota exhausted: waiting ${seconds} s`);
   const api = new Api(baseUrl, secret, process.env.LEAD_INTAKE_SOURCE_ID || undefined, onWait);
@@ -50,8 +58,8 @@ async function verifyDeployment({ baseUrl, quota = false }: { baseUrl: string; q
   try {
     await preflight(api);
     const report = await verify(api, { quota, onCheck });
-    showReport(report, isJson());
     process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
+    await standardOutput().write(reportText(report, isJson()));
   } catch (error) {
     if (!(error instanceof CannotVerify)) throw error;
     console.error(printable(error.message));

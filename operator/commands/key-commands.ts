@@ -14,7 +14,7 @@ import {
   quotaOption,
   wholeNumber,
 } from './options.ts';
-import { BY_HAND, program, runOnStore } from './program.ts';
+import { BY_HAND, program, runOnStore, showSecret } from './program.ts';
 
 const MANAGER = ['--member <id>', 'owner or admin of the studio who issues the secret'] as const;
 const MANAGER_OR_OPERATOR = [
@@ -43,13 +43,7 @@ export function addKeyCommands(): void {
         .default(['leads.read', 'leads.create']),
     )
     .option(...DAYS, 365)
-    .action((studioId: string, { member: memberId, name, scope: scopes, days }: CreateKeyOptions) =>
-      runOnStore(async (deps) => {
-        const expiresAt = daysFromNow(days);
-        const issued = await createApiKey(deps, { studioId, memberId, name, scopes, expiresAt, ...BY_HAND });
-        return { ...publicKey(issued.key), secret: issued.secret };
-      }),
-    );
+    .action(createKey);
   keys
     .command('list <studio>')
     .description('list all keys of a studio, without their secrets')
@@ -62,13 +56,7 @@ export function addKeyCommands(): void {
     .description('issue a new secret for a key, printed once; the old secret stops working immediately')
     .requiredOption(...MANAGER)
     .option(...DAYS)
-    .action((studioId: string, keyId: string, { member: memberId, days }: { member: string; days?: number }) =>
-      runOnStore(async (deps) => {
-        const expiresAt = days === undefined ? undefined : daysFromNow(days);
-        const issued = await replaceApiKey(deps, { studioId, memberId, keyId, expiresAt, ...BY_HAND });
-        return { ...publicKey(issued.key), secret: issued.secret };
-      }),
-    );
+    .action(replaceKey);
   keys
     .command('revoke <studio> <key>')
     .description('revoke a key permanently')
@@ -105,4 +93,29 @@ export function addKeyCommands(): void {
         return publicKey(await putApiKeyQuota(deps, { studioId, keyId, quotaLimit, memberId, ...BY_HAND }));
       }),
     );
+}
+
+function createKey(studioId: string, { member: memberId, name, scope: scopes, days }: CreateKeyOptions): Promise<void> {
+  return runOnStore(async (deps) => {
+    const expiresAt = daysFromNow(days);
+    const { key, secret } = await createApiKey(deps, { studioId, memberId, name, scopes, expiresAt, ...BY_HAND });
+    await showSecret({ ...publicKey(key), secret }, async () => {
+      await revokeApiKey(deps, { studioId, memberId: null, keyId: key.id, ...BY_HAND });
+      return `the key ${key.id} was revoked, because its secret is lost`;
+    });
+  });
+}
+
+function replaceKey(
+  studioId: string,
+  keyId: string,
+  { member: memberId, days }: { readonly member: string; readonly days?: number },
+): Promise<void> {
+  return runOnStore(async (deps) => {
+    const expiresAt = days === undefined ? undefined : daysFromNow(days);
+    const { key, secret } = await replaceApiKey(deps, { studioId, memberId, keyId, expiresAt, ...BY_HAND });
+    // Its old secret works no more in any case.
+    const lost = `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again`;
+    await showSecret({ ...publicKey(key), secret }, async () => lost);
+  });
 }

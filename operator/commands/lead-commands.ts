@@ -135,6 +135,7 @@ function addWorkCommands(leads: Command): void {
     .addHelpText('after', CONTACT_HELP)
     .action((studioId: string) =>
       runOnStore(async (deps) => {
+        await getStudio(deps, studioId);
         const contact = await readContact(process.stdin);
         const query = { studioId, contact, pageSize: PAGE_SIZE.max, pageToken: '' };
         const { leads, nextPageToken, mayBeIncomplete } = await findLeads(deps, query);

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { errorSummary, stacksOf } from '../../common/error-summary.ts';
 import { printableLines } from '../../common/printable.ts';
@@ -12,17 +13,18 @@ import { openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { CallersFault } from '../callers.ts';
-import { show } from '../cli-output.ts';
+import { resultText } from '../cli-output.ts';
 import { JournalFault } from '../erasures.ts';
 import { ExportBroken } from '../export-leads.ts';
-import { OutputFault } from '../export-output.ts';
+import { OutputFault, standardOutput } from '../export-output.ts';
 import { ImportFault } from '../import-fault.ts';
 
 /** The command line. Each file beside this one adds a group of commands to it. */
 export const program = new Command('lead-intake')
   .description('Administers studios, API keys and leads on the database of DATABASE_URL, and examines deployments.')
   .option('--json', 'print JSON instead of text')
-  .showHelpAfterError('(add --help for usage)');
+  .showHelpAfterError('(add --help for usage)')
+  .configureOutput({ writeOut });
 
 /** The caller that the audit log records for commands. */
 export const BY_HAND = { caller: COMMAND_LINE };
@@ -30,9 +32,27 @@ export const BY_HAND = { caller: COMMAND_LINE };
 /** How often a long command prints its progress; milliseconds. */
 const PROGRESS_INTERVAL_MS = 5000;
 
-/** Prints a result as JSON or text, as `--json` says. */
-export function showResult(result: unknown): void {
-  show(result, isJson());
+// Each write reports its own error. What is printed for people only may be lost.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+/** Prints a result as JSON or text, as `--json` says. @throws OutputFault */
+export function showResult(result: unknown): Promise<void> {
+  return standardOutput().write(resultText(result, isJson()));
+}
+
+/**
+ * Prints a result with a secret that is printed only once. When it cannot be written, also because its reader has gone,
+ * the secret is withdrawn.
+ *
+ * @param withdraw returns what became of the secret
+ */
+export async function showSecret(result: unknown, withdraw: () => Promise<string>): Promise<void> {
+  try {
+    await showResult(result);
+  } catch (error) {
+    if (!(error instanceof OutputFault)) throw error;
+    throw new OutputFault(`${error.message}; ${await withdraw()}`);
+  }
 }
 
 export function isJson(): boolean {
@@ -47,7 +67,7 @@ export function runOnStore(command: (deps: Dependencies) => Promise<unknown>): P
     const store = await openStore(databaseUrl, undefined, report);
     try {
       const result = await command({ store, clock: systemClock, newId });
-      if (result !== undefined) showResult(result);
+      if (result !== undefined) await showResult(result);
     } finally {
       await store.close();
     }
@@ -62,6 +82,17 @@ export async function runReported(command: () => Promise<void>): Promise<void> {
     if (error instanceof OutputFault && error.isClosedPipe) return;
     console.error(printableLines(messageOf(error)));
     process.exitCode = 1;
+  }
+}
+
+/** Prints the help, behind which the process exits at once. */
+function writeOut(text: string): void {
+  try {
+    writeFileSync(process.stdout.fd, text);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return;
+    console.error(`the standard output: ${errorSummary(error)}`);
+    process.exit(1);
   }
 }
 

@@ -2,6 +2,9 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const BACKUP = 'src/store/sqlite/backup.ts';
 
+const FAULTS = 'test/e2e/command-faults.test.ts';
+const SECRET_LOST = 'a secret that cannot be written works no more, and that is said';
+
 /** Faults that operators see: terminals, backups, metrics and load shedding. */
 export const OPERATOR_BUGS: readonly PlantedBug[] = [
   {
@@ -95,6 +98,31 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
         put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1, 'min')",
       },
     ],
+    inSoak: true,
+  },
+  {
+    name: 'a result that cannot be written counts as printed',
+    suite: FAULTS,
+    caughtBy: 'a file that takes only the beginning of the output is a failure',
+    patches: [{ file: 'operator/export-output.ts', find: 'fstatSync(stdout.fd).isFile()', put: 'false' }],
+  },
+  {
+    name: 'a key whose secret is lost stays valid',
+    suite: FAULTS,
+    caughtBy: SECRET_LOST,
+    patches: [
+      {
+        file: 'operator/commands/key-commands.ts',
+        find: 'await revokeApiKey(deps, { studioId, memberId: null, keyId: key.id, ...BY_HAND });',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a token is valid before it is shown',
+    suite: FAULTS,
+    caughtBy: SECRET_LOST,
+    patches: [{ file: 'operator/callers.ts', find: 'await show(token);', put: 'write(); await show(token);' }],
     inSoak: true,
   },
 ];

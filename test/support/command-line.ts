@@ -17,10 +17,14 @@ const execute = promisify(execFile);
 export async function executed(
   command: string,
   args: readonly string[],
-  { env = {}, input = '' }: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
+  {
+    env = {},
+    input = '',
+    cwd,
+  }: { readonly env?: Readonly<Record<string, string>>; readonly input?: string; readonly cwd?: string } = {},
 ): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const executing = execute(command, args, { env: { PATH, NODE_COMPILE_CACHE, ...env }, maxBuffer: 1e8 });
+  const executing = execute(command, args, { env: { PATH, NODE_COMPILE_CACHE, ...env }, maxBuffer: 1e8, cwd });
   executing.child.stdin?.end(input);
   return executing;
 }

@@ -3,10 +3,12 @@ import type { Report, RuleResult } from './verify.ts';
 
 const VERDICTS = ['passed', 'in part', 'failed', 'not checked'] as const;
 
-/** Prints a report: as JSON, or as a table of the rules. */
-export function showReport(report: Report, json: boolean): void {
-  if (json) console.log(printableJson({ ...countsOf(report), ...report }));
-  else console.log([...report.rules.flatMap(linesOf), '', summaryOf(report)].join('\n'));
+/** Returns a report as JSON, or as a table of the rules. */
+export function reportText(report: Report, json: boolean): string {
+  const lines = json
+    ? [printableJson({ ...countsOf(report), ...report })]
+    : [...report.rules.flatMap(linesOf), '', summaryOf(report)];
+  return `${lines.join('\n')}\n`;
 }
 
 function linesOf({ rule, text, verdict, why }: RuleResult): string[] {

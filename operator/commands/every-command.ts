@@ -1,0 +1,20 @@
+import { addCallerCommands } from './caller-commands.ts';
+import { addChangeCommands } from './change-commands.ts';
+import { addDatabaseCommands } from './database-commands.ts';
+import { addDirectoryCommands } from './directory-commands.ts';
+import { addErasureCommands } from './erasure-commands.ts';
+import { addExaminationCommands } from './examination-commands.ts';
+import { addKeyCommands } from './key-commands.ts';
+import { addLeadCommands } from './lead-commands.ts';
+
+/** Adds every command to the program, in the order of the help. */
+export function addEveryCommand(): void {
+  addDirectoryCommands();
+  addKeyCommands();
+  addLeadCommands();
+  addErasureCommands();
+  addCallerCommands();
+  addChangeCommands();
+  addDatabaseCommands();
+  addExaminationCommands();
+}

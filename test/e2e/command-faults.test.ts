@@ -1,0 +1,278 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addEveryCommand } from '../../operator/commands/every-command.ts';
+import { program } from '../../operator/commands/program.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, DAY_MS, times } from '../support/builders.ts';
+import { CLI, executed } from '../support/command-line.ts';
+import { temporaryFolder } from '../support/processes.ts';
+
+// Whatever is wrong around a command: it ends, in one sentence, with the right status, and has closed the database.
+
+addEveryCommand();
+
+/** Returns the commands below one, with their names. */
+const leavesOf = (command: Command, name: readonly string[] = []): [string, Command][] =>
+  command.commands.length === 0
+    ? [[name.join(' '), command]]
+    : command.commands.flatMap((each) => leavesOf(each, [...name, each.name()]));
+const COMMANDS = leavesOf(program);
+
+const [lead, erased] = times(2, () => aLead({ studioId: 's1' })) as [
+  ReturnType<typeof aLead>,
+  ReturnType<typeof aLead>,
+];
+const key = anApiKey({ studioId: 's1', memberId: 'member-1', expiresAt: new Date(Date.now() + DAY_MS) });
+const source = aLeadSource({ studioId: 's1' });
+const CONTACT = JSON.stringify(lead.contact);
+
+interface Row {
+  /** Its arguments behind its name, in a folder with the files of `beforeAll`. */
+  readonly args: readonly string[];
+  readonly input?: string;
+  /** It prints nothing when it succeeds. */
+  readonly isSilent?: true;
+  /** A missing file is none of its faults. */
+  readonly needsNoFile?: true;
+  /** It opens the database without writing, and so cannot remove the write-ahead log when it closes it. */
+  readonly onlyReads?: true;
+  /** What else it may write to standard error. */
+  readonly notice?: RegExp;
+  /** Its status when all is well; default: 0. */
+  readonly status?: number;
+  /** Its status when its output cannot be written; default: 1. */
+  readonly statusWithoutOutput?: number;
+  /** Its status when its reader has gone; default: that when all is well. */
+  readonly statusWithoutReader?: number;
+  /** Its status for an unknown studio; default: 1. */
+  readonly statusWithoutStudio?: number;
+}
+
+const ROWS: Readonly<Record<string, Row>> = {
+  'studios put': { args: ['s1'], statusWithoutStudio: 0 },
+  'studios get': { args: ['s1'] },
+  'studios list': { args: [] },
+  'members put': { args: ['s1', 'x', '--role', 'staff'] },
+  'members remove': { args: ['s1', 'member-1'] },
+  'sources put': { args: ['s1', '--name', 'Form'] },
+  'sources list': { args: ['s1'] },
+  'sources remove': { args: ['s1', source.id] },
+  'keys create': { args: ['s1', '--member', 'member-1', '--name', 'Site'], statusWithoutReader: 1 },
+  'keys list': { args: ['s1'] },
+  'keys replace': { args: ['s1', key.id, '--member', 'member-1'], statusWithoutReader: 1 },
+  'keys revoke': { args: ['s1', key.id] },
+  'keys find': { args: ['input.txt'] },
+  'keys quota': { args: ['s1', key.id, '5'] },
+  'leads list': { args: ['--studio', 's1'] },
+  'leads get': { args: ['--studio', 's1', lead.id] },
+  'leads export': { args: ['--studio', 's1'] },
+  'leads import': { args: ['s1', 'leads.ndjson'] },
+  'leads stage': { args: ['s1', lead.id, 'won'] },
+  'leads find': { args: ['s1'], input: CONTACT },
+  'leads update': { args: ['s1', lead.id], input: '{"note":"x"}' },
+  'leads erase': { args: ['s1', lead.id] },
+  'leads erase-contact': { args: ['s1'], input: CONTACT },
+  'erasures export': { args: [] },
+  'erasures apply': { args: ['journal'] },
+  'callers new': { args: ['x', '--may', 'read', '--file', 'callers.json'], statusWithoutReader: 1 },
+  // A deployment without the file has no named callers.
+  'callers list': { args: ['--file', 'callers.json'], needsNoFile: true },
+  'callers retire': { args: ['crm', '--file', 'callers.json'] },
+  'callers remove': { args: ['crm', '--file', 'callers.json'] },
+  'changes watch': { args: [], notice: /^\d leads? waits?, the first since/ },
+  'changes resend': { args: ['s1'] },
+  audit: { args: ['s1'] },
+  vacuum: { args: [] },
+  backup: { args: ['copy.db'], onlyReads: true },
+  demo: { args: [], statusWithoutReader: 1 },
+  doctor: { args: ['core'], onlyReads: true },
+  // Nothing serves there, so that it prints no report.
+  verify: { args: ['--base-url', 'http://127.0.0.1:1'], input: 'lik_x', isSilent: true, status: 2 },
+};
+
+let original: string;
+beforeAll(async () => {
+  original = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  const file = (name: string) => join(original, name);
+  const store = await openStore(`sqlite:${file('leads.db')}`);
+  await store.putStudio(aStudio({ id: 's1' }), BY);
+  await store.putMember(aMember({ studioId: 's1' }));
+  await store.putLeadSource(source);
+  await store.createApiKey(key, key.createdAt);
+  for (const each of [lead, erased]) await store.createLead(each, claimsOf(each));
+  await store.eraseLead({ studioId: 's1', leadId: erased.id, memberId: null, now: new Date() });
+  await store.close();
+  const token = (digit: string) => ({ sha256: digit.repeat(64), created: '2026-01-01' });
+  const callers = { crm: { may: ['crm'], tokens: [token('a'), token('b')] } };
+  writeFileSync(file('callers.json'), JSON.stringify({ callers }));
+  writeFileSync(file('input.txt'), 'nothing');
+  writeFileSync(file('journal'), JSON.stringify({ studioId: 's1', leadId: lead.id }));
+  const imported = (index: number) => ({ displayName: 'Ada', contact: { email: `a${index}@example.org` } });
+  writeFileSync(file('leads.ndjson'), times(150, (index) => JSON.stringify(imported(index))).join('\n'));
+});
+
+afterAll(() => rmSync(original, { recursive: true, force: true }));
+
+type Output = 'pipe' | 'full disk' | 'closed pipe';
+
+/** Runs a command in a copy of the folder. */
+async function ran(
+  args: readonly string[],
+  {
+    input = '',
+    output = 'pipe',
+    isOrphan = false,
+  }: { input?: string | undefined; output?: Output; isOrphan?: boolean },
+) {
+  const folder = temporaryFolder();
+  for (const name of ['leads.db', 'callers.json', 'input.txt', 'journal', 'leads.ndjson']) {
+    copyFileSync(join(original, name), join(folder, name));
+  }
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const child = spawn(CLI, args, {
+    cwd: folder,
+    env: { PATH, NODE_COMPILE_CACHE, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
+    stdio: ['pipe', output === 'full disk' ? openSync('/dev/full', 'w') : 'pipe', 'pipe'],
+  });
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]?.setEncoding('utf8').on('data', (text) => (texts[name] += text));
+  if (output === 'closed pipe') child.stdout?.destroy();
+  if (isOrphan) child.stderr?.destroy();
+  child.stdin?.on('error', () => {});
+  if (isOrphan) child.stdin?.destroy();
+  else child.stdin?.end(input);
+  // It prints for ever.
+  if (args[0] === 'changes' && args[1] === 'watch' && output === 'pipe') {
+    child.stdout?.once('data', () => child.kill('SIGINT'));
+  }
+  const [status, signal] = await once(child, 'close');
+  const { onlyReads } = Object.entries(ROWS).find(([name]) => `${args.join(' ')} `.startsWith(`${name} `))?.[1] ?? {};
+  const isClosed = onlyReads === true || !existsSync(join(folder, 'leads.db-wal'));
+  return { status, signal, isClosed, ...texts, folder };
+}
+
+/** What is written to standard error besides notices. */
+function sentencesIn(stderr: string, { notice }: Row): string[] {
+  return stderr.split('\n').filter((line) => line !== '' && !notice?.test(line));
+}
+
+/** One sentence, whose details may stand below it. */
+const oneSentence = (lines: readonly string[]) =>
+  lines.filter((line) => !line.startsWith('  ')).length === 1 && !lines.some((line) => /^\s+at |Error: /.test(line));
+
+test('there is a row for every command, and no other', () => {
+  expect(Object.keys(ROWS).toSorted()).toEqual(COMMANDS.map(([name]) => name).toSorted());
+});
+
+describe.each(COMMANDS)('%s', (name, command) => {
+  const row = ROWS[name] as Row;
+  const { args, input, isSilent, status = 0 } = row;
+  const all = [...name.split(' '), ...args];
+
+  test('ends well, also when its reader or the process that started it has gone', { timeout: 60_000 }, async () => {
+    const [well, unread, orphan] = await Promise.all([
+      ran(all, { input }),
+      ran(all, { input, output: 'closed pipe' }),
+      ran(all, { input, output: 'closed pipe', isOrphan: true }),
+    ]);
+    expect(well).toMatchObject({ status, signal: null, isClosed: true });
+    expect(well.stdout === '').toBe(isSilent === true);
+    const { statusWithoutReader = status } = row;
+    expect(unread).toMatchObject({ status: statusWithoutReader, signal: null, isClosed: true });
+    const sentences = sentencesIn(unread.stderr, row);
+    if (statusWithoutReader === 0) expect(sentences).toEqual([]);
+    else if (!isSilent && status === 0)
+      expect({ sentences, isOne: oneSentence(sentences) }).toMatchObject({ isOne: true });
+    expect(orphan).toMatchObject({ signal: null, isClosed: true });
+  });
+
+  test.runIf(!isSilent)('says in one sentence that its output cannot be written', { timeout: 60_000 }, async () => {
+    const { statusWithoutOutput = 1 } = row;
+    const full = await ran(all, { input, output: 'full disk' });
+    expect(full).toMatchObject({ status: statusWithoutOutput, isClosed: true });
+    const sentences = sentencesIn(full.stderr, row);
+    expect({ sentences, isOne: oneSentence(sentences) }).toEqual({
+      sentences: [expect.stringMatching(/^the standard output: .*ENOSPC/)],
+      isOne: true,
+    });
+  });
+
+  const hasStudio =
+    command.registeredArguments.some((argument) => argument.name() === 'studio') || args.includes('--studio');
+  test.runIf(hasStudio)('says in one sentence that a studio is unknown', { timeout: 60_000 }, async () => {
+    const unknown = all.map((word) => (word === 's1' ? 'nowhere' : word));
+    const { status, stderr, stdout, isClosed } = await ran(unknown, { input });
+    const sentences = sentencesIn(stderr, row);
+    expect({ status, isClosed, sentences, stdout }).toMatchObject({
+      status: row.statusWithoutStudio ?? 1,
+      isClosed: true,
+    });
+    if (status === 1)
+      expect({ sentences, isOne: oneSentence(sentences), stdout }).toMatchObject({ isOne: true, stdout: '' });
+  });
+
+  const FILE = /^(?:input\.txt|leads\.ndjson|journal|callers\.json|copy\.db)$/;
+  const namesFile =
+    command.registeredArguments.some((argument) => argument.name() === 'file') ||
+    command.options.some(({ flags }) => /<(?:file|path)>/.test(flags));
+  test.runIf(namesFile && !row.needsNoFile)(
+    'says in one sentence that a file is missing',
+    { timeout: 60_000 },
+    async () => {
+      const given = all.map((word) => (FILE.test(word) ? `/nowhere/${word}` : word));
+      const missing = given.some((word) => word.startsWith('/nowhere/'))
+        ? given
+        : [...given, '--output', '/nowhere/file'];
+      const { status, stderr, isClosed } = await ran(missing, { input });
+      const sentences = sentencesIn(stderr, row);
+      expect({ status, isClosed, sentences, isOne: oneSentence(sentences) }).toMatchObject({
+        status: 1,
+        isClosed: true,
+        isOne: true,
+      });
+      expect(sentences[0]).toMatch(/no such file|does not exist|ENOENT/);
+    },
+  );
+});
+
+test('a secret that cannot be written works no more, and that is said', async () => {
+  for (const output of ['full disk', 'closed pipe'] as const) {
+    const created = await ran(['keys', 'create', ...(ROWS['keys create'] as Row).args], { output });
+    expect(created.stderr).toMatch(/the key [\da-f-]+ was revoked, because its secret is lost\n$/);
+    const store = await openStore(`sqlite:${join(created.folder, 'leads.db')}`);
+    const keys = await store.listApiKeys('s1');
+    await store.close();
+    expect(keys.filter(({ id, revokedAt }) => id !== key.id && revokedAt === null)).toEqual([]);
+    expect(keys).toHaveLength(2);
+
+    const replaced = await ran(['keys', 'replace', ...(ROWS['keys replace'] as Row).args], { output });
+    expect(replaced.stderr).toContain(
+      `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again\n`,
+    );
+
+    const added = await ran(['callers', 'new', ...(ROWS['callers new'] as Row).args], { output });
+    expect(added.stderr).toContain('the caller was left as it was');
+    expect(readFileSync(join(added.folder, 'callers.json'))).toEqual(readFileSync(join(original, 'callers.json')));
+  }
+}, 120_000);
+
+test('a file that takes only the beginning of the output is a failure', async () => {
+  const { folder } = await ran(['leads', 'import', 's1', 'leads.ndjson'], {});
+  const command = `${CLI} --json leads list --studio s1 --limit 200`;
+  // A limit in KiB on each file that is written.
+  const { stdout } = await executed(
+    'bash',
+    ['-c', `trap '' XFSZ; ulimit -f 48; ${command} > out 2> errors; echo "status $?"; cat errors`],
+    {
+      env: { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, NODE_COMPILE_CACHE: '' },
+      cwd: folder,
+    },
+  );
+  expect(stdout).toMatch(/^status 1\nthe standard output: EFBIG[^\n]*\n$/);
+}, 60_000);
