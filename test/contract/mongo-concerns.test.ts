@@ -51,6 +51,8 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
   test.each(HARMFUL)('each command requires a majority and its disks: %s', async (options) => {
     const store = await openMongoStore(urlWith(options));
     onTestFinished(() => store.close());
+    // On a busy machine the indexes take longer than the store waits for them.
+    await expect.poll(() => store.check().then(() => 'ready', String)).toBe('ready');
     await useAllOf(store);
 
     const writes = named(WRITES);
