@@ -16,7 +16,7 @@ const ADAPTER_IMPORTS = [
   'src/store/release-1-1.ts',
   'src/store/replay-outcome.ts',
   'src/store/store.ts',
-  'src/store/read-first-readable.ts',
+  'src/store/first-readable.ts',
 ];
 
 /**
@@ -38,7 +38,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/replay-outcome.ts': ['src/domain/', 'src/store/store.ts'],
-  'src/store/read-first-readable.ts': [],
+  'src/store/first-readable.ts': [],
   'src/store/sqlite/': ADAPTER_IMPORTS,
   'src/store/mongo/': ADAPTER_IMPORTS,
   // No other file imports the adapters.

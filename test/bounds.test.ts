@@ -55,7 +55,7 @@ describe('docs/reference/bounds.md', () => {
   });
 
   test.each(rows)('$what: existing tests', ({ sender, reader }) => {
-    const tests = [...`${sender} ${reader}`.matchAll(/`(test\/[^`]+\.test\.ts)`: "([^"]+)"/g)];
+    const tests = [...`${sender} ${reader}`.matchAll(/`(test\/[^`]+\.ts)`: "([^"]+)"/g)];
     expect(tests).not.toEqual([]);
     for (const cell of [sender, reader]) if (cell !== '–') expect(cell).toMatch(/^`test\/[^`]+`: "[^"]+"/);
     for (const [, file = '', title = ''] of tests) {

@@ -42,7 +42,8 @@ export function addDatabaseCommands(): void {
         await showSecret(demo, async () => {
           if (demo.secret === null) return 'the demo key was shown when it was created';
           const { studioId } = demo;
-          for (const { id: keyId } of await listApiKeys(deps, { studioId, memberId: null })) {
+          const { apiKeys } = await listApiKeys(deps, { studioId, memberId: null });
+          for (const { id: keyId } of apiKeys) {
             await revokeApiKey(deps, { studioId, memberId: null, keyId, ...BY_HAND });
           }
           return 'the demo key was revoked: create another one with `keys create`';

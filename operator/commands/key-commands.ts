@@ -1,9 +1,16 @@
 import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
-import { Argument, Option } from 'commander';
-import type { ApiKeyScope } from '../../src/domain/api-key.ts';
+import { Argument, type Command, Option } from 'commander';
+import type { ApiKey, ApiKeyScope } from '../../src/domain/api-key.ts';
+import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
-import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
+import {
+  createApiKey,
+  type KeyManagerOrOperator,
+  listApiKeys,
+  replaceApiKey,
+  revokeApiKey,
+} from '../../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
 import { foundSecret, publicKey } from '../cli-output.ts';
 import {
@@ -44,13 +51,7 @@ export function addKeyCommands(): void {
     )
     .option(...DAYS, 365)
     .action(createKey);
-  keys
-    .command('list <studio>')
-    .description('list all keys of a studio, without their secrets')
-    .option(...MANAGER_OR_OPERATOR)
-    .action((studioId: string, { member = null }: { member?: string | null }) =>
-      runOnStore(async (deps) => (await listApiKeys(deps, { studioId, memberId: member })).map(publicKey)),
-    );
+  addListCommand(keys);
   keys
     .command('replace <studio> <key>')
     .description('issue a new secret for a key, printed once; the old secret stops working immediately')
@@ -118,4 +119,31 @@ function replaceKey(
     const lost = `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again`;
     await showSecret({ ...publicKey(key), secret }, async () => lost);
   });
+}
+
+function addListCommand(keys: Command): void {
+  keys
+    .command('list <studio>')
+    .description('list the keys of a studio, without their secrets: all valid ones, and the newest of the others')
+    .option(...MANAGER_OR_OPERATOR)
+    .option('--all', 'list every key that the studio ever had')
+    .action((studioId: string, { member = null, all = false }: { member?: string | null; all?: boolean }) =>
+      runOnStore(async (deps) => {
+        const { keys, isCut } = await keysOf(deps, { studioId, memberId: member }, all);
+        if (isCut) console.error('older keys are left out, which are no longer valid: --all lists them');
+        return keys.map(publicKey);
+      }),
+    );
+}
+
+/** Returns the first page of a studio's keys, or all; and whether there are more. */
+async function keysOf(deps: Dependencies, manager: KeyManagerOrOperator, all: boolean) {
+  const keys: ApiKey[] = [];
+  let pageToken = '';
+  do {
+    const page = await listApiKeys(deps, { ...manager, pageToken });
+    keys.push(...page.apiKeys);
+    pageToken = page.nextPageToken;
+  } while (all && pageToken !== '');
+  return { keys, isCut: pageToken !== '' };
 }

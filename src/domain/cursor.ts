@@ -1,7 +1,7 @@
 import { ID_BYTES, idBytes, idFromBytes, makeToken, positionOf } from './token.ts';
 
 /** The paginated lists of a studio. */
-type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact';
+type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
 
 /** Returns the token of the page that follows an id. It is valid only for this list of this studio. */
 export const pageTokenAfter = (list: ListName, studioId: string, id: string): string =>

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** The kinds of list that tokens paginate. The number is a token's first byte, and the version of its format. */
-const KINDS = { leads: 1, sources: 2, studios: 3, export: 4, resent: 5, leadsOfContact: 6 } as const;
+const KINDS = { leads: 1, sources: 2, studios: 3, export: 4, resent: 5, leadsOfContact: 6, apiKeys: 7 } as const;
 export type TokenKind = keyof typeof KINDS;
 
 const CHECKSUM_BYTES = 16;

@@ -23,9 +23,10 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
       return { apiKey: apiKeyToWire(key), secret };
     },
 
-    async listApiKeys({ studioId, memberId }, context) {
+    async listApiKeys({ studioId, memberId, pageSize, pageToken }, context) {
       const manager = { studioId, memberId: memberOrOperator(memberId, context) };
-      return { apiKeys: (await listApiKeys(deps, manager)).map(apiKeyToWire) };
+      const { apiKeys, nextPageToken } = await listApiKeys(deps, { ...manager, pageSize, pageToken });
+      return { apiKeys: apiKeys.map(apiKeyToWire), nextPageToken };
     },
 
     async replaceApiKey({ studioId, memberId, apiKeyId, expireTime }, context) {

@@ -242,7 +242,8 @@ export interface LeadStore {
 export interface LeadChangeStore {
   /**
    * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by
-   * their first unacknowledged change, as far as the clocks of the writers agree. Skips unreadable ones.
+   * their first unacknowledged change, as far as the clocks of the writers agree. Must skip any number of unreadable
+   * ones. Only after thousands of those may a call return none although there are others, which later calls then return.
    */
   listLeadChanges(limit: number): Promise<LeadChange[]>;
 
@@ -256,13 +257,17 @@ export interface LeadChangeStore {
 
   /**
    * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each a new revision,
-   * so that an earlier acknowledgement does not apply.
+   * so that an earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect
+   * the others.
    *
    * @returns the number of leads that were marked
    */
   resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
 
-  /** Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change. */
+  /**
+   * Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change of a
+   * readable lead.
+   */
   measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
 }
 
@@ -322,8 +327,14 @@ export interface ApiKeyStore {
    */
   createApiKey(key: ApiKey, now: Date, caller?: string | null): Promise<boolean>;
 
-  /** Returns all keys of the studio, highest id first; an unreadable one as legibleApiKey shows it. */
-  listApiKeys(studioId: string): Promise<ApiKey[]>;
+  /**
+   * Returns the keys of the studio that hold one of its slots, highest id first, at most MAX_LIVE_KEYS. Every live key
+   * must be among them; others may have expired. An unreadable key is returned as legibleApiKey shows it.
+   */
+  listLiveApiKeys(studioId: string): Promise<ApiKey[]>;
+
+  /** Lists the other keys of the studio, highest id first; an unreadable one likewise. Skips those with an invalid id. */
+  listFormerApiKeys(studioId: string, before: string | null, limit: number): Promise<Page<ApiKey>>;
 
   /**
    * replaceApiKey must give a key a new secret, a new issuer and, unless `expiresAt` is null, a new expiry, and store

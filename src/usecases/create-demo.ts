@@ -29,7 +29,7 @@ export async function createDemo(deps: Dependencies): Promise<Demo> {
     source = await putLeadSource(deps, { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true }),
   ] = await listEveryLeadSource(deps, STUDIO_ID);
   const manager = { studioId: STUDIO_ID, memberId: MEMBER_ID };
-  const hasKey = (await listApiKeys(deps, manager)).length > 0;
+  const hasKey = (await listApiKeys(deps, manager)).apiKeys.length > 0;
   const issued = hasKey
     ? null
     : await createApiKey(deps, {

@@ -1,12 +1,17 @@
-import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS } from '../domain/api-key.ts';
 import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { mayManageKeys } from '../domain/studio.ts';
 import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
+
+/** The number of keys on a page; the default is the maximum. The first page has room for more than the live keys. */
+const MAX_KEYS_PER_PAGE = 1000;
+const MIN_KEYS_PER_PAGE = 5 * MAX_LIVE_KEYS;
 
 type Directory = Pick<DirectoryStore, 'findStudio' | 'findMember'>;
 
@@ -80,14 +85,41 @@ export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyC
   return { key, secret };
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN */
+/** A request for one page of keys, not yet checked. */
+export interface ListApiKeysQuery extends KeyManagerOrOperator {
+  /** 0: the default size. Sizes outside of the bounds count as the nearest bound. */
+  readonly pageSize?: number;
+  /** Empty: the first page. */
+  readonly pageToken?: string;
+}
+
+/**
+ * Lists the keys of a studio, highest id first. The first page has all live keys, whatever their age.
+ *
+ * @returns one page; the token is empty on the last one
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN
+ */
 export async function listApiKeys(
   { store }: Pick<KeyDependencies, 'store'>,
-  manager: KeyManagerOrOperator,
-): Promise<ApiKey[]> {
-  managerFaults(manager).refuseIfAny();
+  { pageSize = 0, pageToken = '', ...manager }: ListApiKeysQuery,
+): Promise<{ readonly apiKeys: readonly ApiKey[]; readonly nextPageToken: string }> {
+  const { studioId } = manager;
+  const before = pageToken === '' ? null : idBeforePage('apiKeys', studioId, pageToken);
+  const faults = managerFaults(manager);
+  faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
+  if (before === undefined)
+    faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
+  faults.refuseIfAny();
   await authorise(store, manager);
-  return store.listApiKeys(manager.studioId);
+  const size = Math.min(Math.max(pageSize || MAX_KEYS_PER_PAGE, MIN_KEYS_PER_PAGE), MAX_KEYS_PER_PAGE);
+  const live = before === null ? await store.listLiveApiKeys(studioId) : [];
+  const { records, next } = await store.listFormerApiKeys(studioId, before ?? null, size - live.length);
+  // A key that was revoked between the two reads is in both.
+  const each = new Map([...live, ...records].map((key) => [key.id, key])).values();
+  return {
+    apiKeys: [...each].sort((a, b) => (a.id < b.id ? 1 : -1)),
+    nextPageToken: next === null ? '' : pageTokenAfter('apiKeys', studioId, next),
+  };
 }
 
 /** A request for a new secret of a key, not yet checked. */

@@ -3,7 +3,7 @@ import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member } from '../
 import type { Store } from '../../src/store/store.ts';
 import { aLeadSource, aMember, anApiKey, aStudio, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, sourcesIn } from './store-actions.ts';
+import { actionsOn, keysIn, sourcesIn } from './store-actions.ts';
 
 /** The promises about studios, members and lead sources. */
 export function directoryContract(opened: () => OpenedStore): void {
@@ -56,7 +56,7 @@ export function directoryContract(opened: () => OpenedStore): void {
 
       expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
       expect(await sourcesIn(store, STUDIO_ID)).toEqual([source]);
-      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      expect(await keysIn(store, STUDIO_ID)).toEqual([key]);
       expect(await everyLead()).toEqual([lead]);
     });
 

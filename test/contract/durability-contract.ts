@@ -18,7 +18,7 @@ import {
   times,
 } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, leadsIn, sourcesIn } from './store-actions.ts';
+import { actionsOn, keysIn, leadsIn, sourcesIn } from './store-actions.ts';
 
 /** The first `length` code points of a text. */
 const cut = (text: string, length: number): string => [...text].slice(0, length).join('');
@@ -51,7 +51,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
 
       expect(await leadsIn(reopened, STUDIO_ID, null, 100)).toEqual(leads.toReversed());
       expect(await sourcesIn(reopened, STUDIO_ID)).toEqual(sources);
-      expect(await reopened.listApiKeys(STUDIO_ID)).toEqual(keys.toReversed());
+      expect(await keysIn(reopened, STUDIO_ID)).toEqual(keys.toReversed());
     });
   });
 

@@ -5,7 +5,7 @@ import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
+import { type Damage, emptyName, type OpenedStore, ofKinds } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** More leads than any test creates. */
@@ -273,6 +273,24 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
 
       await opened().damage({ ...emptyName(damages), value: 'Ada' }, ...broken);
       expect((await changes()).length).toBe(6);
+    });
+
+    test.each(ofKinds(damages, 'mark'))('$title: it can be resent with all others, and change', async ({ damage }) => {
+      const [first, bad, last] = [await created(), await created(), await created()];
+      await acknowledgeAll();
+      await opened().damage(damage, bad);
+
+      const now = plus(bad.createdAt, 60_000);
+      await expect(store.resendLeads(STUDIO_ID, null, 10, now)).resolves.toEqual({ leads: 3, next: null });
+
+      expect((await changedIds()).sort()).toEqual([first.id, bad.id, last.id]);
+      await acknowledgeAll();
+      expect(await changes()).toEqual([]);
+      await opened().damage(damage, bad);
+      expect(await move(bad, 'contacted', now)).toMatchObject({ kind: 'changed' });
+      expect((await changeOf(bad))?.kinds).toContainEqual({ kind: 'stage-changed', time: now });
+      const erasure = { studioId: bad.studioId, leadId: bad.id, memberId: null, now: plus(now, 1000) };
+      expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
     });
 
     test('a copy kept by two consumers equals the store in the end, with many writers', async () => {

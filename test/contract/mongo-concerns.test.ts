@@ -7,7 +7,7 @@ import type { Store } from '../../src/store/store.ts';
 import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { moveLead, replacementOf } from './store-actions.ts';
+import { keysIn, moveLead, replacementOf } from './store-actions.ts';
 
 /** Options in an address that a core must ignore. */
 const HARMFUL = [
@@ -107,7 +107,7 @@ async function useAllOf(store: Store): Promise<void> {
   await store.replaceApiKey(replacement);
   await store.recordApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW });
   await store.findCredential(replacement.secretSha256, source.id);
-  await store.listApiKeys(studioId);
+  await keysIn(store, studioId);
   await store.revokeApiKey(studioId, key.id, BY);
   await store.listAuditEvents(studioId, null);
   await store.listAuditEvents(studioId, lead.id);

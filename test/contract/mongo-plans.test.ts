@@ -242,10 +242,21 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       // One index entry for each slot, and one for the end.
       atMost: 50,
     },
-    'the keys of a studio': {
-      call: () => store.listApiKeys(studioId),
+    'the live keys of a studio': {
+      call: () => store.listLiveApiKeys(studioId),
       by: ['slot'],
-      atMost: LIVE_KEYS + REVOKED_KEYS + 2,
+      // One index entry for each slot, and one for the end.
+      atMost: 50,
+    },
+    'the newest of the other keys of a studio': {
+      call: () => store.listFormerApiKeys(studioId, null, PAGE),
+      by: ['slot'],
+      atMost: PAGE + LIVE_KEYS + 2,
+    },
+    'later ones of the other keys of a studio': {
+      call: () => store.listFormerApiKeys(studioId, keyId, PAGE),
+      by: ['slot'],
+      atMost: PAGE + LIVE_KEYS + 2,
     },
     "a key's replacement": {
       call: () =>
@@ -262,9 +273,9 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       atMost: 1,
     },
     'a key by the hash of its secret': {
-      call: async () => store.findCredential((await store.listApiKeys(studioId))[0]?.secretSha256 ?? aSecretHash()),
+      call: async () => store.findCredential((await store.listLiveApiKeys(studioId))[0]?.secretSha256 ?? aSecretHash()),
       by: ['slot', 'secret', '_id_'],
-      atMost: LIVE_KEYS + REVOKED_KEYS + 2,
+      atMost: 50,
     },
     "a key's revocation": { call: () => store.revokeApiKey(studioId, keyId, BY), by: ['_id_', '_id_'], atMost: 1 },
     "a key's quota": {

@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { type Document, Long, MongoClient, UUID } from 'mongodb';
+import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { leadKey, type StudioDocument } from '../../src/store/mongo/documents.ts';
+import {
+  type ApiKeyDocument,
+  apiKeyDocument,
+  type LeadDocument,
+  leadDocument,
+  leadKey,
+  type StudioDocument,
+} from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
@@ -17,6 +25,7 @@ const COLLECTIONS = {
   creation: 'leads',
   original: 'leads',
   claim: 'leads',
+  mark: 'leads',
   key: 'apiKeys',
   studio: 'studios',
   region: 'studios',
@@ -57,6 +66,9 @@ const DAMAGES: readonly Damage[] = [
   ),
   ...[null, 'Ada', {}, { displayName: '', sourceId: null, note: null }].map(
     (value) => ({ kind: 'original', field: 'original', value }) as const,
+  ),
+  ...[null, 'yesterday', [], { since: 1 }, { revision: 'first' }, { revision: Long.MAX_VALUE }, { kinds: null }].map(
+    (value) => ({ kind: 'mark', field: 'changes', value }) as const,
   ),
   key('name', undefined),
   key('name', 'x'.repeat(5_000_000)),
@@ -128,28 +140,31 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     };
   }
 
+  /** Fills a document up to MongoDB's limit. */
+  async function fillDocument(collection: Collection<Document>, filter: Document): Promise<void> {
+    let filler = 0;
+    for (const size of [1_000_000, 100_000, 10_000, 1000, 100, 10, 1]) {
+      const fits = async () => {
+        filler += 1;
+        return collection.updateOne(filter, { $set: { [`filler${filler}`]: 'x'.repeat(size) } }).then(
+          () => true,
+          () => false,
+        );
+      };
+      while (await fits());
+    }
+  }
+
   describe('a studio whose document is full', () => {
     const studioId = STUDIO_ID;
     let client: MongoClient;
     let store: Store;
 
-    /** Fills the document up to MongoDB's limit. */
     async function fillUp() {
       const studios = client.db().collection<StudioDocument>('studios');
       const sources = Object.fromEntries(times(15_000, () => [newId(), { name: '🦉'.repeat(160), enabled: true }]));
       await studios.updateOne({ _id: studioId }, { $set: { sources } });
-      let filler = 0;
-      for (const size of [1_000_000, 100_000, 10_000, 1000, 100, 10, 1]) {
-        const fits = async () => {
-          filler += 1;
-          const change = { $set: { [`filler${filler}`]: 'x'.repeat(size) } };
-          return studios.updateOne({ _id: studioId }, change).then(
-            () => true,
-            () => false,
-          );
-        };
-        while (await fits());
-      }
+      await fillDocument(studios as unknown as Collection<Document>, { _id: studioId });
     }
 
     beforeEach(async () => {
@@ -185,6 +200,27 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     }, 60_000);
   });
 
+  test('a lead whose document is full is reported by a resend, which marks all others', async () => {
+    const { client, open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    const reported: string[] = [];
+    const store = await open(({ id }) => reported.push(id));
+    await store.putStudio(aStudio(), BY);
+    const [first, full, last] = times(3, () => aLead()) as [Lead, Lead, Lead];
+    for (const each of [first, full, last]) await store.createLead(each, claimsOf(each));
+    await store.acknowledgeLeadChanges(
+      [first, full, last].map(({ studioId, id: leadId }) => ({ studioId, leadId, revision: 0 })),
+    );
+    const leads = client.db().collection<LeadDocument>('leads');
+    const _id = leadKey(STUDIO_ID, full.id);
+    await fillDocument(leads as unknown as Collection<Document>, { _id });
+
+    await expect(store.resendLeads(STUDIO_ID, null, 10, new Date())).resolves.toEqual({ leads: 2, next: null });
+
+    expect(reported).toEqual([full.id]);
+    expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, last.id]);
+  }, 60_000);
+
   const openContractStore = async (): Promise<OpenedStore> => {
     const { client, open, dispose } = aDatabase();
     const reported: UnreadableRecord[] = [];
@@ -205,12 +241,25 @@ describeWithMongo('MongoDB', (mongoUrl) => {
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
         await client.db().collection<Document>(COLLECTIONS[kind]).updateMany({ _id }, change);
       },
-      async fill({ members = [], sources = [] }) {
+      async fill({ members = [], sources = [], keys = [], events = [] }) {
+        const historyOf = (apiKeyId: string | null) =>
+          events
+            .filter((event) => event.apiKeyId === apiKeyId)
+            .map(({ action, memberId, time }) => ({ action, memberId, time }));
+        if (keys.length > 0) {
+          const documents = keys.map((key) => ({ ...apiKeyDocument(key, key.id), history: historyOf(key.id) }));
+          await client.db().collection<ApiKeyDocument>('apiKeys').insertMany(documents);
+        }
         const change = {
+          ...(events.length > 0 && { history: historyOf(null) }),
           members: Object.fromEntries(members.map(({ id, role }) => [id, role])),
           sources: Object.fromEntries(sources.map(({ id, name, enabled }) => [id, { name, enabled }])),
         };
         await client.db().collection<StudioDocument>('studios').updateOne({ _id: STUDIO_ID }, { $set: change });
+      },
+      async makeLeads(...leads) {
+        const documents = leads.map((lead) => leadDocument(lead, claimsOf(lead)));
+        await client.db().collection<LeadDocument>('leads').insertMany(documents);
       },
       async makeStudios(...ids) {
         const studios = ids.map((_id) => ({ _id, status: 'active', regionCode: null }) as StudioDocument);

@@ -1,4 +1,7 @@
 import { inspect } from 'node:util';
+import type { ApiKey } from '../../src/domain/api-key.ts';
+import type { AuditEvent } from '../../src/domain/audit.ts';
+import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadSource, Member } from '../../src/domain/studio.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
 
@@ -13,12 +16,22 @@ export interface OpenedStore {
   readonly reported: readonly UnreadableRecord[];
   /** Overwrites a field of existing records directly in the database. */
   damage(damage: Damage, ...records: readonly { readonly studioId: string; readonly id: string }[]): Promise<void>;
-  /** Inserts members and sources directly into the database, without the bounds. */
-  fill(content: { readonly members?: readonly Member[]; readonly sources?: readonly LeadSource[] }): Promise<void>;
+  /** Inserts records directly into the database, without the bounds; keys that hold no slot, and events of the studio and its keys. */
+  fill(content: Content): Promise<void>;
+  /** Inserts leads as the store creates them, without waiting for each other. */
+  makeLeads(...leads: readonly Lead[]): Promise<void>;
   /** Inserts active studios directly into the database, with any ids. */
   makeStudios(...ids: readonly string[]): Promise<void>;
   /** Closes all stores and removes the data. */
   dispose(): Promise<void>;
+}
+
+interface Content {
+  readonly members?: readonly Member[];
+  readonly sources?: readonly LeadSource[];
+  readonly keys?: readonly ApiKey[];
+  /** Oldest first. */
+  readonly events?: readonly AuditEvent[];
 }
 
 /** A value that this release would not write into a field of a record; undefined removes the field. */
@@ -28,6 +41,7 @@ export interface Damage {
     | 'creation'
     | 'original'
     | 'claim'
+    | 'mark'
     | 'key'
     | 'studio'
     | 'region'

@@ -20,7 +20,7 @@ import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '.
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { moveLead } from './store-actions.ts';
+import { created, keysIn, moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
 
 const OF_LEAD = `studio_number = ${STUDIO_NUMBER} AND id = ${ID_BYTES}`;
@@ -31,6 +31,7 @@ const TABLES = {
   creation: ['leads', OF_LEAD],
   original: ['leads', OF_LEAD],
   claim: ['leads', OF_LEAD],
+  mark: ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
   studio: ['studios', 'id = ? AND id = ?'],
   region: ['studios', 'id = ? AND id = ?'],
@@ -69,6 +70,13 @@ const DAMAGES: readonly Damage[] = (
     ['claim', 'contact_keys', '[1,null]'],
     ['claim', 'contact_keys', 'x'.repeat(1_000_001)],
     ['claim', 'rule_region', 'XX'],
+    ['mark', 'revision', FAR],
+    ['mark', 'revision', -FAR],
+    ['mark', 'changed_since', FAR],
+    ['mark', 'changed_since', -FAR],
+    ['mark', 'change_kinds', '['],
+    ['mark', 'change_kinds', '[]'],
+    ['mark', 'change_kinds', '"x"'],
     ['key', 'name', ''],
     ['key', 'name', 'x'.repeat(5_000_000)],
     ['key', 'scopes', `leads.export${' leads.read'.repeat(500_000)}`],
@@ -129,8 +137,22 @@ async function openContractStore(): Promise<OpenedStore> {
         for (const record of records) change.run(value as SQLInputValue, record.studioId, record.id);
       });
     },
-    async fill({ members = [], sources = [] }) {
+    async fill({ members = [], sources = [], keys = [], events = [] }) {
       inTransaction((database) => {
+        const insertKey = database.prepare(`
+          INSERT INTO api_keys (
+            studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
+          ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+        for (const { studioId, id, memberId, name, scopes, secretSha256, secretHint, ...key } of keys) {
+          const times = [key.createdAt, key.expiresAt, key.revokedAt].map((time) => time?.getTime() ?? null);
+          insertKey.run(studioId, id, memberId, name, scopes.join(' '), ...times, secretSha256, secretHint, id);
+        }
+        const insertEvent = database.prepare(
+          'INSERT INTO audit_events (studio_id, api_key_id, action, member_id, time) VALUES (?, ?, ?, ?, ?)',
+        );
+        for (const { studioId, apiKeyId, action, memberId, time } of events) {
+          insertEvent.run(studioId, apiKeyId, action, memberId, time.getTime());
+        }
         const insertMember = database.prepare('INSERT INTO members (studio_id, id, role) VALUES (?, ?, ?)');
         const insertSource = database.prepare(
           'INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, ?)',
@@ -138,6 +160,9 @@ async function openContractStore(): Promise<OpenedStore> {
         for (const { studioId, id, role } of members) insertMember.run(studioId, id, role);
         for (const { studioId, id, name, enabled } of sources) insertSource.run(studioId, id, name, Number(enabled));
       });
+    },
+    async makeLeads(...leads) {
+      await Promise.all(leads.map((lead) => created(store, lead)));
     },
     async makeStudios(...ids) {
       inTransaction((database) => {
@@ -433,7 +458,7 @@ describe('SQLite', () => {
         'fulfilled',
       ]);
       expect(idsIn(connect())).toEqual(leads.map(({ id }) => id));
-      expect(await store.listApiKeys('nowhere')).toEqual([]);
+      expect(await keysIn(store, 'nowhere')).toEqual([]);
     });
 
     test('roll back all of a write that fails half-way, and nothing else', async () => {
@@ -549,7 +574,7 @@ describe('SQLite', () => {
         expect(outcome).toEqual({ status: 'rejected', reason: expect.any(StoreUnavailable) });
       }
       expect(await store.findLead(STUDIO_ID, lead.id)).toBeNull();
-      expect(await store.listApiKeys(STUDIO_ID)).toEqual([]);
+      expect(await keysIn(store, STUDIO_ID)).toEqual([]);
       expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio());
       expect(await store.createLead(lead, claims)).toEqual({ kind: 'created', lead });
     });

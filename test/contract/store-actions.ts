@@ -2,7 +2,8 @@ import { beforeEach, describe, expect } from 'vitest';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { Correction } from '../../src/domain/correction.ts';
 import type { Lead, LeadStage } from '../../src/domain/lead.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Acknowledgement, LeadChange } from '../../src/domain/lead-change.ts';
+import type { Page, Store } from '../../src/store/store.ts';
 import { aLead, aSecretHash, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 
@@ -91,3 +92,26 @@ export const leadsIn = async (store: Store, ...page: Parameters<Store['listLeads
 
 export const sourcesIn = async (store: Store, studioId: string) =>
   (await store.listLeadSources(studioId, null, 2000)).records;
+
+/** All keys of a studio, highest id first. */
+export async function keysIn(store: Store, studioId: string): Promise<ApiKey[]> {
+  const keys = [...(await store.listLiveApiKeys(studioId))];
+  let before: string | null = null;
+  do {
+    const page: Page<ApiKey> = await store.listFormerApiKeys(studioId, before, 100);
+    keys.push(...page.records);
+    before = page.next;
+  } while (before !== null);
+  return keys.sort((a, b) => (a.id < b.id ? 1 : -1));
+}
+
+/** Creates a lead, which must succeed. */
+export async function created(store: Store, lead: Lead): Promise<void> {
+  expect(await store.createLead(lead, claimsOf(lead))).toMatchObject({ kind: 'created' });
+}
+
+export const acknowledgementOf = ({ lead: { studioId, id: leadId }, revision }: LeadChange): Acknowledgement => ({
+  studioId,
+  leadId,
+  revision,
+});

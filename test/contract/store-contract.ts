@@ -10,6 +10,7 @@ import { findLeadsContract } from './find-leads-contract.ts';
 import { leadChangeContract } from './lead-change-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
 import { listLeadsContract } from './list-leads-contract.ts';
+import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { unreadableRecordsContract } from './unreadable-records-contract.ts';
 import { updateLeadContract } from './update-lead-contract.ts';
@@ -41,6 +42,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     directoryContract(opened);
     auditContract(opened);
     unreadableRecordsContract(damages, opened);
+    oddRecordsContract(damages, opened);
     durabilityContract(opened);
   });
 }

@@ -20,7 +20,7 @@ import {
   times,
 } from '../support/builders.ts';
 import { type Damage, type OpenedStore, ofKinds } from './opened-store.ts';
-import { actionsOn, correctLead, moveLead, replacementOf, sourcesIn } from './store-actions.ts';
+import { actionsOn, correctLead, keysIn, moveLead, replacementOf, sourcesIn } from './store-actions.ts';
 
 /** The promises about records that this release did not write or cannot read. */
 export function unreadableRecordsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
@@ -192,7 +192,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(shut).toBeNull();
         expect(open).toMatchObject({ key: good });
 
-        const listed = await store.listApiKeys(STUDIO_ID);
+        const listed = await keysIn(store, STUDIO_ID);
         expect(listed.map(({ id }) => id)).toEqual(keys.map(({ id }) => id).toReversed());
         expect(listed.at(-1)).toMatchObject({ id: bad.id, expiresAt: NO_TIME });
         // A listed key fits into a response, whatever the record has.
@@ -228,7 +228,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect(await store.createApiKey(another(), bad.expiresAt)).toBe(isExpiryReadable);
         expect(await store.createApiKey(another(), bad.expiresAt)).toBe(false);
         expect(await store.findCredential(bad.secretSha256)).toBeNull();
-        expect((await store.listApiKeys(STUDIO_ID)).map(({ id }) => id)).toContain(good.id);
+        expect((await keysIn(store, STUDIO_ID)).map(({ id }) => id)).toContain(good.id);
       },
     );
 
@@ -240,7 +240,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       await store.createApiKey(key, NOW);
       for (const { damage } of damagesOf('key')) if (pattern.test(damage.field)) await opened().damage(damage, key);
 
-      expect(await store.listApiKeys(STUDIO_ID)).toEqual([{ ...key, ...shown, expiresAt: NO_TIME }]);
+      expect(await keysIn(store, STUDIO_ID)).toEqual([{ ...key, ...shown, expiresAt: NO_TIME }]);
     });
 
     test('an unknown scope grants nothing and does not affect the others', async () => {
@@ -249,7 +249,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       await opened().damage(unknownScope, key);
 
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });
-      expect(await store.listApiKeys(STUDIO_ID)).toEqual([key]);
+      expect(await keysIn(store, STUDIO_ID)).toEqual([key]);
       expect(opened().reported).toEqual([]);
     });
 

@@ -10,6 +10,8 @@ const ONE_WRITE = 'a changed lead is never visible without its entry in the feed
 const ANY_CLOCK = 'a lead is in the feed whatever the clock of its writer, even before entries already read';
 const RESENT = 'all leads of a studio can be resent, in parts, and earlier acknowledgements do not count';
 
+const HIDDEN = '1500 unreadable leads before, between and after others hide none of them';
+
 /** Faults of the change feed on SQLite, and of what both stores share. */
 export const FEED_BUGS: readonly PlantedBug[] = [
   {
@@ -48,9 +50,9 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: SQLITE,
-        find: '(count) => select.all(count)',
-        put: `(count) => {
-          const later = select.all(count).filter((row) => Number(row.at(-3)) > toldUpTo);
+        find: '(limit) => selectFirst.all(limit)',
+        put: `(limit) => {
+          const later = selectFirst.all(limit).filter((row) => Number(row.at(-3)) > toldUpTo);
           toldUpTo = Number(later.at(-1)?.at(-3) ?? toldUpTo);
           return later;
         }`,
@@ -64,6 +66,32 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'unreadable leads at the head of the change feed hide all behind them',
+    suite: ON_SQLITE,
+    caughtBy: HIDDEN,
+    patches: [{ file: 'src/store/first-readable.ts', find: 'position = last;', put: 'return records;' }],
+  },
+  {
+    name: 'the change feed never returns to unreadable leads that it has skipped',
+    suite: 'test/unit/first-readable.test.ts',
+    caughtBy: 'are read from the start again later, in case that a skipped one has become readable',
+    patches: [{ file: 'src/store/first-readable.ts', find: 'this.#start.until <= this.#now()', put: 'false' }],
+  },
+  {
+    name: 'a poll of the change feed skips any number of unreadable leads at once',
+    suite: 'test/unit/first-readable.test.ts',
+    caughtBy: 'are found behind 50000 unreadable ones, in calls of a bounded cost',
+    patches: [{ file: 'src/store/first-readable.ts', find: 'reads < MAX_READS', put: 'reads < 1e9' }],
+    inSoak: true,
+  },
+  {
+    name: 'a revision that overflows fails a whole resend',
+    suite: ON_SQLITE,
+    caughtBy: 'a mark whose revision is 9223372036854775807n: it can be resent with all others, and change',
+    patches: [{ file: SQLITE, text: ', revision + 1, 0)', put: ', revision + 1, revision + 1)' }],
+    inSoak: true,
+  },
+  {
     name: 'a resent lead keeps its revision',
     suite: ON_SQLITE,
     caughtBy: RESENT,
@@ -71,7 +99,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
       {
         file: SQLITE,
         text: `SET \${changeMark('resent', '?1')} WHERE`,
-        put: `SET \${changeMark('resent', '?1').replace('max(revision + 1, ?1)', 'revision')} WHERE`,
+        put: `SET \${changeMark('resent', '?1').replace(/max\\(iif.*, \\?1\\)/, 'revision')} WHERE`,
       },
     ],
   },
@@ -132,6 +160,38 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
         put: 'setTimeout(() => leads.updateOne({ studioId, _id }, mark as any).catch(() => {}), 1000); const { matchedCount } = $UPDATE;',
       },
     ],
+  },
+  {
+    name: 'on MongoDB, a malformed mark is extended in place of replaced',
+    suite: ON_MONGO,
+    caughtBy: 'a mark whose changes is null: it can be resent with all others, and change',
+    patches: [{ file: MONGO, find: 'if (!isMark(changes)) $REPLACE', put: '' }],
+  },
+  {
+    name: 'on MongoDB, a lead that cannot be marked fails a whole resend',
+    suite: ON_MONGO,
+    caughtBy: 'a lead whose document is full is reported by a resend, which marks all others',
+    patches: [{ file: MONGO, find: 'if (refusals.length === 0) throw error;', put: 'throw error;' }],
+    inSoak: true,
+  },
+  {
+    name: 'on MongoDB, the change feed goes on behind a time and not behind a lead',
+    suite: ON_MONGO,
+    caughtBy: HIDDEN,
+    patches: [
+      {
+        file: 'src/store/mongo/changes-by-time.ts',
+        find: "$or: [{ 'changes.since': { $gt: position.since } }, { _id: { $gt: position._id } }]",
+        put: '_id: { $exists: true }',
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'on MongoDB, the audit of a studio has the events of some keys only',
+    suite: ON_MONGO,
+    caughtBy: 'of more events than are listed, those listed are the newest, newest first, whatever keys they are of',
+    patches: [{ file: 'src/store/mongo/audit.ts', find: 'keys.length < KEYS_PER_READ', put: 'keys.length > 0' }],
   },
   {
     name: 'on MongoDB, changes above the ceiling are never read',

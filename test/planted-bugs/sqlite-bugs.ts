@@ -662,8 +662,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/leads.ts',
-        find: '[...rowsOfKeys.map((ofKey) => ofKey.slice(0, 1)), ...rowsOfKeys].flat()',
-        put: 'rowsOfKeys.flat()',
+        find: '[1, MAX_EXAMINED_OF_CONTACT]',
+        put: '[MAX_EXAMINED_OF_CONTACT]',
       },
     ],
   },

@@ -55,8 +55,8 @@ export const UNREADABLE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/sqlite/api-keys.ts',
-        find: "'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?'",
-        put: '"UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND (name = \'\' OR expires_at <= ?)"',
+        text: 'AND expires_at <= ?',
+        put: "AND (name = '' OR expires_at <= ?)",
       },
     ],
     inSoak: true,

@@ -42,7 +42,7 @@ const LEADS = 20_000;
 /** Retries until the engine succeeds, as callers do. */
 async function find(changes: ChangesByTime, engine: SortingEngine, count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 60; attempt += 1) {
-    const found = await changes.find(engine, count).catch(() => undefined);
+    const found = await changes.first(engine, count).catch(() => undefined);
     if (found) return found.map(({ changes: { since } = {} }) => since?.getTime() ?? Number.NaN);
   }
   throw new Error('no attempt succeeded');

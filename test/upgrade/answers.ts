@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Contact } from '../../src/domain/contact.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
+import { keysIn } from '../contract/store-actions.ts';
 
 /** The data that a database was created with. */
 export interface Made {
@@ -28,7 +29,7 @@ export async function answersOf(store: Store, { studioIds, leads, secrets }: Mad
     answers[`studio ${id}`] = await store.findStudio(id);
     answers[`leads of ${id}`] = (await store.listLeads(id, null, 100)).records;
     answers[`erased leads of ${id}`] = (await store.walkErasedLeads(id, null, 100)).leads;
-    answers[`keys of ${id}`] = await store.listApiKeys(id);
+    answers[`keys of ${id}`] = await keysIn(store, id);
     answers[`sources of ${id}`] = (await store.listLeadSources(id, null, 100)).records;
     answers[`events of ${id}`] = await store.listAuditEvents(id, null);
   }

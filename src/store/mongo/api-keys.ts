@@ -2,10 +2,12 @@ import { Binary, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type Checked, legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
+import { readPage } from '../pages.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { actor, historyRefusal, pushEvents, updateWithEvents } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
+  type ApiKeyDocument,
   apiKeyDocument,
   apiKeyIn,
   apiKeyOf,
@@ -18,10 +20,14 @@ import {
 import { KeyedMutex } from './keyed-mutex.ts';
 import type { StudioReads } from './studio-reads.ts';
 
+/** Higher than the id of every key. */
+const AFTER_ALL_IDS = 'g';
+
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
   const { apiKeys, call, batched } = connection;
   const mutex = new KeyedMutex();
+  const legible = legibleOf(report);
   const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
@@ -33,13 +39,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
   return {
     createApiKey: keyCreator(connection, mutex),
 
-    listApiKeys: (studioId) =>
-      call(async () => {
-        const found = await apiKeys.find({ studioId }, WITHOUT_HISTORY).sort({ _id: -1 }).toArray();
-        return found.flatMap(
-          (document) => readableOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document)) ?? [],
-        );
-      }),
+    ...keyLister(connection, report),
 
     replaceApiKey: keyReplacer(connection, mutex),
 
@@ -55,7 +55,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
             { action: 'api-key-revoked', ...actor({ memberId, caller }), time: now },
           );
           const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          return { key: found && (readableOrNull(apiKeyOf(found), report) ?? legibleApiKey(apiKeyIn(found))) };
+          return { key: found && legible(found) };
         }),
       ).then(({ key }) => key),
 
@@ -107,6 +107,37 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
       }),
   };
 }
+
+function keyLister(
+  { apiKeys, call }: Connection,
+  report: ReportUnreadable,
+): Pick<ApiKeyStore, 'listLiveApiKeys' | 'listFormerApiKeys'> {
+  const legible = legibleOf(report);
+  return {
+    listLiveApiKeys: (studioId) =>
+      call(async () => {
+        const found = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
+        const keys = found.flatMap((document) => legible(document) ?? []);
+        return keys.sort((a, b) => (a.id < b.id ? 1 : -1));
+      }),
+
+    listFormerApiKeys: (studioId, before, limit) =>
+      call(() => {
+        // The slot of such a key is its id, so the index of slots has them in order.
+        const read = (after: string | null, count: number) => {
+          const slot = { $gte: '', $lt: after ?? AFTER_ALL_IDS, $nin: KEY_SLOTS };
+          return apiKeys.find({ studioId, slot }, WITHOUT_HISTORY).sort({ slot: -1 }).limit(count).toArray();
+        };
+        const idOf = ({ slot }: ApiKeyDocument) => slot;
+        const check = (document: ApiKeyDocument) => legible(document) ?? apiKeyOf(document);
+        return readPage({ read, idOf, check }, { after: before, limit }, report);
+      }),
+  };
+}
+
+/** Returns a function that reads a key, or else reports it and returns its readable parts. */
+const legibleOf = (report: ReportUnreadable) => (document: ApiKeyDocument) =>
+  readableOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document));
 
 const keyCreator =
   ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>

@@ -8,6 +8,15 @@ import { type HistoryEntry, leadKey, READ } from './documents.ts';
 /** Reads only the history of a document. */
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
+/** Reads the history of a key, and its place in the index of slots. */
+const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 } } as const;
+
+/** The number of keys whose histories are read at a time. */
+const KEYS_PER_READ = 50;
+
+/** Higher than every slot. */
+const AFTER_ALL_SLOTS = 'g';
+
 /** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
 const HISTORY_ERRORS = new Set([10334, 17419, 285999133, 2, 14]);
 
@@ -31,14 +40,27 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
       call(async () => {
         if (leadId !== null) {
           const lead = await leads.findOne({ studioId, _id: leadKey(studioId, leadId) }, HISTORY);
-          return newestFirst([eventsOf(lead?.history, { studioId, leadId })]);
+          return eventsOf(lead?.history, { studioId, leadId }).slice(-MAX_AUDIT_EVENTS).toReversed();
         }
         const studio = await studios.findOne({ _id: studioId }, HISTORY);
-        const keys = await apiKeys.find({ studioId }, HISTORY).toArray();
-        return newestFirst([
-          eventsOf(studio?.history, { studioId }),
-          ...keys.map(({ _id, history }) => eventsOf(history, { studioId, apiKeyId: String(_id) })),
-        ]);
+        let newest = newestOf(placed(eventsOf(studio?.history, { studioId })));
+        // A few keys at a time, and of many keys only those with newer events than were found.
+        for (let below = AFTER_ALL_SLOTS; ; ) {
+          const oldest = newest.length === MAX_AUDIT_EVENTS ? newest[0] : undefined;
+          const time = oldest && { 'history.time': { $gt: new Date(oldest.place) } };
+          const filter = { studioId, slot: { $gte: '', $lt: below }, ...time };
+          const keys = await apiKeys.find(filter, KEY_HISTORY).sort({ slot: -1 }).limit(KEYS_PER_READ).toArray();
+          const read = keys.map(({ _id, history }) => ({ apiKeyId: String(_id), history }));
+          newest = newestOf([
+            // A key that gets another slot meanwhile may be read twice.
+            ...newest.filter(({ event }) => !read.some(({ apiKeyId }) => apiKeyId === event.apiKeyId)),
+            ...read.flatMap(({ apiKeyId, history }) => placed(eventsOf(history, { studioId, apiKeyId }))),
+          ]);
+          const last = keys.at(-1);
+          if (last === undefined || keys.length < KEYS_PER_READ) break;
+          below = last.slot;
+        }
+        return newest.map(({ event }) => event).toReversed();
       }),
   };
 }
@@ -104,21 +126,24 @@ function eventOf(entry: HistoryEntry | null, subject: Subject): Checked<AuditEve
   return checkedEvent({ leadId: null, apiKeyId: null, ...subject, action, memberId, caller, time, from, to });
 }
 
-/**
- * Merges histories, newest event first. Events of one document keep their order even if the writers' clocks disagree:
- * none counts as older than the event before it.
- */
-function newestFirst(histories: readonly (readonly AuditEvent[])[]): AuditEvent[] {
-  const placed = histories.flatMap((events) => {
-    let place = Number.NEGATIVE_INFINITY;
-    return events.map((event) => {
-      place = Math.max(place, event.time.getTime());
-      return { event, place };
-    });
-  });
-  return placed
-    .toReversed()
-    .sort((a, b) => b.place - a.place)
-    .slice(0, MAX_AUDIT_EVENTS)
-    .map(({ event }) => event);
+/** An event, and the time by which it is ordered among those of other documents. */
+interface PlacedEvent {
+  readonly event: AuditEvent;
+  readonly place: number;
 }
+
+/**
+ * Places the events of a document, oldest first. They keep their order even if the writers' clocks disagree: none counts
+ * as older than the event before it.
+ */
+function placed(events: readonly AuditEvent[]): PlacedEvent[] {
+  let place = Number.NEGATIVE_INFINITY;
+  return events.map((event) => {
+    place = Math.max(place, event.time.getTime());
+    return { event, place };
+  });
+}
+
+/** Returns the newest of the events, oldest first. */
+const newestOf = (events: readonly PlacedEvent[]): PlacedEvent[] =>
+  events.toSorted((a, b) => a.place - b.place).slice(-MAX_AUDIT_EVENTS);

@@ -1,13 +1,14 @@
-import type { Filter, UpdateFilter } from 'mongodb';
+import { type Filter, MongoBulkWriteError, type UpdateFilter, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
-import { readFirstReadable } from '../read-first-readable.ts';
-import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
-import { ChangesByTime } from './changes-by-time.ts';
+import { FirstReadable } from '../first-readable.ts';
+import { type LeadChangeStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type ChangePosition, ChangesByTime } from './changes-by-time.ts';
 import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
+  type ChangesDocument,
   erasedLeadOf,
   isErased,
   type LeadDocument,
@@ -15,8 +16,11 @@ import {
   leadIdsAfter,
   leadKey,
   leadOf,
-  WITHOUT_HISTORY,
+  READ,
 } from './documents.ts';
+
+/** Reads only what the next mark depends on. */
+const MARK = { ...READ, projection: { changes: 1, createdAt: 1 } } as const;
 
 /** The mark that release 1.1 gave leads of the release before; before every change. */
 const BEFORE_ALL = new Date(0);
@@ -24,11 +28,15 @@ const BEFORE_ALL = new Date(0);
 /**
  * The part of an update that marks the lead as changed. Kinds accumulate until they are acknowledged; a lead without
  * any that was never acknowledged was created. If it is acknowledged after it was read, the mark names too many kinds,
- * never too few.
+ * never too few. A mark that this service did not write is replaced, because a database refuses to extend it.
  *
  * @param found the lead as read
  */
-export function changeMark({ changes, createdAt }: LeadDocument, kind: ChangeKind, time: Date) {
+export function changeMark({ changes, createdAt }: Marked, kind: ChangeKind, time: Date) {
+  if (!isMark(changes)) {
+    const mark = { since: time, revision: nextRevision(0, time), kinds: { created: createdAt, [kind]: time } };
+    return { $set: { changes: mark } };
+  }
   const isCreationUnacknowledged = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
   return {
     $set: {
@@ -40,22 +48,45 @@ export function changeMark({ changes, createdAt }: LeadDocument, kind: ChangeKin
   };
 }
 
-/** A condition that the lead was not marked since it was read: the next revision follows from the one that was read. */
-export const sameMark = ({ changes }: LeadDocument) => ({ 'changes.revision': changes?.revision ?? null }) as object;
+/**
+ * A condition that the lead was not marked since it was read: the next revision follows from the one that was read. An
+ * invalid mark may not equal itself once it is read.
+ */
+export const sameMark = ({ changes }: Marked) =>
+  (isMark(changes) ? { 'changes.revision': changes?.revision ?? null } : {}) as object;
+
+type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
+
+/** Whether this service may have written a mark, or its absence. */
+function isMark(changes: unknown): changes is ChangesDocument | undefined {
+  if (changes === undefined) return true;
+  if (!isPlainObject(changes)) return false;
+  const { since, revision, kinds } = changes;
+  return (
+    (since === undefined || since instanceof Date) &&
+    (revision === undefined || Number.isSafeInteger(revision)) &&
+    (kinds === undefined || isPlainObject(kinds))
+  );
+}
+
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  Object.prototype.toString.call(value) === '[object Object]';
 
 /** The change feed, in MongoDB: a lead's mark is a part of its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
   const { leads, call } = connection;
-  const oldest = new ChangesByTime();
+  const byTime = new ChangesByTime();
+  const changesIn = (reportUnreadable: ReportUnreadable) =>
+    new FirstReadable<LeadDocument, LeadChange, ChangePosition>({
+      first: (count) => byTime.first(connection, count),
+      behind: (position, count) => byTime.behind(connection, position, count),
+      positionOf: ({ changes, _id }) => (changes?.since instanceof Date ? { since: changes.since, _id } : undefined),
+      check: (document) => readableOrNull(leadChangeOf(document), reportUnreadable),
+    });
+  const changes = changesIn(report);
+  const oldest = changesIn(() => {});
   return {
-    listLeadChanges: (limit) =>
-      call(() =>
-        readFirstReadable(
-          limit,
-          (count) => oldest.find(connection, count),
-          (document) => readableOrNull(leadChangeOf(document), report),
-        ),
-      ),
+    listLeadChanges: (limit) => call(() => changes.read(limit)),
 
     acknowledgeLeadChanges: (acknowledgements) =>
       call(async () => {
@@ -79,33 +110,40 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
     resendLeads: (studioId, after, limit, now) =>
       call(async () => {
         const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
+        const found = await leads.find({ studioId, _id }, MARK).sort({ _id: 1 }).limit(limit).toArray();
         if (found.length === 0) return { leads: 0, next: null };
         // One update each, because the mark depends on the lead.
-        await leads.bulkWrite(
-          found.map((lead) => ({
-            updateOne: {
-              // A lead that has changed since is marked already.
-              filter: { studioId, _id: lead._id, ...sameMark(lead) },
-              update: changeMark(lead, 'resent', now) as UpdateFilter<LeadDocument>,
-            },
-          })),
-          { ordered: false },
-        );
-        return { leads: found.length, next: lastIdOfFull(found, limit) };
+        const updates = found.map((lead) => ({
+          updateOne: {
+            // A lead that has changed since is marked already.
+            filter: { studioId, _id: lead._id, ...sameMark(lead) },
+            update: changeMark(lead, 'resent', now) as UpdateFilter<LeadDocument>,
+          },
+        }));
+        const refusals = await leads.bulkWrite(updates, { ordered: false }).then(() => [], refusalsIn);
+        for (const { index } of refusals) {
+          const id = found[index]?._id.id.toString() ?? '';
+          report(new UnreadableRecord('lead', { studioId, id }, 'changes'));
+        }
+        return { leads: found.length - refusals.length, next: lastIdOfFull(found, limit) };
       }),
 
     measureLeadChanges: (bound) =>
       call(async () => {
-        const [first] = await readFirstReadable(
-          1,
-          (count) => oldest.find(connection, count),
-          (document) => readableOrNull(leadChangeOf(document), report),
-        );
+        const [first] = await oldest.read(1);
         const isWaiting = { 'changes.since': { $lt: ACKNOWLEDGED } } as Filter<LeadDocument>;
         return { leads: await leads.countDocuments(isWaiting, { limit: bound }), since: first?.since ?? null };
       }),
   };
+}
+
+/** Returns the updates that the database refused, each because of its document. @throws any other error */
+function refusalsIn(error: unknown): readonly WriteError[] {
+  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
+  const refusals = [error.writeErrors].flat();
+  // The command failed as a whole.
+  if (refusals.length === 0) throw error;
+  return refusals;
 }
 
 function leadChangeOf(document: LeadDocument): Checked<LeadChange> {

@@ -49,6 +49,9 @@ import { leadUpdater } from './lead-updates.ts';
 import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
 
+/** The maximum number of leads of a contact that are read, if some are unreadable. */
+const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
+
 /**
  * Leads and their claims, in MongoDB. Within a call, an unreadable record is a value and not an error: errors of the
  * database are retried.
@@ -256,18 +259,20 @@ function leadReader(
       call(async () => {
         // By prefix: some engines apply the two bounds of a range to different elements of an array.
         const openContactKey = { $in: contactKeys.flatMap(claimsWithKey) as string[] };
-        const found = await leads
-          .find({ studioId, openContactKey }, WITHOUT_HISTORY)
-          .limit(MAX_LEADS_PER_CONTACT)
-          .toArray();
+        const find = (count: number) =>
+          leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).limit(count).toArray();
+        const readable = (found: readonly LeadDocument[]) => {
+          const each = new Map(found.map((lead) => [nameOf(lead._id), lead])).values();
+          return [...each].flatMap((document) => readableOrNull(presentLeadOf(document), report) ?? []);
+        };
+        const found = await find(MAX_LEADS_PER_CONTACT);
+        const all = readable(found);
+        if (found.length < MAX_LEADS_PER_CONTACT) return all;
         // Of more leads than that, the open ones must be included.
-        const isCut = found.length === MAX_LEADS_PER_CONTACT;
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
-        const first = isCut ? await leads.find(open, WITHOUT_HISTORY).toArray() : [];
-        const each = new Map([...first, ...found].map((lead) => [nameOf(lead._id), lead])).values();
-        return [...each.take(MAX_LEADS_PER_CONTACT)].flatMap(
-          (document) => readableOrNull(presentLeadOf(document), report) ?? [],
-        );
+        const first = await leads.find(open, WITHOUT_HISTORY).toArray();
+        const rest = all.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
+        return readable([...first, ...rest]).slice(0, MAX_LEADS_PER_CONTACT);
       }),
 
     listLeads: (studioId, before, limit) =>

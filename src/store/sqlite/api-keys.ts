@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
+import { readPage } from '../pages.ts';
 import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -17,6 +18,12 @@ import {
   studioOf,
 } from './rows.ts';
 
+/** All slots, in SQL. */
+const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
+
+/** Higher than every key's id. */
+const AFTER_ALL_IDS = '\u{10ffff}';
+
 /** API keys and their slots, in SQLite. */
 export function sqliteApiKeys(
   database: DatabaseSync,
@@ -24,15 +31,23 @@ export function sqliteApiKeys(
   report: ReportUnreadable = () => {},
 ): ApiKeyStore {
   const apiKeys = apiKeyTable(database);
-  const { selectById, selectAll, selectCredential, updateRevoked, updateQuota, updateUse, recordEvent } = apiKeys;
+  const { selectById, selectLive, selectFormer, selectCredential, updateRevoked, updateQuota, updateUse, recordEvent } =
+    apiKeys;
 
   const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
+  const listedApiKeyOf = (row: Row) => legible(row) ?? apiKeyOf(row);
 
   return {
     createApiKey: keyCreator(commits, apiKeys),
 
-    async listApiKeys(studioId) {
-      return selectAll.all(studioId).flatMap((row) => legible(row) ?? []);
+    async listLiveApiKeys(studioId) {
+      return selectLive.all(studioId).flatMap((row) => legible(row) ?? []);
+    },
+
+    listFormerApiKeys(studioId, before, limit) {
+      const read = (after: string | null, count: number) => selectFormer.all(studioId, after ?? AFTER_ALL_IDS, count);
+      const idOf = (row: Row) => row.id as string;
+      return readPage({ read, idOf, check: listedApiKeyOf }, { after: before, limit }, report);
     },
 
     replaceApiKey: keyReplacer(commits, apiKeys),
@@ -130,8 +145,11 @@ function apiKeyTable(database: DatabaseSync) {
       :quotaLimit
     )`);
   const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
-  const selectAll = database.prepare(`
-    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? ORDER BY id DESC`);
+  const selectLive = database.prepare(`
+    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
+  const selectFormer = database.prepare(`
+    SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id < ? AND slot NOT IN (${SLOTS})
+    ORDER BY id DESC LIMIT ? + 0`);
   const selectCredential = prepareLists(
     database,
     `SELECT ${API_KEY_COLUMNS}, ${STUDIO_FIELDS}, members.role, lead_sources.name, lead_sources.enabled = 1
@@ -141,9 +159,9 @@ function apiKeyTable(database: DatabaseSync) {
     LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?
     WHERE secret_sha256 = ?`,
   );
-  const selectSlots = database.prepare('SELECT slot FROM api_keys WHERE studio_id = ? AND slot <> id');
+  const selectSlots = database.prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
   const freeExpiredSlots = database.prepare(
-    'UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot <> id AND expires_at <= ?',
+    `UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot IN (${SLOTS}) AND expires_at <= ?`,
   );
   const updateSecret = database.prepare(`
     UPDATE api_keys SET secret_sha256 = :secretSha256, secret_hint = :secretHint, member_id = :memberId,
@@ -168,7 +186,8 @@ function apiKeyTable(database: DatabaseSync) {
   return {
     insert,
     selectById,
-    selectAll,
+    selectLive,
+    selectFormer,
     selectCredential,
     updateSecret,
     updateRevoked,

@@ -4,13 +4,22 @@ import { readableOrNull } from '../checked.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
+/** The maximum number of events that are read for a list, if some are unreadable. */
+const MAX_READ = 10 * MAX_AUDIT_EVENTS;
+
 /** The audit log, in SQLite. An event is inserted in the transaction of its change. */
 export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable): AuditStore {
   const select = database.prepare(`
-    SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_AUDIT_EVENTS}`);
+    SELECT ${EVENT_COLUMNS} FROM audit_events WHERE studio_id = ? AND lead_id IS ? ORDER BY number DESC LIMIT ${MAX_READ}`);
   return {
     async listAuditEvents(studioId, leadId) {
-      return select.all(studioId, leadId).flatMap((row) => readableOrNull(auditEventOf(row), report) ?? []);
+      const events: AuditEvent[] = [];
+      for (const row of select.iterate(studioId, leadId)) {
+        const event = readableOrNull(auditEventOf(row), report);
+        if (event) events.push(event);
+        if (events.length === MAX_AUDIT_EVENTS) break;
+      }
+      return events;
     },
   };
 }

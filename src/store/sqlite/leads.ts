@@ -16,6 +16,9 @@ import { CREATION_COLUMNS, earlierLeadOf, isErased, LEAD_COLUMNS, presentLeadOf,
 import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
+/** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
+const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
+
 /** Higher than every lead's id; the start of the first page. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
@@ -52,7 +55,7 @@ function leadTable(database: DatabaseSync) {
     database,
     `SELECT ${LEAD_COLUMNS} FROM contact_claims JOIN leads ON leads.number = lead_number
     WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ?
-    ORDER BY contact_key LIMIT ${MAX_LEADS_PER_CONTACT}`,
+    ORDER BY contact_key LIMIT ? + 0`,
   );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_region = ?4,
@@ -153,6 +156,12 @@ function leadReader(
     return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after, limit }, report);
   }
 
+  /** The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys. */
+  function* rowsOfContact(studio: number, contactKeys: readonly string[]) {
+    for (const limit of [1, MAX_EXAMINED_OF_CONTACT])
+      for (const key of contactKeys) yield* selectOfContact.iterate(studio, ...entryRange(key), limit);
+  }
+
   return {
     async findLeadByIdempotencyKey(studioId, idempotencyKey) {
       return findByKey(studioId, studios.of(studioId), idempotencyKey);
@@ -174,12 +183,14 @@ function leadReader(
     async findLeadsOfContact(studioId, contactKeys) {
       const studio = studios.of(studioId);
       if (studio === undefined) return [];
-      const rowsOfKeys = contactKeys.map((key) => selectOfContact.all(studio, ...entryRange(key)));
-      // The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys.
-      const rows = [...rowsOfKeys.map((ofKey) => ofKey.slice(0, 1)), ...rowsOfKeys].flat();
       // A lead may be found by several of its keys.
-      const each = new Map(rows.map((row) => [row[0], row])).values().take(MAX_LEADS_PER_CONTACT);
-      return [...each].flatMap((row) => readableOrNull(presentLeadOf(studioId, row), report) ?? []);
+      const found = new Map<string, Lead>();
+      for (const row of rowsOfContact(studio, contactKeys)) {
+        const lead = readableOrNull(presentLeadOf(studioId, row), report);
+        if (lead) found.set(lead.id, lead);
+        if (found.size === MAX_LEADS_PER_CONTACT) break;
+      }
+      return [...found.values()];
     },
 
     listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),

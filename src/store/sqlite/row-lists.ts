@@ -4,6 +4,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 export interface ListQuery {
   get(...parameters: SQLInputValue[]): SQLOutputValue[] | undefined;
   all(...parameters: SQLInputValue[]): SQLOutputValue[][];
+  iterate(...parameters: SQLInputValue[]): Iterable<SQLOutputValue[]>;
 }
 
 /** Prepares a frequent query: the driver creates arrays several times faster than objects. */

@@ -5,12 +5,15 @@
  * fast as bytes. Another id, which this service did not write, gets a unique text from idText that is not a UUID.
  */
 
+/** The number of bytes of the id of a lead. */
+export const UUID_BYTES = 16;
+
 const SHA256_BYTES = 32;
 
 /** @param hex the result of `hex(id)` */
 export function idText(hex: string): string {
   const text = hex.toLowerCase();
-  if (text.length !== 32) return text;
+  if (text.length !== 2 * UUID_BYTES) return text;
   return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`;
 }
 

@@ -1,0 +1,343 @@
+import { describe, expect, test } from 'vitest';
+import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
+import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
+import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
+import type { Store } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  anApiKey,
+  aStudio,
+  BY,
+  claimsOf,
+  NOW,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
+import { acknowledgementOf } from './store-actions.ts';
+
+/** More odd records than a call reads at a time. */
+const ODD = 1500;
+
+/** The maximum number of calls with LIMIT until the records behind them are found. */
+const MAX_CALLS = 20;
+const LIMIT = 100;
+
+/** Whether a result has a list of records, in itself or in a field. */
+type HasList<Result> = Result extends readonly object[]
+  ? true
+  : Result extends object
+    ? { [Field in keyof Result]: Result[Field] extends readonly object[] ? true : never }[keyof Result]
+    : never;
+
+/** The methods that return lists of records. */
+type ListMethod = {
+  [Name in keyof Store]: true extends HasList<Awaited<ReturnType<Store[Name]>>> ? Name : never;
+}[keyof Store];
+
+/** Two readable leads, before and after many unreadable ones; all of one contact. */
+interface Leads {
+  readonly store: Store;
+  readonly good: readonly [Lead, Lead];
+  readonly odd: readonly Lead[];
+}
+
+/** What a call finds, and the position of the next; null: there is no more. */
+type Found = readonly [found: readonly string[], next: string | null];
+
+interface OddCase {
+  /** Makes a call until `next` is null. */
+  readonly call: (leads: Leads, position: string | null) => Promise<Found>;
+  /** What must be found; default: the ids of the good leads. */
+  readonly finds?: (leads: Leads) => readonly string[];
+  /** Stores other records than leads before. */
+  readonly arrange?: (opened: OpenedStore) => Promise<unknown>;
+}
+
+const idsOf = (records: readonly { readonly id: string }[]) => records.map(({ id }) => id);
+const changedIds = async ({ store }: Leads) => (await store.listLeadChanges(LIMIT)).map(({ lead }) => lead.id);
+
+/**
+ * Every method of the port: how it gets past odd records. A method that returns a list needs a case; others concern
+ * single records unless they have one.
+ */
+const ODD_CASES: { readonly [Name in keyof Store]: OddCase | (Name extends ListMethod ? never : 'single records') } = {
+  check: 'single records',
+  close: 'single records',
+  createLead: 'single records',
+  findLeadByIdempotencyKey: 'single records',
+  findLead: 'single records',
+  presenceOfLead: 'single records',
+  listLeads: {
+    async call({ store }, before) {
+      const { records, next } = await store.listLeads(STUDIO_ID, before, LIMIT);
+      return [idsOf(records), next];
+    },
+  },
+  walkLeads: {
+    async call({ store }, after) {
+      const { records, next } = await store.walkLeads(STUDIO_ID, after, LIMIT);
+      return [idsOf(records), next];
+    },
+  },
+  findLeadsOfContact: {
+    call: async ({ store, good: [lead] }) => [
+      idsOf(await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)),
+      null,
+    ],
+  },
+  changeLeadStage: 'single records',
+  updateLead: 'single records',
+  listLeadChanges: { call: async (leads) => [await changedIds(leads), null] },
+  measureLeadChanges: {
+    async call({ store }) {
+      const { leads, since } = await store.measureLeadChanges(10_000);
+      return [[`${leads}`, `${since?.toISOString()}`], null];
+    },
+    finds: ({ good: [first] }) => [`${ODD + 2}`, first.createdAt.toISOString()],
+  },
+  acknowledgeLeadChanges: {
+    async call(leads) {
+      const { store, odd } = leads;
+      const acknowledgements = (await store.listLeadChanges(LIMIT)).map(acknowledgementOf);
+      const unknown = odd.slice(0, 400).map(({ studioId, id: leadId }) => ({ studioId, leadId, revision: 5 }));
+      const count = await store.acknowledgeLeadChanges([...unknown, ...acknowledgements]);
+      return [[`${count}`, ...(await changedIds(leads))], null];
+    },
+    finds: () => ['2'],
+  },
+  resendLeads: {
+    async call(leads, after) {
+      const { next } = await leads.store.resendLeads(STUDIO_ID, after, LIMIT, plus(NOW, 1e9));
+      return [next === null ? await changedIds(leads) : [], next];
+    },
+  },
+  eraseLead: 'single records',
+  walkErasedLeads: {
+    async call({ store, good }, after) {
+      for (const { studioId, id: leadId } of good)
+        await store.eraseLead({ studioId, leadId, memberId: null, now: NOW });
+      const { leads, next } = await store.walkErasedLeads(STUDIO_ID, after, LIMIT);
+      return [idsOf(leads), next];
+    },
+  },
+  createApiKey: 'single records',
+  listLiveApiKeys: {
+    async arrange({ store, damage }) {
+      const keys = times(MAX_LIVE_KEYS, (index) => anApiKey({ memberId: index === 0 ? 'good' : 'odd' }));
+      for (const key of keys) await store.createApiKey(key, NOW);
+      await damage({ kind: 'key', field: 'name', value: '' }, ...keys.slice(1));
+    },
+    call: async ({ store }) => [membersOf(await store.listLiveApiKeys(STUDIO_ID)), null],
+    finds: () => ['good', ...times(MAX_LIVE_KEYS - 1, () => 'odd')],
+  },
+  listFormerApiKeys: {
+    arrange: ({ fill }) =>
+      fill({ keys: [anApiKey({ memberId: 'good' }), ...times(ODD, () => anApiKey({ name: '', memberId: 'odd' }))] }),
+    async call({ store }, before) {
+      const { records, next } = await store.listFormerApiKeys(STUDIO_ID, before, LIMIT);
+      return [membersOf(records), next];
+    },
+    // An unreadable key is in the list, with what can be read of it.
+    finds: () => ['good', ...times(ODD, () => 'odd')],
+  },
+  replaceApiKey: 'single records',
+  revokeApiKey: 'single records',
+  putApiKeyQuota: 'single records',
+  recordApiKeyUse: 'single records',
+  findCredential: 'single records',
+  putStudio: 'single records',
+  findStudio: 'single records',
+  listStudios: {
+    arrange: ({ makeStudios }) => makeStudios('z-good', ...times(ODD, (index) => `an invalid id ${index}`)),
+    async call({ store }, after) {
+      const { records, next } = await store.listStudios(after, LIMIT);
+      return [idsOf(records), next];
+    },
+    finds: () => [STUDIO_ID, 'z-good'],
+  },
+  putMember: 'single records',
+  findMember: 'single records',
+  removeMember: 'single records',
+  putLeadSource: 'single records',
+  removeLeadSource: 'single records',
+  findLeadSource: 'single records',
+  listLeadSources: {
+    arrange: ({ fill }) =>
+      fill({ sources: [...times(ODD, () => aLeadSource({ name: '' })), aLeadSource({ name: 'good' })] }),
+    async call({ store }, after) {
+      const { records, next } = await store.listLeadSources(STUDIO_ID, after, LIMIT);
+      return [records.map(({ name }) => name), next];
+    },
+    finds: () => ['good'],
+  },
+  listAuditEvents: {
+    arrange: ({ fill }) =>
+      fill({
+        events: [anEvent({ memberId: 'good' }), ...times(ODD, () => anEvent({ action: 'studio-sold' as never }))],
+      }),
+    async call({ store }) {
+      const members = membersOf(await store.listAuditEvents(STUDIO_ID, null));
+      return [members.filter((member) => member === 'good'), null];
+    },
+    finds: () => ['good'],
+  },
+};
+
+const membersOf = (records: readonly { readonly memberId: string | null }[]) =>
+  records.map(({ memberId }) => memberId ?? '');
+
+function anEvent(overrides: Partial<AuditEvent> = {}): AuditEvent {
+  const nothing = { memberId: null, caller: null, apiKeyId: null, leadId: null, from: null, to: null };
+  return { studioId: STUDIO_ID, action: 'studio-status-changed', time: NOW, ...nothing, ...overrides };
+}
+
+interface BoundCase {
+  readonly bound: number;
+  /** Stores more records than the bound. */
+  readonly exceed: (opened: OpenedStore) => Promise<unknown>;
+  readonly list: (store: Store) => Promise<readonly unknown[]>;
+}
+
+const MANY_LEADS = ({ makeLeads }: OpenedStore) => makeLeads(...times(15, () => aLead()));
+const contact = { type: 'email', value: 'one@example.org' } as const;
+
+/** The bound of every method that returns a list. */
+const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
+  listLeads: {
+    bound: 10,
+    exceed: MANY_LEADS,
+    list: async (store) => (await store.listLeads(STUDIO_ID, null, 10)).records,
+  },
+  walkLeads: {
+    bound: 10,
+    exceed: MANY_LEADS,
+    list: async (store) => (await store.walkLeads(STUDIO_ID, null, 10)).records,
+  },
+  findLeadsOfContact: {
+    bound: MAX_LEADS_PER_CONTACT,
+    exceed: ({ makeLeads }) => makeLeads(...times(MAX_LEADS_PER_CONTACT + 5, () => aLead({ contact, stage: 'lost' }))),
+    list: (store) => store.findLeadsOfContact(STUDIO_ID, claimsOf(aLead({ contact })).contactKeys),
+  },
+  listLeadChanges: { bound: 10, exceed: MANY_LEADS, list: (store) => store.listLeadChanges(10) },
+  walkErasedLeads: {
+    bound: 10,
+    async exceed(opened) {
+      await MANY_LEADS(opened);
+      const { store } = opened;
+      for (const { studioId, id: leadId } of (await store.listLeads(STUDIO_ID, null, 100)).records)
+        await store.eraseLead({ studioId, leadId, memberId: null, now: NOW });
+    },
+    list: async (store) => (await store.walkErasedLeads(STUDIO_ID, null, 10)).leads,
+  },
+  listLiveApiKeys: {
+    bound: MAX_LIVE_KEYS,
+    async exceed({ store, fill }) {
+      await fill({ keys: times(30, () => anApiKey()) });
+      for (const key of times(MAX_LIVE_KEYS + 1, () => anApiKey())) await store.createApiKey(key, NOW);
+    },
+    list: (store) => store.listLiveApiKeys(STUDIO_ID),
+  },
+  listFormerApiKeys: {
+    bound: 10,
+    exceed: ({ fill }) => fill({ keys: times(30, () => anApiKey()) }),
+    list: async (store) => (await store.listFormerApiKeys(STUDIO_ID, null, 10)).records,
+  },
+  listStudios: {
+    bound: 10,
+    exceed: ({ makeStudios }) => makeStudios(...times(30, (index) => `studio-of-${index}`)),
+    list: async (store) => (await store.listStudios(null, 10)).records,
+  },
+  listLeadSources: {
+    bound: 10,
+    exceed: ({ fill }) => fill({ sources: times(30, () => aLeadSource()) }),
+    list: async (store) => (await store.listLeadSources(STUDIO_ID, null, 10)).records,
+  },
+  listAuditEvents: {
+    bound: MAX_AUDIT_EVENTS,
+    exceed: ({ fill }) => fill(manyEvents()),
+    list: (store) => store.listAuditEvents(STUDIO_ID, null),
+  },
+};
+
+/** Keys with more events than are listed; the newest event is that of the oldest key. */
+function manyEvents() {
+  const keys = times(120, () => anApiKey());
+  const events = keys.flatMap(({ id: apiKeyId }, key) =>
+    times(10, (index) => anEvent({ action: 'api-key-replaced', apiKeyId, time: plus(NOW, index * 1000 - key) })),
+  );
+  return { keys, events: events.toSorted((a, b) => a.time.getTime() - b.time.getTime()) };
+}
+
+/** The promises about many records: odd ones hide no others, and every list has a bound. */
+export function oddRecordsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  const cases = Object.entries(ODD_CASES).flatMap(([name, each]) =>
+    each === 'single records' ? [] : [{ name, ...each }],
+  );
+
+  /** Calls a method until it has no more, and expects what it must find. */
+  async function expectFound({ name, call, finds = ({ good }) => idsOf(good) }: (typeof cases)[number], leads: Leads) {
+    const found: string[] = [];
+    let position: string | null = null;
+    for (let calls = 1; ; calls += 1) {
+      const [more, next]: Found = await call(leads, position);
+      found.push(...more);
+      if (next === null) break;
+      expect(next, `${name} goes on`).not.toBe(position);
+      expect(calls, `calls of ${name}`).toBeLessThan(MAX_CALLS);
+      position = next;
+    }
+    expect(found.toSorted(), name).toEqual(finds(leads).toSorted());
+  }
+
+  describe('many records', () => {
+    test(`${ODD} unreadable leads before, between and after others hide none of them`, async () => {
+      const { store } = opened();
+      await store.putStudio(aStudio(), BY);
+      // Of one moment, so that only their ids tell them apart.
+      const ofContact = (createdAt: Date) => aLead({ contact, stage: 'lost', createdAt });
+      const first = ofContact(plus(NOW, -1));
+      const odd = times(ODD, () => ofContact(NOW));
+      const last = ofContact(NOW);
+      await opened().makeLeads(first, ...odd, last);
+      const unknownStage = damages.find(({ field }) => field === 'stage') as Damage;
+      await opened().damage(unknownStage, ...odd);
+
+      for (const each of cases.filter(({ arrange }) => !arrange)) {
+        await expectFound(each, { store, good: [first, last], odd });
+      }
+    }, 60_000);
+
+    test.each(cases.filter(({ arrange }) => arrange))('$name finds what is behind odd records', async (each) => {
+      const { store } = opened();
+      await store.putStudio(aStudio(), BY);
+      await each.arrange?.(opened());
+
+      await expectFound(each, { store, good: [aLead(), aLead()], odd: [] });
+    });
+
+    test.each(Object.entries(BOUNDS))('%s has a bound', async (_, { bound, exceed, list }) => {
+      const { store } = opened();
+      await store.putStudio(aStudio(), BY);
+      await exceed(opened());
+
+      expect(await list(store)).toHaveLength(bound);
+    });
+
+    test('of more events than are listed, those listed are the newest, newest first, whatever keys they are of', async () => {
+      const { store, fill } = opened();
+      await store.putStudio(aStudio(), BY);
+      const content = manyEvents();
+      await fill(content);
+
+      const listed = await store.listAuditEvents(STUDIO_ID, null);
+
+      const newest = content.events.toReversed().slice(0, MAX_AUDIT_EVENTS);
+      expect(listed.map(({ apiKeyId, time }) => [apiKeyId, time])).toEqual(
+        newest.map(({ apiKeyId, time }) => [apiKeyId, time]),
+      );
+    });
+  });
+}

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import { times } from '../support/builders.ts';
+import { CLI, executed } from '../support/command-line.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { CORE_TOKEN } from '../support/service.ts';
+
+const REVOKED = 2300;
+
+/** A core whose studio has one live key, and thousands of newer ones that are revoked. */
+async function aCoreWithManyKeys() {
+  const path = join(temporaryFolder(), 'leads.db');
+  const DATABASE_URL = `sqlite:${path}`;
+  const core = run('src/main.ts', { env: { DATABASE_URL, CORE_TOKEN } });
+  const clients = connectToCore(await addressOf(core), CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  const { studioId, memberId, apiKeyId: live } = await arrangeStudio(clients);
+  const revoked = times(REVOKED, () => newId());
+  const database = new DatabaseSync(path);
+  database.exec('BEGIN IMMEDIATE');
+  const insert = database.prepare(`
+    INSERT INTO api_keys (
+      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot
+    ) VALUES (?, ?, ?, 'Revoked', 'leads.read', 1, 2, 1, randomblob(32), 'abcd', ?)`);
+  for (const id of revoked) insert.run(studioId, id, memberId, id);
+  database.exec('COMMIT');
+  database.close();
+  return { DATABASE_URL, apiKeys: clients.apiKeys, studio: { studioId, memberId }, live, newest: revoked.toReversed() };
+}
+
+test('a studio with thousands of revoked keys: clients get the live ones first, and all page by page', async () => {
+  const { apiKeys, studio, live, newest } = await aCoreWithManyKeys();
+  /** All pages; 0: of the default size, like a client that knows no pages. */
+  const pagesOf = async (pageSize: number) => {
+    const pages: string[][] = [];
+    let pageToken = '';
+    do {
+      const page = await apiKeys.listApiKeys({ ...studio, pageSize, pageToken });
+      pages.push(page.apiKeys.map(({ id }) => id));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    return pages;
+  };
+
+  for (const [pageSize, size] of [
+    [0, 1000],
+    [150, 150],
+    [1, 100],
+    [5000, 1000],
+  ] as const) {
+    const [first = [], ...others] = await pagesOf(pageSize);
+    expect(first).toEqual([...newest.slice(0, size - 1), live]);
+    expect(others.flat()).toEqual(newest.slice(size - 1));
+    expect(Math.max(...others.map(({ length }) => length))).toBe(size);
+  }
+  for (const page of [{ pageSize: -1 }, { pageToken: 'x' }])
+    await expect(apiKeys.listApiKeys({ ...studio, ...page })).rejects.toThrow(/not valid/);
+});
+
+test("an operator's list has the live keys and the newest of the others, says so, and has all when asked", async () => {
+  const { DATABASE_URL, studio, live, newest } = await aCoreWithManyKeys();
+  const list = async (...args: string[]) => {
+    const { stdout, stderr } = await executed(CLI, ['--json', 'keys', 'list', studio.studioId, ...args], {
+      env: { DATABASE_URL },
+    });
+    return { ids: JSON.parse(stdout).map(({ id }: { id: string }) => id), stderr };
+  };
+
+  expect(await list()).toEqual({
+    ids: [...newest.slice(0, 999), live],
+    stderr: 'older keys are left out, which are no longer valid: --all lists them\n',
+  });
+  expect(await list('--all')).toEqual({ ids: [...newest.slice(0, 999), live, ...newest.slice(999)], stderr: '' });
+});

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { FirstReadable } from '../../src/store/first-readable.ts';
+import { times } from '../support/builders.ts';
+
+/** A queue of numbers, of which those in `unreadable` cannot be read. */
+class NumberedQueue {
+  readonly records: number[];
+  readonly unreadable: Set<number>;
+  reads = 0;
+  largestRead = 0;
+  nowMs = 0;
+
+  constructor(length: number, isUnreadable: (record: number) => boolean) {
+    this.records = times(length, (index) => index);
+    this.unreadable = new Set(this.records.filter(isUnreadable));
+  }
+
+  readonly first = new FirstReadable<number, number, { readonly at: number }>(
+    {
+      first: (count) => this.#read(-1, count),
+      behind: (position, count) => this.#read(position?.at ?? -1, count),
+      positionOf: (at) => ({ at }),
+      check: (record) => (this.unreadable.has(record) ? null : record),
+    },
+    () => this.nowMs,
+  );
+
+  #read(above: number, count: number): number[] {
+    this.reads += 1;
+    this.largestRead = Math.max(this.largestRead, count);
+    return this.records.filter((record) => record > above).slice(0, count);
+  }
+
+  /** Calls until something is found; returns it, and the number of calls. */
+  async found(limit: number) {
+    for (let calls = 1; calls <= 100; calls += 1) {
+      const found = await this.first.read(limit);
+      if (found.length > 0) return { found, calls };
+    }
+    throw new Error('nothing was found');
+  }
+}
+
+describe('the first readable records of a queue', () => {
+  test('are read at once where all are readable', async () => {
+    const queue = new NumberedQueue(1000, () => false);
+
+    expect(await queue.first.read(3)).toEqual([0, 1, 2]);
+
+    expect([queue.reads, queue.largestRead]).toEqual([1, 3]);
+  });
+
+  test('are read in order among unreadable ones, up to the limit', async () => {
+    const queue = new NumberedQueue(1000, (record) => record % 10 !== 0);
+
+    expect(await queue.first.read(20)).toEqual(times(20, (index) => index * 10));
+    expect(await queue.first.read(2000)).toEqual(times(100, (index) => index * 10));
+  });
+
+  test.each([1500, 5000, 50_000])('are found behind %i unreadable ones, in calls of a bounded cost', async (odd) => {
+    const queue = new NumberedQueue(odd + 5, (record) => record < odd);
+
+    const { found, calls } = await queue.found(200);
+
+    expect(found).toEqual(times(5, (index) => odd + index));
+    expect(calls).toBe(Math.floor(odd / 5000) + 1);
+    expect(queue.reads).toBeLessThanOrEqual(11 * calls);
+    expect(queue.largestRead).toBe(500);
+    // The next calls need not skip as many again.
+    const { reads } = queue;
+    expect(await queue.first.read(200)).toEqual(found);
+    expect(queue.reads - reads).toBeLessThanOrEqual(11);
+  });
+
+  test('are read from the start again later, in case that a skipped one has become readable', async () => {
+    const queue = new NumberedQueue(6000, (record) => record < 5990);
+    await queue.found(200);
+    queue.unreadable.delete(7);
+    expect((await queue.found(200)).found).not.toContain(7);
+
+    queue.nowMs += 60_000;
+
+    expect(await queue.first.read(200)).toContain(7);
+  });
+
+  test('are none where all are unreadable', async () => {
+    const queue = new NumberedQueue(700, () => true);
+
+    expect(await queue.first.read(200)).toEqual([]);
+  });
+});
