@@ -79,3 +79,15 @@ test('no suite of npm test depends on what is installed', () => {
   const other = QUICK.filter((suite) => suite !== 'test/lanes.test.ts');
   expect(other.filter((suite) => depends.test(textOf(suite)))).toEqual([]);
 });
+
+test('no suite of npm test has less patience than a busy machine needs', () => {
+  // Of a test, a hook or a wait; outside tests, only `vi.waitFor` can wait.
+  const own =
+    /^ *\}, [\d_]{4,}\);$|^ +[\d_]{5,},\n *\);|\b(?:timeout|testTimeout|hookTimeout): [\d_]+|\bvi\.wait(?:For|Until)\([^;]*/gm;
+  const impatient = QUICK.flatMap((suite) =>
+    [...textOf(suite).matchAll(own)]
+      .filter(([text]) => !text.includes('timeout: 100_000'))
+      .map(([text]) => `${suite}: ${text}`),
+  );
+  expect(impatient.filter((line) => !line.startsWith('test/lanes.test.ts'))).toEqual([]);
+});

@@ -189,6 +189,7 @@ test('a command ends with an error when MongoDB does not respond', async () => {
     env: { DATABASE_URL: `mongodb://127.0.0.1:${port}/leads` },
   });
 
+  await once(server, 'connection');
   // The command's timeout is 3 s; the driver's own would be 30 s.
   expect(await Promise.race([cli.ended(), sleep(20_000, 'still waits')])).toBe(1);
   expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);

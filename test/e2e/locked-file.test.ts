@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
@@ -79,7 +79,7 @@ test('reads, health and readiness are answered during a vacuum, and a creation t
   /** Whether all was answered while the vacuum held the lock and a creation waited for it. */
   const isServedDuringVacuum = async () => {
     const vacuum = run('operator/cli.ts', { args: ['vacuum'], env: { DATABASE_URL } });
-    await vi.waitUntil(isLocked, { timeout: 20_000, interval: 1 });
+    await expect.poll(isLocked, { interval: 1 }).toBe(true);
     const creation = create();
     const answers = await ask();
     const isStillLocked = isLocked();
@@ -90,4 +90,4 @@ test('reads, health and readiness are answered during a vacuum, and a creation t
   };
   // A vacuum may end too early for the answers.
   for (let attempt = 1; !(await isServedDuringVacuum()); attempt += 1) expect(attempt).toBeLessThan(5);
-}, 120_000);
+});

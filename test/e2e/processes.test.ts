@@ -35,7 +35,7 @@ describe('an orderly stop of the gateway', () => {
   test('first fails readiness and ends keep-alive, keeps serving meanwhile, and is not cut short by a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
     const gateway = run('gateway/main.ts', {
-      env: { CORE_URL: await addressOf(core), SHUTDOWN_DRAIN_MS: '1500' },
+      env: { CORE_URL: await addressOf(core), SHUTDOWN_DRAIN_MS: '8000' },
     });
     const url = await addressOf(gateway);
     const before = await fetch(`${url}/readyz`);
@@ -60,17 +60,18 @@ describe('an orderly stop of the gateway', () => {
     for (const { child } of [core, gateway]) child.kill('SIGTERM');
     const stoppedAt = performance.now();
     const ends = Promise.all([core.ended(), gateway.ended()]);
-    let servedUntil = stoppedAt;
+    let sentAt = stoppedAt;
     for (let isServing = true; isServing; await sleep(100)) {
+      sentAt = performance.now();
       // A 401 for this unknown key means that the gateway reached the core.
       const headers = { authorization: `Bearer ${newKeySecret()}` };
       const answer = await fetch(`${url}/v1/integrations/leads`, { headers }).catch(() => undefined);
       isServing = answer?.status === 401;
-      if (isServing) servedUntil = performance.now();
     }
 
     expect(await ends).toEqual([0, 0]);
-    expect(servedUntil - stoppedAt).toBeGreaterThan(10_200);
+    // The first request without a response.
+    expect(sentAt - stoppedAt).toBeGreaterThan(10_200);
   });
 
   test('completes a request that has begun to arrive', async () => {

@@ -30,22 +30,20 @@ test('any number of readiness probes of a gateway check the core once a second',
   );
   onTestFinished(() => gateway.stop());
   let probes = 0;
-  const until = performance.now() + 1500;
-  while (performance.now() < until) {
+  const begun = performance.now();
+  while (core.calls() < 2 || probes <= 30) {
     const answers = await Promise.all(times(10, () => fetch(`${gateway.url}/readyz`)));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     // The metrics have the same result.
     expect(await (await fetch(gateway.metricsUrl as string)).text()).toContain('lead_intake_gateway_core_up 1');
     probes += answers.length;
   }
-  expect(probes).toBeGreaterThan(30);
-  expect(core.calls()).toBeGreaterThan(0);
-  expect(core.calls()).toBeLessThanOrEqual(3);
+  expect(core.calls()).toBeLessThanOrEqual(2 + (performance.now() - begun) / 1000);
 });
 
 test('a gateway that stops is not ready immediately, whatever the last check found', async () => {
   const core = await aCountingCore();
-  const gateway = await startGateway(readGatewayConfig({ ...SILENT, SHUTDOWN_DRAIN_MS: '500', CORE_URL: core.url }));
+  const gateway = await startGateway(readGatewayConfig({ ...SILENT, SHUTDOWN_DRAIN_MS: '3000', CORE_URL: core.url }));
   expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
 
   const stopped = gateway.stop();

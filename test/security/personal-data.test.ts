@@ -17,7 +17,7 @@ import {
 } from '@bufbuild/protobuf';
 import { ConnectError, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { openClaims } from '../../src/domain/claims.ts';
@@ -89,7 +89,7 @@ async function shownBy({ core, url, receiver }: Core): Promise<string> {
   await transport.unary(method as never, undefined, undefined, headers, {});
   session.abort();
   await core.printed(new RegExp(requestId));
-  await vi.waitFor(() => expect(receiver.text()).toContain(requestId), { timeout: 30_000 });
+  await expect.poll(() => receiver.text()).toContain(requestId);
   const [metrics = ''] = /http:\/\/[0-9.:]+\/metrics/.exec(core.output()) ?? [];
   return [core.output(), receiver.text(), await (await fetch(metrics)).text()].join('\n');
 }

@@ -7,7 +7,7 @@ import { times } from '../../support/builders.ts';
 import { lines, rawConversation } from '../../support/raw-http.ts';
 import { aCapture, aService, LEADS, type StudioWithKey } from '../../support/service.ts';
 
-const service = aService();
+const service = aService({ deadlines: { requestArrivalMs: 10 * 60_000 } });
 let studio: StudioWithKey;
 beforeAll(async () => {
   studio = await service.aStudioWithKey();
@@ -81,6 +81,9 @@ test('a request that was refused before its body arrived gets no second response
   expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
 });
 
+/** Shorter than the idle timeout, and than the time that a request has to arrive; milliseconds. */
+const AT_ONCE_MS = 60_000;
+
 describe('a caller that half-closes its connection and reads', () => {
   /** The statuses until the connection ends, which is long before the idle timeout. */
   const answeredBeforeEnd = async (bytes: string) => {
@@ -118,7 +121,7 @@ describe('a caller that half-closes its connection and reads', () => {
   ])('has its connection closed immediately after %s', async (_, bytes, answered) => {
     const begun = performance.now();
     expect(await answeredBeforeEnd(bytes())).toEqual(answered);
-    expect(performance.now() - begun).toBeLessThan(1000);
+    expect(performance.now() - begun).toBeLessThan(AT_ONCE_MS);
   });
 
   test('has its connection closed immediately when it is idle', async () => {
@@ -131,7 +134,7 @@ describe('a caller that half-closes its connection and reads', () => {
     const begun = performance.now();
     socket.end();
     await closed;
-    expect(performance.now() - begun).toBeLessThan(1000);
+    expect(performance.now() - begun).toBeLessThan(AT_ONCE_MS);
   });
 });
 
@@ -161,15 +164,16 @@ test('thousands of requests in one packet cost as much as separate ones, and do 
   socket.on('data', (chunk) => {
     received += chunk;
   });
-  const begun = performance.now();
+  const begun = process.cpuUsage();
+  /** The processor time since then, whatever else the machine does; milliseconds. */
+  const usedMs = () => process.cpuUsage(begun).user / 1000;
   socket.write(lines('GET / HTTP/1.1', 'Host: a', '').repeat(COUNT));
   // By then the server has read the packet, and has sent few responses.
   await sleep(20);
-  const sentAt = performance.now();
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   // Another caller waited eight seconds for a quarter of these when each request had to wait for all before it.
-  expect(performance.now() - sentAt).toBeLessThan(2000);
+  expect(usedMs()).toBeLessThan(4000);
   await expect.poll(() => received.split('HTTP/1.1 404').length - 1).toBe(COUNT);
-  expect(performance.now() - begun).toBeLessThan(15_000);
+  expect(usedMs()).toBeLessThan(15_000);
   socket.destroy();
 });
