@@ -151,13 +151,16 @@ describe('the service config', () => {
     expect(notRepeated.toSorted()).toEqual(others.toSorted());
   });
 
+  /** Declared idempotent, but a repetition also reaches what others have written since. */
+  const REACHING_LATER_WRITES = ['LeadIntakeService/EraseContact', 'LeadIntakeService/ResendLeads'];
+
   test('retries no stream, and every method that the contract declares free of side effects or idempotent', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
     const services = [...createFileRegistry(set)].filter((type): type is DescService => type.kind === 'service');
     for (const service of services) {
       for (const { name, methodKind, idempotency } of service.methods) {
         const rpc = `${service.name}/${name}`;
-        if (methodKind !== 'unary') expect(repeated).not.toContain(rpc);
+        if (methodKind !== 'unary' || REACHING_LATER_WRITES.includes(rpc)) expect(repeated).not.toContain(rpc);
         else if (idempotency !== 0) expect(repeated).toContain(rpc);
       }
     }

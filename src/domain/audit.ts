@@ -38,8 +38,14 @@ export interface Actor {
   readonly caller?: string | null | undefined;
 }
 
+/** A request that its caller may repeat. */
+export interface Repeatable {
+  /** The caller's id of the request, a UUID; in the store port its identity. Undefined: the caller gave none. */
+  readonly requestId?: string | undefined;
+}
+
 /** Who requests an action; not yet checked. */
-export interface Requester {
+export interface Requester extends Repeatable {
   /** Undefined: no member is named. */
   readonly memberId?: string | undefined;
   /** Null or undefined: the program has no name. */
@@ -50,9 +56,12 @@ export interface Requester {
 export const COMMAND_LINE = '(command line)';
 
 /** Who performs an action, and when. */
-export interface AuditContext extends Actor {
+export interface AuditContext extends Actor, Repeatable {
   readonly now: Date;
 }
+
+/** The number of newest changes of a studio, key or lead that are recognised when their request is repeated. */
+export const MAX_APPLIED_REQUESTS = 1000;
 
 /** The number of newest events of a studio, key or lead that are always kept, and the most that are listed. */
 export const MAX_AUDIT_EVENTS = 1000;

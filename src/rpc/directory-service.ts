@@ -20,8 +20,8 @@ import { apiKeyToWire, leadSourceToWire, memberRole, memberToWire, studioStatus,
 
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
   return {
-    async putStudio({ studio, memberId, updateMask }, context) {
-      const command = studio && { ...studioPut(studio, memberId, updateMask), ...actorOf(context) };
+    async putStudio({ studio, memberId, updateMask, requestId }, context) {
+      const command = studio && { ...studioPut(studio, memberId, updateMask), requestId, ...actorOf(context) };
       return { studio: studioToWire(await putStudio(deps, command)) };
     },
 
@@ -34,27 +34,29 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
       return { studios: studios.map(studioToWire), nextPageToken };
     },
 
-    async putApiKeyQuota({ studioId, apiKeyId, quotaLimit, memberId }, context) {
-      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, ...actorOf(context) };
+    async putApiKeyQuota({ studioId, apiKeyId, quotaLimit, memberId, requestId }, context) {
+      const command = { studioId, keyId: apiKeyId, quotaLimit, memberId, requestId, ...actorOf(context) };
       return { apiKey: apiKeyToWire(await putApiKeyQuota(deps, command)) };
     },
 
-    async putMember({ member }) {
-      const command = member && { ...member, role: memberRole.fromWire(member.role) };
-      return { member: memberToWire(await putMember(deps, command)) };
+    async putMember({ member, requestId }) {
+      const command = member && { ...member, role: memberRole.fromWire(member.role), requestId };
+      const stored = await putMember(deps, command);
+      return stored ? { member: memberToWire(stored) } : {};
     },
 
-    async removeMember({ studioId, memberId }) {
-      const removed = await removeMember(deps, { studioId, memberId });
+    async removeMember({ studioId, memberId, requestId }) {
+      const removed = await removeMember(deps, { studioId, memberId, requestId });
       return removed ? { member: memberToWire(removed) } : {};
     },
 
-    async putLeadSource({ leadSource }) {
-      return { leadSource: leadSourceToWire(await putLeadSource(deps, leadSource)) };
+    async putLeadSource({ leadSource, requestId }) {
+      const stored = await putLeadSource(deps, leadSource && { ...leadSource, requestId });
+      return stored ? { leadSource: leadSourceToWire(stored) } : {};
     },
 
-    async removeLeadSource({ studioId, leadSourceId }) {
-      const removed = await removeLeadSource(deps, { studioId, sourceId: leadSourceId });
+    async removeLeadSource({ studioId, leadSourceId, requestId }) {
+      const removed = await removeLeadSource(deps, { studioId, sourceId: leadSourceId, requestId });
       return removed ? { leadSource: leadSourceToWire(removed) } : {};
     },
 

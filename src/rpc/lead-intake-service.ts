@@ -58,8 +58,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
       return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...actorOf(context) })) };
     },
 
-    async changeLeadStage({ studioId, leadId, stage, memberId }, context) {
-      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, ...actorOf(context) };
+    async changeLeadStage({ studioId, leadId, stage, memberId, requestId }, context) {
+      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, requestId, ...actorOf(context) };
       const lead = await changeLeadStage(deps, command);
       return { lead: leadToWire(lead, 'full') };
     },

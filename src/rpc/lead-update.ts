@@ -14,7 +14,7 @@ const PATHS = Object.keys(FIELDS);
 
 /** Returns the changes: the fields that the mask names, without a mask those present. Adds the faults of the mask. */
 export function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
-  const { studioId, lead, updateMask, expectedUpdateTime, memberId } = request;
+  const { studioId, lead, updateMask, expectedUpdateTime, memberId, requestId } = request;
   const paths = updateMask?.paths ?? [];
   if (lead && lead.studioId !== '' && lead.studioId !== studioId) {
     faults.note('lead.studioId', 'must be empty, or the same as studioId');
@@ -39,5 +39,6 @@ export function updateFromWire(request: UpdateLeadRequest, faults: Faults): Upda
     },
     expectedUpdatedAt,
     memberId,
+    requestId,
   };
 }

@@ -211,13 +211,11 @@ function faultOfStudio({ status, regionCode, quotaLimit }: Unchecked<Studio>): k
 export const claimsOrFault = (lead: Lead, contactKeys: readonly string[] | undefined): Checked<readonly string[]> =>
   contactKeys ?? unreadable('lead', lead, 'claims');
 
-/** Returns an UnreadableRecord if the history of a record is neither absent nor a list: no event can be added. */
+/** A record whose history, or list of applied requests, is not a list, so that nothing can be added. */
 export const historyFault = (
-  kind: UnreadableRecord['kind'],
-  record: { readonly studioId: unknown; readonly id: unknown },
-  history: unknown,
-): UnreadableRecord | undefined =>
-  history === undefined || Array.isArray(history) ? undefined : unreadable(kind, record, 'history');
+  record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'>,
+  field: 'history' | 'appliedRequests',
+): UnreadableRecord => unreadable(record.kind, record, field);
 
 export function checkedMember(read: Unchecked<Member>): Checked<Member> {
   return isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');

@@ -1,5 +1,5 @@
 import type { ApiKey } from '../domain/api-key.ts';
-import type { AuditContext, AuditEvent } from '../domain/audit.ts';
+import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
 import type { ClaimsOfContact, OpenClaims } from '../domain/claims.ts';
 import type { RegionCode } from '../domain/contact.ts';
 import type { Correction } from '../domain/correction.ts';
@@ -12,8 +12,14 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * The store port. Each method is one atomic promise: it takes effect entirely or not at all, also when the process dies
  * half-way, when several processes call it concurrently, and when the response is lost. Resolved writes are durable.
  *
- * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable; the call may
- * then be repeated safely. `test/contract/store-contract.ts` tests every "must" below on every adapter.
+ * A method that cannot keep its promise now, or cannot know whether it did, rejects with StoreUnavailable. A write whose
+ * response was lost must not be attempted again before it is known that it had no effect: an attempt must not undo what
+ * others have written since an earlier one. `test/contract/store-contract.ts` tests every "must" below on every adapter.
+ *
+ * A change with a `requestId` takes effect once. While the identity is among those of the last MAX_APPLIED_REQUESTS
+ * changes of the record (in SQLite, the last MAX_STORED_REQUESTS of all), a call with the same one must write
+ * nothing, in any process, and returns the present state. A call that finds nothing to change must store the identity
+ * all the same; a rejected change must not.
  *
  * The database may hold records that this release did not write, so every record is checked when it is read. An
  * unreadable one must affect no call except those for that very record, and what it blocks must stay blocked. A call
@@ -32,7 +38,7 @@ export interface Store extends LeadStore, LeadChangeStore, LeadErasureStore, Api
   close(): Promise<void>;
 }
 
-/** The store is unavailable, or the outcome of a write is unknown. */
+/** The store is unavailable, it refused a command, or the outcome of a write is unknown. */
 export class StoreUnavailable extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -233,6 +239,9 @@ export interface LeadStore {
       readonly expectedUpdatedAt: Date | null;
     },
   ): Promise<UpdateLeadOutcome>;
+
+  /** Returns whether a change with this `requestId` has been applied to the lead. */
+  isLeadChangeApplied(studioId: string, leadId: string, requestId: string): Promise<boolean>;
 }
 
 /**
@@ -422,19 +431,19 @@ export interface DirectoryStore {
    * putMember must create or replace a member. A new member must not be stored when the studio does not exist or has
    * MAX_MEMBERS members, which must hold for concurrent calls.
    */
-  putMember(member: Member): Promise<PutOutcome>;
+  putMember(member: Member, by?: Repeatable): Promise<PutOutcome>;
 
   /** Returns a member; null when its role is unknown. */
   findMember(studioId: string, memberId: string): Promise<Member | null>;
 
   /** Removes a member and returns it; null when there was none, or its role is unknown. */
-  removeMember(studioId: string, memberId: string): Promise<Member | null>;
+  removeMember(studioId: string, memberId: string, by?: Repeatable): Promise<Member | null>;
 
   /** putLeadSource must create or replace a source, as putMember does, with the limit MAX_LEAD_SOURCES. */
-  putLeadSource(source: LeadSource): Promise<PutOutcome>;
+  putLeadSource(source: LeadSource, by?: Repeatable): Promise<PutOutcome>;
 
   /** Removes a source and returns it; null when there was none, or it is unreadable. */
-  removeLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;
+  removeLeadSource(studioId: string, sourceId: string, by?: Repeatable): Promise<LeadSource | null>;
 
   /** Returns a source; null when it is unreadable. */
   findLeadSource(studioId: string, sourceId: string): Promise<LeadSource | null>;

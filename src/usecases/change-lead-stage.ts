@@ -4,6 +4,7 @@ import { openClaims } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import { requestIdentity } from '../domain/request-identity.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
 import { regionsOf } from './keep-directory.ts';
@@ -36,9 +37,11 @@ export async function changeLeadStage(
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
   if (command.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
+  if (command.requestId !== undefined) faults.note('requestId', uuidFault(command.requestId));
   if (!stage) faults.note('stage', 'must be given');
   faults.refuseIfAny();
 
+  const requestId = requestIdentity(command.requestId, 'change lead stage', studioId, leadId);
   for (;;) {
     const lead = await store.findLead(studioId, leadId);
     if (!lead) throw leadNotFound();
@@ -53,6 +56,7 @@ export async function changeLeadStage(
       memberId: command.memberId ?? null,
       caller: command.caller,
       now: clock(),
+      requestId,
     });
     switch (outcome.kind) {
       case 'changed':

@@ -25,9 +25,11 @@ export async function createDemo(deps: Dependencies): Promise<Demo> {
   if (!(await store.findMember(STUDIO_ID, MEMBER_ID))) {
     await putMember(deps, { studioId: STUDIO_ID, id: MEMBER_ID, role: 'owner' });
   }
-  const [
-    source = await putLeadSource(deps, { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true }),
-  ] = await listEveryLeadSource(deps, STUDIO_ID);
+  let [source] = await listEveryLeadSource(deps, STUDIO_ID);
+  if (!source) {
+    source = { studioId: STUDIO_ID, id: newId(), name: 'Website form', enabled: true };
+    await putLeadSource(deps, source);
+  }
   const manager = { studioId: STUDIO_ID, memberId: MEMBER_ID };
   const hasKey = (await listApiKeys(deps, manager)).apiKeys.length > 0;
   const issued = hasKey

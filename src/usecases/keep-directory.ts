@@ -1,11 +1,12 @@
 import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Requester } from '../domain/audit.ts';
+import type { Repeatable, Requester } from '../domain/audit.ts';
 import type { StudioRegions } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { quotaLimitFault } from '../domain/quota-limit.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import { requestIdentity } from '../domain/request-identity.ts';
 import {
   type LeadSource,
   MAX_LEAD_SOURCES,
@@ -50,6 +51,7 @@ export async function putStudio(
   }
   if (typeof command?.quotaLimit === 'number') faults.note('studio.quotaLimit', quotaLimitFault(command.quotaLimit));
   if (command?.memberId !== undefined) faults.note('memberId', crmIdFault(command.memberId));
+  noteRequestId(faults, command);
   faults.refuseIfAny();
   const { id, status, quotaLimit, memberId = null, caller } = command as PutStudioCommand;
   const put = {
@@ -58,7 +60,8 @@ export async function putStudio(
     regionCode: regionCode as RegionCode | null | undefined,
     quotaLimit,
   };
-  const studio = await store.putStudio(put, { memberId, caller, now: clock() });
+  const requestId = requestIdentity(command?.requestId, 'put studio', id);
+  const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });
   if (studio) return studio;
   faults.note('studio.status', 'must be given for a new studio');
   throw faults.refusal();
@@ -70,62 +73,76 @@ export function getStudio({ store }: DirectoryDependencies, studioId: string): P
 }
 
 /** A request to create or replace a member, not yet checked. */
-export interface PutMemberCommand {
+export interface PutMemberCommand extends Repeatable {
   readonly studioId: string;
   readonly id: string;
   readonly role: MemberRole | undefined;
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED */
+/**
+ * @returns the member as stored; null: the call is a repetition, and the member was removed since
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED
+ */
 export async function putMember(
   { store }: DirectoryDependencies,
   command: PutMemberCommand | undefined,
-): Promise<Member> {
+): Promise<Member | null> {
   const faults = new Faults();
   faults.note('member.studioId', crmIdFault(command?.studioId ?? ''));
   faults.note('member.id', crmIdFault(command?.id ?? ''));
   if (!command?.role) faults.note('member.role', 'must be given');
+  noteRequestId(faults, command);
   faults.refuseIfAny();
-  const member = command as Member;
-  refuseUnlessPut(await store.putMember(member), `${MAX_MEMBERS} members`);
-  return member;
+  const { studioId, id, role } = command as PutMemberCommand & Member;
+  const requestId = requestIdentity(command?.requestId, 'put member', studioId, id);
+  refuseUnlessPut(await store.putMember({ studioId, id, role }, { requestId }), `${MAX_MEMBERS} members`);
+  return requestId === undefined ? { studioId, id, role } : store.findMember(studioId, id);
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
 export async function removeMember(
   { store }: DirectoryDependencies,
-  { studioId, memberId }: { readonly studioId: string; readonly memberId: string },
+  { studioId, memberId, requestId }: Repeatable & { readonly studioId: string; readonly memberId: string },
 ): Promise<Member | null> {
   const faults = new Faults();
   faults.note('memberId', crmIdFault(memberId));
+  noteRequestId(faults, { requestId });
   await existingStudio(store, studioId, faults);
-  return store.removeMember(studioId, memberId);
+  const identity = requestIdentity(requestId, 'remove member', studioId, memberId);
+  return store.removeMember(studioId, memberId, { requestId: identity });
 }
 
-/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED */
+/** Returns, and throws, as putMember does. */
 export async function putLeadSource(
   { store }: DirectoryDependencies,
-  command: LeadSource | undefined,
-): Promise<LeadSource> {
+  command: (LeadSource & Repeatable) | undefined,
+): Promise<LeadSource | null> {
   const faults = new Faults();
   faults.note('leadSource.studioId', crmIdFault(command?.studioId ?? ''));
   faults.note('leadSource.id', uuidFault(command?.id ?? ''));
   faults.note('leadSource.name', nameFault(command?.name ?? ''));
+  noteRequestId(faults, command);
   faults.refuseIfAny();
-  const source = { ...(command as LeadSource), id: (command as LeadSource).id.toLowerCase() };
-  refuseUnlessPut(await store.putLeadSource(source), `${MAX_LEAD_SOURCES} sources`);
-  return source;
+  const { studioId, name, enabled, ...given } = command as LeadSource & Repeatable;
+  const id = given.id.toLowerCase();
+  const source = { studioId, id, name, enabled };
+  const requestId = requestIdentity(given.requestId, 'put lead source', studioId, id);
+  refuseUnlessPut(await store.putLeadSource(source, { requestId }), `${MAX_LEAD_SOURCES} sources`);
+  return requestId === undefined ? source : store.findLeadSource(studioId, id);
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
 export async function removeLeadSource(
   { store }: DirectoryDependencies,
-  { studioId, sourceId }: { readonly studioId: string; readonly sourceId: string },
+  { studioId, sourceId, requestId }: Repeatable & { readonly studioId: string; readonly sourceId: string },
 ): Promise<LeadSource | null> {
   const faults = new Faults();
   faults.note('leadSourceId', uuidFault(sourceId));
+  noteRequestId(faults, { requestId });
   await existingStudio(store, studioId, faults);
-  return store.removeLeadSource(studioId, sourceId.toLowerCase());
+  const id = sourceId.toLowerCase();
+  const identity = requestIdentity(requestId, 'remove lead source', studioId, id);
+  return store.removeLeadSource(studioId, id, { requestId: identity });
 }
 
 /** A request for one page of lead sources, not yet checked. */
@@ -190,6 +207,10 @@ export async function existingStudio(
 /** Returns the regions of a studio; an unknown one has none. */
 export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
   return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
+}
+
+function noteRequestId(faults: Faults, command: Repeatable | undefined): void {
+  if (command?.requestId !== undefined) faults.note('requestId', uuidFault(command.requestId));
 }
 
 function refuseUnlessPut(outcome: PutOutcome, limit: string): void {

@@ -4,6 +4,7 @@ import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import { quotaLimitFault } from '../domain/quota-limit.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import { requestIdentity } from '../domain/request-identity.ts';
 import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 
@@ -25,15 +26,18 @@ export async function putApiKeyQuota(
     store,
     clock,
   }: { readonly store: Pick<ApiKeyStore & DirectoryStore, 'putApiKeyQuota' | 'findStudio'>; readonly clock: Clock },
-  { studioId, keyId, quotaLimit, memberId, caller }: PutApiKeyQuotaCommand,
+  { studioId, keyId, quotaLimit, memberId, caller, requestId }: PutApiKeyQuotaCommand,
 ): Promise<ApiKey> {
   const faults = new Faults();
   faults.note('apiKeyId', uuidFault(keyId));
   if (quotaLimit !== undefined) faults.note('quotaLimit', quotaLimitFault(quotaLimit));
   if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
+  if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
   await existingStudio(store, studioId, faults);
-  const by = { memberId: memberId ?? null, caller, now: clock() };
-  const key = await store.putApiKeyQuota(studioId, keyId.toLowerCase(), quotaLimit ?? null, by);
+  const id = keyId.toLowerCase();
+  const identity = requestIdentity(requestId, 'put API key quota', studioId, id);
+  const by = { memberId: memberId ?? null, caller, now: clock(), requestId: identity };
+  const key = await store.putApiKeyQuota(studioId, id, quotaLimit ?? null, by);
   if (!key) throw new Refusal('KEY_NOT_FOUND', 'There is no such key.');
   return key;
 }

@@ -6,6 +6,7 @@ import type { Contact } from '../domain/contact.ts';
 import type { Correction } from '../domain/correction.ts';
 import type { Lead } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import { requestIdentity } from '../domain/request-identity.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { sourceInvalid } from './create-lead.ts';
 import { leadNotFound } from './get-lead.ts';
@@ -13,7 +14,8 @@ import { regionsOf } from './keep-directory.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
 interface UpdateDependencies {
-  readonly store: Pick<LeadStore, 'findLead' | 'updateLead'> & Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
+  readonly store: Pick<LeadStore, 'findLead' | 'updateLead' | 'isLeadChangeApplied'> &
+    Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
   readonly clock: Clock;
 }
 
@@ -46,8 +48,12 @@ export async function updateLead(
   const { studioId, expectedUpdatedAt = null } = command;
   const { leadId, correction } = validate(command, faults);
 
+  const requestId = requestIdentity(command.requestId, 'update lead', studioId, leadId);
+  const isRepetition = requestId !== undefined && (await store.isLeadChangeApplied(studioId, leadId, requestId));
   const lead = await store.findLead(studioId, leadId);
   if (!lead) throw leadNotFound();
+  // The conditions below held when the change was applied.
+  if (isRepetition) return lead;
   if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) throw updateTimeMismatch();
   const { sourceId, contact = lead.contact } = correction;
   if (typeof sourceId === 'string' && sourceId !== lead.sourceId) {
@@ -64,6 +70,7 @@ export async function updateLead(
     memberId: command.memberId ?? null,
     caller: command.caller,
     now: clock(),
+    requestId,
   });
   switch (outcome.kind) {
     case 'updated':
@@ -83,7 +90,7 @@ export async function updateLead(
 const updateTimeMismatch = () =>
   new Refusal('UPDATE_TIME_MISMATCH', 'The lead has changed since the time that was expected.');
 
-function validate({ studioId, leadId, fields, memberId }: UpdateLeadCommand, faults: Faults) {
+function validate({ studioId, leadId, fields, memberId, requestId }: UpdateLeadCommand, faults: Faults) {
   const { displayName, contact, sourceId, note } = fields;
   faults.note('studioId', crmIdFault(studioId));
   faults.note('lead.id', uuidFault(leadId));
@@ -92,6 +99,7 @@ function validate({ studioId, leadId, fields, memberId }: UpdateLeadCommand, fau
   if (typeof sourceId === 'string') faults.note('lead.sourceId', uuidFault(sourceId));
   if (typeof note === 'string') faults.note('lead.note', noteFault(note));
   if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
+  if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
   faults.refuseIfAny();
   const correction: Correction = {
     ...(displayName !== undefined && { displayName }),

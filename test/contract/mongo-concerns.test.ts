@@ -56,7 +56,7 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
     await useAllOf(store);
 
     const writes = named(WRITES);
-    expect(new Set(writes.map(nameOf))).toEqual(new Set(['createIndexes', 'insert', 'update', 'findAndModify']));
+    expect(new Set(writes.map(nameOf))).toEqual(new Set(['createIndexes', 'insert', 'update']));
     for (const { writeConcern, ...write } of writes) {
       expect({ [nameOf(write)]: writeConcern }).toEqual({ [nameOf(write)]: { w: 'majority', j: true } });
     }

@@ -110,7 +110,7 @@ const DAMAGES: readonly Damage[] = [
     ]),
   ].map((value) => ({ kind: 'event', field: 'history', value }) as const),
   ...(['lead with events', 'key with events'] as const).flatMap((kind) =>
-    ['none', {}, null, 1].map((value) => ({ kind, field: 'history', value })),
+    ['history', 'appliedRequests'].flatMap((field) => ['none', {}, null, 1].map((value) => ({ kind, field, value }))),
   ),
 ];
 

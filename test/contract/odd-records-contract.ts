@@ -70,6 +70,7 @@ const ODD_CASES: { readonly [Name in keyof Store]: OddCase | (Name extends ListM
   findLeadByIdempotencyKey: 'single records',
   findLead: 'single records',
   presenceOfLead: 'single records',
+  isLeadChangeApplied: 'single records',
   listLeads: {
     async call({ store }, before) {
       const { records, next } = await store.listLeads(STUDIO_ID, before, LIMIT);

@@ -47,6 +47,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)],
   changeLeadStage: ['writes', (store) => moveLead(store, lead, 'won')],
   updateLead: ['writes', (store) => correctLead(store, lead, { displayName: 'Ada King' })],
+  isLeadChangeApplied: ['reads', (store) => store.isLeadChangeApplied(STUDIO_ID, lead.id, newId())],
   listLeadChanges: ['reads', (store) => store.listLeadChanges(10)],
   acknowledgeLeadChanges: ['writes', (store) => store.acknowledgeLeadChanges([{ ...ofLead, revision: 0 }])],
   resendLeads: ['writes', (store) => store.resendLeads(STUDIO_ID, null, 10, NOW)],

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
+import { MAX_STORED_REQUESTS } from '../../src/store/sqlite/applied-requests.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
@@ -16,7 +18,7 @@ import { schemaVersion } from '../../src/store/sqlite/migrate.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
-import { aLead, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES, idTextOf, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
@@ -614,6 +616,20 @@ describe('SQLite', () => {
       database.exec(`PRAGMA max_page_count = ${pages + 1000}`);
       for (const lead of large) expect(await create(store, lead)).toMatchObject({ kind: 'created' });
     });
+  });
+
+  test('the identities of the newest hundred thousand requests are stored', async () => {
+    const store = openSqliteStore(path);
+    onTestFinished(() => store.close());
+    await store.putStudio(aStudio(), BY);
+    connect().exec(`
+      WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ${MAX_STORED_REQUESTS})
+      INSERT INTO applied_requests (number, id) SELECT number, randomblob(16) FROM numbers`);
+
+    await store.putMember(aMember(), { requestId: randomUUID() });
+
+    const stored = connect().prepare('SELECT count(*) AS count, min(number) AS oldest FROM applied_requests').get();
+    expect(stored).toEqual({ count: 100_000, oldest: 2 });
   });
 
   test('no query scans a whole table or sorts', () => {

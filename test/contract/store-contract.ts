@@ -12,6 +12,7 @@ import { leadErasureContract } from './lead-erasure-contract.ts';
 import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
+import { repeatedChangesContract } from './repeated-changes-contract.ts';
 import { unreadableRecordsContract } from './unreadable-records-contract.ts';
 import { updateLeadContract } from './update-lead-contract.ts';
 
@@ -40,6 +41,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     claimContract(opened);
     apiKeyContract(opened);
     directoryContract(opened);
+    repeatedChangesContract(opened);
     auditContract(opened);
     unreadableRecordsContract(damages, opened);
     oddRecordsContract(damages, opened);

@@ -360,7 +360,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         const fault = await change().catch((error) => error);
         expect(fault).toBeInstanceOf(UnreadableRecord);
         const { id } = isLead ? lead : key;
-        expect(fault).toMatchObject({ kind: isLead ? 'lead' : 'API key', id, field: 'history' });
+        expect(fault).toMatchObject({ kind: isLead ? 'lead' : 'API key', id, field: damage.field });
       }
       expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(lead);
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ key });

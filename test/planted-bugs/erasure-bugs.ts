@@ -107,8 +107,8 @@ export const MONGO_ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: MONGO,
-        find: '{ ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: $CLAIM }',
-        put: '{ ...mark.$set, updatedAt: time, erasedAt: time }',
+        find: '{ updatedAt: time, erasedAt: time, openContactKey: $CLAIM }',
+        put: '{ updatedAt: time, erasedAt: time }',
       },
     ],
   },

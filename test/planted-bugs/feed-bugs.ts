@@ -151,13 +151,13 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/leads.ts',
-        find: '{ ...mark, $set: { ...mark.$set, $$$MORE }, $push: $PUSH }',
-        put: '{ $set: { $$$MORE }, $push: $PUSH }',
+        find: '{ ...mark, $set: { ...mark.$set, ...change } }',
+        put: '{ $set: change }',
       },
       {
         file: 'src/store/mongo/leads.ts',
-        find: 'const { matchedCount } = $UPDATE;',
-        put: 'setTimeout(() => leads.updateOne({ studioId, _id }, mark as any).catch(() => {}), 1000); const { matchedCount } = $UPDATE;',
+        find: 'const change = { stage, updatedAt, $$$CLAIMS };',
+        put: 'const change = { stage, updatedAt, $$$CLAIMS }; setTimeout(() => leads.updateOne({ studioId, _id }, mark as any).catch(() => {}), 1000);',
       },
     ],
   },

@@ -12,6 +12,9 @@ const CONNECTION = 'src/store/mongo/connection.ts';
 const ADDRESS = 'test/contract/mongo-address.test.ts';
 const READINESS = 'test/contract/mongo-readiness.test.ts';
 const SESSIONS = 'test/contract/mongo-sessions.test.ts';
+const APPLY_ONCE = 'src/store/mongo/apply-once.ts';
+const REFUSAL = 'src/store/mongo/server-refusal.ts';
+const REFUSALS = 'test/contract/mongo-refusals.test.ts';
 
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
@@ -205,14 +208,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: '$set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(found, stage, claims) }',
-        put: `$set: {
-                  ...mark.$set,
-                  stage,
-                  updatedAt,
-                  ...claimsAfterMove(found, stage, claims),
-                  ...(stage === 'won' && { 'idempotency.key': _id.id }),
-                }`,
+        find: 'const change = { stage, updatedAt, $$$CLAIMS };',
+        put: "const change = { stage, updatedAt, $$$CLAIMS, ...(stage === 'won' && { 'idempotency.key': _id.id }) };",
       },
     ],
     inSoak: true,
@@ -223,9 +220,9 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: '20 concurrent moves of one lead get different values of updatedAt, and the highest is stored',
     patches: [
       {
-        file: LEADS,
-        find: '{ studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...sameMark(found) }',
-        put: '{ studioId, _id }',
+        file: 'src/store/mongo/lead-changes.ts',
+        find: '{ stage: found.stage, updatedAt: found.updatedAt, ...sameMark(found) }',
+        put: '{}',
       },
     ],
     inSoak: true,
@@ -365,6 +362,44 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
+  },
+  {
+    name: 'a further attempt undoes what others have written since',
+    suite: 'test/contract/mongo-lost-replies.test.ts',
+    caughtBy:
+      'does not undo what somebody else wrote since: putMember, a member that somebody else removes stays removed',
+    patches: [
+      { file: APPLY_ONCE, find: 'applied.some((each) => each.equals(id))', put: 'false' },
+      { file: APPLY_ONCE, find: '{ ...which, ...where, appliedRequests: { $ne: id } }', put: '{ ...which, ...where }' },
+    ],
+  },
+  {
+    name: 'a change is attempted again although its identity may have been dropped',
+    suite: 'test/contract/mongo-lost-replies.test.ts',
+    caughtBy: 'has an unknown outcome when so many changes followed that its identity may be gone',
+    patches: [
+      { file: APPLY_ONCE, find: 'mayBeDropped(newest, applied)', put: 'mayBeDropped(newest, applied) && false' },
+    ],
+  },
+  {
+    name: 'a command that the server refuses is sent again and again',
+    suite: REFUSALS,
+    caughtBy: 'is refused once, and by name: Unauthorized (13)',
+    patches: [
+      { file: REFUSAL, find: 'isDuplicate(error) || $REST', put: 'error.code === 13 || isDuplicate(error) || $REST' },
+    ],
+  },
+  {
+    name: 'a deadlock counts as a refusal',
+    suite: REFUSALS,
+    caughtBy: 'is attempted again after a passing error: 16908292',
+    patches: [{ file: REFUSAL, find: "'40P01'", put: "'40P99'" }],
+  },
+  {
+    name: 'a history is replaced without a look at it',
+    suite: REFUSALS,
+    caughtBy: 'a history that is a list is not replaced because of an error that it does not explain',
+    patches: [{ file: APPLY_ONCE, find: 'if (record || !isReason) throw error;', put: 'if (record) throw error;' }],
   },
   {
     name: 'audit events are ordered by the clocks of their writers',

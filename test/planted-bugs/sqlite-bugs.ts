@@ -679,4 +679,16 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'on SQLite, a repeated request takes effect again',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: 'takes effect once: putMember, a member that somebody else removes stays removed',
+    patches: [
+      {
+        file: 'src/store/sqlite/applied-requests.ts',
+        find: 'requestId !== undefined && select.get(requestId) !== undefined',
+        put: "requestId === ''",
+      },
+    ],
+  },
 ];

@@ -118,14 +118,8 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/directory.ts',
-        find: 'const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, max] } }] };',
-        put: `const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, max] } }] };
-        if (!(await studios.findOne({ _id: studioId, ...fits }))) return 'limit-reached';`,
-      },
-      {
-        file: 'src/store/mongo/directory.ts',
-        find: 'studios.updateOne({ _id: studioId, ...fits }, $CHANGE)',
-        put: 'studios.updateOne({ _id: studioId }, $CHANGE)',
+        find: "return { outcome: 'put', where, update: $UPDATE };",
+        put: "return { outcome: 'put', where: {}, update: $UPDATE };",
       },
     ],
   },
@@ -135,9 +129,9 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'can be suspended, with an event that replaces the earlier ones',
     patches: [
       {
-        file: 'src/store/mongo/audit.ts',
-        find: 'if (!isRefusal(error) || change === changes.at(-1)) throw error;',
-        put: 'if (!isRefusal(error) || change) throw error;',
+        file: 'src/store/mongo/apply-once.ts',
+        find: 'if (record || !isReason) throw error;',
+        put: 'if (record || !isReason || isTooLarge) throw error;',
       },
     ],
   },
@@ -145,7 +139,13 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     name: 'reads of leads fetch their history',
     suite: 'test/contract/mongo-plans.test.ts',
     caughtBy: 'only reads of audit events fetch the history',
-    patches: [{ file: 'src/store/mongo/documents.ts', find: 'projection: { history: 0 }', put: 'projection: {}' }],
+    patches: [
+      {
+        file: 'src/store/mongo/documents.ts',
+        find: 'projection: { history: 0, appliedRequests: 0 }',
+        put: 'projection: {}',
+      },
+    ],
     inSoak: true,
   },
   {

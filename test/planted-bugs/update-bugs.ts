@@ -82,11 +82,15 @@ export const UPDATE_MONGO_BUGS: readonly PlantedBug[] = [
     name: 'a retried correction whose reply was lost is refused as stale',
     suite: 'test/e2e/mongo-failures.test.ts',
     caughtBy: 'a correction that is written, but loses the reply, is written once, whatever the response',
-    patches: [
-      { file: IN_MONGODB, find: 'maybeWritten?.getTime() === lead.updatedAt.getTime()', put: 'false' },
-      { file: IN_MONGODB, find: "maybeWritten ? undefined : { kind: 'stale' }", put: "{ kind: 'stale' }" },
-    ],
+    patches: [{ file: 'src/store/mongo/apply-once.ts', find: 'applied.some((each) => each.equals(id))', put: 'false' }],
     inSoak: true,
+  },
+  {
+    name: 'a repeated correction is refused because of its own update',
+    suite: 'test/integration/repeated-requests.test.ts',
+    caughtBy:
+      'a repeated correction is not refused because of the time that it expected, or of a source disabled since',
+    patches: [{ file: 'src/usecases/update-lead.ts', find: 'if (isRepetition) return lead;', put: '' }],
   },
   {
     name: 'a correction is reported without a later check of the indexes',

@@ -17,6 +17,8 @@ export interface Loss {
   readonly by?: 'cut' | 'silence';
   /** The silence between the reply and the break; milliseconds. By default 0. */
   readonly afterMs?: number;
+  /** What happens while the first lost reply is held back, before the connection breaks. */
+  readonly meanwhile?: () => Promise<unknown>;
 }
 
 /** A TCP proxy that injects faults. */
@@ -84,11 +86,12 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
     let loses: Required<Loss> | undefined;
     let isLosing = false;
     let replyBytesLeft = 0;
-    const lose = ({ by, afterMs }: Required<Loss>) => {
+    const lose = ({ by, afterMs, meanwhile }: Required<Loss>) => {
       isLosing = true;
       lost += 1;
       server.pause();
-      if (by === 'cut') setTimeout(() => drop(client), afterMs);
+      const held = lost === 1 ? meanwhile() : Promise.resolve();
+      if (by === 'cut') held.finally(() => setTimeout(() => drop(client), afterMs)).catch(() => {});
     };
     client.on('data', (request: Buffer) => {
       if (ownReply?.of(request)) {
@@ -139,6 +142,7 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
         requestBytes: Number.POSITIVE_INFINITY,
         by: 'cut',
         afterMs: 0,
+        meanwhile: async () => {},
       } as const;
       loss = { ...defaults, ...wanted };
       seen = 0;

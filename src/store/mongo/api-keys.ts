@@ -1,10 +1,11 @@
-import { Binary, UUID } from 'mongodb';
+import { Binary, type Filter, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type Checked, legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { actor, historyRefusal, pushEvents, updateWithEvents } from './audit.ts';
+import { applyOnce } from './apply-once.ts';
+import { actor } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   type ApiKeyDocument,
@@ -27,7 +28,6 @@ const AFTER_ALL_IDS = 'g';
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
   const { apiKeys, call, batched } = connection;
   const mutex = new KeyedMutex();
-  const legible = legibleOf(report);
   const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
@@ -43,46 +43,7 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 
     replaceApiKey: keyReplacer(connection, mutex),
 
-    revokeApiKey: (studioId, keyId, { memberId, caller, now }) =>
-      call((deadline) =>
-        untilKnown(deadline, async () => {
-          const _id = new UUID(keyId);
-          await updateWithEvents(
-            apiKeys,
-            // An invalid time was not written by this service, so the key counts as not revoked.
-            { studioId, _id, revokedAt: { $not: { $type: 'date' } } },
-            { revokedAt: now, slot: keyId },
-            { action: 'api-key-revoked', ...actor({ memberId, caller }), time: now },
-          );
-          const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          return { key: found && legible(found) };
-        }),
-      ).then(({ key }) => key),
-
-    putApiKeyQuota: (studioId, keyId, limit, { memberId, caller, now: time }) =>
-      call((deadline) =>
-        untilKnown<{ readonly key: Checked<ApiKey> | null }>(deadline, async () => {
-          const _id = new UUID(keyId);
-          const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          const key = found && apiKeyOf(found);
-          if (!key || key instanceof UnreadableRecord || key.quotaLimit === limit) return { key };
-          deadline.throwIfAborted();
-          const before = key.quotaLimit;
-          const isChanged = await updateWithEvents(
-            apiKeys,
-            { studioId, _id, quotaLimit: before },
-            { quotaLimit: limit },
-            {
-              action: 'api-key-quota-changed',
-              ...actor({ memberId, caller }),
-              time,
-              from: quotaLimitText(before),
-              to: quotaLimitText(limit),
-            },
-          );
-          return isChanged ? { key: { ...key, quotaLimit: limit } } : undefined;
-        }),
-      ).then(({ key }) => readableOrThrow(key)),
+    ...keyChanger(connection, report),
 
     recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
       call(async () => {
@@ -139,6 +100,53 @@ function keyLister(
 const legibleOf = (report: ReportUnreadable) => (document: ApiKeyDocument) =>
   readableOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document));
 
+const keyChanger = (
+  { apiKeys, call }: Connection,
+  report: ReportUnreadable,
+): Pick<ApiKeyStore, 'revokeApiKey' | 'putApiKeyQuota'> => ({
+  revokeApiKey: (studioId, keyId, { memberId, caller, now, requestId }) =>
+    call((deadline) =>
+      applyOnce<ApiKeyDocument, ApiKey | null>(apiKeys, deadline, {
+        which: { studioId, _id: new UUID(keyId) },
+        requestId,
+        async decide(found) {
+          if (!found) return { outcome: null };
+          const legible = legibleOf(report);
+          // An invalid time was not written by this service, so the key counts as not revoked.
+          if (found.revokedAt instanceof Date) return { outcome: legible(found) };
+          return {
+            outcome: legible({ ...found, revokedAt: now }),
+            where: { revokedAt: { $not: { $type: 'date' } } } as Filter<ApiKeyDocument>,
+            update: { $set: { revokedAt: now, slot: keyId } },
+            events: [{ action: 'api-key-revoked', ...actor({ memberId, caller }), time: now }],
+          };
+        },
+      }),
+    ).then(readableOrThrow),
+
+  putApiKeyQuota: (studioId, keyId, limit, { memberId, caller, now: time, requestId }) =>
+    call((deadline) =>
+      applyOnce<ApiKeyDocument, Checked<ApiKey> | null>(apiKeys, deadline, {
+        which: { studioId, _id: new UUID(keyId) },
+        requestId,
+        async decide(found, isApplied) {
+          const key = found && apiKeyOf(found);
+          if (!key || key instanceof UnreadableRecord || isApplied) return { outcome: key };
+          const before = key.quotaLimit;
+          const where = { quotaLimit: before };
+          if (before === limit) return { outcome: key, where };
+          const [from, to] = [quotaLimitText(before), quotaLimitText(limit)];
+          return {
+            outcome: { ...key, quotaLimit: limit },
+            where,
+            update: { $set: { quotaLimit: limit } },
+            events: [{ action: 'api-key-quota-changed', ...actor({ memberId, caller }), time, from, to }],
+          };
+        },
+      }),
+    ).then(readableOrThrow),
+});
+
 const keyCreator =
   ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
   (key, now, caller) =>
@@ -167,43 +175,33 @@ const keyReplacer =
   ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) =>
     call((deadline) =>
       mutex.run([studioId], () =>
-        untilKnown<Checked<ReplaceApiKeyOutcome>>(deadline, async () => {
-          const _id = new UUID(keyId);
-          const found = await apiKeys.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          if (!found) return { kind: 'not-found' };
-          const key = apiKeyOf(found);
-          if (key instanceof UnreadableRecord) return key;
-          // An earlier attempt was written and its response lost.
-          if (Buffer.from(key.secretSha256).equals(secretSha256)) return { kind: 'replaced', key };
-          if (key.revokedAt) return { kind: 'revoked' };
-          const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
-          if (!isLive(renewed, now)) return { kind: 'expired' };
-          // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this
-          // clock is behind that of the process that freed its slot.
-          const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
-          const slot = keepsSlot ? found.slot : await freeSlot(apiKeys, studioId, now, deadline);
-          if (slot === undefined) return { kind: 'limit-reached' };
-          deadline.throwIfAborted();
-          try {
-            const { matchedCount } = await apiKeys.updateOne(
-              { studioId, _id, revokedAt: null, secretSha256: found.secretSha256 },
-              {
-                $set: {
-                  memberId,
-                  secretSha256: new Binary(secretSha256),
-                  secretHint,
-                  expiresAt: renewed.expiresAt,
-                  slot,
-                },
-                $push: pushEvents({ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }),
-              },
-            );
-            return matchedCount === 1 ? { kind: 'replaced', key: renewed } : undefined;
-          } catch (error) {
-            const refused = await historyRefusal(apiKeys, { kind: 'API key', studioId, id: keyId, _id }, error);
-            if (refused) return refused;
-            throw error;
-          }
+        applyOnce<ApiKeyDocument, Checked<ReplaceApiKeyOutcome>>(apiKeys, deadline, {
+          which: { studioId, _id: new UUID(keyId) },
+          // A repeated request would need the secret, which is not stored.
+          requestId: undefined,
+          record: { kind: 'API key', studioId, id: keyId },
+          async decide(found, isApplied) {
+            if (!found) return { outcome: { kind: 'not-found' } };
+            const key = apiKeyOf(found);
+            if (key instanceof UnreadableRecord) return { outcome: key };
+            const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
+            // The secret was valid, even if another call has replaced it since.
+            if (isApplied) return { outcome: { kind: 'replaced', key: renewed } };
+            if (key.revokedAt) return { outcome: { kind: 'revoked' } };
+            if (!isLive(renewed, now)) return { outcome: { kind: 'expired' } };
+            // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this
+            // clock is behind that of the process that freed its slot.
+            const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
+            const slot = keepsSlot ? found.slot : await freeSlot(apiKeys, studioId, now, deadline);
+            if (slot === undefined) return { outcome: { kind: 'limit-reached' } };
+            const secret = { memberId, secretSha256: new Binary(secretSha256), secretHint };
+            return {
+              outcome: { kind: 'replaced', key: renewed },
+              where: { revokedAt: null, secretSha256: found.secretSha256 },
+              update: { $set: { ...secret, expiresAt: renewed.expiresAt, slot } },
+              events: [{ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }],
+            };
+          },
         }),
       ),
     ).then(readableOrThrow);

@@ -1,7 +1,6 @@
-import { type Collection, type Filter, MongoServerError, type UpdateFilter, type WithId } from 'mongodb';
 import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
-import { type Checked, checkedEvent, historyFault, readableOrNull } from '../checked.ts';
-import type { AuditStore, ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type Checked, checkedEvent, readableOrNull } from '../checked.ts';
+import type { AuditStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryEntry, leadKey, READ } from './documents.ts';
 
@@ -16,9 +15,6 @@ const KEYS_PER_READ = 50;
 
 /** Higher than every slot. */
 const AFTER_ALL_SLOTS = 'g';
-
-/** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
-const HISTORY_ERRORS = new Set([10334, 17419, 285999133, 2, 14]);
 
 /**
  * The audit log in MongoDB. Every document contains its own history, and an event is added in the same write as the
@@ -67,52 +63,6 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
 
 /** The actor of an event, as stored. */
 export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
-
-/** The `$push` of an update that adds events to a document's history. */
-export const pushEvents = (...entries: HistoryEntry[]) => ({
-  history: { $each: entries, $slice: -MAX_AUDIT_EVENTS },
-});
-
-/**
- * Updates a document with events, whatever its history holds. If the history cannot grow, it is replaced by the new
- * events; if there is no room for these either, it is removed, which makes room for the update.
- *
- * @returns whether a document matched
- */
-export async function updateWithEvents<Document extends { readonly history?: readonly HistoryEntry[] }>(
-  collection: Collection<Document>,
-  filter: Filter<Document>,
-  $set: Partial<Document>,
-  ...entries: HistoryEntry[]
-): Promise<boolean> {
-  const changes = [
-    { $set, $push: pushEvents(...entries) },
-    { $set: { ...$set, history: entries } },
-    { $set, $unset: { history: 1 } },
-  ];
-  for (const change of changes) {
-    try {
-      return (await collection.updateOne(filter, change as UpdateFilter<Document>)).matchedCount === 1;
-    } catch (error) {
-      if (!isRefusal(error) || change === changes.at(-1)) throw error;
-    }
-  }
-  return false;
-}
-
-/** Returns an UnreadableRecord if an update failed because the document's history is not a list. */
-export async function historyRefusal<Document extends { readonly history?: readonly HistoryEntry[] }>(
-  collection: Collection<Document>,
-  { _id, ...record }: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> & Pick<WithId<Document>, '_id'>,
-  error: unknown,
-): Promise<UnreadableRecord | undefined> {
-  if (!isRefusal(error)) return undefined;
-  const found = await collection.findOne({ studioId: record.studioId, _id } as Filter<Document>, HISTORY);
-  return found ? historyFault(record.kind, record, found.history) : undefined;
-}
-
-const isRefusal = (error: unknown): boolean =>
-  error instanceof MongoServerError && HISTORY_ERRORS.has(Number(error.code));
 
 /** What an event refers to. */
 interface Subject {

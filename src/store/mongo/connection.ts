@@ -16,6 +16,7 @@ import { endRenewals } from './end-renewals.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { createIndex, INDEXED, type Index, indexFaults } from './indexes.ts';
 import { closeClient, memberRefusal, ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
+import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 import { WriteCheck } from './write-check.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
@@ -165,7 +166,8 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
 }
 
 /**
- * Retries a step with exponential backoff until its outcome is known.
+ * Retries a step with exponential backoff until its outcome is known. A refusal by the server is an outcome. A step that
+ * writes must find out first whether an earlier attempt took effect.
  *
  * @param step returns undefined while the outcome is unknown
  */
@@ -181,6 +183,8 @@ export async function untilKnown<Outcome>(
       const outcome = await step(attempt);
       if (outcome !== undefined) return outcome;
     } catch (error) {
+      const refusal = error instanceof NotRepeatable ? error : serverRefusal(error);
+      if (refusal) throw refusal;
       fault = error;
     }
   }

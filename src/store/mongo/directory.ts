@@ -1,15 +1,17 @@
 import type { Filter } from 'mongodb';
-import type { AuditContext } from '../../domain/audit.ts';
+import type { AuditContext, Repeatable } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
-import { type Checked, isOneOf, readableOrNull } from '../checked.ts';
+import { type Checked, isOneOf, readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionsToNote } from '../release-1-1.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
-import { actor, updateWithEvents } from './audit.ts';
-import { type Connection, untilKnown } from './connection.ts';
+import { applyOnce, type Decision } from './apply-once.ts';
+import { actor } from './audit.ts';
+import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
+  entryOf,
   type HistoryEntry,
   listedStudioOf,
   memberOf,
@@ -22,16 +24,10 @@ import {
 } from './documents.ts';
 import type { StudioReads } from './studio-reads.ts';
 
-/**
- * Studios with their members and sources, in MongoDB. Every write is idempotent, and retried if its outcome is unknown.
- */
+/** Studios with their members and sources, in MongoDB. */
 export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
   const { studios, call } = connection;
-  const putEntry = entryPutter(connection);
-
-  /** Removes an entry; returns the studio before, with only that entry. */
-  const remove = (studioId: string, entry: string) =>
-    studios.findOneAndUpdate({ _id: studioId }, { $unset: { [entry]: 1 } }, { ...READ, projection: { [entry]: 1 } });
+  const { putEntry, removeEntry } = entryWriter(connection);
 
   return {
     putStudio: studioPutter(connection, report),
@@ -58,7 +54,8 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
         );
       }),
 
-    putMember: ({ studioId, id, role }) => putEntry(studioId, 'members', { id, value: role, max: MAX_MEMBERS }),
+    putMember: ({ studioId, id, role }, by) =>
+      putEntry({ studioId, list: 'members', id }, { value: role, max: MAX_MEMBERS }, by),
 
     findMember: (studioId, memberId) =>
       call(async (deadline) => {
@@ -66,20 +63,18 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
         return studio && readableOrNull(memberOf(studio, memberId), report);
       }),
 
-    removeMember: (studioId, memberId) =>
-      call(async () => {
-        const before = await remove(studioId, `members.${memberId}`);
-        return before && readableOrNull(memberOf(before, memberId), report);
-      }),
+    removeMember: async (studioId, memberId, by) => {
+      const before = await removeEntry({ studioId, list: 'members', id: memberId }, by);
+      return before && readableOrNull(memberOf(before, memberId), report);
+    },
 
-    putLeadSource: ({ studioId, id, name, enabled }) =>
-      putEntry(studioId, 'sources', { id, value: { name, enabled }, max: MAX_LEAD_SOURCES }),
+    putLeadSource: ({ studioId, id, name, enabled }, by) =>
+      putEntry({ studioId, list: 'sources', id }, { value: { name, enabled }, max: MAX_LEAD_SOURCES }, by),
 
-    removeLeadSource: (studioId, sourceId) =>
-      call(async () => {
-        const before = await remove(studioId, `sources.${sourceId}`);
-        return before && readableOrNull(sourceOf(before, sourceId), report);
-      }),
+    removeLeadSource: async (studioId, sourceId, by) => {
+      const before = await removeEntry({ studioId, list: 'sources', id: sourceId }, by);
+      return before && readableOrNull(sourceOf(before, sourceId), report);
+    },
 
     findLeadSource: (studioId, sourceId) =>
       call(async (deadline) => {
@@ -101,90 +96,132 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 }
 
 function studioPutter({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] {
-  async function createStudio(put: StudioPut & Pick<Studio, 'status'>, by: AuditContext) {
+  function creation(put: StudioPut & Pick<Studio, 'status'>, by: AuditContext): StudioDecision {
     const { id, status, regionCode = null, quotaLimit = null } = put;
     const history = [statusEntry(by, status), ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)])];
     const record = { status, regionCode, quotaLimit };
-    // If the studio was created concurrently, this fails and is retried as a change.
-    await studios.insertOne({ _id: id, ...record, ...NOTHING_DUE, members: {}, sources: {}, history });
-    return { studio: { id, ...record, formerRegions: [] } };
+    return {
+      outcome: { id, ...record, formerRegions: [] },
+      // If the studio was created concurrently, this fails, and the next attempt changes it.
+      insert: { _id: id, ...record, ...NOTHING_DUE, members: {}, sources: {}, history },
+    };
   }
 
-  /** Changes a studio; returns undefined if it was changed since it was read. */
-  async function changeStudio(
-    found: StudioDocument,
-    put: StudioPut,
-    by: AuditContext,
-  ): Promise<{ studio: Studio } | undefined> {
+  function changeOf(found: StudioDocument, put: StudioPut, by: AuditContext): StudioDecision {
     const { status, regionCode, quotaLimit } = put;
     const before = studioOf(found, report);
     const former = regionsToNote(before, put, Boolean(found.renewal));
-    const unchanged = {
-      _id: found._id,
-      status: found.status ?? null,
-      regionCode: found.regionCode ?? null,
-      quotaLimit: found.quotaLimit ?? null,
-      formerRegions: sameRegions(found.formerRegions),
-      'renewal.since': found.renewal?.since ?? null,
-    } as Filter<StudioDocument>;
-    const change = {
+    const $set = {
       ...(status !== undefined && { status }),
       ...(regionCode !== undefined && { regionCode }),
       ...(quotaLimit !== undefined && { quotaLimit }),
       ...(former.length > 0 && { ...NOTHING_DUE, formerRegions: [...new Set(former)] }),
     };
     const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
-    const entries = [
-      ...(status === undefined || status === from ? [] : [{ ...statusEntry(by, status), ...(from && { from }) }]),
-      ...(quotaLimit === undefined || quotaLimit === (found.quotaLimit ?? null)
-        ? []
-        : [quotaEntry(by, before.quotaLimit, quotaLimit)]),
-    ];
-    const isChanged =
-      entries.length === 0
-        ? Object.keys(change).length === 0 || (await studios.updateOne(unchanged, { $set: change })).matchedCount === 1
-        : await updateWithEvents(studios, unchanged, change, ...entries);
-    const studio = {
-      id: found._id,
-      status: status ?? before.status,
-      regionCode: regionCode === undefined ? before.regionCode : regionCode,
-      quotaLimit: quotaLimit === undefined ? before.quotaLimit : quotaLimit,
-      formerRegions: [...new Set([...before.formerRegions, ...former])],
+    return {
+      outcome: {
+        id: found._id,
+        status: status ?? before.status,
+        regionCode: regionCode === undefined ? before.regionCode : regionCode,
+        quotaLimit: quotaLimit === undefined ? before.quotaLimit : quotaLimit,
+        formerRegions: [...new Set([...before.formerRegions, ...former])],
+      },
+      where: {
+        status: found.status ?? null,
+        regionCode: found.regionCode ?? null,
+        quotaLimit: found.quotaLimit ?? null,
+        formerRegions: sameRegions(found.formerRegions),
+        'renewal.since': found.renewal?.since ?? null,
+      } as Filter<StudioDocument>,
+      ...(Object.keys($set).length > 0 && { update: { $set } }),
+      events: [
+        ...(status === undefined || status === from ? [] : [{ ...statusEntry(by, status), ...(from && { from }) }]),
+        ...(quotaLimit === undefined || quotaLimit === (found.quotaLimit ?? null)
+          ? []
+          : [quotaEntry(by, before.quotaLimit, quotaLimit)]),
+      ],
     };
-    return isChanged ? { studio } : undefined;
   }
 
   return (put, by) =>
     call((deadline) =>
-      untilKnown(deadline, async () => {
-        const found = await studios.findOne({ _id: put.id }, { ...READ, projection: STUDIO_FIELDS });
-        deadline.throwIfAborted();
-        if (found) return changeStudio(found, put, by);
-        return put.status === undefined ? { studio: null } : createStudio({ ...put, status: put.status }, by);
+      applyOnce<StudioDocument, Studio | null>(studios, deadline, {
+        which: { _id: put.id },
+        fields: STUDIO_FIELDS,
+        requestId: by.requestId,
+        async decide(found, isApplied) {
+          if (found) return isApplied ? { outcome: studioOf(found, report) } : changeOf(found, put, by);
+          return put.status === undefined ? { outcome: null } : creation({ ...put, status: put.status }, by);
+        },
       }),
-    ).then(({ studio }) => studio);
+    ).then(readableOrThrow);
 }
 
-/** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
-const entryPutter =
-  ({ studios, call }: Connection) =>
-  (
-    studioId: string,
-    list: 'members' | 'sources',
-    { id, value, max }: { readonly id: string; readonly value: unknown; readonly max: number },
+type StudioDecision = Decision<StudioDocument, Studio | null>;
+
+/** A member or a source of a studio. */
+interface Entry {
+  readonly studioId: string;
+  readonly list: 'members' | 'sources';
+  readonly id: string;
+}
+
+function entryWriter({ studios, call }: Connection) {
+  const change = <Outcome>(
+    { studioId, list, id }: Entry,
+    { requestId }: Repeatable,
+    decide: (
+      entry: { readonly path: string; readonly value: unknown },
+      studio: StudioDocument | null,
+      isApplied: boolean,
+    ) => Promise<Decision<StudioDocument, Outcome>>,
   ) =>
-    call((deadline) =>
-      untilKnown<PutOutcome>(deadline, async () => {
-        const entry = `${list}.${id}`;
-        const count = { $size: { $objectToArray: { $ifNull: [`$${list}`, {}] } } };
-        const fits = { $or: [{ [entry]: { $exists: true } }, { $expr: { $lt: [count, max] } }] };
-        const { matchedCount } = await studios.updateOne({ _id: studioId, ...fits }, { $set: { [entry]: value } });
-        if (matchedCount === 1) return 'put';
-        deadline.throwIfAborted();
-        const exists = await studios.findOne({ _id: studioId }, { projection: { _id: 1 } });
-        return exists ? 'limit-reached' : 'no-studio';
+    call((deadline) => {
+      const path = `${list}.${id}`;
+      return applyOnce<StudioDocument, Outcome>(studios, deadline, {
+        which: { _id: studioId },
+        fields: { [path]: 1 },
+        requestId,
+        record: { kind: 'studio', studioId, id: studioId },
+        decide: (found, isApplied) =>
+          decide({ path, value: found?.[list] && entryOf<unknown>(found[list], id) }, found, isApplied),
+      });
+    }).then(readableOrThrow);
+
+  return {
+    /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
+    putEntry: (
+      entry: Entry,
+      { value, max }: { readonly value: unknown; readonly max: number },
+      by: Repeatable = {},
+    ): Promise<PutOutcome> =>
+      change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
+        if (!studio) return { outcome: 'no-studio' };
+        if (isApplied) return { outcome: 'put' };
+        const count = { $size: { $objectToArray: { $ifNull: [`$${entry.list}`, {}] } } };
+        const where: Filter<StudioDocument> = {
+          $or: [{ [path]: { $exists: true } }, { $expr: { $lt: [count, max] } }],
+        };
+        const fits = before !== undefined || (await studios.findOne({ _id: studio._id, ...where }, ID_ONLY));
+        if (!fits) return { outcome: 'limit-reached' };
+        return { outcome: 'put', where, update: { $set: { [path]: value } } };
       }),
-    );
+
+    /** Removes an entry; returns the studio as it was before, with only that entry. */
+    async removeEntry(entry: Entry, by: Repeatable = {}): Promise<StudioDocument | null> {
+      /** As the last attempt has read it: if one took effect, it was the last that wrote. */
+      let before: StudioDocument | null = null;
+      return change<StudioDocument | null>(entry, by, async ({ path, value }, studio, isApplied) => {
+        if (!isApplied) before = studio;
+        if (!studio || isApplied) return { outcome: before };
+        const where = { [path]: value === undefined ? { $exists: false } : { $eq: value } } as Filter<StudioDocument>;
+        return { outcome: before, where, ...(value !== undefined && { update: { $unset: { [path]: 1 } } }) };
+      });
+    },
+  };
+}
+
+const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 
 /** A condition that the former regions have not changed since they were read; a list of them only grows. */
 const sameRegions = (regions: unknown) =>

@@ -31,8 +31,8 @@ import type { EarlierCreation, ErasedCreation, ReportUnreadable } from '../store
  */
 export const READ = { enableUtf8Validation: false } as const;
 
-/** Reads leads and keys without their history, which may be many times as long as the rest. */
-export const WITHOUT_HISTORY = { ...READ, projection: { history: 0 } } as const;
+/** Reads leads and keys without what grows with every change, which may be many times as long as the rest. */
+export const WITHOUT_HISTORY = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
 
 /**
  * The `_id` of a lead. The studio comes first, so that the index keeps its leads together, in the order of lists. The
@@ -43,6 +43,14 @@ export interface LeadKey {
   readonly id: UUID;
 }
 
+/** What every document keeps of its changes. */
+export interface Changeable {
+  /** Absent until the first event, or if a release wrote it that kept none. */
+  readonly history?: readonly HistoryEntry[];
+  /** The identities of the latest MAX_APPLIED_REQUESTS changes. Absent until the first one by a release that keeps them. */
+  readonly appliedRequests?: readonly UUID[];
+}
+
 /** An event in the history of a document, which is in the order of the writes. */
 export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | 'time'> {
   readonly caller?: string;
@@ -51,7 +59,7 @@ export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | '
 }
 
 /** A lead with its claims, so that one write of one document decides everything. */
-export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'> {
+export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable {
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
@@ -66,8 +74,6 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'> {
   readonly original?: OriginalDocument;
   /** When its personal data were erased; absent: they were not. */
   readonly erasedAt?: Date;
-  /** Absent until the first change. */
-  readonly history?: readonly HistoryEntry[];
   /** Absent if it was written by a release without a change feed. */
   readonly changes?: ChangesDocument;
 }
@@ -91,7 +97,7 @@ interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
 }
 
 /** A key; `slot` is one of its studio's slots while it is live, otherwise its own id. */
-export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'lastUsedAt' | 'quotaLimit'> {
+export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'lastUsedAt' | 'quotaLimit'>, Changeable {
   readonly _id: UUID;
   readonly secretSha256: Binary;
   readonly slot: string;
@@ -99,12 +105,10 @@ export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'la
   readonly lastUsedAt?: Date | null;
   /** Absent or null: the key has no quota of its own. */
   readonly quotaLimit?: number | null;
-  /** Absent when it was made by a release that kept none. */
-  readonly history?: readonly HistoryEntry[];
 }
 
 /** A studio with its members and sources by id, so that each can be written separately. */
-export interface StudioDocument {
+export interface StudioDocument extends Changeable {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
@@ -117,8 +121,6 @@ export interface StudioDocument {
   readonly renewal?: RenewalDocument | null;
   readonly members: Readonly<Record<string, MemberRole>>;
   readonly sources: Readonly<Record<string, { readonly name: string; readonly enabled: boolean }>>;
-  /** Absent when it was made by a release that kept none. */
-  readonly history?: readonly HistoryEntry[];
 }
 
 /** The progress of a renewal of claims by cores of release 1.1. */
@@ -335,7 +337,7 @@ export function memberOf({ _id: studioId, members }: StudioDocument, id: string)
 }
 
 /** Returns an own property: the CRM may assign an id such as `constructor`, which every object inherits. */
-const entryOf = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
+export const entryOf = <Entry>(entries: Readonly<Record<string, Entry>>, id: string): Entry | undefined =>
   Object.hasOwn(Object(entries), id) ? entries[id] : undefined;
 
 const uuidText = (value: unknown): string | undefined => (value instanceof UUID ? value.toString() : undefined);

@@ -72,6 +72,13 @@ function isMark(changes: unknown): changes is ChangesDocument | undefined {
 const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   Object.prototype.toString.call(value) === '[object Object]';
 
+/** A condition that the lead is still as it was read, whatever has changed it. */
+export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
+  stage: found.stage,
+  updatedAt: found.updatedAt,
+  ...sameMark(found),
+});
+
 /** The change feed, in MongoDB: a lead's mark is a part of its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
   const { leads, call } = connection;

@@ -2,8 +2,9 @@ import type { UpdateFilter } from 'mongodb';
 import { nextUpdate } from '../../domain/lead.ts';
 import { type Checked, readableOrNull, readableOrThrow } from '../checked.ts';
 import { type EraseLeadOutcome, type LeadErasureStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { actor, historyRefusal, pushEvents } from './audit.ts';
-import { type Connection, untilKnown } from './connection.ts';
+import { applyOnce } from './apply-once.ts';
+import { actor } from './audit.ts';
+import type { Connection } from './connection.ts';
 import {
   erasedClaim,
   erasedLeadOf,
@@ -38,38 +39,30 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
         return { leads: erased, next: lastIdOfFull(found, limit) };
       }),
 
-    eraseLead: ({ studioId, leadId, memberId, caller, now, expectedUpdatedAt }) =>
+    eraseLead: ({ studioId, leadId, memberId, caller, now, requestId, expectedUpdatedAt }) =>
       call((deadline) =>
-        untilKnown<Checked<EraseLeadOutcome>>(deadline, async () => {
-          const _id = leadKey(studioId, leadId);
-          const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
-          if (!found) return { kind: 'not-found' };
-          const remaining = erasedLeadOf({ erasedAt: now, ...found });
-          if (remaining instanceof UnreadableRecord) return remaining;
-          if (isErased(found)) return { kind: 'erased', lead: remaining };
-          if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== remaining.updatedAt.getTime())
-            return { kind: 'stale' };
-          const time = nextUpdate(remaining.updatedAt, now);
-          const mark = changeMark(found, 'erased', time);
-          deadline.throwIfAborted();
-          try {
-            await leads.updateOne(
-              // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
-              { studioId, _id, updatedAt: found.updatedAt, ...sameMark(found) },
-              {
-                ...mark,
-                $set: { ...mark.$set, updatedAt: time, erasedAt: time, openContactKey: erasedClaim(leadId) },
-                $unset: PERSONAL,
-                $push: pushEvents({ action: 'lead-erased', ...actor({ memberId, caller }), time }),
-              } as UpdateFilter<LeadDocument>,
-            );
-          } catch (error) {
-            const refused = await historyRefusal(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
-            if (refused) return refused;
-            throw error;
-          }
-          // The next attempt reads the outcome, whichever process wrote it.
-          return undefined;
+        applyOnce<LeadDocument, Checked<EraseLeadOutcome>>(leads, deadline, {
+          which: { studioId, _id: leadKey(studioId, leadId) },
+          requestId,
+          record: { kind: 'lead', studioId, id: leadId },
+          async decide(found) {
+            if (!found) return { outcome: { kind: 'not-found' } };
+            const remaining = erasedLeadOf({ erasedAt: now, ...found });
+            if (remaining instanceof UnreadableRecord) return { outcome: remaining };
+            if (isErased(found)) return { outcome: { kind: 'erased', lead: remaining } };
+            if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== remaining.updatedAt.getTime()) {
+              return { outcome: { kind: 'stale' } };
+            }
+            const time = nextUpdate(remaining.updatedAt, now);
+            const mark = changeMark(found, 'erased', time);
+            const change = { updatedAt: time, erasedAt: time, openContactKey: erasedClaim(leadId) };
+            return {
+              outcome: { kind: 'erased', lead: { ...remaining, updatedAt: time, erasedAt: time } },
+              where: { updatedAt: found.updatedAt, ...sameMark(found) },
+              update: { ...mark, $set: { ...mark.$set, ...change }, $unset: PERSONAL } as UpdateFilter<LeadDocument>,
+              events: [{ action: 'lead-erased', ...actor({ memberId, caller }), time }],
+            };
+          },
         }),
       ).then(readableOrThrow),
   };

@@ -1,4 +1,4 @@
-import { type Filter, MongoBulkWriteError, UUID, type WriteError } from 'mongodb';
+import { type Filter, MongoBulkWriteError, MongoServerError, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { OpenClaims } from '../../domain/claims.ts';
 import { isSameContact } from '../../domain/contact.ts';
@@ -20,7 +20,8 @@ import {
   type ReportUnreadable,
   UnreadableRecord,
 } from '../store.ts';
-import { actor, historyRefusal, pushEvents } from './audit.ts';
+import { applyOnce } from './apply-once.ts';
+import { actor } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   claimsDocument,
@@ -42,12 +43,12 @@ import {
   storedFingerprint,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { isDuplicate } from './is-duplicate.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
-import { changeMark, sameMark } from './lead-changes.ts';
+import { asRead, changeMark } from './lead-changes.ts';
 import { leadUpdater } from './lead-updates.ts';
 import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
+import { serverRefusal } from './server-refusal.ts';
 
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
@@ -85,10 +86,13 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
       if (earlier) return earlier;
       try {
         const { refusal } = await inserts.submit(document, deadline);
-        if (refusal) throw refusal;
+        // Without its message, which may contain values.
+        if (refusal) throw new MongoServerError({ message: 'refused', code: refusal.code });
         return { kind: 'created', lead };
       } catch (error) {
         deadline.throwIfAborted();
+        const refused = serverRefusal(error);
+        if (refused) throw refused;
         // Refused by an index, or the outcome is unknown: what is stored decides.
         const conflict = await findConflict(lead, claims, deadline);
         if (conflict) return conflict;
@@ -255,6 +259,13 @@ function leadReader(
       return document && (isErased(document) ? 'erased' : 'present');
     },
 
+    isLeadChangeApplied: (studioId, leadId, requestId) =>
+      call(async () => {
+        const appliedRequests = new UUID(requestId);
+        const applied = { studioId, _id: leadKey(studioId, leadId), appliedRequests } as Filter<LeadDocument>;
+        return (await leads.findOne(applied, WITHOUT_HISTORY)) !== null;
+      }),
+
     findLeadsOfContact: (studioId, contactKeys) =>
       call(async () => {
         // By prefix: some engines apply the two bounds of a range to different elements of an array.
@@ -297,51 +308,35 @@ function leadReader(
 }
 
 function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage'] {
-  return ({ studioId, leadId, stage, claims, memberId, caller, now }) =>
+  return ({ studioId, leadId, stage, claims, memberId, caller, now, requestId }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
-      /** The `updatedAt` that an earlier attempt may have written, whose response was lost. */
-      let maybeWritten: Date | undefined;
-      return untilKnown<Checked<ChangeLeadStageOutcome>>(deadline, async () => {
-        const found = await leads.findOne({ studioId, _id }, WITHOUT_HISTORY);
-        const lead = found && presentLeadOf(found);
-        if (!lead) return { kind: 'not-found' };
-        if (lead instanceof UnreadableRecord) return lead;
-        if (lead.stage === stage) {
-          const byThisCall = maybeWritten?.getTime() === lead.updatedAt.getTime();
-          return { kind: byThisCall ? 'changed' : 'unchanged', lead };
-        }
-        const keepsClaims = isOpen(stage) === isOpen(lead.stage);
-        if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
-        const updatedAt = nextUpdate(lead.updatedAt, now);
-        const mark = changeMark(found, 'stage-changed', updatedAt);
-        deadline.throwIfAborted();
-        try {
-          const { matchedCount } = await leads.updateOne(
-            // Only if the lead is unchanged since it was read; otherwise the next attempt reads it again.
-            { studioId, _id, stage: lead.stage, updatedAt: lead.updatedAt, ...sameMark(found) },
-            {
-              ...mark,
-              $set: { ...mark.$set, stage, updatedAt, ...claimsAfterMove(found, stage, claims) },
-              $push: pushEvents({
-                action: 'lead-stage-changed',
-                ...actor({ memberId, caller }),
-                time: updatedAt,
-                from: lead.stage,
-                to: stage,
-              }),
-            },
-          );
-          return matchedCount === 1 ? { kind: 'changed', lead: { ...lead, stage, updatedAt } } : undefined;
-        } catch (error) {
-          if (!isDuplicate(error)) {
-            maybeWritten = updatedAt;
-            const refused = await historyRefusal(leads, { kind: 'lead', studioId, id: leadId, _id }, error);
-            if (refused) return refused;
-            throw error;
-          }
-          return otherOpenLead(leads, _id, claims);
-        }
+      return applyOnce<LeadDocument, Checked<ChangeLeadStageOutcome>>(leads, deadline, {
+        which: { studioId, _id },
+        requestId,
+        record: { kind: 'lead', studioId, id: leadId },
+        onDuplicate: () => otherOpenLead(leads, _id, claims),
+        async decide(found, isApplied) {
+          const lead = found && presentLeadOf(found);
+          if (!lead) return { outcome: { kind: 'not-found' } };
+          if (lead instanceof UnreadableRecord) return { outcome: lead };
+          if (isApplied) return { outcome: { kind: 'changed', lead } };
+          const where = asRead(found);
+          if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead }, where };
+          const keepsClaims = isOpen(stage) === isOpen(lead.stage);
+          if (!keepsClaims && !isSameContact(lead.contact, claims.contact))
+            return { outcome: { kind: 'other-contact' } };
+          const updatedAt = nextUpdate(lead.updatedAt, now);
+          const mark = changeMark(found, 'stage-changed', updatedAt);
+          const change = { stage, updatedAt, ...claimsAfterMove(found, stage, claims) };
+          const [from, to] = [lead.stage, stage];
+          return {
+            outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt } },
+            where,
+            update: { ...mark, $set: { ...mark.$set, ...change } },
+            events: [{ action: 'lead-stage-changed', ...actor({ memberId, caller }), time: updatedAt, from, to }],
+          };
+        },
       });
     }).then(readableOrThrow);
 }

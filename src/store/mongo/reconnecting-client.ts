@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type MongoClient, ServerType, TopologyType } from 'mongodb';
 import { STORE_CALL_MS, STORE_DISCONNECT_MS } from '../../../common/deadlines.ts';
 import { StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** The delay before another connection attempt; milliseconds. */
 const RECONNECT_DELAY_MS = 500;
@@ -48,6 +49,8 @@ export class ReconnectingClient {
       this.#failingSince = undefined;
       return result;
     } catch (error) {
+      // The server has answered: another connection would not help.
+      if (error instanceof NotRepeatable) throw error;
       this.#failingSince ??= performance.now();
       if (this.#isConnected && performance.now() - this.#failingSince > RECONNECT_AFTER_MS) {
         this.#isConnected = false;
@@ -122,7 +125,10 @@ export async function closeClient(client: MongoClient): Promise<void> {
   topology?.close();
 }
 
-/** Bounds a whole call; the driver bounds only its steps. After any error of the driver, the outcome is unknown. */
+/**
+ * Bounds a whole call; the driver bounds only its steps. After an error of the driver the outcome is unknown, unless it is
+ * a refusal by the server.
+ */
 export async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
   const deadline = new AbortController();
   let timer: NodeJS.Timeout | undefined;
@@ -136,7 +142,7 @@ export async function withinDeadline<Result>(body: (deadline: AbortSignal) => Pr
     return await Promise.race([body(deadline.signal), timeout]);
   } catch (error) {
     const isTranslated = error instanceof StoreUnavailable || error instanceof UnreadableRecord;
-    throw isTranslated ? error : new StoreUnavailable('the database does not respond', error);
+    throw isTranslated ? error : (serverRefusal(error) ?? new StoreUnavailable('the database does not respond', error));
   } finally {
     clearTimeout(timer);
   }

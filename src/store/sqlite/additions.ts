@@ -16,4 +16,13 @@ export const ADDITIONS: readonly Addition[] = [
         PRIMARY KEY (studio_id, region_code)
       ) STRICT, WITHOUT ROWID`,
   },
+  {
+    name: 'applied_requests',
+    // The identities of the callers' latest requests that took effect.
+    create: `
+      CREATE TABLE applied_requests (
+        number INTEGER NOT NULL PRIMARY KEY,
+        id     BLOB NOT NULL UNIQUE
+      ) STRICT`,
+  },
 ];

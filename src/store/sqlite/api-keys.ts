@@ -4,6 +4,7 @@ import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import type { ApiKeyStore, ReportUnreadable } from '../store.ts';
+import { appliedRequests } from './applied-requests.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
@@ -34,6 +35,7 @@ export function sqliteApiKeys(
   const { selectById, selectLive, selectFormer, selectCredential, updateRevoked, updateQuota, updateUse, recordEvent } =
     apiKeys;
 
+  const requests = appliedRequests(database);
   const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
   const listedApiKeyOf = (row: Row) => legible(row) ?? apiKeyOf(row);
 
@@ -64,11 +66,13 @@ export function sqliteApiKeys(
       });
     },
 
-    putApiKeyQuota(studioId, keyId, limit, { memberId, caller, now }) {
+    putApiKeyQuota(studioId, keyId, limit, { memberId, caller, now, requestId }) {
       return commits.write(() => {
         const row = selectById.get(studioId, keyId);
         if (!row) return null;
         const key = readableOrThrow(apiKeyOf(row));
+        if (requests.has(requestId)) return key;
+        requests.add(requestId);
         if (key.quotaLimit === limit) return key;
         updateQuota.run(limit, studioId, keyId);
         const fromTo = { from: quotaLimitText(key.quotaLimit), to: quotaLimitText(limit) };

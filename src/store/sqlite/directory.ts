@@ -5,6 +5,7 @@ import { isOneOf, readableOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionsToNote } from '../release-1-1.ts';
 import type { DirectoryStore, ReportUnreadable } from '../store.ts';
+import { appliedRequests } from './applied-requests.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadSourceOf, listedStudioOf, memberOf, type Row, SOURCE_COLUMNS, STUDIO_COLUMNS, studioOf } from './rows.ts';
@@ -36,13 +37,15 @@ function sqliteStudios(
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
   const recordEvent = auditWriter(database);
+  const requests = appliedRequests(database);
   return {
-    putStudio(put, { memberId, caller, now }) {
+    putStudio(put, { memberId, caller, now, requestId }) {
       const { id, status, regionCode, quotaLimit } = put;
       return commits.write(() => {
         const row = selectStudio.get(id);
         if (!row && status === undefined) return null;
         const before = row && studioOf(row, report);
+        if (before && requests.has(requestId)) return before;
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
           recordEvent({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
@@ -61,6 +64,7 @@ function sqliteStudios(
           regionCode: regionCode === undefined ? ((row?.region_code ?? null) as string | null) : regionCode,
           quotaLimit: quota,
         });
+        requests.add(requestId);
         return {
           id,
           status: (status ?? before?.status) as Studio['status'],
@@ -96,12 +100,15 @@ function sqliteMembers(
   const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
   const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
   const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
+  const requests = appliedRequests(database);
   return {
-    putMember({ studioId, id, role }) {
+    putMember({ studioId, id, role }, { requestId } = {}) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
+        if (requests.has(requestId)) return 'put';
         if (!selectMember.get(studioId, id) && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
         upsertMember.run({ studioId, id, role });
+        requests.add(requestId);
         return 'put';
       });
     },
@@ -111,8 +118,10 @@ function sqliteMembers(
       return row ? readableOrNull(memberOf(row), report) : null;
     },
 
-    removeMember(studioId, memberId) {
+    removeMember(studioId, memberId, { requestId } = {}) {
       return commits.write(() => {
+        if (requests.has(requestId)) return null;
+        requests.add(requestId);
         const row = deleteMember.get(studioId, memberId);
         return row ? readableOrNull(memberOf(row), report) : null;
       });
@@ -136,18 +145,23 @@ function sqliteLeadSources(
   const deleteSource = database.prepare(`
     DELETE FROM lead_sources WHERE studio_id = ? AND id = ? RETURNING ${SOURCE_COLUMNS}`);
   const countSources = database.prepare('SELECT count(*) AS count FROM lead_sources WHERE studio_id = ?');
+  const requests = appliedRequests(database);
   return {
-    putLeadSource({ studioId, id, name, enabled }) {
+    putLeadSource({ studioId, id, name, enabled }, { requestId } = {}) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
+        if (requests.has(requestId)) return 'put';
         if (!selectSource.get(studioId, id) && isFull(countSources, studioId, MAX_LEAD_SOURCES)) return 'limit-reached';
         upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 });
+        requests.add(requestId);
         return 'put';
       });
     },
 
-    removeLeadSource(studioId, sourceId) {
+    removeLeadSource(studioId, sourceId, { requestId } = {}) {
       return commits.write(() => {
+        if (requests.has(requestId)) return null;
+        requests.add(requestId);
         const row = deleteSource.get(studioId, sourceId);
         return row ? readableOrNull(leadSourceOf(row), report) : null;
       });

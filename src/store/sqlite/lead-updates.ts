@@ -3,6 +3,7 @@ import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { claimsOrFault, readableOrThrow } from '../checked.ts';
 import type { LeadStore } from '../store.ts';
+import { appliedRequests } from './applied-requests.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -28,16 +29,21 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
   const studios = studioNumbers(database);
   const claimed = contactClaims(database);
   const recordEvent = auditWriter(database);
+  const requests = appliedRequests(database);
 
-  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now }) =>
+  return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now, requestId }) =>
     commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : select.get(studio, leadId);
       const lead = row && readableOrThrow(presentLeadOf(studioId, row));
       if (studio === undefined || !lead) return { kind: 'not-found' };
+      if (requests.has(requestId)) return { kind: 'updated', lead };
       if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime()) return { kind: 'stale' };
       const corrected = correctedFields(lead, correction);
-      if (corrected.length === 0) return { kind: 'unchanged', lead };
+      if (corrected.length === 0) {
+        requests.add(requestId);
+        return { kind: 'unchanged', lead };
+      }
       const [number, contactKeys] = row.slice(-2) as [number, Uint8Array];
       if (corrected.includes('contact')) {
         // Unreadable claims cannot be freed.
@@ -72,6 +78,7 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
         time: updatedAt,
         to: corrected.join(),
       });
+      requests.add(requestId);
       return { kind: 'updated', lead: updated };
     });
 }

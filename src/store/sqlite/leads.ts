@@ -6,6 +6,7 @@ import { readPage } from '../pages.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
+import { appliedRequests } from './applied-requests.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, entryRange } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -85,6 +86,7 @@ function leadTable(database: DatabaseSync) {
     updateStage,
     claimed,
     recordEvent,
+    requests: appliedRequests(database),
   };
 
   /** Prepares a query of a studio's leads. */
@@ -144,7 +146,7 @@ function leadCreator(
 }
 
 function leadReader(
-  { studios, findByKey, selectById, selectPage, selectNext, selectOfContact }: LeadTable,
+  { studios, findByKey, selectById, selectPage, selectNext, selectOfContact, requests }: LeadTable,
   report: ReportUnreadable,
 ): Omit<LeadStore, 'createLead' | 'changeLeadStage' | 'updateLead'> {
   /** Reads a page with a query for the leads after an id. */
@@ -180,6 +182,8 @@ function leadReader(
       return isErased(row) ? 'erased' : 'present';
     },
 
+    isLeadChangeApplied: async (_studioId, _leadId, requestId) => requests.has(requestId),
+
     async findLeadsOfContact(studioId, contactKeys) {
       const studio = studios.of(studioId);
       if (studio === undefined) return [];
@@ -201,15 +205,19 @@ function leadReader(
 
 function stageChanger(
   commits: Pick<GroupCommit, 'write'>,
-  { studios, selectToMove, updateStage, claimed, recordEvent }: LeadTable,
+  { studios, selectToMove, updateStage, claimed, recordEvent, requests }: LeadTable,
 ): LeadStore['changeLeadStage'] {
-  return ({ studioId, leadId, stage, claims, memberId, caller, now }) => {
+  return ({ studioId, leadId, stage, claims, memberId, caller, now, requestId }) => {
     return commits.write(() => {
       const studio = studios.inWrite(studioId);
       const row = studio === undefined ? undefined : selectToMove.get(studio, leadId);
       const lead = row && readableOrThrow(presentLeadOf(studioId, row));
       if (studio === undefined || !lead) return { kind: 'not-found' };
-      if (lead.stage === stage) return { kind: 'unchanged', lead };
+      if (requests.has(requestId)) return { kind: 'changed', lead };
+      if (lead.stage === stage) {
+        requests.add(requestId);
+        return { kind: 'unchanged', lead };
+      }
       const number = row.at(-3) as number;
       let [contactKeys, ruleRegion] = row.slice(-2) as [Uint8Array, string | null];
       const [wasOpen, becomesOpen] = [isOpen(lead.stage), isOpen(stage)];
@@ -230,6 +238,7 @@ function stageChanger(
       updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleRegion, number);
       const [from, to] = [lead.stage, stage];
       recordEvent({ studioId, leadId, action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to });
+      requests.add(requestId);
       return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
     });
   };

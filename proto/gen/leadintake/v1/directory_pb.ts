@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSKVAQoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBAUIOCgxfcmVnaW9uX2NvZGVCDgoMX3F1b3RhX2xpbWl0IlAKBk1lbWJlchIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmxlYWRpbnRha2UudjEuTWVtYmVyUm9sZSJKCgpMZWFkU291cmNlEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB2VuYWJsZWQYBCABKAgikAEKEFB1dFN0dWRpb1JlcXVlc3QSJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFgoJbWVtYmVyX2lkGAIgASgJSACIAQESLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgwKCl9tZW1iZXJfaWQiOgoRUHV0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJQoQR2V0U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiOgoRR2V0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iOwoSTGlzdFN0dWRpb3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlYKE0xpc3RTdHVkaW9zUmVzcG9uc2USJgoHc3R1ZGlvcxgBIAMoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKOAQoVUHV0QXBpS2V5UXVvdGFSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgphcGlfa2V5X2lkGAIgASgJEhgKC3F1b3RhX2xpbWl0GAMgASgNSACIAQESFgoJbWVtYmVyX2lkGAQgASgJSAGIAQFCDgoMX3F1b3RhX2xpbWl0QgwKCl9tZW1iZXJfaWQiQAoWUHV0QXBpS2V5UXVvdGFSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkiOQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciI7ChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIiRgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIkQKF1JlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIWCg5sZWFkX3NvdXJjZV9pZBgCIAEoCSJKChhSZW1vdmVMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiUgoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiYwoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSpkCgxTdHVkaW9TdGF0dXMSHQoZU1RVRElPX1NUQVRVU19VTlNQRUNJRklFRBAAEhgKFFNUVURJT19TVEFUVVNfQUNUSVZFEAESGwoXU1RVRElPX1NUQVRVU19TVVNQRU5ERUQQAipuCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFQoRTUVNQkVSX1JPTEVfT1dORVIQARIVChFNRU1CRVJfUk9MRV9BRE1JThACEhUKEU1FTUJFUl9ST0xFX1NUQUZGEAMywgYKEERpcmVjdG9yeVNlcnZpY2USTgoJUHV0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXNwb25zZRJTCglHZXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1Jlc3BvbnNlIgOQAgESWQoLTGlzdFN0dWRpb3MSIS5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXNwb25zZSIDkAIBEl0KDlB1dEFwaUtleVF1b3RhEiQubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVzcG9uc2USTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USYwoQUmVtb3ZlTGVhZFNvdXJjZRImLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QaJy5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSKVAQoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBAUIOCgxfcmVnaW9uX2NvZGVCDgoMX3F1b3RhX2xpbWl0IlAKBk1lbWJlchIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmxlYWRpbnRha2UudjEuTWVtYmVyUm9sZSJKCgpMZWFkU291cmNlEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB2VuYWJsZWQYBCABKAgiuAEKEFB1dFN0dWRpb1JlcXVlc3QSJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFgoJbWVtYmVyX2lkGAIgASgJSACIAQESLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhcKCnJlcXVlc3RfaWQYBCABKAlIAYgBAUIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjoKEVB1dFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIiUKEEdldFN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIjoKEUdldFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIjsKEkxpc3RTdHVkaW9zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJWChNMaXN0U3R1ZGlvc1Jlc3BvbnNlEiYKB3N0dWRpb3MYASADKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkitgEKFVB1dEFwaUtleVF1b3RhUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIYCgtxdW90YV9saW1pdBgDIAEoDUgAiAEBEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIOCgxfcXVvdGFfbGltaXRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCJAChZQdXRBcGlLZXlRdW90YVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleSJhChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyEhcKCnJlcXVlc3RfaWQYAiABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJjChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIj0KFFJlbW92ZU1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIm4KFFB1dExlYWRTb3VyY2VSZXF1ZXN0Ei4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKCnJlcXVlc3RfaWQYAiABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UibAoXUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhYKDmxlYWRfc291cmNlX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCJKChhSZW1vdmVMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiUgoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiYwoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSpkCgxTdHVkaW9TdGF0dXMSHQoZU1RVRElPX1NUQVRVU19VTlNQRUNJRklFRBAAEhgKFFNUVURJT19TVEFUVVNfQUNUSVZFEAESGwoXU1RVRElPX1NUQVRVU19TVVNQRU5ERUQQAipuCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFQoRTUVNQkVSX1JPTEVfT1dORVIQARIVChFNRU1CRVJfUk9MRV9BRE1JThACEhUKEU1FTUJFUl9ST0xFX1NUQUZGEAMywgYKEERpcmVjdG9yeVNlcnZpY2USTgoJUHV0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXNwb25zZRJTCglHZXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1Jlc3BvbnNlIgOQAgESWQoLTGlzdFN0dWRpb3MSIS5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXNwb25zZSIDkAIBEl0KDlB1dEFwaUtleVF1b3RhEiQubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVzcG9uc2USTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USYwoQUmVtb3ZlTGVhZFNvdXJjZRImLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QaJy5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
 
 /**
  * A studio of the CRM.
@@ -165,6 +165,14 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 4;
+   */
+  requestId?: string | undefined;
 };
 
 /**
@@ -326,6 +334,14 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
    * @generated from field: optional string member_id = 4;
    */
   memberId?: string | undefined;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 5;
+   */
+  requestId?: string | undefined;
 };
 
 /**
@@ -368,6 +384,14 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
    * @generated from field: leadintake.v1.Member member = 1;
    */
   member?: Member | undefined;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 2;
+   */
+  requestId?: string | undefined;
 };
 
 /**
@@ -384,7 +408,7 @@ export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*
  */
 export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
   /**
-   * The member as stored.
+   * The member as stored; absent if it was removed between a call and its repetition.
    *
    * @generated from field: leadintake.v1.Member member = 1;
    */
@@ -417,6 +441,14 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
    * @generated from field: string member_id = 2;
    */
   memberId: string;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 3;
+   */
+  requestId?: string | undefined;
 };
 
 /**
@@ -433,7 +465,7 @@ export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__P
  */
 export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse"> & {
   /**
-   * The removed member; absent if there was none, or its role is unknown.
+   * The removed member; absent if there was none, its role is unknown, or the call is a repetition.
    *
    * @generated from field: leadintake.v1.Member member = 1;
    */
@@ -459,6 +491,14 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
    * @generated from field: leadintake.v1.LeadSource lead_source = 1;
    */
   leadSource?: LeadSource | undefined;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 2;
+   */
+  requestId?: string | undefined;
 };
 
 /**
@@ -475,7 +515,7 @@ export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@_
  */
 export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse"> & {
   /**
-   * The source as stored.
+   * The source as stored; absent if it was removed between a call and its repetition.
    *
    * @generated from field: leadintake.v1.LeadSource lead_source = 1;
    */
@@ -508,6 +548,14 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
    * @generated from field: string lead_source_id = 2;
    */
   leadSourceId: string;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 3;
+   */
+  requestId?: string | undefined;
 };
 
 /**
@@ -524,7 +572,7 @@ export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> 
  */
 export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceResponse"> & {
   /**
-   * The removed source; absent if there was none, or its record is unreadable.
+   * The removed source; absent if there was none, its record is unreadable, or the call is a repetition.
    *
    * @generated from field: leadintake.v1.LeadSource lead_source = 1;
    */
@@ -686,8 +734,9 @@ export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
   enumDesc(file_leadintake_v1_directory, 1);
 
 /**
- * The CRM's studios, their members and lead sources. Put methods create or replace, and may be repeated. Removing a record that
- * does not exist succeeds. Refusals: see LeadIntakeService.
+ * The CRM's studios, their members and lead sources. Put methods create or replace. Removing a record that does not exist succeeds. A
+ * call whose outcome is unknown is repeated with its request_id: without one, the repetition would undo what others have changed
+ * since. Refusals: see LeadIntakeService.
  *
  * @generated from service leadintake.v1.DirectoryService
  */

@@ -1,0 +1,157 @@
+import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
+import { MAX_APPLIED_REQUESTS, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { type Checked, historyFault } from '../checked.ts';
+import type { UnreadableRecord } from '../store.ts';
+import { untilKnown } from './connection.ts';
+import { type Changeable, type HistoryEntry, READ } from './documents.ts';
+import { isDuplicate } from './is-duplicate.ts';
+import { NotRepeatable, serverRefusal } from './server-refusal.ts';
+
+/** What a change decides after it has read the document. */
+export type Decision<Document, Outcome> =
+  /** Nothing is written. */
+  | { readonly outcome: Outcome }
+  | { readonly outcome: Outcome; readonly insert: Document }
+  | {
+      readonly outcome: Outcome;
+      /** That the document is still as it was read; otherwise it is read again. */
+      readonly where: Filter<Document>;
+      /** Absent: nothing changes, and only a request that its caller may repeat is recorded. */
+      readonly update?: UpdateFilter<Document>;
+      readonly events?: readonly HistoryEntry[];
+    };
+
+/** A change of one document. */
+export interface ChangeOf<Document, Outcome> {
+  /** The document's key. */
+  readonly which: Filter<Document>;
+  /** What to read of the document besides the applied requests; default: all but its history. */
+  readonly fields?: Readonly<Record<string, 1>>;
+  /** The identity of the caller's request; undefined: it has none. */
+  readonly requestId: string | undefined;
+  /**
+   * Decides on the change. Must be repeatable.
+   *
+   * @param isApplied whether the document has the change already: by an earlier attempt, or an earlier call with the same
+   *   request; then nothing is written
+   */
+  decide(found: WithId<Document> | null, isApplied: boolean): Promise<Decision<Document, Outcome>>;
+  /** Returns the outcome when a unique index has refused the change; undefined: it is attempted again. */
+  onDuplicate?(): Promise<Outcome | undefined>;
+  /** Names the record in the outcome when its history cannot grow; undefined: the history is replaced. */
+  readonly record?: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'>;
+}
+
+/** What grows with every change. */
+const GROWING_LISTS = ['history', 'appliedRequests'] as const;
+const GROWING = { ...READ, projection: { history: 1, appliedRequests: 1 } } as const;
+
+/** Error codes for a document that is too large (the last is FerretDB's), or whose history is not a list. */
+const TOO_LARGE = new Set<unknown>([10334, 17419, 285999133]);
+const NOT_A_LIST = new Set<unknown>([2, 14]);
+
+/**
+ * Changes a document once, however often the response is lost. The identity of the request is stored in the document by
+ * the same write, which does nothing if it is there already, and before each further attempt the document is read. So
+ * no attempt undoes what others have written since an earlier one took effect, and of two attempts in flight only one
+ * does.
+ *
+ * The identities are bounded, like the history. If so many changes followed that this one's may have been dropped, the
+ * outcome is unknown.
+ */
+export function applyOnce<Document extends Changeable, Outcome>(
+  collection: Collection<Document>,
+  deadline: AbortSignal,
+  change: ChangeOf<Document, Outcome>,
+): Promise<Checked<Outcome>> {
+  const { which, fields, requestId, decide, onDuplicate } = change;
+  const id = requestId === undefined ? new UUID() : new UUID(requestId);
+  const projection = fields ? { ...fields, appliedRequests: 1 } : { history: 0 };
+  /** The newest identity before the first attempt to write; null: there was none. */
+  let newest: UUID | null | undefined;
+  return untilKnown<Checked<Outcome>>(deadline, async () => {
+    const found = (await collection.findOne(which, { ...READ, projection })) as WithId<Document> | null;
+    const applied = identitiesIn(found?.appliedRequests);
+    const isApplied = applied.some((each) => each.equals(id));
+    if (!isApplied && newest !== undefined && mayBeDropped(newest, applied)) {
+      throw new NotRepeatable('the outcome is unknown: too many changes followed');
+    }
+    const decision = await decide(found, isApplied);
+    const { outcome } = decision;
+    const isRecorded = 'insert' in decision || ('where' in decision && (decision.update || requestId !== undefined));
+    if (isApplied || !isRecorded) return outcome;
+    deadline.throwIfAborted();
+    if (newest === undefined) newest = applied.at(-1) ?? null;
+    try {
+      if ('insert' in decision) {
+        await collection.insertOne({ ...decision.insert, appliedRequests: [id] } as never);
+        return outcome;
+      }
+      const { where, update = {}, events = [] } = decision;
+      const filter = { ...which, ...where, appliedRequests: { $ne: id } } as Filter<Document>;
+      const written = await updateWithEvents(collection, filter, { update, events, id, ...change });
+      return typeof written !== 'boolean' ? written : written ? outcome : undefined;
+    } catch (error) {
+      if (isDuplicate(error)) return onDuplicate?.();
+      throw error;
+    }
+  });
+}
+
+/** Whether an identity that was added after `newest` may be gone from the list. */
+const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
+  newest === null ? applied.length >= MAX_APPLIED_REQUESTS : !applied.some((each) => each.equals(newest));
+
+const identitiesIn = (list: unknown): UUID[] =>
+  Array.isArray(list) ? list.filter((each): each is UUID => each instanceof UUID) : [];
+
+interface EventfulUpdate<Document> extends Pick<ChangeOf<Document, unknown>, 'which' | 'record'> {
+  readonly update: UpdateFilter<Document>;
+  readonly events: readonly HistoryEntry[];
+  readonly id: UUID;
+}
+
+/**
+ * Updates a document with events and the identity of the request. If its history cannot grow, that is the outcome, or,
+ * for a change without a `record`, it is replaced by the new events; if there is no room for these either, it is
+ * removed, which makes room for the update.
+ *
+ * @returns whether a document matched
+ */
+async function updateWithEvents<Document extends Changeable>(
+  collection: Collection<Document>,
+  filter: Filter<Document>,
+  { which, record, update, events, id }: EventfulUpdate<Document>,
+): Promise<boolean | UnreadableRecord> {
+  const apply = async (operators: object): Promise<boolean> =>
+    (await collection.updateOne(filter, operators as UpdateFilter<Document>)).matchedCount === 1;
+  const $push = {
+    appliedRequests: { $each: [id], $slice: -MAX_APPLIED_REQUESTS },
+    ...(events.length > 0 && { history: { $each: events, $slice: -MAX_AUDIT_EVENTS } }),
+  };
+  try {
+    return await apply({ ...update, $push });
+  } catch (error) {
+    const isTooLarge = hasCode(error, TOO_LARGE);
+    if (!isTooLarge && !hasCode(error, NOT_A_LIST)) throw error;
+    // The code alone does not say that the history is the reason.
+    const found = await collection.findOne(which, GROWING);
+    const damaged = found && GROWING_LISTS.find((list) => found[list] !== undefined && !Array.isArray(found[list]));
+    if (record && damaged) return historyFault(record, damaged);
+    const isReason = damaged || (isTooLarge && GROWING_LISTS.some((list) => (found?.[list]?.length ?? 0) > 0));
+    if (record || !isReason) throw error;
+  }
+  const $set = { ...(update as { readonly $set?: object }).$set, history: events, appliedRequests: [id] };
+  try {
+    return await apply({ ...update, $set });
+  } catch (error) {
+    if (!hasCode(error, TOO_LARGE)) throw error;
+  }
+  // Without its identity, the write must not be repeated.
+  return apply({ ...update, $unset: { history: 1, appliedRequests: 1 } }).catch((error) => {
+    throw serverRefusal(error) ?? new NotRepeatable('the outcome is unknown', error);
+  });
+}
+
+const hasCode = (error: unknown, codes: ReadonlySet<unknown>): boolean =>
+  error instanceof MongoServerError && codes.has(error.code);

@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { MongoClient, UUID } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { MAX_APPLIED_REQUESTS } from '../../src/domain/audit.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aMember, aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
+import { describeWithMongo, isCommand } from '../support/mongodb.ts';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { EVERY_RIVALRY, HARMLESS_WHEN_REPEATED, RIVAL_CHANGES } from './rival-changes.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const WRITING = EVERY_RIVALRY.filter(({ changesNothing }) => !changesNothing);
+
+const isWrite = isCommand('insert', 'update', 'findAndModify', 'bulkWrite');
+
+describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
+  let proxy: TcpProxy;
+  let url: (port?: number) => string;
+  let store: Store;
+  let other: Store;
+
+  beforeAll(async () => {
+    const { hostname, port } = new URL(mongoUrl());
+    proxy = await startProxy(hostname, Number(port));
+  });
+  afterAll(() => proxy?.stop());
+  beforeEach(async () => {
+    const name = `test-${randomUUID()}`;
+    const { host } = new URL(mongoUrl());
+    url = (port) => `mongodb://${port === undefined ? host : `127.0.0.1:${port}`}/${name}`;
+    // One after the other: two that build an index at once may end in a deadlock of the database.
+    other = await openMongoStore(url());
+    store = await openMongoStore(url(proxy.port));
+    onTestFinished(async () => {
+      proxy.heal();
+      const client = new MongoClient(url());
+      await Promise.all([store.close(), other.close(), client.db().dropDatabase()]);
+      await client.close();
+    });
+    await other.putStudio(aStudio(), BY);
+  });
+
+  test.each(WRITING)(
+    'does not undo what somebody else wrote since: $method, $title',
+    async ({ arrange, change, rival, state }) => {
+      await arrange?.(other);
+      const before = await state(other);
+      let after: unknown;
+      proxy.loseReplies({
+        of: isWrite,
+        meanwhile: async () => {
+          expect(await state(other)).not.toEqual(before);
+          await rival(other);
+          after = await state(other);
+        },
+      });
+
+      await change(store);
+
+      expect(proxy.lost()).toBe(1);
+      expect(await state(other)).toEqual(after);
+      const events = await other.listAuditEvents(STUDIO_ID, null);
+      expect(new Set(events.map((event) => JSON.stringify(event))).size).toBe(events.length);
+    },
+  );
+
+  test.each(WRITING)(
+    'is applied by a further attempt if the first one never arrived: $method, $title',
+    async ({ arrange, change, state }) => {
+      await arrange?.(other);
+      const before = await state(other);
+      proxy.loseReplies({ of: isWrite, requestBytes: 30 });
+
+      await change(store);
+
+      expect(proxy.lost()).toBe(1);
+      expect(await state(other)).not.toEqual(before);
+    },
+  );
+
+  test('is tried above for every method whose repetition could undo something', () => {
+    const writing = Object.keys(store).filter(
+      (name) => !/^(?:find|list|walk|measure|is|presence|check|close)/.test(name),
+    );
+    expect(writing.sort()).toEqual([...Object.keys(RIVAL_CHANGES), ...Object.keys(HARMLESS_WHEN_REPEATED)].sort());
+  });
+
+  test('has an unknown outcome when so many changes followed that its identity may be gone', async () => {
+    await other.putMember(aMember({ id: 'earlier' }));
+    const identities = () => times(MAX_APPLIED_REQUESTS, () => new UUID());
+    proxy.loseReplies({
+      of: isWrite,
+      meanwhile: async () => {
+        await other.removeMember(STUDIO_ID, 'member-1');
+        // As if that many changes of other members had followed.
+        await withStudios((studios) =>
+          studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities() } }),
+        );
+      },
+    });
+
+    await expect(store.putMember(aMember())).rejects.toBeInstanceOf(StoreUnavailable);
+
+    expect(await other.findMember(STUDIO_ID, 'member-1')).toBeNull();
+  });
+
+  test('leaves a bounded number of identities in its record', async () => {
+    const identities = times(MAX_APPLIED_REQUESTS, () => new UUID());
+    await withStudios((studios) => studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities } }));
+    await store.putMember(aMember());
+
+    const stored = await withStudios((studios) => studios.findOne({ _id: STUDIO_ID }));
+    expect(stored?.appliedRequests).toHaveLength(MAX_APPLIED_REQUESTS);
+    expect(stored?.appliedRequests[0]).toEqual(identities[1]);
+  });
+
+  async function withStudios<Result>(
+    work: (studios: ReturnType<typeof studiosOf>) => Promise<Result>,
+  ): Promise<Result> {
+    const client = new MongoClient(url());
+    try {
+      return await work(studiosOf(client));
+    } finally {
+      await client.close();
+    }
+  }
+});
+
+const studiosOf = (client: MongoClient) => client.db().collection<{ _id: string; appliedRequests: UUID[] }>('studios');

@@ -1,0 +1,282 @@
+import { type Document, Long } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { apiKeyDocument, claimsDocument, leadDocument } from '../../src/store/mongo/documents.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { correctLead, moveLead, replacementOf } from './store-actions.ts';
+
+/** Errors that a repetition cannot change. Some compatible servers send no name. */
+const DEFINITE: Readonly<Record<string, number>> = {
+  BadValue: 2,
+  FailedToParse: 9,
+  Unauthorized: 13,
+  TypeMismatch: 14,
+  AuthenticationFailed: 18,
+  IllegalOperation: 20,
+  NamespaceNotFound: 26,
+  CommandNotFound: 59,
+  InvalidOptions: 72,
+  InvalidNamespace: 73,
+  UnknownReplWriteConcern: 79,
+  UnsatisfiableWriteConcern: 100,
+  CommandNotSupported: 115,
+  DocumentValidationFailure: 121,
+  UserNotFound: 11,
+  AtlasError: 8000,
+  BSONObjectTooLarge: 10334,
+  OutOfDiskSpace: 14031,
+  Location17419: 17419,
+  // FerretDB: a document that is too large, a full disk, and no permission, of PostgreSQL.
+  Location285999133: 285999133,
+  Location4293: 4293,
+  Location16797828: 16797828,
+};
+
+/** Errors by which a server says that it is no longer the primary; then the driver waits until it has looked again. */
+const NO_PRIMARY = [91, 189, 10107, 11600, 11602, 13435, 13436, 10058];
+
+/** Other errors after which the outcome is unknown, or which pass. The retryable ones of MongoDB 7 come first. */
+const PASSING = [
+  6, 7, 89, 134, 262, 9001, 1, 8, 24, 46, 50, 63, 64, 112, 133, 150, 202, 317, 365, 384, 391, 11601, 13388,
+  // FerretDB: a deadlock, a standby, a shutdown.
+  16908292, 100663618, 16908741,
+];
+
+/** The codes for a document that is too large. */
+const TOO_LARGE = [10334, 17419, 285999133];
+
+/** Commands that read and write no documents. */
+const ABOUT_SERVER = /^(?:ping|endSessions|listIndexes|createIndexes|killCursors)$/;
+
+/** What no error may contain. */
+const SECRET = 'Ada Lovelace';
+
+/** More than any call needs, even if its driver repeats each command. */
+const MAX_COMMANDS = 60;
+
+const lead = aLead();
+const key = anApiKey();
+
+/** Every method that writes, with what it writes by. */
+const CALLS: Readonly<Record<string, { readonly write: 'insert' | 'update'; call(store: Store): Promise<unknown> }>> = {
+  createLead: { write: 'insert', call: (store) => another((one) => store.createLead(one, claimsOf(one))) },
+  changeLeadStage: { write: 'update', call: (store) => moveLead(store, lead, 'won') },
+  updateLead: { write: 'update', call: (store) => correctLead(store, lead, { note: 'one' }) },
+  eraseLead: {
+    write: 'update',
+    call: (store) => store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: NOW }),
+  },
+  acknowledgeLeadChanges: {
+    write: 'update',
+    call: (store) => store.acknowledgeLeadChanges([{ studioId: STUDIO_ID, leadId: lead.id, revision: 1 }]),
+  },
+  resendLeads: { write: 'update', call: (store) => store.resendLeads(STUDIO_ID, null, 10, NOW) },
+  createApiKey: { write: 'insert', call: (store) => store.createApiKey(anApiKey(), NOW) },
+  replaceApiKey: { write: 'update', call: (store) => store.replaceApiKey(replacementOf(key)) },
+  revokeApiKey: { write: 'update', call: (store) => store.revokeApiKey(STUDIO_ID, key.id, BY) },
+  putApiKeyQuota: { write: 'update', call: (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY) },
+  recordApiKeyUse: {
+    write: 'update',
+    call: (store) => store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: NOW }),
+  },
+  putStudio: { write: 'update', call: (store) => store.putStudio(aStudio({ status: 'suspended' }), BY) },
+  putMember: { write: 'update', call: (store) => store.putMember(aMember()) },
+  removeMember: { write: 'update', call: (store) => store.removeMember(STUDIO_ID, 'member-2') },
+  putLeadSource: {
+    write: 'update',
+    call: (store) => store.putLeadSource({ studioId: STUDIO_ID, id: lead.id, name: 'Form', enabled: true }),
+  },
+  removeLeadSource: { write: 'update', call: (store) => store.removeLeadSource(STUDIO_ID, lead.id) },
+};
+const another = <Result>(work: (one: ReturnType<typeof aLead>) => Result): Result => work(aLead());
+
+/** Methods that repeat nothing, because their callers do. */
+const NOT_REPEATED = ['acknowledgeLeadChanges', 'resendLeads', 'recordApiKeyUse'];
+
+describe.each([
+  { server: 'a single server', isReplicaSet: false, methods: ['createLead', 'changeLeadStage', 'putMember'] },
+  // Its driver repeats some commands by itself.
+  { server: 'a replica set', isReplicaSet: true, methods: Object.keys(CALLS) },
+])('what $server of MongoDB refuses', ({ isReplicaSet, methods }) => {
+  let fake: FakeMongoDb;
+  let store: Store;
+  /** The documents of each collection; every query returns all of them. */
+  let documents: Readonly<Record<string, readonly Document[]>>;
+  /** Replies in place of the server; undefined: it replies itself. */
+  let reply: (command: Document) => Document | undefined;
+
+  beforeAll(async () => {
+    fake = await startFakeMongoDb(isReplicaSet ? PRIMARY : { isWritablePrimary: true });
+    fake.answer = (command) => {
+      const own = ABOUT_SERVER.test(nameOf(command)) ? undefined : reply(command);
+      if (own || nameOf(command) !== 'find') return own;
+      const firstBatch = documents[command.find] ?? [];
+      return { ok: 1, cursor: { id: Long.ZERO, ns: `${command.$db}.${command.find}`, firstBatch } };
+    };
+    documents = {};
+    reply = () => undefined;
+    store = await openMongoStore(`${fake.url}/fake${isReplicaSet ? '?replicaSet=rs0' : ''}`);
+  });
+  afterAll(async () => {
+    await store?.close();
+    await fake?.stop();
+  });
+  beforeEach(() => {
+    documents = contents();
+    reply = () => undefined;
+    fake.commands.length = 0;
+  });
+
+  const contents = () => ({
+    leads: [{ ...leadDocument(lead, claimsOf(lead)), ...claimsDocument(claimsOf(lead)), history: [] }],
+    apiKeys: [{ ...apiKeyDocument(key, '0'), history: [] }],
+    studios: [
+      {
+        _id: STUDIO_ID,
+        status: 'active',
+        regionCode: null,
+        claimVersion: 2,
+        renewal: null,
+        members: { 'member-2': 'owner' },
+        sources: { [lead.id]: { name: 'Form', enabled: true } },
+        history: [EVENT],
+      },
+    ],
+  });
+  const EVENT = { action: 'studio-status-changed', memberId: null, time: NOW, from: null, to: 'active' };
+
+  const ofDocuments = () => fake.commands.filter((command) => !ABOUT_SERVER.test(nameOf(command)));
+  const sent = (name: string) => fake.commands.filter((command) => nameOf(command) === name);
+  /** The server replies once to a command with an error, and then as if it had no effect. */
+  function failOnce(name: string, error: Document): void {
+    let hasFailed = false;
+    reply = (command) => {
+      if (nameOf(command) !== name || hasFailed) return undefined;
+      hasFailed = true;
+      return error;
+    };
+  }
+
+  const outcomeOf = (call: (store: Store) => Promise<unknown>) =>
+    call(store).then(
+      () => 'done',
+      (error: unknown) => error,
+    );
+
+  const isInsertOfLead = (method: string) => method === 'createLead';
+
+  describe.each(methods)('%s', (method) => {
+    const { write, call } = CALLS[method] as (typeof CALLS)[string];
+    /** A creation whose insert is refused must not find a lead. */
+    const prepare = () => {
+      if (isInsertOfLead(method)) documents = { ...documents, leads: [] };
+      if (method === 'createApiKey') documents = { ...documents, apiKeys: [] };
+      fake.commands.length = 0;
+    };
+
+    test.each(Object.entries(DEFINITE))('is refused once, and by name: %s (%i)', async (codeName, code) => {
+      for (const error of [refusal(code, codeName), writeError(code)]) {
+        prepare();
+        reply = (command) => (nameOf(command) === write ? error : undefined);
+
+        const thrown = (await outcomeOf(call)) as Error;
+
+        expect(thrown).toBeInstanceOf(StoreUnavailable);
+        expect(thrown.message).toMatch(new RegExp(`refused a command: .*\\(${code}\\)`));
+        if ('codeName' in error) expect(thrown.message).toContain(codeName);
+        expect(textOf(thrown)).not.toContain(SECRET);
+        if (method !== 'putStudio' || !TOO_LARGE.includes(code)) expect(replacements()).toHaveLength(0);
+        // Only a removal of a list that has grown may make room.
+        expect(sent(write).length).toBeLessThanOrEqual(TOO_LARGE.includes(code) && method === 'putStudio' ? 3 : 1);
+        expect(ofDocuments().length).toBeLessThanOrEqual(6);
+      }
+    });
+
+    const passing = method === 'createLead' || method === 'changeLeadStage' ? [...PASSING, ...NO_PRIMARY] : PASSING;
+    test.each(passing)('is attempted again after a passing error: %i', async (code) => {
+      prepare();
+      failOnce(write, refusal(code, 'Passing'));
+      const outcome = await outcomeOf(call);
+
+      if (NOT_REPEATED.includes(method) && outcome !== 'done') expect(outcome).toBeInstanceOf(StoreUnavailable);
+      else expect(outcome).toBe('done');
+      expect(ofDocuments().length).toBeLessThanOrEqual(12);
+    });
+
+    test('has an unknown outcome after an error with a label, or of the write concern, whatever its code', async () => {
+      for (const error of [
+        { ...refusal(13, 'Unauthorized'), errorLabels: ['RetryableWriteError'] },
+        { ...refusal(2, 'BadValue'), errorLabels: ['TransientTransactionError'] },
+        { ok: 1, n: 1, nModified: 1, writeConcernError: { code: 100, codeName: 'Unsatisfiable', errmsg: SECRET } },
+      ]) {
+        prepare();
+        failOnce(write, error);
+        expect(String(await outcomeOf(call))).not.toContain('refused');
+      }
+    });
+
+    test('sends a bounded number of commands while the error does not pass', async () => {
+      prepare();
+      reply = (command) => (nameOf(command) === write ? refusal(16908292, 'Deadlock') : undefined);
+
+      await expect(call(store)).rejects.toBeInstanceOf(StoreUnavailable);
+
+      expect(sent(write).length).toBeLessThanOrEqual(8);
+      expect(ofDocuments().length).toBeLessThanOrEqual(MAX_COMMANDS);
+    });
+
+    test('is refused once when it may not read', async () => {
+      prepare();
+      reply = (command) => (nameOf(command) === 'find' ? refusal(13, 'Unauthorized') : undefined);
+
+      await call(store).catch((error) => {
+        expect(error).toBeInstanceOf(StoreUnavailable);
+        expect(error.message).toContain('Unauthorized (13)');
+      });
+
+      expect(sent('find').length).toBeLessThanOrEqual(1);
+    });
+  });
+
+  test('a history that is a list is not replaced because of an error that it does not explain', async () => {
+    for (const code of [2, 14]) {
+      reply = (command) => (nameOf(command) === 'update' ? refusal(code, 'BadValue') : undefined);
+      await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).rejects.toThrow(`(${code})`);
+      expect(replacements()).toHaveLength(0);
+    }
+  });
+
+  test('a history that is no list is replaced, after a look at it', async () => {
+    const studios = (documents.studios ?? []).map((studio) => ({ ...studio, history: 'none' }));
+    documents = { ...documents, studios };
+    reply = (command) =>
+      nameOf(command) === 'update' && command.updates[0].u.$push ? refusal(2, 'BadValue') : undefined;
+
+    expect(await store.putStudio(aStudio({ status: 'suspended' }), BY)).toMatchObject({ status: 'suspended' });
+    expect(replacements()).toHaveLength(1);
+  });
+
+  /** The updates that replace or remove a history. */
+  const replacements = () =>
+    sent('update').filter(({ updates }) => updates[0].u.$set?.history !== undefined || updates[0].u.$unset?.history);
+});
+
+const refusal = (code: number, codeName: string): Document => ({
+  ok: 0,
+  code,
+  errmsg: `not for ${SECRET}`,
+  ...(!codeName.startsWith('Location') && { codeName }),
+});
+
+const writeError = (code: number): Document => ({
+  ok: 1,
+  n: 0,
+  writeErrors: [{ index: 0, code, errmsg: `not for ${SECRET}` }],
+});
+
+/** The messages of an error and its causes. */
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.message} ${textOf(error.cause)}` : '';
+}

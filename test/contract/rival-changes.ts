@@ -1,0 +1,243 @@
+import type { Lead } from '../../src/domain/lead.ts';
+import type { Store } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aSecretHash,
+  aStudio,
+  BY,
+  claimsOf,
+  NOW,
+  plus,
+  STUDIO_ID,
+} from '../support/builders.ts';
+import { correctLead, moveLead, replacementOf } from './store-actions.ts';
+
+/** A change, and what somebody else changes after it, which a repetition of the first must not undo. */
+export interface RivalChanges {
+  readonly title: string;
+  /** Writes what the change needs. */
+  arrange?(store: Store): Promise<unknown>;
+  /** @param requestId undefined: the caller will not repeat it */
+  change(store: Store, requestId?: string): Promise<unknown>;
+  rival(store: Store): Promise<unknown>;
+  /** What both of them change, without times. */
+  state(store: Store): Promise<unknown>;
+  /** Whether a caller can give the change an identity. */
+  readonly isRepeatable: boolean;
+  /** Whether the change finds nothing to change. */
+  readonly changesNothing?: boolean;
+}
+
+const LATER = plus(NOW, 60_000);
+const RIVAL = { memberId: 'member-2', now: LATER };
+
+const suspended = aStudio({ status: 'suspended' });
+const studioStatus = async (store: Store) => (await store.findStudio(STUDIO_ID))?.status;
+
+const member = (store: Store) => store.findMember(STUDIO_ID, 'rival');
+const aRival = aMember({ id: 'rival', role: 'admin' });
+
+const source = aLeadSource();
+const storedSource = (store: Store) => store.findLeadSource(STUDIO_ID, source.id);
+
+const lead: Lead = aLead();
+const createLead = (store: Store) => store.createLead(lead, claimsOf(lead));
+const current = async (store: Store) => (await store.findLead(STUDIO_ID, lead.id)) as Lead;
+const stage = async (store: Store) => (await current(store)).stage;
+const moved = async (store: Store, to: Lead['stage'], by: object = {}) => moveLead(store, lead, to, by);
+
+const key = anApiKey();
+const createKey = (store: Store) => store.createApiKey(key, NOW);
+const storedKey = async (store: Store) => {
+  const former = await store.listFormerApiKeys(STUDIO_ID, null, 1);
+  return [...(await store.listLiveApiKeys(STUDIO_ID)), ...former.records].find(({ id }) => id === key.id);
+};
+const [firstSecret, rivalSecret] = [aSecretHash(), aSecretHash()];
+
+/** By method of the port. Each starts with an active studio. */
+export const RIVAL_CHANGES = {
+  putStudio: [
+    {
+      title: 'a studio that is made active stays suspended by somebody else',
+      isRepeatable: true,
+      arrange: (store) => store.putStudio(suspended, BY),
+      change: (store, requestId) => store.putStudio(aStudio(), { ...BY, requestId }),
+      rival: (store) => store.putStudio(suspended, RIVAL),
+      state: studioStatus,
+    },
+    {
+      title: 'a new studio stays suspended by somebody else',
+      isRepeatable: true,
+      change: (store, requestId) => store.putStudio(aStudio({ id: 'new-studio' }), { ...BY, requestId }),
+      rival: (store) => store.putStudio({ ...suspended, id: 'new-studio' }, RIVAL),
+      state: async (store) => (await store.findStudio('new-studio'))?.status,
+    },
+    {
+      title: 'a put of a studio that changes nothing does not take effect later',
+      changesNothing: true,
+      isRepeatable: true,
+      change: (store, requestId) => store.putStudio(aStudio(), { ...BY, requestId }),
+      rival: (store) => store.putStudio(suspended, RIVAL),
+      state: studioStatus,
+    },
+  ],
+  putMember: [
+    {
+      title: 'a member that somebody else removes stays removed',
+      isRepeatable: true,
+      change: (store, requestId) => store.putMember(aRival, { requestId }),
+      rival: (store) => store.removeMember(STUDIO_ID, 'rival'),
+      state: member,
+    },
+    {
+      title: 'a member keeps the role that somebody else gives',
+      isRepeatable: true,
+      change: (store, requestId) => store.putMember(aRival, { requestId }),
+      rival: (store) => store.putMember({ ...aRival, role: 'staff' }),
+      state: member,
+    },
+  ],
+  removeMember: [
+    {
+      title: 'a removed member that somebody else puts back stays',
+      isRepeatable: true,
+      arrange: (store) => store.putMember(aRival),
+      change: (store, requestId) => store.removeMember(STUDIO_ID, 'rival', { requestId }),
+      rival: (store) => store.putMember(aRival),
+      state: member,
+    },
+    {
+      title: 'a member that is put after a removal that found none stays',
+      changesNothing: true,
+      isRepeatable: true,
+      change: (store, requestId) => store.removeMember(STUDIO_ID, 'rival', { requestId }),
+      rival: (store) => store.putMember(aRival),
+      state: member,
+    },
+  ],
+  putLeadSource: [
+    {
+      title: 'a source that somebody else disables stays disabled',
+      isRepeatable: true,
+      change: (store, requestId) => store.putLeadSource(source, { requestId }),
+      rival: (store) => store.putLeadSource({ ...source, enabled: false }),
+      state: storedSource,
+    },
+  ],
+  removeLeadSource: [
+    {
+      title: 'a removed source that somebody else puts back stays',
+      isRepeatable: true,
+      arrange: (store) => store.putLeadSource(source),
+      change: (store, requestId) => store.removeLeadSource(STUDIO_ID, source.id, { requestId }),
+      rival: (store) => store.putLeadSource(source),
+      state: storedSource,
+    },
+  ],
+  changeLeadStage: [
+    {
+      title: 'a moved lead that somebody else closes stays closed',
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => moved(store, 'contacted', { requestId }),
+      rival: (store) => moved(store, 'won', RIVAL),
+      state: stage,
+    },
+    {
+      title: 'a closed lead that somebody else opens stays open',
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => moved(store, 'lost', { requestId }),
+      rival: (store) => moved(store, 'new', RIVAL),
+      state: stage,
+    },
+    {
+      title: 'a move to the present stage does not take effect later',
+      changesNothing: true,
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => moved(store, 'new', { requestId }),
+      rival: (store) => moved(store, 'won', RIVAL),
+      state: stage,
+    },
+  ],
+  updateLead: [
+    {
+      title: 'a corrected note keeps what somebody else corrects in it',
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => correctLead(store, lead, { note: 'one' }, { requestId }),
+      rival: async (store) => correctLead(store, await current(store), { note: 'one, and two' }, RIVAL),
+      state: async (store) => (await current(store)).note,
+    },
+    {
+      title: 'a correction that changes nothing does not take effect later',
+      changesNothing: true,
+      isRepeatable: true,
+      arrange: createLead,
+      change: (store, requestId) => correctLead(store, lead, { displayName: lead.displayName }, { requestId }),
+      rival: async (store) => correctLead(store, await current(store), { displayName: 'Grace Hopper' }, RIVAL),
+      state: async (store) => (await current(store)).displayName,
+    },
+  ],
+  createApiKey: [
+    {
+      title: 'a new key that somebody else revokes stays revoked',
+      isRepeatable: false,
+      change: createKey,
+      rival: (store) => store.revokeApiKey(STUDIO_ID, key.id, RIVAL),
+      state: async (store) => (await storedKey(store))?.revokedAt,
+    },
+  ],
+  replaceApiKey: [
+    {
+      title: 'a secret that somebody else replaces stays replaced',
+      isRepeatable: false,
+      arrange: createKey,
+      change: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: firstSecret })),
+      rival: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: rivalSecret, now: LATER })),
+      state: async (store) => (await storedKey(store))?.secretSha256,
+    },
+    {
+      title: 'a replaced key that somebody else revokes stays revoked',
+      isRepeatable: false,
+      arrange: createKey,
+      change: (store) => store.replaceApiKey(replacementOf(key, { secretSha256: firstSecret })),
+      rival: (store) => store.revokeApiKey(STUDIO_ID, key.id, RIVAL),
+      state: async (store) => {
+        const { secretSha256, revokedAt } = (await storedKey(store)) ?? {};
+        return [secretSha256, revokedAt];
+      },
+    },
+  ],
+  putApiKeyQuota: [
+    {
+      title: 'a quota that somebody else changes stays',
+      isRepeatable: true,
+      arrange: createKey,
+      change: (store, requestId) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, { ...BY, requestId }),
+      rival: (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 60, RIVAL),
+      state: async (store) => (await storedKey(store))?.quotaLimit,
+    },
+  ],
+} as const satisfies Partial<Record<keyof Store, readonly RivalChanges[]>>;
+
+/** Every other method that writes, with why a repetition undoes nothing. */
+export const HARMLESS_WHEN_REPEATED = {
+  createLead: 'its idempotency key finds the lead, whatever became of it',
+  acknowledgeLeadChanges: 'it names the revision',
+  resendLeads: 'consumers get the leads once more',
+  eraseLead: 'no one can restore a lead',
+  revokeApiKey: 'no one can restore a key',
+  recordApiKeyUse: 'the later time stays',
+} as const satisfies Record<Exclude<keyof Store, Reads | keyof typeof RIVAL_CHANGES>, string>;
+
+/** The methods that write nothing. */
+type Reads = `${'find' | 'list' | 'walk' | 'measure' | 'is' | 'presence'}${string}` | 'check' | 'close';
+
+export const EVERY_RIVALRY = Object.entries<readonly RivalChanges[]>(RIVAL_CHANGES).flatMap(([method, rivalries]) =>
+  rivalries.map((rivalry) => ({ method, ...rivalry })),
+);
