@@ -154,7 +154,10 @@ describe('an asset', () => {
   test.each(['gzip', 'GZIP', 'br, gzip', 'gzip;q=0.001, identity;q=0', '*', 'identity;q=0, *', '*;q=0, gzip'])(
     'is compressed when it is long and gzip is accepted: %s',
     async (acceptEncoding) => {
-      const [plain, zipped] = [await script('identity'), await script(acceptEncoding)];
+      const plain = await script('identity');
+      // Read at once: a response that is left unread is another matter.
+      const text = await plain.text();
+      const zipped = await script(acceptEncoding);
       expect(zipped.headers.get('content-encoding')).toBe('gzip');
       expect(zipped.headers.get('content-type')).toBe(plain.headers.get('content-type'));
       expect(zipped.headers.get('vary')).toBe('accept-encoding');
@@ -162,7 +165,7 @@ describe('an asset', () => {
       expect(Number(zipped.headers.get('content-length'))).toBeLessThan(
         Number(plain.headers.get('content-length')) / 3,
       );
-      expect((await zipped.text()) === (await plain.text())).toBe(true);
+      expect((await zipped.text()) === text).toBe(true);
     },
   );
 
