@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { isCanonicalUuid } from '../common/rules/field-rules.ts';
 import { COMMAND_LINE } from '../src/domain/audit.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../src/store/store.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 
@@ -38,22 +39,31 @@ export async function exportErasures(
 /**
  * Erases the leads that a journal names. May be repeated.
  *
- * @returns the number of erased leads, and of those that do not exist
+ * @param report called for each lead that cannot be erased, because it cannot be read
+ * @returns the number of erased leads, of those that do not exist, and of those that cannot be erased
  * @throws JournalFault at the first invalid line; the leads of the lines before it are erased
  */
 export async function applyErasures(
   { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
   journal: NodeJS.ReadableStream,
-): Promise<{ readonly erased: number; readonly notFound: number }> {
-  const counts = { erased: 0, notFound: 0 };
+  report: ReportUnreadable,
+): Promise<{ readonly erased: number; readonly notFound: number; readonly skipped: number }> {
+  const counts = { erased: 0, notFound: 0, skipped: 0 };
   let batch: Erasure[] = [];
   const applyBatch = async () => {
     const outcomes = await Promise.all(
       batch.map(({ studioId, leadId }) =>
-        store.eraseLead({ studioId, leadId, memberId: null, caller: COMMAND_LINE, now: clock() }),
+        store
+          .eraseLead({ studioId, leadId, memberId: null, caller: COMMAND_LINE, now: clock() })
+          .then(({ kind }) => (kind === 'erased' ? 'erased' : 'notFound'))
+          .catch((error) => {
+            if (!(error instanceof UnreadableRecord)) throw error;
+            report(error);
+            return 'skipped' as const;
+          }),
       ),
     );
-    for (const { kind } of outcomes) counts[kind === 'erased' ? 'erased' : 'notFound'] += 1;
+    for (const outcome of outcomes) counts[outcome] += 1;
     batch = [];
   };
   let number = 0;

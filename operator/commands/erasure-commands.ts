@@ -8,7 +8,7 @@ import { applyErasures, exportErasures } from '../erasures.ts';
 import { standardOutput } from '../export-output.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
-import { BY_HAND, program, progressPrinter, runOnStore } from './program.ts';
+import { BY_HAND, program, progressPrinter, reportUnreadable, runOnStore } from './program.ts';
 
 /** Adds the commands that erase leads to the group `leads`. */
 export function addEraseCommands(leads: Command): void {
@@ -55,7 +55,11 @@ export function addErasureCommands(): void {
     .action((file: string | undefined) =>
       // Opened first: a reader of lines does not report that a file is missing.
       runOnStore(async (deps) =>
-        applyErasures(deps, file === undefined ? process.stdin : (await open(file)).createReadStream()),
+        applyErasures(
+          deps,
+          file === undefined ? process.stdin : (await open(file)).createReadStream(),
+          reportUnreadable,
+        ),
       ),
     );
 }

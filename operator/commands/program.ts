@@ -59,12 +59,17 @@ export function isJson(): boolean {
   return program.opts<{ json?: boolean }>().json === true;
 }
 
+/** Prints an unreadable record that a command skips, which then ends with status 1. */
+export function reportUnreadable({ message }: UnreadableRecord): void {
+  console.error(message);
+  process.exitCode = 1;
+}
+
 /** Runs a command on the store and prints its result, if it has one. */
 export function runOnStore(command: (deps: Dependencies) => Promise<unknown>): Promise<void> {
   return runReported(async () => {
-    const report = ({ message }: UnreadableRecord) => console.error(message);
     const databaseUrl = readDatabaseUrl(process.env).reveal();
-    const store = await openStore(databaseUrl, undefined, report);
+    const store = await openStore(databaseUrl, undefined, reportUnreadable);
     try {
       const result = await command({ store, clock: systemClock, newId });
       if (result !== undefined) await showResult(result);

@@ -16,6 +16,12 @@ export interface OpenClaims {
   readonly regionCode: RegionCode | null;
 }
 
+/**
+ * The maximum number of keys of former contacts by which a corrected lead is found, the earliest ones: what it was
+ * created with is kept.
+ */
+export const MAX_FORMER_KEYS = 100;
+
 export interface ClaimsOfContact extends OpenClaims {
   readonly contact: Contact;
 }

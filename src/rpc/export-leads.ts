@@ -20,11 +20,11 @@ export function leadExporter(deps: Dependencies, { run, ending }: Pick<ItemConte
 
     async function* messages() {
       refuseOtherStudios(caller, { studioId });
-      for await (const { leads, resumeToken: token } of exportLeads(deps, { studioId, resumeToken })) {
+      for await (const { leads, resumeToken: token, skippedCount } of exportLeads(deps, { studioId, resumeToken })) {
         if (caller.withdrawn.aborted) throw accessWithdrawn();
         if (ending.aborted)
           throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
-        yield { leads: leads.map((lead) => leadToWire(lead, 'full')), resumeToken: token };
+        yield { leads: leads.map((lead) => leadToWire(lead, 'full')), resumeToken: token, skippedCount };
         summary.leads += leads.length;
       }
     }

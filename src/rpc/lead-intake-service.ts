@@ -86,8 +86,8 @@ export function leadIntakeService(deps: Dependencies, context: ItemContext): Ser
 
   async function list({ studioId, pageSize, pageToken, view: wireView }: ListLeadsRequest) {
     const view = viewOf(wireView);
-    const { leads, nextPageToken } = await listLeads(deps, { studioId, pageSize, pageToken, view });
-    return { leads: leads.map((lead) => leadToWire(lead, view)), nextPageToken };
+    const { leads, ...page } = await listLeads(deps, { studioId, pageSize, pageToken, view });
+    return { ...page, leads: leads.map((lead) => leadToWire(lead, view)) };
   }
 }
 
@@ -138,7 +138,7 @@ type BatchMethods = Pick<
 interface SingleMethods {
   create(request: CreateLeadRequest, bearer?: Credential): Promise<{ lead: WireLead; replayed: boolean }>;
   get(request: GetLeadRequest): Promise<{ lead: WireLead }>;
-  list(request: ListLeadsRequest): Promise<{ leads: WireLead[]; nextPageToken: string }>;
+  list(request: ListLeadsRequest): Promise<{ leads: WireLead[]; nextPageToken: string; skippedCount: number }>;
 }
 
 /** Executes a request with a key in the key's studio; the request itself must name none. @rule 1.own-studio 5.2 */

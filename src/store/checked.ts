@@ -8,7 +8,7 @@ import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { isQuotaLimit } from '../domain/quota-limit.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import { type ReportUnreadable, UnreadableRecord } from './store.ts';
+import { type LeadsOfContact, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The
@@ -52,6 +52,14 @@ export function readableOrNull<Record>(
   if (!(record instanceof UnreadableRecord)) return record as Exclude<Record, UnreadableRecord>;
   report(record);
   return null;
+}
+
+/** Sorts the leads of a contact into readable and unreadable ones, and reports these; null: an erased one. */
+export function leadsOfContact(found: readonly (Checked<Lead> | null)[], report: ReportUnreadable): LeadsOfContact {
+  const unreadable = found.filter((lead) => lead instanceof UnreadableRecord);
+  for (const record of unreadable) report(record);
+  const leads = found.filter((lead) => lead !== null && !(lead instanceof UnreadableRecord));
+  return { leads: leads as Lead[], unreadable: unreadable.map(({ id }) => id) };
 }
 
 export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {

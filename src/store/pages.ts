@@ -26,6 +26,9 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
   report: ReportUnreadable,
 ): Promise<Page<Record>> {
   const records: Record[] = [];
+  let skipped = 0;
+  /** Those before the last record; the ones after it are read again for the next page. */
+  let skippedBefore = 0;
   let position = after;
   // A page must end at a valid UUID, because a page token has room for nothing else.
   for (let reads = 0; reads < MAX_READS || !isUuid(position); reads += 1) {
@@ -35,13 +38,19 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
     for (const stored of found) {
       const record = check(stored);
       if (record === null) continue;
-      if (record instanceof UnreadableRecord) report(record);
-      else if (records.length === limit) return { records, next: records.at(-1)?.id ?? null };
-      else records.push(record);
+      if (record instanceof UnreadableRecord) {
+        report(record);
+        skipped += 1;
+      } else if (records.length === limit) {
+        return { records, next: records.at(-1)?.id ?? null, skipped: skippedBefore };
+      } else {
+        records.push(record);
+        skippedBefore = skipped;
+      }
     }
     const last = found.at(-1);
-    if (last === undefined || found.length < count) return { records, next: null };
+    if (last === undefined || found.length < count) return { records, next: null, skipped };
     position = idOf(last);
   }
-  return { records, next: position };
+  return { records, next: position, skipped };
 }

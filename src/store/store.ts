@@ -76,6 +76,15 @@ export type ReportUnreadable = (record: UnreadableRecord) => void;
 export interface Page<Record> {
   readonly records: readonly Record[];
   readonly next: string | null;
+  /** The number of unreadable records among those that it was read from. */
+  readonly skipped: number;
+}
+
+/** The leads of a contact. */
+export interface LeadsOfContact {
+  readonly leads: readonly Lead[];
+  /** The ids of unreadable ones. */
+  readonly unreadable: readonly string[];
 }
 
 /** A command that a store sends to its database. */
@@ -187,11 +196,11 @@ export interface LeadStore {
 
   /**
    * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed
-   * leads had claimed, or would have claimed when they were last closed or corrected. Each lead once, in any order. Of more
-   * than MAX_LEADS_PER_CONTACT leads, must return that many, open ones first. Must skip unreadable ones, and must not
-   * return another studio's.
+   * leads had claimed, or would have claimed when they were last closed or corrected; with `former` also those that had one before
+   * a correction of their contact. Each lead once, in any order. Of more than MAX_LEADS_PER_CONTACT leads, must return
+   * that many, open ones first. Must skip unreadable ones, but name them, and must not return another studio's.
    */
-  findLeadsOfContact(studioId: string, contactKeys: readonly string[]): Promise<Lead[]>;
+  findLeadsOfContact(studioId: string, contactKeys: readonly string[], former?: 'former'): Promise<LeadsOfContact>;
 
   /**
    * changeLeadStage must move a lead to a stage and store an event, in one write. Returns `unchanged`, and writes
@@ -291,8 +300,8 @@ export interface LeadErasureStore {
    * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, what it was
    * created with, and everything computed from these, including its claims. Id, idempotency key, times and stage
    * remain. From then on no other method may return the lead, its contact is free, and its idempotency key yields
-   * `erased`. A lead of which only the stage and times are readable must be erased, too. A lead that is erased already
-   * is returned unchanged.
+   * `erased`. A lead of which only the stage and times are readable must be erased, too, whatever its other fields, its
+   * events and its changes are. A lead that is erased already is returned unchanged.
    *
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */

@@ -1,11 +1,11 @@
-import { crmIdFault, PAGE_SIZE } from '../../common/rules/field-rules.ts';
+import { crmIdFault, isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Contact } from '../domain/contact.ts';
 import { MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
-import { findLeads } from './find-leads.ts';
+import { type DirectoryStore, type LeadErasureStore, type LeadStore, UnreadableRecord } from '../store/store.ts';
+import { leadsOf } from './find-leads.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
 interface ErasureDependencies {
@@ -25,10 +25,16 @@ export interface ErasedContact {
   readonly erasedCount: number;
   /** Whether leads of the contact may remain: as for FoundLeads, or the contact had too many leads for one call. */
   readonly mayBeIncomplete: boolean;
+  /** The number of leads that cannot be erased, because they cannot be read. */
+  readonly skippedCount: number;
 }
 
+/** The number of leads that are erased concurrently. */
+const MAX_CONCURRENT = 100;
+
 /**
- * Erases all leads of a contact in a studio, closed ones too. An interrupted call can be repeated.
+ * Erases all leads of a contact in a studio: closed ones too, and those that had it before a correction, because what
+ * the lead was created with is kept. An interrupted call can be repeated.
  *
  * @throws Refusal INVALID_REQUEST
  */
@@ -38,20 +44,46 @@ export async function eraseContact(
 ): Promise<ErasedContact> {
   const faults = new Faults();
   if (memberId !== undefined) faults.note('memberId', crmIdFault(memberId));
+  faults.note('studioId', crmIdFault(studioId));
   noteContactFault(faults, 'contact', contact);
   faults.refuseIfAny();
+  /** The leads that cannot be erased, because even their stage or times are unreadable. */
+  const skipped = new Set<string>();
   for (let erasedCount = 0; ; ) {
-    // Erased leads are no longer found, so the first page always has the remaining ones.
-    const page = { pageSize: PAGE_SIZE.max, pageToken: '' };
-    const { leads, mayBeIncomplete } = await findLeads({ store }, { studioId, contact, ...page });
+    // Erased leads are no longer found.
+    const found = await leadsOf(store, studioId, contact as Contact, 'former');
+    const { leads, mayBeIncomplete } = found;
+    const unreadable = found.unreadable.filter((id) => !skipped.has(id));
     const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
-    if (leads.length === 0 || isEnough) return { erasedCount, mayBeIncomplete: mayBeIncomplete || isEnough };
-    const outcomes = await Promise.all(
+    if (leads.length + unreadable.length === 0 || isEnough) {
+      return {
+        erasedCount,
+        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size > 0,
+        skippedCount: skipped.size,
+      };
+    }
+    const erased = await Promise.all([
       // A lead that has changed since it was found is searched for again: its contact may be another one.
-      leads.map(({ id: leadId, updatedAt: expectedUpdatedAt }) =>
-        store.eraseLead({ studioId, leadId, memberId: memberId ?? null, caller, now: clock(), expectedUpdatedAt }),
-      ),
-    );
-    erasedCount += outcomes.filter(({ kind }) => kind === 'erased').length;
+      ...leads.slice(0, MAX_CONCURRENT).map(({ id, updatedAt }) => erase(id, updatedAt)),
+      ...unreadable.slice(0, MAX_CONCURRENT).map((id) => erase(id)),
+    ]);
+    erasedCount += erased.filter(Boolean).length;
+  }
+
+  /** Returns whether a lead was erased now. */
+  async function erase(leadId: string, expectedUpdatedAt?: Date): Promise<boolean> {
+    if (!isCanonicalUuid(leadId)) {
+      skipped.add(leadId);
+      return false;
+    }
+    const which = { studioId, leadId, memberId: memberId ?? null, caller, now: clock() };
+    try {
+      const { kind } = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
+      return kind === 'erased';
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      skipped.add(leadId);
+      return false;
+    }
   }
 }

@@ -10,6 +10,9 @@ import { everyStudio } from './list-studios.ts';
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
 const MAX_LEADS_PER_PAGE = 100;
 
+/** Lower than every lead's id. */
+const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
+
 /** A request to export leads, not yet checked. */
 export interface ExportLeadsQuery {
   /** Empty: all studios. */
@@ -22,6 +25,8 @@ export interface ExportLeadsQuery {
 export interface ExportedLeads {
   readonly leads: readonly Lead[];
   readonly resumeToken: string;
+  /** The number of unreadable leads that were left out of this page. */
+  readonly skippedCount: number;
 }
 
 /**
@@ -45,10 +50,11 @@ export async function* exportLeads(
 
   for await (const id of studioIds(begin ?? null)) {
     for (let after = begin?.studioId === id ? begin.leadId : null; ; ) {
-      const { records: leads, next } = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
-      const position = next ?? leads.at(-1)?.id;
-      if (position !== undefined) {
-        yield { leads, resumeToken: resumeTokenAfter(studioId, { studioId: id, leadId: position }) };
+      const { records: leads, next, skipped: skippedCount } = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
+      if (leads.length > 0 || skippedCount > 0 || next !== null) {
+        // Unreadable leads at the end of a studio are read, and counted, again by an export that resumes there.
+        const position = next ?? leads.at(-1)?.id ?? after ?? BEFORE_ALL_IDS;
+        yield { leads, resumeToken: resumeTokenAfter(studioId, { studioId: id, leadId: position }), skippedCount };
       }
       // A store may return without waiting for I/O, and a long export would then block the event loop.
       await yieldToEventLoop();

@@ -22,9 +22,11 @@ export interface FindLeadsQuery {
 
 /** One page of a contact's leads. */
 export interface FoundLeads extends LeadPage {
-  /** Whether leads may be missing: see mayHaveOtherKeys; or the contact has too many leads. */
+  /** Whether leads may be missing: see mayHaveOtherKeys; or the contact has too many leads, or unreadable ones. */
   readonly mayBeIncomplete: boolean;
 }
+
+type SearchStore = Pick<LeadStore, 'findLeadsOfContact'> & Pick<DirectoryStore, 'findStudio'>;
 
 /** Higher than every lead's id: the page after the open leads then begins with the newest closed one. */
 const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -35,7 +37,7 @@ const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
  * @throws Refusal INVALID_REQUEST
  */
 export async function findLeads(
-  { store }: { readonly store: Pick<LeadStore, 'findLeadsOfContact'> & Pick<DirectoryStore, 'findStudio'> },
+  { store }: { readonly store: SearchStore },
   { studioId, contact, pageSize, pageToken }: FindLeadsQuery,
 ): Promise<FoundLeads> {
   const scope = `${studioId} ${contact?.type} ${contact?.value}`;
@@ -47,9 +49,8 @@ export async function findLeads(
   if (before === undefined) faults.note('pageToken', 'must be unchanged, of this studio and contact');
   faults.refuseIfAny();
 
-  const regions = await regionsOf(store, studioId);
-  const contactKeys = searchKeys(contact as Contact, regions);
-  const found = (await store.findLeadsOfContact(studioId, contactKeys)).toSorted(newestFirst);
+  const { leads, unreadable, mayBeIncomplete } = await leadsOf(store, studioId, contact as Contact);
+  const found = leads.toSorted(newestFirst);
   // The first page has all open leads.
   const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
   const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? AFTER_ALL_IDS));
@@ -58,8 +59,21 @@ export async function findLeads(
   return {
     leads: [...open, ...shown],
     nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', scope, last) : '',
-    mayBeIncomplete: mayHaveOtherKeys(contact as Contact, regions) || found.length === MAX_LEADS_PER_CONTACT,
+    mayBeIncomplete: mayBeIncomplete || unreadable.length > 0,
+    skippedCount: unreadable.length,
   };
+}
+
+/**
+ * Returns all leads of a contact, and whether others may exist that were not found.
+ *
+ * @param former whether to include leads that had the contact before a correction
+ */
+export async function leadsOf(store: SearchStore, studioId: string, contact: Contact, former?: 'former') {
+  const regions = await regionsOf(store, studioId);
+  const found = await store.findLeadsOfContact(studioId, searchKeys(contact, regions), former);
+  const isCut = found.leads.length + found.unreadable.length >= MAX_LEADS_PER_CONTACT;
+  return { ...found, mayBeIncomplete: mayHaveOtherKeys(contact, regions) || isCut };
 }
 
 const newestFirst = (a: Lead, b: Lead): number => (a.id < b.id ? 1 : -1);

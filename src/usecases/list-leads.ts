@@ -19,6 +19,8 @@ export interface ListLeadsQuery {
 export interface LeadPage {
   readonly leads: readonly Lead[];
   readonly nextPageToken: string;
+  /** The number of unreadable leads that were left out. */
+  readonly skippedCount: number;
 }
 
 /**
@@ -40,8 +42,12 @@ export async function listLeads(
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
 
-  const { records: leads, next } = await store.listLeads(studioId, before ?? null, pageLimit(pageSize));
-  return { leads, nextPageToken: next === null ? '' : pageTokenAfter('leads', studioId, next) };
+  const {
+    records: leads,
+    next,
+    skipped: skippedCount,
+  } = await store.listLeads(studioId, before ?? null, pageLimit(pageSize));
+  return { leads, nextPageToken: next === null ? '' : pageTokenAfter('leads', studioId, next), skippedCount };
 }
 
 /** Returns the maximum number of leads on a page of a requested size. */

@@ -15,7 +15,7 @@ export function claimContract(opened: () => OpenedStore): void {
   });
   const { created, moved, corrected, everyLead } = actionsOn(() => store);
   const holderOf = async (...names: readonly string[]) => {
-    const found = await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim));
+    const { leads: found } = await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim));
     return found.map(({ id }) => id);
   };
 
@@ -117,7 +117,7 @@ export function claimContract(opened: () => OpenedStore): void {
       return outcome.lead;
     }
     const found = async (value: string) => {
-      const leads = await store.findLeadsOfContact(STUDIO_ID, searchKeys(phone(value), await studioNow()));
+      const { leads } = await store.findLeadsOfContact(STUDIO_ID, searchKeys(phone(value), await studioNow()));
       return leads.map(({ id }) => id);
     };
 
@@ -152,7 +152,7 @@ export function claimContract(opened: () => OpenedStore): void {
         [closed, '+49 30 1234567'],
       ] as const) {
         const { contactKeys } = openClaims(phone(value), aStudio({ regionCode: 'DE' }));
-        expect(await store.findLeadsOfContact(STUDIO_ID, contactKeys)).toEqual([lead]);
+        expect((await store.findLeadsOfContact(STUDIO_ID, contactKeys)).leads).toEqual([lead]);
       }
     });
 

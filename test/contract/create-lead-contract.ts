@@ -151,7 +151,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       await created(aLead({ stage: 'lost', contact: open.contact }));
 
       expect(await store.findLead(STUDIO_ID, closed.id)).toEqual(closed);
-      expect(await store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)).toHaveLength(3);
+      expect((await store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)).leads).toHaveLength(3);
       expect(await store.createLead(aLead({ stage: 'won', contact: open.contact }), claims)).toMatchObject({
         kind: 'replayed',
         lead: { id: closed.id },

@@ -197,14 +197,15 @@ export function directoryContract(opened: () => OpenedStore): void {
       await opened().fill({ sources });
 
       const first = await store.listLeadSources(STUDIO_ID, null, 10);
-      expect(first).toEqual({ records: sources.slice(0, 10), next: sources[9]?.id });
+      expect(first).toEqual({ records: sources.slice(0, 10), next: sources[9]?.id, skipped: 0 });
       const second = await store.listLeadSources(STUDIO_ID, first.next, MAX_LEAD_SOURCES - 10);
       expect(second).toEqual({
         records: sources.slice(10, MAX_LEAD_SOURCES),
         next: sources[MAX_LEAD_SOURCES - 1]?.id,
+        skipped: 0,
       });
       const third = await store.listLeadSources(STUDIO_ID, second.next, MAX_LEAD_SOURCES);
-      expect(third).toEqual({ records: sources.slice(MAX_LEAD_SOURCES), next: null });
+      expect(third).toEqual({ records: sources.slice(MAX_LEAD_SOURCES), next: null, skipped: 0 });
     });
 
     test('studios are listed by the bytes of their ids, in pages that together have every studio once', async () => {
@@ -214,11 +215,11 @@ export function directoryContract(opened: () => OpenedStore): void {
       const studios = await Promise.all(ids.map((id) => store.findStudio(id)));
 
       const first = await store.listStudios(null, 4);
-      expect(first).toEqual({ records: studios.slice(0, 4), next: 'A' });
+      expect(first).toEqual({ records: studios.slice(0, 4), next: 'A', skipped: 0 });
       const second = await store.listStudios(first.next, 4);
-      expect(second).toEqual({ records: studios.slice(4, 8), next: 'aA' });
-      expect(await store.listStudios(second.next, 4)).toEqual({ records: studios.slice(8), next: null });
-      expect(await store.listStudios('b', 1)).toEqual({ records: studios.slice(9), next: null });
+      expect(second).toEqual({ records: studios.slice(4, 8), next: 'aA', skipped: 0 });
+      expect(await store.listStudios(second.next, 4)).toEqual({ records: studios.slice(8), next: null, skipped: 0 });
+      expect(await store.listStudios('b', 1)).toEqual({ records: studios.slice(9), next: null, skipped: 0 });
     });
 
     test('a studio with an invalid id is skipped', async () => {

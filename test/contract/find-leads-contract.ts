@@ -21,7 +21,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
 
     const byId = (leads: readonly Lead[]) => leads.toSorted((a, b) => (a.id < b.id ? -1 : 1));
     const foundBy = async (contactKeys: readonly string[], studioId = STUDIO_ID) =>
-      byId(await store.findLeadsOfContact(studioId, contactKeys));
+      byId((await store.findLeadsOfContact(studioId, contactKeys)).leads);
     const found = (contact: Contact, studio = aStudio()) => foundBy(openClaims(contact, studio).contactKeys);
 
     test('are found, open and closed, and no others', async () => {

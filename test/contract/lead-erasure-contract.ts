@@ -52,10 +52,37 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
         expect((await store.listLeads(studioId, null, 10)).records).toEqual([other]);
         expect(await move(lead, 'lost')).toEqual({ kind: 'not-found' });
         expect(await rename(lead, 'Ada')).toEqual({ kind: 'not-found' });
-        expect(await store.findLeadsOfContact(studioId, claimsOf(lead).contactKeys)).toEqual([]);
+        expect((await store.findLeadsOfContact(studioId, claimsOf(lead).contactKeys)).leads).toEqual([]);
         await created(aLead({ contact: lead.contact }));
       },
     );
+
+    test('a corrected lead is found for erasure by each former contact, until it is erased', async () => {
+      const lead = await created(aLead({ contact: { type: 'email', value: 'first@example.org' } }));
+      const theirs = await created(aLead({ studioId: 'studio-2', contact: lead.contact }));
+      const contacts = ['first', 'second', 'third'].map(
+        (name) => ({ type: 'email', value: `${name}@example.org` }) as const,
+      );
+      const keysOf = (contact: Lead['contact']) => claimsOf(aLead({ contact })).contactKeys;
+      const foundBy = async (contact: Lead['contact'], former?: 'former') =>
+        (await store.findLeadsOfContact(STUDIO_ID, keysOf(contact), former)).leads.map(({ id }) => id);
+      const [first, second, third] = contacts as [Lead['contact'], Lead['contact'], Lead['contact']];
+      await correctLead(store, lead, { contact: second }, { now: plus(lead.createdAt, 1) });
+      await move({ ...lead, contact: second }, 'won');
+      await correctLead(store, { ...lead, contact: second }, { contact: third }, { now: plus(lead.createdAt, 2000) });
+      await move({ ...lead, contact: third }, 'contacted');
+
+      for (const contact of [first, second]) {
+        expect(await foundBy(contact)).toEqual([]);
+        expect(await foundBy(contact, 'former')).toEqual([lead.id]);
+        await created(aLead({ contact }));
+      }
+      expect(await foundBy(third, 'former')).toEqual([lead.id]);
+
+      await erase(lead);
+      for (const contact of contacts) expect(await foundBy(contact, 'former')).not.toContain(lead.id);
+      expect((await store.findLeadsOfContact('studio-2', keysOf(first), 'former')).leads).toEqual([theirs]);
+    });
 
     test('the key of an erased lead returns that it is erased, whatever the data, and nothing is written', async () => {
       const lead = aLead();

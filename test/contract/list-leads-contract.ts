@@ -109,7 +109,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       for (const id of ids.toReversed()) await created(aLead({ id, createdAt: NOW }));
 
       expect((await walked(2)).map(({ id }) => id)).toEqual(ids);
-      expect(await store.walkLeads(STUDIO_ID, ids[4] as string, 10)).toEqual({ records: [], next: null });
+      expect(await store.walkLeads(STUDIO_ID, ids[4] as string, 10)).toEqual({ records: [], next: null, skipped: 0 });
     });
 
     test('a page can start after an id that no lead has', async () => {
@@ -117,7 +117,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       await created(older);
       await created(newer);
 
-      expect(await store.walkLeads(STUDIO_ID, between, 10)).toEqual({ records: [newer], next: null });
+      expect(await store.walkLeads(STUDIO_ID, between, 10)).toEqual({ records: [newer], next: null, skipped: 0 });
     });
 
     test('leads created or moved during a walk neither shift nor duplicate others', async () => {
@@ -132,7 +132,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
       const rest = await store.walkLeads(STUDIO_ID, page.next, 10);
 
       expect(page.records).toEqual(leads.slice(0, 3));
-      expect(rest).toEqual({ records: [leads[3], won, leads[5], latest], next: null });
+      expect(rest).toEqual({ records: [leads[3], won, leads[5], latest], next: null, skipped: 0 });
     });
 
     test("another studio's leads are never seen, and a studio without leads has none", async () => {

@@ -85,7 +85,7 @@ const ODD_CASES: { readonly [Name in keyof Store]: OddCase | (Name extends ListM
   },
   findLeadsOfContact: {
     call: async ({ store, good: [lead] }) => [
-      idsOf(await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)),
+      idsOf((await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)).leads),
       null,
     ],
   },
@@ -220,7 +220,7 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
   findLeadsOfContact: {
     bound: MAX_LEADS_PER_CONTACT,
     exceed: ({ makeLeads }) => makeLeads(...times(MAX_LEADS_PER_CONTACT + 5, () => aLead({ contact, stage: 'lost' }))),
-    list: (store) => store.findLeadsOfContact(STUDIO_ID, claimsOf(aLead({ contact })).contactKeys),
+    list: async (store) => (await store.findLeadsOfContact(STUDIO_ID, claimsOf(aLead({ contact })).contactKeys)).leads,
   },
   listLeadChanges: { bound: 10, exceed: MANY_LEADS, list: (store) => store.listLeadChanges(10) },
   walkErasedLeads: {

@@ -226,3 +226,23 @@ test('a truncation of the log that failed is done later', async () => {
   symlinkSync(folder, link);
   await expect.poll(found).toBe(false);
 });
+
+test('a lead has at most a hundred keys of former contacts, those of its first ones', async () => {
+  const path = join(temporaryFolder(), 'leads.db');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  await store.putStudio(aStudio(), BY);
+  let lead = aLead();
+  await store.createLead(lead, claimsOf(lead));
+  const { contactKeys } = openClaims(lead.contact, aStudio());
+  for (const index of times(150, (each) => each)) {
+    const contact = { type: 'email', value: `person-${index}@example.org` } as const;
+    await correctLead(store, lead, { contact }, { now: plus(lead.createdAt, index + 1) });
+    lead = { ...lead, contact };
+  }
+
+  using database = new DatabaseSync(path);
+  const { count } = database.prepare('SELECT count(*) AS count FROM former_contacts').get() as { count: number };
+  expect(count).toBe(100);
+  expect((await store.findLeadsOfContact(STUDIO_ID, contactKeys, 'former')).leads).toHaveLength(1);
+});

@@ -89,6 +89,41 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await everyLead()).toEqual([newest, oldest]);
     });
 
+    test.each(damagesOf('lead'))('$title: each read that leaves it out says so', async ({ damage }) => {
+      const [bad, good] = [await created(), await created()];
+      const { contactKeys } = claimsOf(bad);
+      await opened().damage(damage, bad);
+
+      expect(await store.listLeads(STUDIO_ID, null, 10)).toMatchObject({ records: [good], skipped: 1 });
+      expect(await store.walkLeads(STUDIO_ID, null, 10)).toMatchObject({ records: [good], skipped: 1 });
+      expect(await store.findLeadsOfContact(STUDIO_ID, contactKeys)).toEqual({ leads: [], unreadable: [bad.id] });
+    });
+
+    const DAMAGES_OF_LEADS = damagesOf('lead', 'creation', 'original', 'claim', 'mark', 'lead with events');
+    test.each(DAMAGES_OF_LEADS)(
+      '$title: it is erased, unless its stage or times are unreadable',
+      async ({ damage }) => {
+        const lead = await created();
+        await opened().damage(damage, lead);
+
+        const erasing = store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: NOW });
+        if (/^(?:stage|created_?at|updated_?at)$/i.test(damage.field)) {
+          await expect(erasing).rejects.toThrow(UnreadableRecord);
+          return;
+        }
+        expect(await erasing).toMatchObject({ kind: 'erased' });
+        expect(await store.findLead(STUDIO_ID, lead.id)).toBeNull();
+        expect(await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys, 'former')).toEqual({
+          leads: [],
+          unreadable: [],
+        });
+        expect((await store.walkErasedLeads(STUDIO_ID, null, 10)).leads).toMatchObject([{ id: lead.id }]);
+        expect((await store.listLeadChanges(10)).map((change) => change.lead)).toMatchObject([{ id: lead.id }]);
+        const [event] = await store.listAuditEvents(STUDIO_ID, lead.id);
+        expect(event).toMatchObject({ action: 'lead-erased' });
+      },
+    );
+
     test.each(damagesOf('creation'))(
       '$title: its replay is an error and not a conflict, and the lead stays readable',
       async ({ damage }) => {
@@ -122,7 +157,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await everyLead()).toEqual([last, bad, first]);
       await moveLead(store, bad, 'won');
       expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'created' });
-      const found = await store.findLeadsOfContact(STUDIO_ID, claimsOf(bad).contactKeys);
+      const { leads: found } = await store.findLeadsOfContact(STUDIO_ID, claimsOf(bad).contactKeys);
       expect(found.map(({ id }) => id).toSorted()).toEqual([bad.id, rival.id].toSorted());
     });
 
@@ -163,8 +198,8 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
 
       const good = leads.filter((_, index) => !isBad(index));
       expect([first, second]).toEqual([
-        { records: good.slice(0, 100), next: good[99]?.id },
-        { records: good.slice(100), next: null },
+        { records: good.slice(0, 100), next: good[99]?.id, skipped: 121 },
+        { records: good.slice(100), next: null, skipped: 1 },
       ]);
       expect(opened().reported.map(({ id }) => id)).toContain(leads[239]?.id);
     });

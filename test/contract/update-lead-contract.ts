@@ -31,7 +31,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
     const found = ({ studioId, id }: Lead) => store.findLead(studioId, id);
     const eventsOf = ({ studioId, id }: Lead) => store.listAuditEvents(studioId, id);
     const foundBy = async (...names: readonly string[]) =>
-      (await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim))).map(({ id }) => id);
+      (await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim))).leads.map(({ id }) => id);
 
     test.each<[string, Correction]>([
       ['name', { displayName: 'Augusta Ada King' }],

@@ -6,6 +6,7 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const ERASED_LEAD = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
 const KEY = 'the key of an erased lead returns that it is erased, whatever the data, and nothing is written';
+const FORMER = 'a corrected lead is found for erasure by each former contact, until it is erased';
 const REMAINS = 'test/contract/sqlite-erasure.test.ts';
 const NO_BYTE =
   'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
@@ -51,6 +52,24 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
     patches: [{ file: SQLITE, text: `erased_at = ?1, \${changeMark('erased', '?1')}`, put: 'erased_at = ?1' }],
+  },
+  {
+    name: 'a corrected lead is not found by its former contact',
+    suite: ON_SQLITE,
+    caughtBy: FORMER,
+    patches: [
+      {
+        file: 'src/store/sqlite/lead-updates.ts',
+        find: 'for (const key of remembered) insertFormer.run(studio, hashBytes(key), number);',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a page does not count the leads that it leaves out',
+    suite: ON_SQLITE,
+    caughtBy: "a lead whose stage is 'qualified': each read that leaves it out says so",
+    patches: [{ file: 'src/store/pages.ts', find: 'skipped += 1;', put: '' }],
   },
   {
     name: 'a command does not truncate the log before it ends',
@@ -109,6 +128,18 @@ export const MONGO_ERASURE_BUGS: readonly PlantedBug[] = [
         file: MONGO,
         find: '{ updatedAt: time, erasedAt: time, openContactKey: $CLAIM }',
         put: '{ updatedAt: time, erasedAt: time }',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, a corrected lead is not found by its former contact',
+    suite: ON_MONGO,
+    caughtBy: FORMER,
+    patches: [
+      {
+        file: 'src/store/mongo/documents.ts',
+        find: '[...new Set([...formerClaimsIn(claims), ...added])]',
+        put: 'formerClaimsIn(claims)',
       },
     ],
   },

@@ -16,7 +16,7 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: EXPORT_LEADS,
-        find: 'const position = next ?? leads.at(-1)?.id;',
+        find: 'const position = next ?? leads.at(-1)?.id ?? after ?? BEFORE_ALL_IDS;',
         put: 'const position = next ?? leads.at(-2)?.id ?? leads.at(-1)?.id;',
       },
     ],

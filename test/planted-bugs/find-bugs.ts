@@ -42,7 +42,7 @@ export const FIND_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/leads.ts',
-        find: 'closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys })',
+        find: 'closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys }, former)',
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is one in the product
         put: '{ openContactKey: `closed:${_id.id}` }',
       },

@@ -85,7 +85,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
     listLeadSources: (studioId, after, limit) =>
       call(async () => {
         const studio = await studios.findOne({ _id: studioId }, { ...READ, projection: { sources: 1 } });
-        if (!studio) return { records: [], next: null };
+        if (!studio) return { records: [], next: null, skipped: 0 };
         const ids = Object.keys(Object(studio.sources)).sort();
         const read = (position: string | null, count: number) =>
           ids.slice(position === null ? 0 : ids.findLastIndex((id) => id <= position) + 1).slice(0, count);

@@ -1,7 +1,7 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import type { OpenClaims } from '../../domain/claims.ts';
+import { MAX_FORMER_KEYS, type OpenClaims } from '../../domain/claims.ts';
 import type { RegionCode } from '../../domain/contact.ts';
 import type { Correction, OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
@@ -64,7 +64,8 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable 
   readonly sourceId: UUID | null;
   /**
    * The claims of an open lead; no two leads of a studio may have one in common. For a closed lead, the keys it is
-   * found by, each with the lead's id, so that it is unique. For an erased lead, a string with its id.
+   * found by, each with the lead's id, so that it is unique. So are the keys of contacts that were corrected, which
+   * cores of release 1.1 ignore, and drop when they move or correct the lead. For an erased lead, a string with its id.
    */
   readonly openContactKey: string | readonly string[];
   /** What release 1.1 reads as the rule of its claims. */
@@ -187,9 +188,9 @@ export const originalDocument = ({ displayName, sourceId, note }: OriginalFields
 
 const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
-/** The claims of an open lead, as stored. */
-export function claimsDocument({ contactKeys, regionCode }: OpenClaims) {
-  return { openContactKey: contactKeys.map(openClaim), contactRule: ruleOf(regionCode) };
+/** The claims of an open lead, as stored, and the entries of its former contacts. */
+export function claimsDocument({ contactKeys, regionCode }: OpenClaims, former: readonly string[] = []) {
+  return { openContactKey: [...contactKeys.map(openClaim), ...former], contactRule: ruleOf(regionCode) };
 }
 
 const ruleOf = (region: RegionCode | null) => ({ version: CONTACT_RULE_VERSION, region });
@@ -197,17 +198,33 @@ const ruleOf = (region: RegionCode | null) => ({ version: CONTACT_RULE_VERSION, 
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
 
 /** The keys by which a closed lead is found, as stored. They contain its id: the unique index needs no exception. */
-export function closedClaimsDocument(leadId: string, { contactKeys, regionCode }: OpenClaims) {
-  return { openContactKey: contactKeys.map((key) => closedClaim(key, leadId)), contactRule: ruleOf(regionCode) };
+export function closedClaimsDocument(
+  leadId: string,
+  { contactKeys, regionCode }: OpenClaims,
+  former: readonly string[] = [],
+) {
+  const own = contactKeys.map((key) => closedClaim(key, leadId));
+  return { openContactKey: [...own, ...former], contactRule: ruleOf(regionCode) };
 }
 
 export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
 
-/** Conditions for all open and closed leads with a contact key. */
-export const claimsWithKey = (contactKey: string): (string | RegExp)[] => [
+/** Conditions for all open and closed leads with a contact key; with `former`, and those that had it before a correction. */
+export const claimsWithKey = (contactKey: string, former?: 'former'): (string | RegExp)[] => [
   openClaim(contactKey),
   new RegExp(`^closed:${contactKey}:`),
+  ...(former ? [new RegExp(`^former:${contactKey}:`)] : []),
 ];
+
+/** The entries of the former contacts of a lead. They claim nothing, and stay whatever becomes of its claims. */
+export const formerClaimsIn = (claims: LeadDocument['openContactKey']): string[] =>
+  [claims].flat().filter((claim) => typeof claim === 'string' && claim.startsWith('former:'));
+
+/** The entries of the former contacts of a lead whose contact is corrected. */
+export function formerClaimsAfter(leadId: string, claims: LeadDocument['openContactKey']): string[] {
+  const added = contactKeysIn(claims).map((key) => `former:${key}:${leadId}`);
+  return [...new Set([...formerClaimsIn(claims), ...added])].slice(0, MAX_FORMER_KEYS);
+}
 
 /** The only claim of a lead that was erased. */
 export const erasedClaim = (leadId: string): string => `closed:${leadId}`;

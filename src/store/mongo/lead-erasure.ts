@@ -44,7 +44,7 @@ export function mongoLeadErasure({ leads, call }: Connection, report: ReportUnre
         applyOnce<LeadDocument, Checked<EraseLeadOutcome>>(leads, deadline, {
           which: { studioId, _id: leadKey(studioId, leadId) },
           requestId,
-          record: { kind: 'lead', studioId, id: leadId },
+          // No record: events that cannot be read are replaced, since they keep no personal data.
           async decide(found) {
             if (!found) return { outcome: { kind: 'not-found' } };
             const remaining = erasedLeadOf({ erasedAt: now, ...found });

@@ -9,6 +9,7 @@ import {
   claimsDocument,
   closedClaimsDocument,
   correctionFields,
+  formerClaimsAfter,
   type LeadDocument,
   leadKey,
   originalDocument,
@@ -43,7 +44,10 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
             const corrected = correctedFields(lead, correction);
             if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead }, where };
             const updatedAt = nextUpdate(lead.updatedAt, now);
-            const claimed = isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(leadId, claims);
+            const former = formerClaimsAfter(leadId, found.openContactKey);
+            const claimed = isOpen(lead.stage)
+              ? claimsDocument(claims, former)
+              : closedClaimsDocument(leadId, claims, former);
             const mark = changeMark(found, 'updated', updatedAt);
             const change = {
               ...correctionFields(correction),

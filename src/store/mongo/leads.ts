@@ -10,7 +10,7 @@ import {
   MAX_LEADS_PER_CONTACT,
   nextUpdate,
 } from '../../domain/lead.ts';
-import { type Checked, readableOrNull, readableOrThrow } from '../checked.ts';
+import { type Checked, leadsOfContact, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { replayOutcome } from '../replay-outcome.ts';
 import {
@@ -31,6 +31,7 @@ import {
   creationOf,
   earlierLeadOf,
   FIRST_ID,
+  formerClaimsIn,
   isErased,
   LAST_ID,
   type LeadDocument,
@@ -266,24 +267,25 @@ function leadReader(
         return (await leads.findOne(applied, WITHOUT_HISTORY)) !== null;
       }),
 
-    findLeadsOfContact: (studioId, contactKeys) =>
+    findLeadsOfContact: (studioId, contactKeys, former) =>
       call(async () => {
         // By prefix: some engines apply the two bounds of a range to different elements of an array.
-        const openContactKey = { $in: contactKeys.flatMap(claimsWithKey) as string[] };
+        const openContactKey = { $in: contactKeys.flatMap((key) => claimsWithKey(key, former)) as string[] };
         const find = (count: number) =>
           leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).limit(count).toArray();
-        const readable = (found: readonly LeadDocument[]) => {
+        const sorted = (found: readonly LeadDocument[]) => {
           const each = new Map(found.map((lead) => [nameOf(lead._id), lead])).values();
-          return [...each].flatMap((document) => readableOrNull(presentLeadOf(document), report) ?? []);
+          return leadsOfContact([...each].map(presentLeadOf), report);
         };
         const found = await find(MAX_LEADS_PER_CONTACT);
-        const all = readable(found);
+        const all = sorted(found);
         if (found.length < MAX_LEADS_PER_CONTACT) return all;
         // Of more leads than that, the open ones must be included.
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
         const first = await leads.find(open, WITHOUT_HISTORY).toArray();
-        const rest = all.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
-        return readable([...first, ...rest]).slice(0, MAX_LEADS_PER_CONTACT);
+        const rest = all.leads.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
+        const more = sorted([...first, ...rest]);
+        return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };
       }),
 
     listLeads: (studioId, before, limit) =>
@@ -344,9 +346,10 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
 /** The claims to store with a new stage. A lead that stays open or closed keeps its own. */
 function claimsAfterMove({ _id, stage: before, openContactKey }: LeadDocument, stage: LeadStage, claims: OpenClaims) {
   if (isOpen(before) === isOpen(stage)) return {};
-  if (isOpen(stage)) return claimsDocument(claims);
+  const former = formerClaimsIn(openContactKey);
+  if (isOpen(stage)) return claimsDocument(claims, former);
   const contactKeys = [...new Set([...contactKeysIn(openContactKey), ...claims.contactKeys])];
-  return closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys });
+  return closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys }, former);
 }
 
 const idOf = ({ _id }: LeadDocument): string => _id.id.toString();

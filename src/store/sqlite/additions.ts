@@ -25,4 +25,16 @@ export const ADDITIONS: readonly Addition[] = [
         id     BLOB NOT NULL UNIQUE
       ) STRICT`,
   },
+  {
+    name: 'former_contacts',
+    // The keys that a lead had before its contact was corrected. Erasing removes them by the lead.
+    create: `
+      CREATE TABLE former_contacts (
+        studio_number INTEGER NOT NULL,
+        contact_key   BLOB NOT NULL,
+        lead_number   INTEGER NOT NULL,
+        PRIMARY KEY (studio_number, contact_key, lead_number),
+        UNIQUE (lead_number, contact_key)
+      ) STRICT, WITHOUT ROWID`,
+  },
 ];

@@ -39,6 +39,7 @@ export function sqliteLeadErasure(
   const claimed = contactClaims(database);
   // Scans all claims of a studio; only used when the lead's own list of claims is unreadable.
   const freeAll = database.prepare('DELETE FROM contact_claims WHERE studio_number = ? AND lead_number = ?');
+  const forgetFormer = database.prepare('DELETE FROM former_contacts WHERE lead_number = ?');
   const studios = studioNumbers(database);
   const recordEvent = auditWriter(database);
 
@@ -57,6 +58,7 @@ export function sqliteLeadErasure(
           const keys = hashesIn(contactKeys);
           if (keys) claimed.forget(studio, keys, number);
           else freeAll.run(studio, number);
+          forgetFormer.run(number);
           erase.run(time.getTime(), number);
           recordEvent({ studioId, leadId, action: 'lead-erased', memberId, caller, time });
           return { kind: 'erased', lead: { ...remaining, updatedAt: time, erasedAt: time } } as const;

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { MAX_FORMER_KEYS } from '../../domain/claims.ts';
 import { correctedFields } from '../../domain/correction.ts';
 import { isOpen, nextUpdate } from '../../domain/lead.ts';
 import { claimsOrFault, readableOrThrow } from '../checked.ts';
@@ -10,7 +11,7 @@ import type { GroupCommit } from './group-commit.ts';
 import { changeMark } from './lead-changes.ts';
 import { prepareLists } from './row-lists.ts';
 import { LEAD_COLUMNS, originalJson, presentLeadOf } from './rows.ts';
-import { hashesBytes, hashesIn } from './stored-ids.ts';
+import { hashBytes, hashesBytes, hashesIn } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
 /** Corrections of leads, in SQLite. */
@@ -26,6 +27,9 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
     WHERE number = ?8`);
   const updateClaims = database.prepare(`
     UPDATE leads SET contact_keys = ?, rule_region = ? WHERE number = ?`);
+  const insertFormer = database.prepare(`
+    INSERT OR IGNORE INTO former_contacts (studio_number, contact_key, lead_number) VALUES (?, ?, ?)`);
+  const countFormer = prepareLists(database, 'SELECT count(*) FROM former_contacts WHERE lead_number = ?');
   const studios = studioNumbers(database);
   const claimed = contactClaims(database);
   const recordEvent = auditWriter(database);
@@ -55,6 +59,9 @@ export function leadUpdater(database: DatabaseSync, commits: Pick<GroupCommit, '
         // Also claims that its row does not list, if it was changed by hand.
         claimed.free(studio, [...before, ...wanted], itself);
         claimed.take(studio, wanted, itself);
+        const [kept] = countFormer.get(number) as [number];
+        const remembered = before.slice(0, Math.max(MAX_FORMER_KEYS - kept, 0));
+        for (const key of remembered) insertFormer.run(studio, hashBytes(key), number);
         updateClaims.run(hashesBytes(wanted), regionCode, number);
       }
       const updated = { ...lead, ...correction, updatedAt: nextUpdate(lead.updatedAt, now) };

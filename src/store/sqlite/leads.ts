@@ -1,11 +1,11 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT, nextUpdate } from '../../domain/lead.ts';
-import { readableOrNull, readableOrThrow } from '../checked.ts';
+import { type Checked, leadsOfContact, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import { replayOutcome } from '../replay-outcome.ts';
-import type { LeadStore, Page, ReportUnreadable } from '../store.ts';
+import { type LeadStore, type Page, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { appliedRequests } from './applied-requests.ts';
 import { auditWriter } from './audit.ts';
 import { contactClaims, entryRange } from './contact-claims.ts';
@@ -58,6 +58,11 @@ function leadTable(database: DatabaseSync) {
     WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ?
     ORDER BY contact_key LIMIT ? + 0`,
   );
+  const selectOfFormerContact = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS} FROM former_contacts JOIN leads ON leads.number = lead_number
+    WHERE former_contacts.studio_number = ? AND contact_key = ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
+  );
   const updateStage = database.prepare(`
     UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_region = ?4,
       ${changeMark('stage-changed', '?2')}
@@ -83,6 +88,7 @@ function leadTable(database: DatabaseSync) {
     selectPage,
     selectNext,
     selectOfContact,
+    selectOfFormerContact,
     updateStage,
     claimed,
     recordEvent,
@@ -146,13 +152,22 @@ function leadCreator(
 }
 
 function leadReader(
-  { studios, findByKey, selectById, selectPage, selectNext, selectOfContact, requests }: LeadTable,
+  {
+    studios,
+    findByKey,
+    selectById,
+    selectPage,
+    selectNext,
+    selectOfContact,
+    selectOfFormerContact,
+    requests,
+  }: LeadTable,
   report: ReportUnreadable,
 ): Omit<LeadStore, 'createLead' | 'changeLeadStage' | 'updateLead'> {
   /** Reads a page with a query for the leads after an id. */
   async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
     const studio = studios.of(studioId);
-    if (studio === undefined) return { records: [], next: null };
+    if (studio === undefined) return { records: [], next: null, skipped: 0 };
     const read = (position: string | null, count: number) => query.all(studio, position, count);
     const idOf = ([id]: readonly SQLOutputValue[]) => idText(id as string);
     return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after, limit }, report);
@@ -184,17 +199,21 @@ function leadReader(
 
     isLeadChangeApplied: async (_studioId, _leadId, requestId) => requests.has(requestId),
 
-    async findLeadsOfContact(studioId, contactKeys) {
+    async findLeadsOfContact(studioId, contactKeys, former) {
       const studio = studios.of(studioId);
-      if (studio === undefined) return [];
+      if (studio === undefined) return { leads: [], unreadable: [] };
+      const ofFormer = former ? contactKeys.flatMap((key) => selectOfFormerContact.all(studio, hashBytes(key))) : [];
       // A lead may be found by several of its keys.
-      const found = new Map<string, Lead>();
-      for (const row of rowsOfContact(studio, contactKeys)) {
-        const lead = readableOrNull(presentLeadOf(studioId, row), report);
-        if (lead) found.set(lead.id, lead);
-        if (found.size === MAX_LEADS_PER_CONTACT) break;
+      const found = new Map<unknown, Checked<Lead> | null>();
+      let readable = 0;
+      for (const row of [...rowsOfContact(studio, contactKeys), ...ofFormer]) {
+        if (found.has(row[0])) continue;
+        const lead = presentLeadOf(studioId, row);
+        found.set(row[0], lead);
+        readable += Number(lead !== null && !(lead instanceof UnreadableRecord));
+        if (readable === MAX_LEADS_PER_CONTACT) break;
       }
-      return [...found.values()];
+      return leadsOfContact([...found.values()], report);
     },
 
     listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
