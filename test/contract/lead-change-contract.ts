@@ -275,7 +275,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect((await changes()).length).toBe(6);
     });
 
-    test.each(ofKinds(damages, 'mark'))('$title: it can be resent with all others, and change', async ({ damage }) => {
+    test.each(ofKinds(damages, 'mark'))('it can be resent with all others, and change: $title', async ({ damage }) => {
       const [first, bad, last] = [await created(), await created(), await created()];
       await acknowledgeAll();
       await opened().damage(damage, bad);

@@ -29,6 +29,7 @@ const READS: Record<string, (store: Store) => Promise<unknown>> = {
   createLead: (store) => store.createLead(lead, claims).then(() => store.createLead(lead, claims)),
   findLeadByIdempotencyKey: (store) => store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey),
   findLead: (store) => store.findLead(studioId, lead.id),
+  isLeadChangeApplied: (store) => store.isLeadChangeApplied(studioId, lead.id, lead.id),
   presenceOfLead: (store) => store.presenceOfLead(studioId, lead.id),
   listLeads: (store) => store.listLeads(studioId, null, 1),
   walkLeads: (store) => store.walkLeads(studioId, null, 1),

@@ -319,7 +319,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
       await expectFound(each, { store, good: [aLead(), aLead()], odd: [] });
     });
 
-    test.each(Object.entries(BOUNDS))('%s has a bound', async (_, { bound, exceed, list }) => {
+    test.each(Object.entries(BOUNDS))('has a bound: %s', async (_, { bound, exceed, list }) => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
       await exceed(opened());

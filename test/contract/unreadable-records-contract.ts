@@ -89,7 +89,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await everyLead()).toEqual([newest, oldest]);
     });
 
-    test.each(damagesOf('lead'))('$title: each read that leaves it out says so', async ({ damage }) => {
+    test.each(damagesOf('lead'))('each read that leaves it out says so: $title', async ({ damage }) => {
       const [bad, good] = [await created(), await created()];
       const { contactKeys } = claimsOf(bad);
       await opened().damage(damage, bad);

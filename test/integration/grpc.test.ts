@@ -224,8 +224,8 @@ describe('ListLeads', () => {
   test('returns an empty page for a studio without leads, known or not', async () => {
     await aLead();
 
-    expect(await list({ studioId: await aStudio() })).toEqual({ leads: [], nextPageToken: '' });
-    expect(await list({ studioId: 'nowhere' })).toEqual({ leads: [], nextPageToken: '' });
+    expect(await list({ studioId: await aStudio() })).toEqual({ leads: [], nextPageToken: '', skippedCount: 0 });
+    expect(await list({ studioId: 'nowhere' })).toEqual({ leads: [], nextPageToken: '', skippedCount: 0 });
   });
 });
 
@@ -663,6 +663,7 @@ describe("the core's token", () => {
     expect(await another.call('LeadIntakeService/ListLeads', { studioId }, { authorization: undefined })).toEqual({
       leads: [],
       nextPageToken: '',
+      skippedCount: 0,
     });
   });
 });
@@ -898,7 +899,7 @@ describe('TLS', () => {
     const list = (from: GrpcCaller, options?: object) =>
       from.call('LeadIntakeService/ListLeads', { studioId }, options);
 
-    expect(await list(encrypted)).toEqual({ leads: [], nextPageToken: '' });
+    expect(await list(encrypted)).toEqual({ leads: [], nextPageToken: '', skippedCount: 0 });
     expect(await refusalOf(list(encrypted, { authorization: undefined }))).toMatchObject({
       reason: 'CALLER_UNAUTHENTICATED',
     });

@@ -87,7 +87,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a revision that overflows fails a whole resend',
     suite: ON_SQLITE,
-    caughtBy: 'a mark whose revision is 92233720368547…: it can be resent with all others, and change',
+    caughtBy: 'it can be resent with all others, and change: a mark whose revision is 92233720368547…',
     patches: [{ file: SQLITE, text: ', revision + 1, 0)', put: ', revision + 1, revision + 1)' }],
     inSoak: true,
   },
@@ -164,7 +164,7 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, a malformed mark is extended in place of replaced',
     suite: ON_MONGO,
-    caughtBy: 'a mark whose changes is null: it can be resent with all others, and change',
+    caughtBy: 'it can be resent with all others, and change: a mark whose changes is null',
     patches: [{ file: MONGO, find: 'if (!isMark(changes)) $REPLACE', put: '' }],
   },
   {

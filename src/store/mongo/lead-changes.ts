@@ -144,12 +144,15 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
   };
 }
 
+/** Error codes of an update that is refused because of its document: its fields, or its size. */
+const OF_DOCUMENT: readonly unknown[] = [2, 14, 28, 121, 10334, 17419, 285999133];
+
 /** Returns the updates that the database refused, each because of its document. @throws any other error */
 function refusalsIn(error: unknown): readonly WriteError[] {
   if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
   const refusals = [error.writeErrors].flat();
-  // The command failed as a whole.
-  if (refusals.length === 0) throw error;
+  // The command failed as a whole, or every update would.
+  if (refusals.length === 0 || refusals.some(({ code }) => !OF_DOCUMENT.includes(code))) throw error;
   return refusals;
 }
 
