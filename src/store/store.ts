@@ -278,7 +278,7 @@ export interface LeadChangeStore {
    * so that an earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect
    * the others.
    *
-   * @returns the number of leads that were marked
+   * @returns the number of leads that were marked, and of those that were not
    */
   resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
 
@@ -292,6 +292,8 @@ export interface LeadChangeStore {
 /** The outcome of a part of a resend. */
 export interface ResentLeads {
   readonly leads: number;
+  /** The number of leads that cannot be marked. */
+  readonly skipped: number;
   readonly next: string | null;
 }
 

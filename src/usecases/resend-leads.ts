@@ -12,9 +12,12 @@ interface ResendDependencies {
   readonly clock: Clock;
 }
 
-/** The number of leads that were marked, and the token of the next part; empty: this was the last. */
 export interface ResentPart {
+  /** The number of leads that were marked. */
   readonly leadCount: number;
+  /** The number of leads whose records cannot be marked. */
+  readonly skippedCount: number;
+  /** Of the next part; empty: this was the last. */
   readonly nextPageToken: string;
 }
 
@@ -32,6 +35,7 @@ export async function resendLeads(
   faults.note('studioId', crmIdFault(studioId));
   if (after === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
   faults.refuseIfAny();
-  const { leads, next } = await store.resendLeads(studioId, after ?? null, MAX_LEADS_PER_CALL, clock());
-  return { leadCount: leads, nextPageToken: next === null ? '' : pageTokenAfter('resent', studioId, next) };
+  const { leads, skipped, next } = await store.resendLeads(studioId, after ?? null, MAX_LEADS_PER_CALL, clock());
+  const nextPageToken = next === null ? '' : pageTokenAfter('resent', studioId, next);
+  return { leadCount: leads, skippedCount: skipped, nextPageToken };
 }

@@ -250,7 +250,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         kinds: [{ kind: 'created' }, { kind: 'resent' }],
       });
       expect(await changeOf(elsewhere)).toBeUndefined();
-      expect(await store.resendLeads('studio-3', null, 4, now)).toEqual({ leads: 0, next: null });
+      expect(await store.resendLeads('studio-3', null, 4, now)).toEqual({ leads: 0, skipped: 0, next: null });
     });
 
     test('the number of entries is counted up to a bound, with the time of the first', async () => {
@@ -281,7 +281,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       await opened().damage(damage, bad);
 
       const now = plus(bad.createdAt, 60_000);
-      await expect(store.resendLeads(STUDIO_ID, null, 10, now)).resolves.toEqual({ leads: 3, next: null });
+      await expect(store.resendLeads(STUDIO_ID, null, 10, now)).resolves.toEqual({ leads: 3, skipped: 0, next: null });
 
       expect((await changedIds()).sort()).toEqual([first.id, bad.id, last.id]);
       await acknowledgeAll();

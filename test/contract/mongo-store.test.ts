@@ -215,7 +215,11 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     const _id = leadKey(STUDIO_ID, full.id);
     await fillDocument(leads as unknown as Collection<Document>, { _id });
 
-    await expect(store.resendLeads(STUDIO_ID, null, 10, new Date())).resolves.toEqual({ leads: 2, next: null });
+    await expect(store.resendLeads(STUDIO_ID, null, 10, new Date())).resolves.toEqual({
+      leads: 2,
+      skipped: 1,
+      next: null,
+    });
 
     expect(reported).toEqual([full.id]);
     expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, last.id]);

@@ -224,7 +224,7 @@ describe('resending leads', () => {
     const other = await putStudio(caller);
 
     expect(await client.resendLeads({ studioId: other })).toMatchObject({ leadCount: 0, nextPageToken: '' });
-    expect(await client.resendLeads({ studioId })).toMatchObject({ leadCount: 2, nextPageToken: '' });
+    expect(await client.resendLeads({ studioId })).toMatchObject({ leadCount: 2, skippedCount: 0, nextPageToken: '' });
 
     const { changes } = await client.pullLeadChanges({});
     expect(new Set(idsOf(changes))).toEqual(new Set(ids));

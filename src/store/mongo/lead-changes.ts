@@ -118,7 +118,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
       call(async () => {
         const _id = leadIdsAfter(studioId, after);
         const found = await leads.find({ studioId, _id }, MARK).sort({ _id: 1 }).limit(limit).toArray();
-        if (found.length === 0) return { leads: 0, next: null };
+        if (found.length === 0) return { leads: 0, skipped: 0, next: null };
         // One update each, because the mark depends on the lead.
         const updates = found.map((lead) => ({
           updateOne: {
@@ -132,7 +132,8 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
           const id = found[index]?._id.id.toString() ?? '';
           report(new UnreadableRecord('lead', { studioId, id }, 'changes'));
         }
-        return { leads: found.length - refusals.length, next: lastIdOfFull(found, limit) };
+        const skipped = refusals.length;
+        return { leads: found.length - skipped, skipped, next: lastIdOfFull(found, limit) };
       }),
 
     measureLeadChanges: (bound) =>

@@ -98,9 +98,9 @@ export function sqliteLeadChanges(
     resendLeads: (studioId, after, limit, now) =>
       commits.write(() => {
         const studio = studios.inWrite(studioId);
-        if (studio === undefined) return { leads: 0, next: null };
+        if (studio === undefined) return { leads: 0, skipped: 0, next: null };
         const ids = resend.all(now.getTime(), studio, after ?? '', limit).map(([id]) => idText(id as string));
-        return { leads: ids.length, next: ids.length < limit ? null : (ids.sort().at(-1) ?? null) };
+        return { leads: ids.length, skipped: 0, next: ids.length < limit ? null : (ids.sort().at(-1) ?? null) };
       }),
 
     // The migration marked all leads.
