@@ -57,7 +57,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         everyLead(),
         everyLead('studio-2'),
       ]);
-      expect(await store.presenceOfLead(STUDIO_ID, bad.id)).toBe('present');
+      await expect(store.presenceOfLead(STUDIO_ID, bad.id)).resolves.toBe('present');
       expect(own).toMatchObject({ status: 'rejected', reason: { constructor: UnreadableRecord, kind: 'lead' } });
       expect(others.map((other) => 'value' in other && other.value)).toEqual([
         theirs,

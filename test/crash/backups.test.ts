@@ -88,6 +88,7 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   expect(JSON.parse(await commandLine(url, '--json', 'erasures', 'apply', journal))).toEqual({
     erased: 1,
     notFound: 0,
+    skipped: 0,
   });
   await commandLine(url, 'changes', 'resend');
   await deployment.restart('core and gateway');

@@ -308,7 +308,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     await printed(commandsWith(UPGRADE, 'upgrade-copy', { 'leads-before.db': copy }), env);
     const tablesOf = (file: string) => {
       using database = new DatabaseSync(file, { readOnly: true });
-      return database.prepare('SELECT name, sql FROM sqlite_schema').all();
+      return database.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all();
     };
     expect(tablesOf(copy)).toEqual(tablesOf(path));
   });

@@ -329,7 +329,7 @@ function repeatedRequests(start: () => Promise<readonly TestCore[]>): void {
     const first = await one.call<WithLead>('LeadIntakeService/UpdateLead', request);
     await one.call('DirectoryService/PutLeadSource', { leadSource: { ...leadSource, enabled: false } });
 
-    expect(await other.call('LeadIntakeService/UpdateLead', request)).toEqual(first);
+    await expect(other.call('LeadIntakeService/UpdateLead', request)).resolves.toEqual(first);
     const another = { ...request, requestId: randomUUID() };
     expect(await refusalOf(other.call('LeadIntakeService/UpdateLead', another))).toMatchObject({
       reason: 'UPDATE_TIME_MISMATCH',
