@@ -10,7 +10,7 @@ import { program } from '../../operator/commands/program.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, DAY_MS, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { PLANTED, temporaryFolder } from '../support/processes.ts';
 
 // Whatever is wrong around a command: it ends, in one sentence, with the right status, and has closed the database.
 
@@ -136,7 +136,7 @@ async function ran(
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(CLI, args, {
     cwd: folder,
-    env: { PATH, NODE_COMPILE_CACHE, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
+    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
     stdio: ['pipe', output === 'full disk' ? openSync('/dev/full', 'w') : 'pipe', 'pipe'],
   });
   const texts = { stdout: '', stderr: '' };

@@ -72,11 +72,15 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/store/pages.ts', find: 'skipped += 1;', put: '' }],
   },
   {
-    name: 'a command does not truncate the log before it ends',
+    name: 'the log is never truncated',
     suite: REMAINS,
     caughtBy: 'leads erase beside a running core',
     patches: [
-      { file: 'src/store/sqlite/checkpoint-worker.ts', find: 'if (isTruncationDue) await truncateAtLast();', put: '' },
+      {
+        file: 'src/store/sqlite/checkpoint-worker.ts',
+        find: "database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0",
+        put: 'true',
+      },
     ],
   },
   {

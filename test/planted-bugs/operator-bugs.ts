@@ -63,12 +63,6 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a backup overwrites an existing file',
-    suite: 'test/e2e/backup.test.ts',
-    caughtBy: 'no file is overwritten, and what prevents a backup is reported in one line',
-    patches: [{ file: BACKUP, find: 'if (existsSync(file)) $THEN', put: '' }],
-  },
-  {
     name: 'a backup overwrites a file that was made meanwhile',
     suite: 'test/e2e/backup.test.ts',
     caughtBy: 'a file that is made while a backup is written is not overwritten',

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ROOT } from './processes.ts';
+import { PLANTED, ROOT } from './processes.ts';
 
 /** The executable of the command line. */
 export const CLI = join(ROOT, 'operator/cli.ts');
@@ -24,7 +24,11 @@ export async function executed(
   }: { readonly env?: Readonly<Record<string, string>>; readonly input?: string; readonly cwd?: string } = {},
 ): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const executing = execute(command, args, { env: { PATH, NODE_COMPILE_CACHE, ...env }, maxBuffer: 1e8, cwd });
+  const executing = execute(command, args, {
+    env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, ...env },
+    maxBuffer: 1e8,
+    cwd,
+  });
   executing.child.stdin?.end(input);
   return executing;
 }

@@ -13,6 +13,11 @@ const { NODE_COMPILE_CACHE = '' } = process.env;
 /** The Node option that makes a process plant the bug in PLANTED_BUG. */
 const PLANTING = `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`;
 
+/** What makes a process plant the bug of this run of the tests, if there is one. */
+export const PLANTED: Readonly<Record<string, string>> = process.env.PLANTED_BUG
+  ? { PLANTED_BUG: process.env.PLANTED_BUG, NODE_OPTIONS: PLANTING }
+  : {};
+
 /** Whether the README's commands can run here; in CI they must. */
 export const hasShellAndCurl =
   process.env.CI === 'true' || ['bash', 'curl'].every((command) => spawnSync(command, ['--version']).status === 0);
