@@ -68,7 +68,7 @@ const PROMISED: Readonly<Record<Oddness, Promised>> = {
   'a scope of a key': { ...ODD_KEY, 'it is tried': '200', 'it is listed': 'expires in its time' },
   'the status of a studio': { ...OPEN, ...SUSPENDED },
   'the region of a studio': { ...OPEN, ...SUSPENDED },
-  'the former regions of a studio': OPEN,
+  'the former regions of a studio': { ...OPEN, 'it is put': 'put' },
   'the role of a member': {
     ...OPEN,
     'a lead is created': '403 integration_issuer_forbidden',
