@@ -171,7 +171,7 @@ export const MONGO_FEED_BUGS: readonly PlantedBug[] = [
     name: 'on MongoDB, a lead that cannot be marked fails a whole resend',
     suite: ON_MONGO,
     caughtBy: 'a lead whose document is full is reported by a resend, which marks all others',
-    patches: [{ file: MONGO, find: 'if (refusals.length === 0) throw error;', put: 'throw error;' }],
+    patches: [{ file: MONGO, find: 'if (refusals.length === 0 || $OTHERS) throw error;', put: 'throw error;' }],
     inSoak: true,
   },
   {
