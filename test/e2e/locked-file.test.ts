@@ -66,7 +66,8 @@ test('reads, health and readiness are answered during a vacuum, and a creation t
   database.exec(`
     CREATE TABLE filler (id INTEGER PRIMARY KEY, bytes BLOB);
     WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 60)
-    INSERT INTO filler (bytes) SELECT randomblob(1048576) FROM numbers`);
+    INSERT INTO filler (bytes) SELECT randomblob(1048576) FROM numbers;
+    PRAGMA busy_timeout = 0`);
   const isLocked = () => {
     try {
       database.exec('BEGIN IMMEDIATE; ROLLBACK');
