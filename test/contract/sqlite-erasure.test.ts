@@ -107,7 +107,7 @@ async function filled(folder: string): Promise<Data> {
     await correctLead(store, lead, { displayName: `King ${state}` }, { now });
     if (state === 'closed') await moveLead(store, lead, 'won', { now });
     if (state === 'by hand') {
-      const byHand = new DatabaseSync(path, { timeout: 30_000 });
+      const byHand = new DatabaseSync(path, { timeout: 100_000 });
       byHand.prepare(`UPDATE leads SET stage = 'lost' WHERE id = ${ID_BYTES}`).run(lead.id);
       byHand.close();
     }
@@ -211,7 +211,7 @@ describe('after each way to erase, no file of the database has a byte of persona
 test('a truncation of the log that failed is done later', async () => {
   const [folder, link] = [temporaryFolder(), join(temporaryFolder(), 'link')];
   await filled(folder);
-  const holder = new DatabaseSync(join(folder, 'leads.db'), { timeout: 30_000 });
+  const holder = new DatabaseSync(join(folder, 'leads.db'), { timeout: 100_000 });
   onTestFinished(() => holder.close());
   holder.exec('PRAGMA secure_delete = ON');
   const found = () => readFileSync(join(folder, 'leads.db-wal')).includes('Passing note');
@@ -241,7 +241,7 @@ test('a lead has at most a hundred keys of former contacts, those of its first o
     lead = { ...lead, contact };
   }
 
-  using database = new DatabaseSync(path, { timeout: 30_000 });
+  using database = new DatabaseSync(path, { timeout: 100_000 });
   const { count } = database.prepare('SELECT count(*) AS count FROM former_contacts').get() as { count: number };
   expect(count).toBe(100);
   expect((await store.findLeadsOfContact(STUDIO_ID, contactKeys, 'former')).leads).toHaveLength(1);

@@ -11,7 +11,7 @@ const LARGE_MB = 128;
 
 test('a backup has all current data, nothing that was deleted, and is readable by its owner only', async () => {
   const path = await aDatabase(8);
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   database.exec('DELETE FROM ballast WHERE n > 2');
   const file = join(temporaryFolder(), 'backup.db');
 

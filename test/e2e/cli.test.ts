@@ -29,7 +29,7 @@ function commandLine() {
 test('an operator lists more sources than a page has, and removes one; a record that cannot be read is reported', async () => {
   const { path, cli, json } = commandLine();
   await cli('studios', 'put', 's1');
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   const insert = database.prepare("INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES ('s1', ?, ?, 1)");
   const ids = times(1003, newId);
   database.exec('BEGIN IMMEDIATE');
@@ -244,7 +244,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
     });
   for (const lead of [old, other, elsewhere]) await close(lead, '2099-01-01');
   await close(recent, '2099-06-01');
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   database.prepare('VACUUM INTO ?').run(`${path}.backup`);
   database.close();
 

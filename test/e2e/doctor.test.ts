@@ -143,7 +143,7 @@ describe('the database', () => {
     ]);
     chmodSync(path, 0o600);
 
-    const database = new DatabaseSync(path, { timeout: 30_000 });
+    const database = new DatabaseSync(path, { timeout: 100_000 });
     onTestFinished(() => database.close());
     for (const [schema, message] of [
       [1, /^fault: SQLite at .* was written by release 1\.0: start release 1\.1/],

@@ -61,7 +61,7 @@ test('reads, health and readiness are answered while another process holds the l
 
 test('reads, health and readiness are answered during a vacuum, and a creation that waits is made after it', async () => {
   const { path, DATABASE_URL, create, ask } = await aDeployment();
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   onTestFinished(() => database.close());
   // Enough for a vacuum that lasts a while.
   database.exec(`

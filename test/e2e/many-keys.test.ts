@@ -19,7 +19,7 @@ async function aCoreWithManyKeys() {
   onTestFinished(() => clients.close());
   const { studioId, memberId, apiKeyId: live } = await arrangeStudio(clients);
   const revoked = times(REVOKED, () => newId());
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   database.exec('BEGIN IMMEDIATE');
   const insert = database.prepare(`
     INSERT INTO api_keys (

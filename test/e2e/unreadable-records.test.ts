@@ -68,7 +68,7 @@ describeWithMongo('on MongoDB', (mongoUrl) => {
 
 function writerTo(path: string): RawWriter {
   const write = async (sql: string, ...values: string[]) => {
-    const database = new DatabaseSync(path, { timeout: 30_000 });
+    const database = new DatabaseSync(path, { timeout: 100_000 });
     database.prepare(sql).run(...values);
     database.close();
   };

@@ -11,7 +11,7 @@ test('after a failed count, lead changes are counted again with the next collect
   onTestFinished(() => store.close());
   const { registry, watchLeadChanges } = createCoreMetrics();
   watchLeadChanges(store);
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   onTestFinished(() => database.close());
 
   database.exec('ALTER TABLE leads RENAME TO moved_leads');

@@ -218,7 +218,7 @@ describe('an export', () => {
   test('skips unreadable leads, and sends resume tokens meanwhile', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(1500));
-    const database = new DatabaseSync(core.path, { timeout: 30_000 });
+    const database = new DatabaseSync(core.path, { timeout: 100_000 });
     database.exec("UPDATE leads SET stage = 'qualified' WHERE number > 50 AND number <= 1450");
     database.close();
 

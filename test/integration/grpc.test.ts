@@ -499,7 +499,7 @@ describe('the directory', () => {
 
     beforeAll(async () => {
       full = await aStudio();
-      const database = new DatabaseSync(core.path, { timeout: 30_000 });
+      const database = new DatabaseSync(core.path, { timeout: 100_000 });
       const insert = database.prepare('INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (?, ?, ?, 1)');
       const insertMember = database.prepare("INSERT INTO members (studio_id, id, role) VALUES (?, ?, 'staff')");
       database.exec('BEGIN IMMEDIATE');

@@ -116,7 +116,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
     });
 
     test('fail alone when the store refuses their writes, and later ones are written', async () => {
-      const lock = new DatabaseSync(core.path, { timeout: 30_000 });
+      const lock = new DatabaseSync(core.path, { timeout: 100_000 });
       onTestFinished(() => lock.close());
       const call = open();
       const [written, unwritten] = [requested(), requested()];
@@ -224,7 +224,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       'has sent the results of all items that it processed, and written nothing else (round %i)',
       async (round) => {
         const { other, own } = await anotherCore();
-        const database = new DatabaseSync(other.path, { timeout: 30_000 });
+        const database = new DatabaseSync(other.path, { timeout: 100_000 });
         onTestFinished(() => database.close());
 
         const sent = await createUntilItEnds(other.url, own, 200 * (round + 1), () => other.stop());
@@ -245,7 +245,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
         expect(await running.ended()).toBe(0);
       });
 
-      const database = new DatabaseSync(path, { timeout: 30_000 });
+      const database = new DatabaseSync(path, { timeout: 100_000 });
       onTestFinished(() => database.close());
       expectWrittenIfAnswered(sent, database);
     });

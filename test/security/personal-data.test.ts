@@ -533,7 +533,7 @@ describe('what a command prints, unless it is for printing leads, has nothing of
     for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, claimsOf(each));
     await correctLead(store, byPhone, { note: 'Corrected.' }, { now: by.now });
     await store.close();
-    const database = new DatabaseSync(join(folder, 'leads.db'), { timeout: 30_000 });
+    const database = new DatabaseSync(join(folder, 'leads.db'), { timeout: 100_000 });
     database.prepare(`UPDATE leads SET stage = ? WHERE id = ${ID_BYTES}`).run('qualified', unreadable.id);
     database.close();
     const ids = { studio: STUDIO_ID, lead: lead.id, closed: closed.id, key: key.id, secret, source: source.id };

@@ -427,7 +427,7 @@ describe('logs and errors contain no secret and no personal data', () => {
     const { canaries, folder } = processes;
     const studio = await processes.aStudioWithKey();
     const path = join(folder, 'leads.db');
-    const lock = new DatabaseSync(path, { timeout: 30_000 });
+    const lock = new DatabaseSync(path, { timeout: 100_000 });
     onTestFinished(() => lock.close());
     lock.exec('BEGIN EXCLUSIVE');
     const locked = await send(processes, 'POST', '', studio.secret, { body: captureOf(aPerson(canaries)) });

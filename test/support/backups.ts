@@ -7,7 +7,7 @@ import { type RunningProcess, run, temporaryFolder } from './processes.ts';
 export async function aDatabase(megabytes = 1): Promise<string> {
   const path = join(temporaryFolder(), 'leads.db');
   await openSqliteStore(path).close();
-  const database = new DatabaseSync(path, { timeout: 30_000 });
+  const database = new DatabaseSync(path, { timeout: 100_000 });
   database.exec(`CREATE TABLE ballast AS WITH RECURSIVE rows (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows LIMIT ${megabytes})
     SELECT n, randomblob(1000000) AS bytes FROM rows`);
   database.close();

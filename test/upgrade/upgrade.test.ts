@@ -40,7 +40,7 @@ describe('a SQLite file of release 1.1', () => {
   endsRenewals(async () => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf('sqlite-1.1.db'), path);
-    const direct = new DatabaseSync(path, { timeout: 30_000 });
+    const direct = new DatabaseSync(path, { timeout: 100_000 });
     onTestFinished(() => direct.close());
     const update = direct.prepare('UPDATE studios SET claim_renewal = ? WHERE id = ?');
     return {
@@ -54,7 +54,7 @@ describe('a SQLite file of release 1.1', () => {
   test.each([1, 2, 3, 4, 5, 6, 7])('of an earlier schema (%i) is refused by name, and not changed', async (version) => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf('sqlite-1.1.db'), path);
-    const direct = new DatabaseSync(path, { timeout: 30_000 });
+    const direct = new DatabaseSync(path, { timeout: 100_000 });
     direct.exec(`PRAGMA user_version = ${version}`);
     const tables = () => direct.prepare('SELECT name FROM sqlite_schema').all();
     const before = tables();
