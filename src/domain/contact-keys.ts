@@ -41,7 +41,7 @@ function phoneForms(typed: string, region: RegionCode | null): string[] {
   const e164 = e164Of(dialled, region);
   return [
     ...(e164 === undefined ? [] : [e164 + suffixOf(dialled)]),
-    dialled.spelled ?? dialled.digits + suffixOf(dialled),
+    (dialled.spelled ?? dialled.digits) + suffixOf(dialled),
   ];
 }
 

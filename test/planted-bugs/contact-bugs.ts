@@ -12,7 +12,7 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
     suite,
     caughtBy: 'without a region, examples of regions with D, whatever separates the digits',
     patches: [
-      { file: KEYS, find: 'dialled.spelled ?? dialled.digits + suffixOf(dialled)', put: 'dialled.spelled ?? typed' },
+      { file: KEYS, find: '(dialled.spelled ?? dialled.digits) + suffixOf(dialled)', put: 'dialled.spelled ?? typed' },
     ],
   },
   {
