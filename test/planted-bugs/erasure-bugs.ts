@@ -68,7 +68,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a page does not count the leads that it leaves out',
     suite: ON_SQLITE,
-    caughtBy: "a lead whose stage is 'qualified': each read that leaves it out says so",
+    caughtBy: "each read that leaves it out says so: a lead whose stage is 'qualified'",
     patches: [{ file: 'src/store/pages.ts', find: 'skipped += 1;', put: '' }],
   },
   {

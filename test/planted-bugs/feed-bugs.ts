@@ -87,7 +87,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a revision that overflows fails a whole resend',
     suite: ON_SQLITE,
-    caughtBy: 'it can be resent with all others, and change: a mark whose revision is 92233720368547…',
+    caughtBy: 'it can be resent with all others, and change: a mark whose revision is 9223372036854775807n',
     patches: [{ file: SQLITE, text: ', revision + 1, 0)', put: ', revision + 1, revision + 1)' }],
     inSoak: true,
   },

@@ -366,7 +366,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'a further attempt undoes what others have written since',
     suite: 'test/contract/mongo-lost-replies.test.ts',
-    caughtBy: 'does not undo what somebody else wrote since: putMember, a member that somebody else removes sta…',
+    caughtBy:
+      'does not undo what somebody else wrote since: putMember, a member that somebody else removes stays removed',
     patches: [
       { file: APPLY_ONCE, find: 'applied.some((each) => each.equals(id))', put: 'false' },
       { file: APPLY_ONCE, find: '{ ...which, ...where, appliedRequests: { $ne: id } }', put: '{ ...which, ...where }' },

@@ -689,6 +689,11 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         find: 'requestId !== undefined && select.get(requestId) !== undefined',
         put: "requestId === ''",
       },
+      {
+        file: 'src/store/sqlite/applied-requests.ts',
+        text: 'INSERT INTO applied_requests',
+        put: 'INSERT OR IGNORE INTO applied_requests',
+      },
     ],
   },
 ];

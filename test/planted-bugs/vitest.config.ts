@@ -33,6 +33,7 @@ function project(name: string, include: string[], titles: string[], plugin: Retu
       hookTimeout: 120_000,
       expect: { poll: { timeout: 20_000 } },
       tags: RULE_TAGS,
+      taskTitleValueFormatTruncate: 0,
       pool: 'threads',
       provide: { titles },
       // For child processes; SOAK is unset because suites keep their usual size, even in a soak.
