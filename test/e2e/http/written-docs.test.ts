@@ -1,11 +1,18 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../../common/rules/field-rules.ts';
 import { isKeySecret, secretsIn } from '../../../common/rules/key-secret.ts';
+import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../../../gateway/docs/reference-script.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
-import { bash, hasShellAndCurl } from '../../support/processes.ts';
+import { bash, hasShellAndCurl, ROOT, temporaryFolder } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
 import { aCapture, aSeparateService, aService, expectProblem, LEADS, PUBLIC_URL } from '../../support/service.ts';
+
+const execute = promisify(execFile);
 
 const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
 
@@ -155,7 +162,6 @@ describe('an asset', () => {
     'is compressed when it is long and gzip is accepted: %s',
     async (acceptEncoding) => {
       const plain = await script('identity');
-      // Read at once: a response that is left unread is another matter.
       const text = await plain.text();
       const zipped = await script(acceptEncoding);
       expect(zipped.headers.get('content-encoding')).toBe('gzip');
@@ -185,6 +191,21 @@ describe('an asset', () => {
     expect(plain.headers.get('content-encoding')).toBeNull();
     expect(plain.headers.get('vary')).toBe('accept-encoding');
     await plain.body?.cancel();
+  });
+
+  test('is replaced as a whole by an installation, so that a response that has begun goes on', async () => {
+    const folder = temporaryFolder();
+    const former = Buffer.alloc(6_000_000, 'former');
+    for (const name of [REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT]) {
+      const file = join(folder, name);
+      writeFileSync(file, former);
+      const sent = openSync(file, 'r');
+      await execute(process.execPath, ['gateway/docs/build/take-reference.ts', folder], { cwd: ROOT });
+      expect(readFileSync(sent).equals(former)).toBe(true);
+      closeSync(sent);
+      expect(readFileSync(file).equals(readFileSync(join(REFERENCE_FOLDER, name)))).toBe(true);
+    }
+    expect(readdirSync(folder).toSorted()).toEqual([REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT]);
   });
 });
 
