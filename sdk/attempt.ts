@@ -1,4 +1,12 @@
 import type { ProblemDetails } from './contract.ts';
+import { isNotSent } from './not-sent.ts';
+import {
+  CODES_WRITING_NOTHING,
+  FAILING_FROM_STATUS,
+  SETTLING_CODES,
+  SETTLING_CODES_WITH_FIELDS,
+  TEMPORARY_STATUSES,
+} from './outcomes.ts';
 
 /** The maximum size of a decompressed response; bytes. Far more than the service's longest response. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
@@ -114,40 +122,31 @@ function parsed(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** Node's error codes for a failed connection: the request was never sent. */
-const NOT_CONNECTED = [
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-];
-
 /** Whether this attempt alone may have written the lead without reporting it. */
 export function leavesOutcomeOpen(attempt: Attempt): boolean {
   if (attempt.kind === 'answer') return false;
-  if (attempt.kind === 'problem') {
-    const { status, code } = attempt.problem;
-    return status >= 500 && code !== 'integration_rate_unavailable';
-  }
-  const reason = (attempt.cause as { cause?: { code?: string } } | null | undefined)?.cause?.code;
-  return reason === undefined || !NOT_CONNECTED.includes(reason);
+  if (attempt.kind === 'none') return !isNotSent(attempt.cause);
+  const { status, code } = attempt.problem;
+  return status >= FAILING_FROM_STATUS && !CODES_WRITING_NOTHING.includes(code);
 }
 
 /**
  * Whether a refusal also settles earlier attempts: the service has looked up the idempotency key, or the data would have
- * been refused before as well. Other refusals (a key revoked in the meantime, a quota) say nothing about them.
+ * been refused before as well. Other refusals (a key revoked in the meantime, a quota, a request that was spoiled on the
+ * way) say nothing about them.
  */
 export function settlesOutcome(attempt: Attempt): boolean {
-  return attempt.kind === 'problem' && [400, 409].includes(attempt.problem.status);
+  if (attempt.kind !== 'problem') return false;
+  const { code, fields = {} } = attempt.problem;
+  const hasFields = Object.keys(fields).length > 0;
+  return SETTLING_CODES.includes(code) || (hasFields && SETTLING_CODES_WITH_FIELDS.includes(code));
 }
 
 /** Whether the same request may succeed later. Every request is safe to repeat: a creation has its idempotency key. */
 export function isWorthRepeating(attempt: Attempt): boolean {
   const status = attempt.kind === 'problem' ? attempt.problem.status : attempt.kind === 'none' ? attempt.status : 200;
   // A proxy may temporarily respond with 200 in place of the service.
-  return status === undefined || status < 300 || status === 408 || status === 429 || status >= 500;
+  return status === undefined || status < 300 || TEMPORARY_STATUSES.includes(status) || status >= FAILING_FROM_STATUS;
 }
 
 /** Returns the `Retry-After` of a response; seconds. */

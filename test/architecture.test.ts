@@ -113,7 +113,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // Clients, measurements and tests.
   'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
   'sdk/': [],
-  'sdk/outbox/': ['sdk/client.ts', 'sdk/contract.ts', 'sdk/errors.ts'],
+  'sdk/outbox/': ['sdk/client.ts', 'sdk/contract.ts', 'sdk/errors.ts', 'sdk/outcomes.ts'],
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],

@@ -63,6 +63,7 @@ export interface Attempt {
 /** How a connection breaks before any response. */
 export type Breakage =
   | 'refused'
+  | 'untrusted'
   | 'closed-at-accept'
   | 'reset-at-accept'
   | 'closed-before-body'

@@ -1,6 +1,6 @@
 import { faultsOfReport } from './check-report.ts';
 import { faultsOfRequests, idempotencyKeyOf } from './check-requests.ts';
-import type { Call, CallArguments } from './conversation.ts';
+import type { Breakage, Call, CallArguments } from './conversation.ts';
 import { DriverFault, type DriverProcess, type DriverRequest } from './driver-process.ts';
 import { exchangesOf } from './exchanges.ts';
 import { type Arrival, ScriptedServer } from './scripted-server.ts';
@@ -37,6 +37,8 @@ export async function converse(
 ): Promise<Outcome> {
   const server = new ScriptedServer(setClock);
   await server.start();
+  const isUntrusted = calls.some(({ attempts }) => attempts[0]?.connection === 'untrusted');
+  if (isUntrusted) await server.startUntrusted();
   const keys = new Set<string | undefined>();
   const faults: string[] = [];
   try {
@@ -95,14 +97,24 @@ function requestFor(
   };
 }
 
-function baseUrlFor({ request, attempts }: Call, { port }: ScriptedServer): string {
-  const isRefused = attempts[0]?.connection === 'refused';
-  return `http://127.0.0.1:${isRefused ? REFUSING_PORT : port}${request.basePath ?? ''}`;
+function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string {
+  const path = request.basePath ?? '';
+  switch (attempts[0]?.connection) {
+    case 'refused':
+      return `http://127.0.0.1:${REFUSING_PORT}${path}`;
+    case 'untrusted':
+      return `https://127.0.0.1:${server.untrustedPort}${path}`;
+    default:
+      return `http://127.0.0.1:${server.port}${path}`;
+  }
 }
 
-/** Reports missing attempts. Attempts to the refusing port cannot be observed and do not count. */
+/** Breakages by which no request arrives. Attempts with them cannot be observed and do not count. */
+const UNOBSERVED: readonly (Breakage | undefined)[] = ['refused', 'untrusted'];
+
+/** Reports missing attempts. */
 function missingAttempts({ attempts }: Call, arrivals: readonly Arrival[]): string[] {
-  const expected = attempts.filter(({ connection }) => connection !== 'refused').length;
+  const expected = attempts.filter(({ connection }) => !UNOBSERVED.includes(connection)).length;
   return arrivals.length < expected ? [`only ${arrivals.length} of ${expected} attempts have come`] : [];
 }
 

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { generate } from 'selfsigned';
 import { answerOf } from './answers.ts';
 import type { Attempt, Breakage } from './conversation.ts';
 
@@ -25,6 +27,7 @@ export interface Arrival {
 /** Plays the script of a call to a client, on a separate port, and records what arrives. */
 export class ScriptedServer {
   readonly #server: Server;
+  #untrusted: Server | undefined;
   readonly #setClock: (aheadSeconds: number) => void;
   readonly #sockets = new Set<Socket>();
   #attempts: Attempt[] = [];
@@ -35,17 +38,27 @@ export class ScriptedServer {
     this.#setClock = setClock;
     // The script decides how long a connection lives.
     this.#server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
-    this.#server.on('connection', (socket) => this.#accept(socket));
-    this.#server.on('request', (request) => void this.#receive(request));
-    this.#server.on('clientError', (_, socket) => socket.destroy());
+    this.#serve(this.#server);
   }
 
   async start(): Promise<void> {
     await once(this.#server.listen(0, '127.0.0.1'), 'listening');
   }
 
+  /** Serves by TLS as well, with a certificate that no client trusts. */
+  async startUntrusted(): Promise<void> {
+    const { cert, private: key } = await generate([{ name: 'commonName', value: '127.0.0.1' }], { keyType: 'ec' });
+    this.#untrusted = createTlsServer({ cert, key });
+    this.#serve(this.#untrusted);
+    await once(this.#untrusted.listen(0, '127.0.0.1'), 'listening');
+  }
+
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return portOf(this.#server);
+  }
+
+  get untrustedPort(): number {
+    return this.#untrusted ? portOf(this.#untrusted) : 0;
   }
 
   /** Begins a call. Arrivals are appended to the returned list. */
@@ -57,8 +70,16 @@ export class ScriptedServer {
 
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
+    for (const server of [this.#server, ...(this.#untrusted ? [this.#untrusted] : [])]) {
+      server.close();
+      await once(server, 'close');
+    }
+  }
+
+  #serve(server: Server): void {
+    server.on('connection', (socket) => this.#accept(socket));
+    server.on('request', (request) => void this.#receive(request));
+    server.on('clientError', (_, socket) => socket.destroy());
   }
 
   #accept(socket: Socket): void {
@@ -91,6 +112,8 @@ export class ScriptedServer {
     return arrival;
   }
 }
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
 
 function breakDown(arrival: Arrival, socket: Socket, breakage: Breakage): void {
   if (breakage === 'silent') return;

@@ -1,8 +1,8 @@
 import type { LeadCapture } from '../contract.ts';
+import { STATUSES_OF_THE_KEY } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
-import { STATUSES_OF_THE_KEY } from './outcome.ts';
 
 /** A lead that needs a person's attention. */
 export interface LeadInNeed {

@@ -1,5 +1,6 @@
 import type { CreatedLead } from '../client.ts';
 import { LeadAlreadyOpenError, LeadIntakeError, ProblemError } from '../errors.ts';
+import { FAILING_FROM_STATUS, STATUSES_OF_THE_KEY, TEMPORARY_STATUSES } from '../outcomes.ts';
 
 /** The outcome of sending a lead. */
 export type Outcome =
@@ -20,9 +21,6 @@ const MAX_REASON = 1000;
 
 /** The length of the column `lead_id`. */
 const UUID_LENGTH = 36;
-
-/** Statuses that hold up all leads of an API key until someone fixes the key or the studio. */
-export const STATUSES_OF_THE_KEY = [401, 402, 403];
 
 /** Returns what the response to a creation means for the lead. */
 export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome> {
@@ -51,7 +49,8 @@ function outcomeOfProblem(problem: ProblemError): Outcome {
   const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
   const reason = reasonOf(`${status} ${code}: ${detail}${about} (request ${requestId})`);
   const isForAll = status === 429 || STATUSES_OF_THE_KEY.includes(status);
-  if (!isForAll && status < 500 && status !== 408) return { state: 'refused', reason };
+  if (!isForAll && status < FAILING_FROM_STATUS && !TEMPORARY_STATUSES.includes(status))
+    return { state: 'refused', reason };
   return { state: 'waiting', reason, retryAfterSeconds, holdsForOthers: isForAll ? 'yes' : 'no' };
 }
 

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { PROBLEMS } from '../../gateway/problems.ts';
 import { answerOf } from '../../sdk/conformance/answers.ts';
 import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
+import { FAILING_FROM_STATUS, SETTLING_CODES } from '../../sdk/outcomes.ts';
 import { type ClientBug, TYPESCRIPT_BUGS } from '../planted-bugs/client-bugs.ts';
 import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
@@ -155,6 +157,21 @@ describe('the conversations', () => {
     const used = conversations.flatMap(({ calls }) => calls.flatMap(({ attempts }) => attempts));
     expect(() => used.map(answerOf)).not.toThrow();
     expect(conversations.length).toBeGreaterThan(80);
+  });
+
+  // A creation never gets `integration_lead_not_found`.
+  const unsettling = Object.entries(PROBLEMS).flatMap(([code, { status }]) =>
+    status < FAILING_FROM_STATUS && !SETTLING_CODES.includes(code) && code !== 'integration_lead_not_found'
+      ? [code]
+      : [],
+  );
+  test.each([
+    'written/unknown-stays-unknown-after-other-refusals',
+    'written/unknown-stays-unknown-when-nothing-has-arrived',
+  ])('%s has every refusal that the service sends before it looks up the key', (name) => {
+    const { calls = [] } = readConversations().find((conversation) => conversation.name === name) ?? {};
+    const last = calls.map(({ attempts }) => answerOf(attempts.at(-1) ?? {})?.body as { readonly code?: string });
+    expect(last.map(({ code }) => code)).toEqual(expect.arrayContaining(unsettling));
   });
 });
 

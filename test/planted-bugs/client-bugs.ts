@@ -19,6 +19,8 @@ export interface ClientPatch {
 const CLIENT = 'sdk/client.ts';
 const SEND = 'sdk/send.ts';
 const ATTEMPT = 'sdk/attempt.ts';
+const NOT_SENT = 'sdk/not-sent.ts';
+const OUTCOMES = 'sdk/outcomes.ts';
 
 const SENDS = 'const last = await attempt(request, fetch, AbortSignal.any(limits));';
 
@@ -71,33 +73,49 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'a lost reply is reported as not written',
     caughtBy: 'written/unknown-after-a-lost-reply',
     says: 'the report has written "no", not "unknown"',
-    patches: [
-      { file: ATTEMPT, find: 'return reason === undefined || !NOT_CONNECTED.includes(reason);', put: 'return false;' },
-    ],
+    patches: [{ file: ATTEMPT, find: 'return !isNotSent(attempt.cause);', put: 'return false;' }],
   },
   {
     name: 'a failure to connect is reported as possibly written',
     caughtBy: 'written/no-when-the-connection-is-refused',
     says: 'the report has written "unknown", not "no"',
-    patches: [{ file: ATTEMPT, find: '!NOT_CONNECTED.includes(reason)', put: 'true' }],
+    patches: [{ file: ATTEMPT, find: '!isNotSent(attempt.cause)', put: 'true' }],
   },
   {
     name: 'a refusal is reported as possibly written',
     caughtBy: 'repeating/refusals-are-not-repeated',
     says: 'the report has written "unknown", not "no"',
-    patches: [{ file: ATTEMPT, find: 'return status >= 500 && code', put: 'return status >= 400 && code' }],
+    patches: [{ file: ATTEMPT, find: 'status >= FAILING_FROM_STATUS && !', put: 'status >= 400 && !' }],
   },
   {
     name: 'a refusal because the quota cannot be counted is reported as possibly written',
     caughtBy: 'written/no-when-the-quota-is-used-up',
     says: 'the report has written "unknown", not "no"',
-    patches: [{ file: ATTEMPT, find: "&& code !== 'integration_rate_unavailable'", put: '' }],
+    patches: [{ file: ATTEMPT, find: '&& !CODES_WRITING_NOTHING.includes(code)', put: '' }],
   },
   {
     name: 'a 401 settles the unknown outcome of an earlier attempt',
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
-    patches: [{ file: ATTEMPT, find: '[400, 409]', put: '[400, 401, 409]' }],
+    patches: [
+      {
+        file: ATTEMPT,
+        find: 'SETTLING_CODES.includes(code) ||',
+        put: 'attempt.problem.status === 401 || SETTLING_CODES.includes(code) ||',
+      },
+    ],
+  },
+  {
+    name: 'any 400 settles the unknown outcome of an earlier attempt',
+    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: ATTEMPT, find: 'hasFields &&', put: '' }],
+  },
+  {
+    name: 'a certificate that is not trusted is reported as possibly written',
+    caughtBy: 'written/no-when-the-certificate-is-not-trusted',
+    says: 'the report has written "unknown", not "no"',
+    patches: [{ file: NOT_SENT, find: '|| NOT_CONNECTED.includes(code)', put: '' }],
   },
   {
     name: 'the unknown outcome of an earlier attempt is forgotten',
@@ -147,13 +165,13 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'refusals are retried',
     caughtBy: 'repeating/refusals-are-not-repeated',
     says: 'attempt 2 must not be sent',
-    patches: [{ file: ATTEMPT, find: 'status === 408 || status === 429 || status >= 500', put: 'status >= 400' }],
+    patches: [{ file: ATTEMPT, find: 'TEMPORARY_STATUSES.includes(status) ||', put: 'status >= 400 ||' }],
   },
   {
     name: 'a 429 is not retried',
     caughtBy: 'repeating/temporary-failures-are-repeated',
     says: 'only 1 of 2 attempts have come',
-    patches: [{ file: ATTEMPT, find: '|| status === 429', put: '' }],
+    patches: [{ file: OUTCOMES, find: '[408, 429]', put: '[408]' }],
   },
   {
     name: 'the backoff does not double',

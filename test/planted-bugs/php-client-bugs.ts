@@ -5,6 +5,7 @@ const PDO_DATABASE = 'sdk/php/src/Outbox/PdoDatabase.php';
 const TABLE = 'sdk/php/src/Outbox/Internal/Table.php';
 const OUTBOX = 'sdk/php/src/Outbox/Outbox.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
+const PROBLEM = 'sdk/php/src/Internal/Problem.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
   {
@@ -12,6 +13,18 @@ export const PHP_BUGS: readonly ClientBug[] = [
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: SENDER, find: '($isOpen && !$outcome->settlesOutcome()) ||', put: '' }],
+  },
+  {
+    name: 'any 400 settles the unknown outcome of an earlier attempt',
+    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: PROBLEM, find: '$this->fields !== [] &&', put: '' }],
+  },
+  {
+    name: 'a certificate that is not trusted is reported as possibly written',
+    caughtBy: 'written/no-when-the-certificate-is-not-trusted',
+    says: 'the report has written "unknown", not "no"',
+    patches: [{ file: CURL, find: 'CURLE_SSL_CACERT, CURLE_SSL_PEER_CERTIFICATE,', put: '' }],
   },
   {
     name: 'truncated headers are accepted as a response',

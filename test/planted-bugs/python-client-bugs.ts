@@ -1,6 +1,7 @@
 import type { ClientBug } from './client-bugs.ts';
 
 const PACKAGE = 'sdk/python/src/lead_intake';
+const ATTEMPT = `${PACKAGE}/_attempt.py`;
 const SENDING = `${PACKAGE}/_sending.py`;
 const DATABASE = `${PACKAGE}/outbox/_database.py`;
 const ROWS = `${PACKAGE}/outbox/_rows.py`;
@@ -16,7 +17,7 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
     name: 'a response of any length is read',
     caughtBy: 'answers/an-answer-that-is-too-long',
     says: 'only 1 of 2 attempts have come',
-    patches: [{ file: `${PACKAGE}/_attempt.py`, find: 'return len(self.bytes) > _MAX_CONTENT', put: 'return False' }],
+    patches: [{ file: ATTEMPT, find: 'return len(self.bytes) > _MAX_CONTENT', put: 'return False' }],
   },
   {
     ...dripsAreWaitedFor,
@@ -30,6 +31,18 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: SENDING, find: '(self._is_open and not failed.settles_outcome) or', put: '' }],
+  },
+  {
+    name: 'any 400 settles the unknown outcome of an earlier attempt',
+    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: ATTEMPT, find: 'bool(self.fields) and', put: '' }],
+  },
+  {
+    name: 'a certificate that is not trusted is reported as possibly written',
+    caughtBy: 'written/no-when-the-certificate-is-not-trusted',
+    says: 'the report has written "unknown", not "no"',
+    patches: [{ file: ATTEMPT, find: 'httpx2.ConnectError,', put: '' }],
   },
   {
     name: 'the deadline depends on the clock of the machine',

@@ -25,7 +25,7 @@ interface Failure
 
     /**
      * Whether it also settles earlier attempts: the service has looked up the idempotency key, or the data would have been
-     * refused before as well. Other refusals (a revoked key, a quota) say nothing about them.
+     * refused before as well. Other refusals (a revoked key, a quota, a request spoiled on the way) say nothing about them.
      */
     public function settlesOutcome(): bool;
 

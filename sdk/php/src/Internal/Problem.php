@@ -61,12 +61,14 @@ final class Problem implements Failure
 
     public function leavesOutcomeOpen(): bool
     {
-        return $this->response->status >= 500 && $this->code !== ProblemCode::IntegrationRateUnavailable->value;
+        return $this->response->status >= Outcomes::FAILING_FROM_STATUS
+            && !in_array($this->code, Outcomes::CODES_WRITING_NOTHING, true);
     }
 
     public function settlesOutcome(): bool
     {
-        return in_array($this->response->status, [400, 409], true);
+        return in_array($this->code, Outcomes::SETTLING_CODES, true)
+            || ($this->fields !== [] && in_array($this->code, Outcomes::SETTLING_CODES_WITH_FIELDS, true));
     }
 
     public function isWorthRepeating(): bool

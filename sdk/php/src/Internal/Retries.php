@@ -23,6 +23,6 @@ final class Retries
     /** Whether a status may be temporary. */
     public static function mayHelpAfter(int $status): bool
     {
-        return $status === 408 || $status === 429 || $status >= 500;
+        return in_array($status, Outcomes::TEMPORARY_STATUSES, true) || $status >= Outcomes::FAILING_FROM_STATUS;
     }
 }

@@ -7,7 +7,15 @@ namespace LeadIntake\Transport;
 /** Sends requests with PHP's curl extension. */
 final class CurlTransport implements Transport
 {
-    private const NOT_CONNECTED = [CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT];
+    /** Errors before the request is sent: no connection, or one whose TLS handshake fails or whose certificate is refused. */
+    private const NOT_CONNECTED = [
+        CURLE_COULDNT_RESOLVE_PROXY,
+        CURLE_COULDNT_RESOLVE_HOST,
+        CURLE_COULDNT_CONNECT,
+        CURLE_SSL_CONNECT_ERROR,
+        CURLE_SSL_CACERT,
+        CURLE_SSL_PEER_CERTIFICATE,
+    ];
 
     public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response
     {

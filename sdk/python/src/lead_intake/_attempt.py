@@ -11,6 +11,13 @@ from urllib.parse import unquote
 
 import httpx2
 
+from ._outcomes import (
+    CODES_WRITING_NOTHING,
+    FAILING_FROM_STATUS,
+    SETTLING_CODES,
+    SETTLING_CODES_WITH_FIELDS,
+    TEMPORARY_STATUSES,
+)
 from .errors import (
     IdempotencyConflictError,
     LeadAlreadyOpenError,
@@ -28,7 +35,7 @@ Read = Callable[[Any, httpx2.Headers], T]
 #: The maximum size of a decompressed response; bytes. Far more than the service's longest response.
 _MAX_CONTENT = 4 * 1024 * 1024
 
-#: Errors after which the request was certainly not sent.
+#: Errors after which the request was certainly not sent: no connection, or one whose TLS handshake has failed.
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
@@ -77,20 +84,26 @@ class Problem:
     @property
     def leaves_outcome_open(self) -> bool:
         """Whether this attempt alone may have written the lead without reporting it."""
-        return self.status >= 500 and self.body["code"] != "integration_rate_unavailable"
+        return self.status >= FAILING_FROM_STATUS and self.body["code"] not in CODES_WRITING_NOTHING
 
     @property
     def settles_outcome(self) -> bool:
         """
         Whether it also settles earlier attempts: the service has looked up the idempotency key, or the data would have
-        been refused before as well. Other refusals (a revoked key, a quota) say nothing about them.
+        been refused before as well. Other refusals (a revoked key, a quota, a request spoiled on the way) say nothing
+        about them.
         """
-        return self.status in (400, 409)
+        code = self.body["code"]
+        return code in SETTLING_CODES or (bool(self.fields) and code in SETTLING_CODES_WITH_FIELDS)
 
     @property
     def is_worth_repeating(self) -> bool:
         """Whether the same request may succeed later."""
-        return _is_temporary(self.status)
+        return is_temporary(self.status)
+
+    @property
+    def fields(self) -> dict[str, list[str]]:
+        return _texts_by_field(self.body.get("fields"))
 
     def to_error(self, written: Written, idempotency_key: str | None, attempts: int) -> LeadIntakeError:
         kinds = {
@@ -103,7 +116,7 @@ class Problem:
             status=self.status,
             code=self.body["code"],
             detail=_text(self.body.get("detail")),
-            fields=_texts_by_field(self.body.get("fields")),
+            fields=self.fields,
             request_id=_text(self.body.get("requestId")) or "",
             retry_after_seconds=self.retry_after_seconds,
             written=written,
@@ -142,7 +155,7 @@ class Silence:
     @property
     def is_worth_repeating(self) -> bool:
         # A proxy may temporarily respond with 200 in place of the service.
-        return self.response is None or self.response.is_success or _is_temporary(self.response.status_code)
+        return self.response is None or self.response.is_success or is_temporary(self.response.status_code)
 
     def to_error(self, written: Written, idempotency_key: str | None, attempts: int) -> LeadIntakeError:
         error = NoAnswerError(
@@ -169,8 +182,9 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
     return Silence(NotAnAnswerError(f"the answer {response.status_code} is not one of the service"), response)
 
 
-def _is_temporary(status: int) -> bool:
-    return status in (408, 429) or status >= 500
+def is_temporary(status: int) -> bool:
+    """Whether the same request may succeed after this status."""
+    return status in TEMPORARY_STATUSES or status >= FAILING_FROM_STATUS
 
 
 def _text(value: object) -> str | None:

@@ -8,6 +8,8 @@ use LeadIntake\Exception\LeadAlreadyOpenException;
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\NoAnswerException;
 use LeadIntake\Exception\ProblemException;
+use LeadIntake\Internal\Outcomes;
+use LeadIntake\Internal\Retries;
 use LeadIntake\Internal\Uuid;
 use LeadIntake\LeadIntakeClient;
 use LeadIntake\Outbox\Entry;
@@ -101,10 +103,10 @@ final class Pass
     {
         if ($problem instanceof LeadAlreadyOpenException) {
             $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId);
-        } elseif (in_array($problem->status, [401, 402, 403, 429], true)) {
+        } elseif (in_array($problem->status, [...Outcomes::STATUSES_OF_THE_KEY, 429], true)) {
             // The status is not specific to this lead: the others would receive the same.
             $this->postpone($entry, $problem, isForAll: true);
-        } elseif ($problem->status === 408 || $problem->status >= 500) {
+        } elseif (Retries::mayHelpAfter($problem->status)) {
             $this->postpone($entry, $problem, isForAll: false);
         } else {
             $this->refuse($entry, Reason::of($problem));

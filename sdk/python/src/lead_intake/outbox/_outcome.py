@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .._attempt import NotAnAnswerError
+from .._attempt import NotAnAnswerError, is_temporary
 from .._client import LeadIntakeClient
+from .._outcomes import STATUSES_OF_THE_KEY
 from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
 from ._stored import StoredCapture
 
 #: The length of the column ``reason``; characters.
 _MAX_REASON = 1000
-
-#: Statuses that hold up all leads of an API key until someone fixes the key or the studio.
-STATUSES_OF_THE_KEY = (401, 402, 403)
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def _outcome_of(problem: ProblemError) -> Outcome:
         f" (request {problem.request_id})"
     )
     is_for_all = problem.status == 429 or problem.status in STATUSES_OF_THE_KEY
-    if is_for_all or problem.status == 408 or problem.status >= 500:
+    if is_for_all or is_temporary(problem.status):
         return Postponed(reason, problem.retry_after_seconds or 0, "yes" if is_for_all else "no")
     return Refused(reason)
 

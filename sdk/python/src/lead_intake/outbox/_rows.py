@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from .._outcomes import STATUSES_OF_THE_KEY
 from ..models import is_uuid
 from ._database import Database
 from ._entries import Attention, Entry
-from ._outcome import STATUSES_OF_THE_KEY, Outcome, Postponed, Refused
+from ._outcome import Outcome, Postponed, Refused
 from ._stored import capture_in, is_same_data
 from .errors import OutboxError
 

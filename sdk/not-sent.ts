@@ -1,0 +1,36 @@
+/** The system calls of Node before a connection exists. Any other may fail after the request was sent. */
+const CONNECTING = ['getaddrinfo', 'connect'];
+
+/** Codes of errors before the request is sent, which have no system call: a timeout, and certificates that are refused. */
+const NOT_CONNECTED = [
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+];
+
+/** Whether the error of `fetch` proves that the request was not sent: there was no connection to send it by. */
+export function isNotSent(error: unknown): boolean {
+  return isBeforeConnection(Object(error).cause);
+}
+
+function isBeforeConnection(cause: unknown): boolean {
+  const { code, syscall, errors } = Object(cause);
+  // A host with several addresses has an error for each.
+  if (Array.isArray(errors)) return errors.length > 0 && errors.every(isBeforeConnection);
+  return CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code);
+}

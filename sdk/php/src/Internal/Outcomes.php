@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Internal;
+
+/**
+ * What the responses of the service mean. Generated from sdk/outcomes.json. Do not edit.
+ *
+ * @internal
+ */
+final class Outcomes
+{
+    /** Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them. */
+    public const SETTLING_CODES = [
+        'integration_source_invalid',
+        'integration_idempotency_conflict',
+        'integration_lead_already_open',
+    ];
+
+    /** Codes that prove it if they name the faulty fields: the same data would have been refused before as well. */
+    public const SETTLING_CODES_WITH_FIELDS = ['integration_invalid_request'];
+
+    /** From this status on, a response is a failure: the request may have written, and the same request may succeed later. */
+    public const FAILING_FROM_STATUS = 500;
+
+    /** Codes of failures that have written nothing. */
+    public const CODES_WRITING_NOTHING = ['integration_rate_unavailable'];
+
+    /** Statuses of refusals after which the same request may succeed later. */
+    public const TEMPORARY_STATUSES = [408, 429];
+
+    /** Statuses that hold up all leads of an API key until somebody corrects the key or the studio. */
+    public const STATUSES_OF_THE_KEY = [401, 402, 403];
+}
