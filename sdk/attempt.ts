@@ -95,7 +95,7 @@ function problemIn(body: Readonly<Record<string, unknown>>, status: number): Pro
   const { code, detail, fields } = body;
   return {
     type: text('type', 'about:blank'),
-    title: text('title', `The service has answered ${status} ${code}.`),
+    title: text('title', 'without a title'),
     status,
     code: code as ProblemDetails['code'],
     ...(typeof detail === 'string' && { detail }),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { authorizationOf, leadsUrlOf } from './configuration.ts';
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './contract.ts';
 import { type Answer, send } from './send.ts';
 
@@ -68,7 +69,7 @@ export interface LeadIntakeClient {
 /**
  * Creates a client. It holds no connection and can be used for any number of concurrent requests.
  *
- * @throws TypeError when the base URL or the key is malformed
+ * @throws TypeError when the base URL or the key is not one; without the key
  */
 export function createLeadIntakeClient({
   baseUrl,
@@ -77,8 +78,8 @@ export function createLeadIntakeClient({
   attemptTimeoutMs = 10_000,
   fetch = globalThis.fetch,
 }: LeadIntakeClientOptions): LeadIntakeClient {
-  const leadsUrl = new URL(`${baseUrl.replace(/\/+$/, '')}/v1/integrations/leads`).href;
-  const authorization = new Headers({ authorization: `Bearer ${apiKey}` });
+  const leadsUrl = leadsUrlOf(baseUrl);
+  const authorization = authorizationOf(apiKey);
   const defaults = { fetch, attemptTimeoutMs, deadlineMs };
 
   const read = (
@@ -98,7 +99,10 @@ export function createLeadIntakeClient({
   }
 
   return {
-    async createLead(capture, { idempotencyKey = randomUUID(), signal, deadlineMs = defaults.deadlineMs } = {}) {
+    async createLead(capture, options = {}) {
+      // JavaScript would ignore a key in place of the options, and so create another lead with each repetition.
+      if (typeof options !== 'object') throw new TypeError('createLead takes options: { idempotencyKey }');
+      const { idempotencyKey = randomUUID(), signal, deadlineMs = defaults.deadlineMs } = options;
       const headers = new Headers(authorization);
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);

@@ -50,7 +50,9 @@ export class ProblemError extends LeadIntakeError {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(problem: ProblemDetails, failure: Failure & { readonly retryAfterSeconds: number | undefined }) {
-    super(problem.detail ?? problem.title, failure);
+    const { status, code, title, detail = title, fields = {} } = problem;
+    const faulty = Object.keys(fields).join(', ');
+    super(`${status} ${code}${faulty && ` (${faulty})`}: ${detail}`, failure);
     this.type = problem.type;
     this.title = problem.title;
     this.status = problem.status;

@@ -14,6 +14,7 @@ export function faultsOfReport(
   exchanges: readonly Exchange[],
   report: Report,
 ): string[] {
+  if (call.report === 'refused') return faultsOfRefusal(driverRequest, report);
   const outcome = call.report === 'result' ? 'result' : 'error';
   const reported = report[outcome];
   const must = call.report === 'result' ? resultOf(driverRequest, exchanges) : errorOf(call, driverRequest, exchanges);
@@ -23,6 +24,14 @@ export function faultsOfReport(
     if (name === 'attempts' && !areCounted(exchanges) && Number(is) >= Number(should)) return [];
     return isDeepStrictEqual(is, should) ? [] : [`the report has ${name} ${show(is)}, not ${show(should)}`];
   });
+}
+
+function faultsOfRefusal({ apiKey }: DriverRequest, report: Report): string[] {
+  if (report.refused === undefined) return [`the report is ${JSON.stringify(report)}, not refused`];
+  const secret = apiKey.trim();
+  return secret.length > 'lik_'.length && report.refused.includes(secret)
+    ? ['the reason of the refusal repeats the key']
+    : [];
 }
 
 function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
@@ -43,7 +52,7 @@ function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]):
 }
 
 function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
-  const expected = report === 'result' ? undefined : report;
+  const expected = typeof report === 'string' ? undefined : report;
   const arrivals = exchanges.at(-1)?.arrivals ?? [];
   const answer = wholeAnswerTo(arrivals.at(-1));
   const body = answer?.body as Parts | undefined;

@@ -37,6 +37,8 @@ export interface CallArguments {
   readonly cancelAfterMs?: number;
   readonly deadlineMs?: number;
   readonly attemptTimeoutMs?: number;
+  readonly apiKey?: string;
+  readonly baseUrl?: string;
   /** The path of the client's `baseUrl`. */
   readonly basePath?: string;
 }
@@ -89,8 +91,11 @@ export interface Answer {
   readonly isAfterEarlyHints?: boolean;
 }
 
-/** The expected report: the lead or leads of the response, or an error. It also matches the details of the response. */
-export type ExpectedReport = 'result' | ExpectedError;
+/**
+ * The expected report: the lead or leads of the response, an error, or that the client refuses its options. It also matches
+ * the details of the response.
+ */
+export type ExpectedReport = 'result' | 'refused' | ExpectedError;
 
 /** The expected parts of an error report, in addition to those of the last response. */
 export interface ExpectedError {

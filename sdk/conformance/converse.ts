@@ -126,7 +126,7 @@ function reusedKeys(
 ): string[] {
   if (driverRequest.call !== 'createLead' || driverRequest.idempotencyKey) return [];
   const key = arrivals.map(({ request }) => request && idempotencyKeyOf(request)).find(Boolean);
-  const isReused = known.has(key);
+  const isReused = key !== undefined && known.has(key);
   known.add(key);
   return isReused ? [`has the Idempotency-Key of a call before: ${key}`] : [];
 }

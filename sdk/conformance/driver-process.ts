@@ -4,7 +4,8 @@ import type { Readable, Writable } from 'node:stream';
 import type { CallArguments } from './conversation.ts';
 
 /** A request to a driver. */
-export interface DriverRequest extends Omit<CallArguments, 'deadlineMs' | 'attemptTimeoutMs' | 'basePath'> {
+export interface DriverRequest
+  extends Omit<CallArguments, 'deadlineMs' | 'attemptTimeoutMs' | 'basePath' | 'apiKey' | 'baseUrl'> {
   readonly id: number;
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -13,10 +14,12 @@ export interface DriverRequest extends Omit<CallArguments, 'deadlineMs' | 'attem
 
 export type Parts = Readonly<Record<string, unknown>>;
 
-/** The report of a driver: exactly one of the three. */
+/** The report of a driver: exactly one of the four. */
 export interface Report {
   readonly result?: Parts;
   readonly error?: Parts;
+  /** Why the client refuses the options that it is created with. */
+  readonly refused?: string;
   readonly unsupported?: string;
 }
 

@@ -29,12 +29,16 @@ function reportOn(array $request): array
     if (isset($request['cancelAfterMs'])) {
         return ['unsupported' => 'a call cannot be cancelled'];
     }
-    $leads = new LeadIntakeClient(
-        baseUrl: $request['baseUrl'],
-        apiKey: $request['apiKey'],
-        deadlineSeconds: $request['options']['deadlineMs'] / 1000,
-        attemptTimeoutSeconds: $request['options']['attemptTimeoutMs'] / 1000,
-    );
+    try {
+        $leads = new LeadIntakeClient(
+            baseUrl: $request['baseUrl'],
+            apiKey: $request['apiKey'],
+            deadlineSeconds: $request['options']['deadlineMs'] / 1000,
+            attemptTimeoutSeconds: $request['options']['attemptTimeoutMs'] / 1000,
+        );
+    } catch (InvalidArgumentException $error) {
+        return ['refused' => $error->getMessage()];
+    }
     try {
         return ['result' => resultOf($leads, $request)];
     } catch (LeadIntakeException $error) {

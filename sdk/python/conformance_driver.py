@@ -35,15 +35,19 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
     if "cancelAfterMs" in request:
         return {"unsupported": "cancelling a call does not return an error"}
     try:
-        if "--asyncio" in sys.argv:
-            return {"result": asyncio.run(result_of_asyncio(request))}
-        return {"result": result_of(request)}
+        client = (AsyncLeadIntakeClient if "--asyncio" in sys.argv else LeadIntakeClient)(**options_of(request))
+    except ValueError as error:
+        return {"refused": str(error)}
+    try:
+        if isinstance(client, AsyncLeadIntakeClient):
+            return {"result": asyncio.run(result_of_asyncio(client, request))}
+        return {"result": result_of(client, request)}
     except LeadIntakeError as error:
         return {"error": error_of(error)}
 
 
-def result_of(request: dict[str, Any]) -> dict[str, Any]:
-    with LeadIntakeClient(**options_of(request)) as leads:
+def result_of(client: LeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
+    with client as leads:
         match request["call"]:
             case "createLead":
                 return created_of(leads.create_lead(capture_of(request), idempotency_key=request.get("idempotencyKey")))
@@ -57,8 +61,8 @@ def result_of(request: dict[str, Any]) -> dict[str, Any]:
                 raise ValueError(f"no call is named {other}")
 
 
-async def result_of_asyncio(request: dict[str, Any]) -> dict[str, Any]:
-    async with AsyncLeadIntakeClient(**options_of(request)) as leads:
+async def result_of_asyncio(client: AsyncLeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
+    async with client as leads:
         match request["call"]:
             case "createLead":
                 return created_of(

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { PHP_OUTBOX_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
@@ -133,7 +134,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
       $outbox->setUp();
       $ada = new LeadCapture('Ada', Contact::phone('12345'));
       $key = $outbox->add($ada);
-      $client = new LeadIntakeClient('http://127.0.0.1:1', 'lik_any', deadlineSeconds: 1);
+      $client = new LeadIntakeClient('http://127.0.0.1:1', '${newKeySecret()}', deadlineSeconds: 1);
       $pdo->beginTransaction();
       $refused = [
         fn () => new Outbox($pdo, 'leads; DROP TABLE leads'),

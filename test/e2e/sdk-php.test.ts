@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
@@ -130,7 +131,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   test('reports the missing transport', async () => {
     const printed = await runWith(
       `try { new LeadIntakeClient($url, $key); } catch (LogicException $error) { echo $error->getMessage(); }`,
-      'lik_any',
+      newKeySecret(),
       service.url,
       // Without its configuration file, PHP does not load curl.
       ['-n'],
@@ -141,22 +142,22 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   test('refuses invalid arguments before it sends a request', async () => {
     const printed = await runWith(
       `$refused = [
-        fn () => new LeadIntakeClient('nowhere', 'k'),
-        fn () => new LeadIntakeClient('ftp://a', 'k'),
+        fn () => new LeadIntakeClient('nowhere', $key),
+        fn () => new LeadIntakeClient('http://a/v1', $key),
         fn () => new LeadIntakeClient('http://a', "k\\nx"),
-        fn () => new LeadIntakeClient('http://a', 'k', deadlineSeconds: 0),
-        fn () => (new LeadIntakeClient('http://a', 'k'))->createLead($grace, "\\n"),
-        fn () => (new LeadIntakeClient('http://a', 'k'))->createLead(new LeadCapture("\\xff", Contact::phone('12345'))),
+        fn () => new LeadIntakeClient('http://a', $key, deadlineSeconds: 0),
+        fn () => (new LeadIntakeClient('http://a', $key))->createLead($grace, "\\n"),
+        fn () => (new LeadIntakeClient('http://a', $key))->createLead(new LeadCapture("\\xff", Contact::phone('12345'))),
       ];
       foreach ($refused as $each) {
         try { $each(); } catch (InvalidArgumentException $error) { echo $error->getMessage(), "\\n"; }
       }`,
-      '',
+      newKeySecret(),
     );
     expect(printed.split('\n')).toEqual([
-      'baseUrl must be an address such as https://api.example.com',
-      'baseUrl must be an address such as https://api.example.com',
-      'apiKey has characters that a header cannot contain',
+      'baseUrl must be an address such as https://api.example.com, without /v1 and credentials',
+      'baseUrl must be an address such as https://api.example.com, without /v1 and credentials',
+      'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake',
       'deadlineSeconds and attemptTimeoutSeconds must be more than 0',
       'idempotencyKey has characters that a header cannot contain',
       'the lead cannot be sent: Malformed UTF-8 characters, possibly incorrectly encoded',

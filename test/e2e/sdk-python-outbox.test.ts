@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_OUTBOX_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
@@ -46,7 +47,7 @@ class Website {
   }
 
   /** Runs one of its programs, or statements; returns the output. */
-  async run(program: string, secret = '', url = service.url): Promise<string> {
+  async run(program: string, secret = newKeySecret(), url = service.url): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
     const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
     const { stdout } = await execute(join(this.#bin, 'python'), args, { cwd: this.folder, env });

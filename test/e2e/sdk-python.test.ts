@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
@@ -148,7 +149,7 @@ print((await leads.create_lead(grace)).replayed)`),
         await task
     except asyncio.CancelledError:
         return "cancelled"
-gone = lead_intake.AsyncLeadIntakeClient("http://127.0.0.1:1", "lik_any")
+gone = lead_intake.AsyncLeadIntakeClient("http://127.0.0.1:1", "${newKeySecret()}")
 print(await cancelled(leads), await cancelled(gone))
 await gone.aclose()`),
       secret,
@@ -196,7 +197,7 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     give_up(leads)
     may_look_up.set()
     wait_for_ends()`,
-      'lik_any',
+      newKeySecret(),
       `http://127.0.0.1:${(dripping.address() as AddressInfo).port}`,
     ).finally(() => dripping.close());
     expect(printed.split('\n')).toEqual(Array(2).fill('unknown no answer within 0.3 s'));
@@ -206,22 +207,26 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
   test('refuses invalid arguments before it sends a request', async () => {
     const refused = await run(
       `
-import lead_intake as l
-for arguments in (("nowhere", "k"), ("ftp://a", "k"), ("http://a", "k\\nx")):
+import os, lead_intake as l
+key = os.environ["LEAD_INTAKE_KEY"]
+for arguments in (("nowhere", key), ("http://a/v1", key), ("http://a", "k\\nx")):
     try: l.LeadIntakeClient(*arguments)
     except ValueError as error: print(error)
-try: l.LeadIntakeClient("http://a", "k", deadline_seconds=0)
+try: l.LeadIntakeClient("http://a", key, deadline_seconds=0)
 except ValueError as error: print(error)
-with l.LeadIntakeClient("http://a", "k") as leads:
+with l.LeadIntakeClient("http://a", key) as leads:
+    try: leads.create_lead(l.LeadCapture("Grace", l.PhoneContact("12345")), "key")
+    except TypeError: print("TypeError")
     try: leads.create_lead(l.LeadCapture("Grace", l.PhoneContact("12345")), idempotency_key="\\n")
     except ValueError as error: print(error)`,
-      '',
+      newKeySecret(),
     );
     expect(refused.split('\n')).toEqual([
-      'base_url must be an address such as https://api.example.com',
-      'base_url must be an address such as https://api.example.com',
-      'api_key has characters that a header cannot contain',
+      'base_url must be an address such as https://api.example.com, without /v1 and credentials',
+      'base_url must be an address such as https://api.example.com, without /v1 and credentials',
+      'api_key must be the whole secret of an API key, lik_ and 48 characters, without a mistake',
       'deadline_seconds must be a positive number of seconds',
+      'TypeError',
       'idempotency_key has characters that a header cannot contain',
     ]);
   });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
@@ -82,7 +83,7 @@ END`;
       await service.startCore();
 
       await visit('Ada');
-      const { stderr } = await deliver({ LEAD_INTAKE_KEY: 'lik_unknown' });
+      const { stderr } = await deliver({ LEAD_INTAKE_KEY: newKeySecret() });
       expect(stderr).toContain('1 need a person: see /admin/leads/storedlead/');
       const staff = await open(`${site}/admin/leads/storedlead/`);
       await staff.getByLabel('Username').fill('staff');

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT } from '../support/processes.ts';
@@ -87,7 +88,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
 
     proxy.heal();
     // The output of the cron job, which cron mails, lists only leads that need a person.
-    const refused = await sendByCron({ LEAD_INTAKE_KEY: 'lik_none' });
+    const refused = await sendByCron({ LEAD_INTAKE_KEY: newKeySecret() });
     expect(refused).toMatch(/^\S{36}, from \S+, waiting: 401 integration_key_invalid: .+\n$/);
     expect(await sendByCron()).toBe('');
     expect(rows()).toMatchObject([{ state: 'delivered', capture: null }]);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 import { onEachDatabase } from './on-each-database.ts';
@@ -186,7 +187,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
       .map((row) => row.next_attempt_at - Date.now());
     for (const each of wait) expect(each).toBeLessThanOrEqual(30_000);
     // Those three are not due; of the other two the first response stops the pass.
-    const { result: forbidden } = await website.run('deliver', {}, { LEAD_INTAKE_KEY: 'lik_of_nobody' });
+    const { result: forbidden } = await website.run('deliver', {}, { LEAD_INTAKE_KEY: newKeySecret() });
     const reason = expect.stringMatching(/^401 integration_key_invalid: /);
     expect(forbidden).toEqual({ ...NOTHING_DONE, postponed: 1, waiting: 5, stoppedBecause: reason });
     expect(await states()).toEqual([0, 1, 1, 1, 1]);

@@ -19,12 +19,19 @@ export interface ClientPatch {
 const CLIENT = 'sdk/client.ts';
 const SEND = 'sdk/send.ts';
 const ATTEMPT = 'sdk/attempt.ts';
+const CONFIGURATION = 'sdk/configuration.ts';
 const NOT_SENT = 'sdk/not-sent.ts';
 const OUTCOMES = 'sdk/outcomes.ts';
 
 const SENDS = 'const last = await attempt(request, fetch, AbortSignal.any(limits));';
 
 export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
+  {
+    name: 'a mistyped key is accepted',
+    caughtBy: 'configuration/not-a-key',
+    says: 'not refused',
+    patches: [{ file: CONFIGURATION, find: "|| !hasChecksum(Buffer.from(apiKey.slice(4), 'base64url'))", put: '' }],
+  },
   {
     name: 'a response of any length is read',
     caughtBy: 'answers/an-answer-that-is-too-long',

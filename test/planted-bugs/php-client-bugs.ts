@@ -5,9 +5,19 @@ const PDO_DATABASE = 'sdk/php/src/Outbox/PdoDatabase.php';
 const TABLE = 'sdk/php/src/Outbox/Internal/Table.php';
 const OUTBOX = 'sdk/php/src/Outbox/Outbox.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
+const CONFIGURATION = 'sdk/php/src/Internal/Configuration.php';
 const PROBLEM = 'sdk/php/src/Internal/Problem.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
+  {
+    name: 'a key with a line break is accepted',
+    caughtBy: 'configuration/not-a-key',
+    says: 'not refused',
+    patches: [
+      { file: CONFIGURATION, find: '{48}$/D', put: '{48}$/' },
+      { file: CONFIGURATION, find: 'substr($apiKey, 4)', put: 'substr(trim($apiKey), 4)' },
+    ],
+  },
   {
     name: 'the unknown outcome of an earlier attempt is forgotten',
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',

@@ -14,6 +14,12 @@ const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
 
 export const PYTHON_BUGS: readonly ClientBug[] = [
   {
+    name: 'a base URL with /v1 is accepted',
+    caughtBy: 'configuration/not-a-base-url',
+    says: 'not refused',
+    patches: [{ file: `${PACKAGE}/_configuration.py`, find: 'or _PATH_OF_API.search(base_url)', put: '' }],
+  },
+  {
     name: 'a response of any length is read',
     caughtBy: 'answers/an-answer-that-is-too-long',
     says: 'only 1 of 2 attempts have come',

@@ -5,6 +5,7 @@ import {
   type Lead,
   LeadAlreadyOpenError,
   type LeadCapture,
+  type LeadIntakeClient,
   type LeadIntakeClientOptions,
   LeadIntakeError,
   ProblemError,
@@ -27,16 +28,26 @@ interface Request {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const request: Request = JSON.parse(line);
-  const report = await answer(request).then(
+  process.stdout.write(`${JSON.stringify({ id: request.id, ...(await reportOn(request)) })}\n`);
+}
+
+async function reportOn(request: Request): Promise<object> {
+  const { baseUrl, apiKey, options } = request;
+  let client: LeadIntakeClient;
+  try {
+    client = createLeadIntakeClient({ baseUrl, apiKey, ...options });
+  } catch (error) {
+    if (error instanceof TypeError) return { refused: error.message };
+    throw error;
+  }
+  return await answer(client, request).then(
     (result) => ({ result }),
     (error) => ({ error: partsOf(error) }),
   );
-  process.stdout.write(`${JSON.stringify({ id: request.id, ...report })}\n`);
 }
 
-async function answer(request: Request): Promise<object> {
-  const { baseUrl, apiKey, call, capture, leadId, cancelAfterMs } = request;
-  const client = createLeadIntakeClient({ baseUrl, apiKey, ...request.options });
+async function answer(client: LeadIntakeClient, request: Request): Promise<object> {
+  const { call, capture, leadId, cancelAfterMs } = request;
   const signal = cancelAfterMs === 0 ? AbortSignal.abort() : cancelAfterMs && AbortSignal.timeout(cancelAfterMs);
   const { limit, cursor, idempotencyKey } = request;
   const options = {

@@ -6,6 +6,7 @@ namespace LeadIntake;
 
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
+use LeadIntake\Internal\Configuration;
 use LeadIntake\Internal\Sender;
 use LeadIntake\Internal\Uuid;
 use LeadIntake\Transport\CurlTransport;
@@ -44,17 +45,14 @@ final class LeadIntakeClient
         ?Transport $transport = null,
         ?LoggerInterface $logger = null,
     ) {
-        if (!preg_match('~^https?://[^\s/?#]+[^\s?#]*$~Di', $baseUrl)) {
-            throw new \InvalidArgumentException('baseUrl must be an address such as https://api.example.com');
-        }
         if (!($deadlineSeconds > 0) || !($attemptTimeoutSeconds > 0)) {
             throw new \InvalidArgumentException('deadlineSeconds and attemptTimeoutSeconds must be more than 0');
         }
         if ($transport === null && !extension_loaded('curl')) {
             throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
         }
-        $this->leadsUrl = rtrim($baseUrl, '/') . '/v1/integrations/leads';
-        $this->authorization = ['Authorization' => 'Bearer ' . self::header('apiKey', $apiKey)];
+        $this->leadsUrl = Configuration::leadsUrl($baseUrl);
+        $this->authorization = Configuration::authorization($apiKey);
         $this->sender = new Sender($transport ?? new CurlTransport(), $deadlineSeconds, $attemptTimeoutSeconds, $logger);
     }
 

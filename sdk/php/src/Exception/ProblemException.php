@@ -31,6 +31,8 @@ class ProblemException extends LeadIntakeException
         ?string $idempotencyKey,
         int $attempts,
     ) {
-        parent::__construct($detail ?? $title, $written, $idempotencyKey, $attempts);
+        $faulty = $fields === [] ? '' : ' (' . implode(', ', array_keys($fields)) . ')';
+        $message = "$status $problemCode$faulty: " . ($detail ?? $title);
+        parent::__construct($message, $written, $idempotencyKey, $attempts);
     }
 }

@@ -112,7 +112,7 @@ class Problem:
         }
         error = kinds.get(self.body["code"], ProblemError)(
             type=_text(self.body.get("type")) or "about:blank",
-            title=_text(self.body.get("title")) or f"The service has answered {self.name}.",
+            title=_text(self.body.get("title")) or "without a title",
             status=self.status,
             code=self.body["code"],
             detail=_text(self.body.get("detail")),

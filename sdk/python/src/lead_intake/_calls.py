@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx2
 
 from ._attempt import Read
+from ._configuration import authorization, leads_url
 from .models import CreatedLead, Lead, LeadCapture, LeadList
 
 T = TypeVar("T")
@@ -43,11 +44,8 @@ class Calls:
     """Builds the calls of one API key."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
-        url = httpx2.URL(base_url)
-        if url.scheme not in ("http", "https") or not url.host:
-            raise ValueError("base_url must be an address such as https://api.example.com")
-        self._leads_url = f"{base_url.rstrip('/')}/v1/integrations/leads"
-        self._authorization = {"Authorization": f"Bearer {_header('api_key', api_key)}"}
+        self._leads_url = leads_url(base_url)
+        self._authorization = authorization(api_key)
 
     def create_lead(self, capture: LeadCapture, idempotency_key: str | None) -> Call[CreatedLead]:
         key = str(uuid4()) if idempotency_key is None else _header("idempotency_key", idempotency_key)

@@ -46,7 +46,9 @@ class ProblemError(LeadIntakeError):
         idempotency_key: str | None,
         attempts: int,
     ) -> None:
-        super().__init__(str(detail or title), written=written, idempotency_key=idempotency_key, attempts=attempts)
+        faulty = f" ({', '.join(fields)})" if fields else ""
+        message = f"{status} {code}{faulty}: {detail or title}"
+        super().__init__(message, written=written, idempotency_key=idempotency_key, attempts=attempts)
         #: The URL of the page that documents the code.
         self.type = type
         self.title = title

@@ -30,12 +30,14 @@ final class Settings
         return defined('LEAD_INTAKE_KEY');
     }
 
-    /** @return ?LeadIntakeClient null while a setting is missing */
+    /** @return ?LeadIntakeClient null while a setting is missing or wrong */
     public static function client(): ?LeadIntakeClient
     {
-        return self::url() === '' || !self::hasKey()
-            ? null
-            : new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
+        try {
+            return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
+        } catch (\InvalidArgumentException) {
+            return null;
+        }
     }
 
     public static function setUp(): void

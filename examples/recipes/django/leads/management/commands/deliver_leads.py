@@ -18,10 +18,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, loop: bool, **options: Any) -> None:
         try:
             url, key = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
+            # The outbox itself retries.
+            sender = LeadIntakeClient(url, key, deadline_seconds=10)
         except KeyError as missing:
             raise CommandError(f"{missing} must be set") from None
-        # The outbox itself retries.
-        with LeadIntakeClient(url, key, deadline_seconds=10) as client:
+        except ValueError as wrong:
+            raise CommandError(f"LEAD_INTAKE_URL or LEAD_INTAKE_KEY is wrong: {wrong}") from None
+        with sender as client:
             if loop:
                 stop = Event()
                 for number in (signal.SIGTERM, signal.SIGINT):

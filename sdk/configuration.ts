@@ -1,0 +1,33 @@
+/** The address of the API: no user or password before the host, and no parameters. */
+const BASE_URL = /^https?:\/\/[^\s/?#@\0]+(?:\/[^\s?#\0]*)?$/i;
+
+/** A path that the client appends itself. */
+const PATH_OF_API = /\/v1(?:\/integrations(?:\/leads)?)?\/*$/;
+
+/** The form of a key's secret: 32 random bytes and their CRC-32, in base64url. */
+const KEY = /^lik_[A-Za-z0-9_-]{48}$/;
+
+/** Returns the address of the leads. @throws TypeError when the base URL is not one */
+export function leadsUrlOf(baseUrl: string): string {
+  if (!BASE_URL.test(baseUrl) || PATH_OF_API.test(baseUrl) || !URL.canParse(baseUrl)) {
+    throw new TypeError('baseUrl must be an address such as https://api.example.com, without /v1 and credentials');
+  }
+  return new URL(`${baseUrl.replace(/\/+$/, '')}/v1/integrations/leads`).href;
+}
+
+/** Returns the header of a key. @throws TypeError, without the key, when it is none */
+export function authorizationOf(apiKey: string): Headers {
+  if (!KEY.test(apiKey) || !hasChecksum(Buffer.from(apiKey.slice(4), 'base64url'))) {
+    throw new TypeError('apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake');
+  }
+  return new Headers({ authorization: `Bearer ${apiKey}` });
+}
+
+function hasChecksum(bytes: Buffer): boolean {
+  let crc = ~0;
+  for (const byte of bytes.subarray(0, 32)) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc === bytes.readInt32BE(32);
+}

@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Internal;
+
+/**
+ * Checks what a client is created with.
+ *
+ * @internal
+ */
+final class Configuration
+{
+    /** The address of the API: no user or password before the host, and no parameters. */
+    private const BASE_URL = '~^https?://[^\s/?#@\0]+(?:/[^\s?#\0]*)?$~Di';
+
+    /** A path that the client appends itself. */
+    private const PATH_OF_API = '~/v1(?:/integrations(?:/leads)?)?/*$~D';
+
+    /** The form of a key's secret: 32 random bytes and their CRC-32, in base64url. */
+    private const KEY = '/^lik_[A-Za-z0-9_-]{48}$/D';
+
+    /** Returns the address of the leads. */
+    public static function leadsUrl(string $baseUrl): string
+    {
+        $isUrl = preg_match(self::BASE_URL, $baseUrl) && parse_url($baseUrl) !== false;
+        if (!$isUrl || preg_match(self::PATH_OF_API, $baseUrl)) {
+            $must = 'baseUrl must be an address such as https://api.example.com, without /v1 and credentials';
+            throw new \InvalidArgumentException($must);
+        }
+        return rtrim($baseUrl, '/') . '/v1/integrations/leads';
+    }
+
+    /** @return array<string, string> the header of a key; the exception does not repeat it */
+    public static function authorization(#[\SensitiveParameter] string $apiKey): array
+    {
+        $bytes = preg_match(self::KEY, $apiKey) ? base64_decode(strtr(substr($apiKey, 4), '-_', '+/')) : '';
+        if ($bytes === '' || hash('crc32b', substr($bytes, 0, 32), true) !== substr($bytes, 32)) {
+            $must = 'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake';
+            throw new \InvalidArgumentException($must);
+        }
+        return ['Authorization' => "Bearer $apiKey"];
+    }
+}

@@ -1,0 +1,49 @@
+"""Checks what a client is created with."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+from zlib import crc32
+
+import httpx2
+
+#: The address of the API: no user or password before the host, and no parameters.
+_BASE_URL = re.compile(r"https?://[^\s/?#@\0]+(?:/[^\s?#\0]*)?", re.IGNORECASE)
+
+#: A path that the client appends itself.
+_PATH_OF_API = re.compile(r"/v1(?:/integrations(?:/leads)?)?/*\Z")
+
+#: The form of a key's secret: 32 random bytes and their CRC-32, in base64url.
+_KEY = re.compile("lik_([A-Za-z0-9_-]{48})")
+
+
+def leads_url(base_url: str) -> str:
+    """
+    Return the address of the leads.
+
+    :raises ValueError: when the base URL is not one
+    """
+    if not _BASE_URL.fullmatch(base_url) or _PATH_OF_API.search(base_url) or not _is_url(base_url):
+        raise ValueError("base_url must be an address such as https://api.example.com, without /v1 and credentials")
+    return f"{base_url.rstrip('/')}/v1/integrations/leads"
+
+
+def authorization(api_key: str) -> dict[str, str]:
+    """
+    Return the header of a key.
+
+    :raises ValueError: without the key, when it is none
+    """
+    found = _KEY.fullmatch(api_key)
+    data = urlsafe_b64decode(found[1]) if found else b""
+    if crc32(data[:32]).to_bytes(4, "big") != data[32:]:
+        raise ValueError("api_key must be the whole secret of an API key, lik_ and 48 characters, without a mistake")
+    return {"Authorization": f"Bearer {api_key}"}
+
+
+def _is_url(text: str) -> bool:
+    try:
+        return bool(httpx2.URL(text).host)
+    except httpx2.InvalidURL:
+        return False
