@@ -11,6 +11,9 @@ import {
 /** The maximum size of a decompressed response; bytes. Far more than the service's longest response. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
+/** The fields of a creation that the lead in its response repeats. */
+const REPEATED = ['displayName', 'sourceId', 'note'];
+
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** A request to the API. */
@@ -22,6 +25,8 @@ export interface ApiRequest {
   readonly body?: string;
   /** What the body of a successful response contains: one lead or a list of leads. */
   readonly expects: 'lead' | 'leads';
+  /** The data of a creation, which the lead in its response repeats. */
+  readonly capture?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
 /** The outcome of sending a request once. */
@@ -33,7 +38,7 @@ export type Attempt =
 
 /** Sends a request once. Never throws: a failure becomes the `cause` of an attempt of kind `none`. */
 export async function attempt(
-  { url, expects, ...request }: ApiRequest,
+  { url, expects, capture, ...request }: ApiRequest,
   send: typeof fetch,
   signal: AbortSignal,
 ): Promise<Attempt> {
@@ -41,7 +46,7 @@ export async function attempt(
     // Following a redirect would send the API key to another server, or turn a creation into a GET.
     const response = await send(url, { ...request, signal, redirect: 'manual' });
     const text = await textOf(response);
-    return text === undefined ? tooLong(response) : read(response, text, expects);
+    return text === undefined ? tooLong(response) : read(response, text, { expects, capture });
   } catch (cause) {
     return { kind: 'none', cause };
   }
@@ -64,12 +69,16 @@ function tooLong({ status, headers }: Response): Attempt {
 }
 
 /** Accepts a response only in the service's own form: proxies and gateways also respond, even with JSON. */
-function read({ status, headers }: Response, text: string, expects: ApiRequest['expects']): Attempt {
+function read(
+  { status, headers }: Response,
+  text: string,
+  { expects, capture }: Pick<ApiRequest, 'expects' | 'capture'>,
+): Attempt {
   const [mediaType = ''] = (headers.get('content-type') ?? '').split(';');
   const body = parsed(text);
   switch (mediaType.trim().toLowerCase()) {
     case 'application/json': {
-      const isAsked = expects === 'leads' ? Array.isArray(body?.leads) : isLead(body?.lead);
+      const isAsked = expects === 'leads' ? Array.isArray(body?.leads) : isLead(body?.lead) && isOf(capture, body.lead);
       if (status < 300 && isAsked) return { kind: 'answer', body, headers };
       break;
     }
@@ -82,8 +91,23 @@ function read({ status, headers }: Response, text: string, expects: ApiRequest['
 }
 
 /** Checks the id only: it proves that the lead exists, and newer services may change other fields. */
-function isLead(value: unknown): boolean {
+function isLead(value: unknown): value is Readonly<Record<string, unknown>> {
   return value instanceof Object && 'id' in value && typeof value.id === 'string' && UUID.test(value.id);
+}
+
+/**
+ * Whether the lead is that of the capture, and not of another request whose response came instead. The service changes no
+ * text but the letter case of `sourceId`. A field that is missing or not as documented proves nothing.
+ */
+function isOf(capture: ApiRequest['capture'], lead: Readonly<Record<string, unknown>>): boolean {
+  if (!capture) return true;
+  return REPEATED.every((name) => {
+    const inOneCase = (value: unknown) =>
+      name === 'sourceId' && typeof value === 'string' ? value.toLowerCase() : value;
+    const value = lead[name];
+    const isDocumented = typeof value === 'string' || (value === null && name !== 'displayName');
+    return !isDocumented || inOneCase(value) === inOneCase(capture[name] ?? null);
+  });
 }
 
 /** Returns the problem in its documented form. Of the body only `code` is guaranteed; other fields get defaults. */

@@ -107,7 +107,8 @@ export function createLeadIntakeClient({
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);
       const body = JSON.stringify(capture);
-      const request = { method: 'POST', url: leadsUrl, headers, body, expects: 'lead' } as const;
+      const sent = JSON.parse(body ?? 'null');
+      const request = { method: 'POST', url: leadsUrl, headers, body, expects: 'lead', capture: sent } as const;
       const answer = await send(request, idempotencyKey, { ...defaults, deadlineMs, signal });
       return {
         lead: (answer.body as LeadResponse).lead,

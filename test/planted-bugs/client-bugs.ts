@@ -42,7 +42,15 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     name: 'a lead without an id is accepted',
     caughtBy: 'proxies/a-lead-without-an-id',
     says: 'only 1 of 2 attempts have come',
-    patches: [{ file: ATTEMPT, find: 'isLead(body?.lead);', put: 'body?.lead instanceof Object;' }],
+    patches: [
+      { file: ATTEMPT, find: 'isLead(body?.lead) && isOf(capture, body.lead)', put: 'body?.lead instanceof Object' },
+    ],
+  },
+  {
+    name: 'the lead of another request is accepted',
+    caughtBy: 'proxies/the-lead-of-another-request',
+    says: 'only 1 of 2 attempts have come',
+    patches: [{ file: ATTEMPT, find: '&& isOf(capture, body.lead)', put: '' }],
   },
   {
     name: 'each attempt has its own idempotency key',

@@ -10,6 +10,12 @@ const PROBLEM = 'sdk/php/src/Internal/Problem.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
   {
+    name: 'the lead of another request is accepted',
+    caughtBy: 'proxies/the-lead-of-another-request',
+    says: 'only 1 of 2 attempts have come',
+    patches: [{ file: 'sdk/php/src/Internal/Repeated.php', find: 'is_array($capture) ? self::FIELDS : []', put: '[]' }],
+  },
+  {
     name: 'a key with a line break is accepted',
     caughtBy: 'configuration/not-a-key',
     says: 'not refused',

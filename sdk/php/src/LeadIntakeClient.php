@@ -7,6 +7,7 @@ namespace LeadIntake;
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
 use LeadIntake\Internal\Configuration;
+use LeadIntake\Internal\Repeated;
 use LeadIntake\Internal\Sender;
 use LeadIntake\Internal\Uuid;
 use LeadIntake\Transport\CurlTransport;
@@ -75,8 +76,9 @@ final class LeadIntakeClient
             throw new \InvalidArgumentException("the lead cannot be sent: {$error->getMessage()}", previous: $error);
         }
         $headers = $this->authorization + ['Content-Type' => 'application/json', 'Idempotency-Key' => $key];
+        $sent = json_decode($body, true);
         $read = static fn (array $json, Response $response): CreatedLead => new CreatedLead(
-            self::lead(self::member($json, 'lead')),
+            self::lead(Repeated::in(self::member($json, 'lead'), $sent)),
             isset($response->headers['idempotent-replayed']),
             $key,
         );

@@ -17,6 +17,9 @@ from .models import CreatedLead, Lead, LeadCapture, LeadList
 
 T = TypeVar("T")
 
+#: The fields of a creation that the lead in its response repeats.
+_REPEATED = ("displayName", "sourceId", "note")
+
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
@@ -51,9 +54,13 @@ class Calls:
         key = str(uuid4()) if idempotency_key is None else _header("idempotency_key", idempotency_key)
         headers = {**self._authorization, "Content-Type": "application/json", "Idempotency-Key": key}
         content = json.dumps(capture.to_json()).encode()
+        # As the service reads it: JSON combines surrogates.
+        sent = json.loads(content)
 
         def read(body: Any, headers: httpx2.Headers) -> CreatedLead:
-            return CreatedLead(Lead.from_json(body["lead"]), "idempotent-replayed" in headers, key)
+            lead = Lead.from_json(body["lead"])
+            _require_repeated(sent, body["lead"])
+            return CreatedLead(lead, "idempotent-replayed" in headers, key)
 
         return Call(httpx2.Request("POST", self._leads_url, headers=headers, content=content), read, key)
 
@@ -69,6 +76,22 @@ class Calls:
 
     def _get(self, path: str, read: Read[T]) -> Call[T]:
         return Call(httpx2.Request("GET", self._leads_url + path, headers=self._authorization), read)
+
+
+def _require_repeated(sent: dict[str, Any], lead: dict[str, Any]) -> None:
+    """
+    Raise a ValueError if the lead is that of another request whose response came instead. The service changes no text
+    but the letter case of ``sourceId``. A field that is missing or not as documented proves nothing.
+    """
+    for name in _REPEATED:
+        value = lead.get(name, ...)
+        is_documented = isinstance(value, str) or (value is None and name != "displayName")
+        if is_documented and _in_one_case(name, value) != _in_one_case(name, sent.get(name)):
+            raise ValueError(f"another {name}")
+
+
+def _in_one_case(name: str, value: object) -> object:
+    return value.lower() if name == "sourceId" and isinstance(value, str) else value
 
 
 def _header(name: str, value: str) -> str:
