@@ -7,7 +7,7 @@ const MAX_TEXT_BYTES = 65_535;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
- * Serializes a lead for the table. Validation is left to the service.
+ * Serializes a lead for the table, without what only the form has added. Validation is left to the service.
  *
  * @throws TypeError when the capture is not an object that JSON can represent
  */
@@ -18,11 +18,27 @@ export function textOf(capture: LeadCapture): string {
     }
     return value;
   });
-  if (captureIn(text) === null) throw new TypeError('The data of a lead must be an object.');
-  if (Buffer.byteLength(text) > MAX_TEXT_BYTES) {
+  const data = captureIn(text);
+  if (data === null) throw new TypeError('The data of a lead must be an object.');
+  const stored = JSON.stringify(asWritten(data));
+  if (Buffer.byteLength(stored) > MAX_TEXT_BYTES) {
     throw new TypeError(`The data of a lead must not be longer than ${MAX_TEXT_BYTES} bytes of JSON.`);
   }
-  return text;
+  return stored;
+}
+
+/**
+ * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
+ * characters although `maxlength` counts one.
+ */
+function asWritten(data: LeadCapture): LeadCapture {
+  const written: { -readonly [field in keyof LeadCapture]: LeadCapture[field] } = { ...data };
+  for (const field of ['note', 'sourceId'] as const) {
+    const value = written[field];
+    if (typeof value === 'string' && value.trim() === '') delete written[field];
+  }
+  if (typeof written.note === 'string') written.note = written.note.replaceAll(/\r\n?/g, '\n');
+  return written;
 }
 
 /** Parses stored data; null when it is missing or not an object. */
@@ -35,9 +51,10 @@ export function captureIn(text: string | null | undefined): LeadCapture | null {
   }
 }
 
-/** Whether two texts are the same data to the service, independent of the order of members. */
+/** Whether two texts are the same data of a visitor, independent of the order of members. Release 1.1 stored it as posted. */
 export function isSameData(one: string, other: string): boolean {
-  return canonical(JSON.parse(one)) === canonical(JSON.parse(other));
+  const [first, second] = [JSON.parse(one), JSON.parse(other)];
+  return canonical(asWritten(first)) === canonical(asWritten(second));
 }
 
 /** Returns equal text for equal data: members sorted, null members left out. */

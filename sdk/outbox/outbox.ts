@@ -28,6 +28,8 @@ export interface Outbox {
    * Inserts a lead with one statement within the connection's open transaction, and is committed or rolled back with it.
    * Synchronous on SQLite.
    *
+   * Leaves out a `note` or `sourceId` that is empty or blank, and makes each line break of the note one character.
+   *
    * Does nothing when the key is already stored with the same data, or with data that has been erased since.
    *
    * @param options.idempotencyKey a UUID that identifies this lead's data permanently, such as keyFor returns. Default: a new one

@@ -20,6 +20,16 @@ describe('the key of a submitted form', () => {
     expect(keyFor(randomUUID(), capture('zoe@example.com'))).not.toBe(key);
   });
 
+  test('is the same whether a line break is posted as one character or two, and an empty field or none', () => {
+    const key = keyFor(formKey, { ...capture('zoe@example.com'), note: 'one\ntwo' });
+    expect(keyFor(formKey, { ...capture('zoe@example.com'), note: 'one\r\ntwo', sourceId: '' })).toBe(key);
+    expect(keyFor(formKey, { ...capture('zoe@example.com'), note: 'one two' })).not.toBe(key);
+    // As release 1.1 derived it.
+    expect(keyFor('page', { note: 'one\ntwo', ...capture('zoe@example.com'), sourceId: null })).toBe(
+      '4dcc66f9-13a1-88b6-ab98-61ffb44e3db4',
+    );
+  });
+
   test('is not derived from an empty form key, which all forms would share', () => {
     expect(() => keyFor('', capture('zoe@example.com'))).toThrow(TypeError);
     expect(() => keyFor(undefined as unknown as string, capture('zoe@example.com'))).toThrow(TypeError);

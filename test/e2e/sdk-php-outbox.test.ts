@@ -69,13 +69,16 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     // The visitor goes back, and corrects the address.
     await website.runStatements(
       `require 'form.php';
-      $form = ['name' => 'Grace H.', 'email' => 'grace.h@example.org', 'message' => 'Zoë 😀', 'key' => 'one page'];
+      $form = ['name' => 'Grace H.', 'email' => 'grace.h@example.org', 'message' => '', 'key' => 'one page'];
       storeEnquiry(new PDO('sqlite:website.db'), $form);`,
     );
     expect(await send(service.url)).toBe('1 delivered, 0 wait');
 
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
-    expect(leads).toMatchObject([{ displayName: 'Grace H.' }, { displayName: 'Grace', note: 'Zoë 😀' }]);
+    expect(leads).toMatchObject([
+      { displayName: 'Grace H.', note: null },
+      { displayName: 'Grace', note: 'Zoë 😀' },
+    ]);
     expect(await service.countLeads(studioId)).toBe(2);
     expect(await website.run('leads-in-need.php')).toMatch(
       new RegExp(
@@ -182,14 +185,20 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         Outbox::keyFor('page', ['displayName' => 'Ada', 'contact' => ['type' => 'phone', 'value' => '12345']]),
         Outbox::keyFor('page', lead('Eve')),
         Outbox::keyFor('other', lead('Ada')),
+        Outbox::keyFor('page', new LeadCapture('Ada', Contact::phone('12345'), sourceId: '', note: " \\r\\n")),
+        Outbox::keyFor('page', ['displayName' => 'Ada', 'contact' => Contact::phone('12345'), 'note' => "one\\r\\ntwo"]),
+        Outbox::keyFor('page', new LeadCapture('Ada', Contact::phone('12345'), note: "one\\ntwo")),
         $outbox->add(lead('Ada'), Outbox::keyFor('page', lead('Ada'))),
       ]);
       try { Outbox::keyFor('', lead('Ada')); } catch (InvalidArgumentException $error) { echo $error->getMessage(); }`,
     );
     const [line = '', refused] = printed.split('\n');
-    const [key, asArray, ofOther, ofOtherPage, added] = JSON.parse(line) as string[];
+    const [key, asArray, ofOther, ofOtherPage, blank, posted, written, added] = JSON.parse(line) as string[];
     expect(key).toMatch(new RegExp(`^${UUID_V8.source}$`));
-    expect([asArray, added]).toEqual([key, key]);
+    expect([asArray, blank, added]).toEqual([key, key, key]);
+    expect(posted).toBe(written);
+    // As release 1.1 derived them.
+    expect([key, written]).toEqual(['57c3e815-24c7-818f-b873-d0bd631a668f', '35ad3ace-4fa0-8471-b03f-94ebd0ae5395']);
     expect(new Set([key, ofOther, ofOtherPage]).size).toBe(3);
     expect(refused).toMatch(/must not be empty/);
   },

@@ -143,6 +143,24 @@ contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@exampl
     expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
   },
 
+  async 'derives one key from the same text of the same page'(website) {
+    const printed = await website.run(`
+from lead_intake import EmailContact, LeadCapture
+from lead_intake.outbox import key_for
+
+def of(**optional):
+    return key_for("page", LeadCapture("Ada", EmailContact("ada@example.org"), **optional))
+
+print(of(), of(note="", source_id=" \\r\\n"), of(note="one\\ntwo"), of(note="one\\r\\ntwo"), of(note="one\\rtwo"))
+print(LeadCapture("Ada", EmailContact("ada@example.org"), note=" ", source_id="").to_json().keys())`);
+    const [keys = '', json] = printed.split('\n');
+    const [none, blank, written, ...posted] = keys.split(' ');
+    expect([blank, ...posted]).toEqual([none, written, written]);
+    // As release 1.1 derived them.
+    expect([none, written]).toEqual(['ff561a3b-ee7c-8982-bd47-71cdd5887f62', 'f826bb5f-e736-8a28-97cd-582a8bb66d5d']);
+    expect(json).toBe("dict_keys(['displayName', 'contact'])");
+  },
+
   async 'continues after an unexpected error, and raises it at the end'(website) {
     const printed = await website.run(`${PROLOGUE}
 for name in ("Ada", "Grace"):

@@ -70,7 +70,7 @@ export function aCapture(overrides: Partial<LeadCapture> = {}): LeadCapture {
 /** Creates a website with its table. */
 export async function aWebsite(start: StartDriver, database: WebsiteDatabase, service: Service): Promise<Website> {
   const studio = await service.aStudioWithKey();
-  await database.run('CREATE TABLE visits (note VARCHAR(100))');
+  await database.run('CREATE TABLE visits (note VARCHAR(200))');
   const website = websiteBy(start, database, service, studio);
   await website.run('set-up');
   return website;

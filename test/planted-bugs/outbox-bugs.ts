@@ -65,6 +65,19 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
+    name: 'a field that was left empty is stored',
+    suite: OUTBOX,
+    caughtBy: "Node on SQLite: the service accepts what a form's own limits allow",
+    patches: [
+      {
+        file: 'sdk/outbox/capture-text.ts',
+        find: "if (typeof value === 'string' && value.trim() === '') delete written[field];",
+        put: '',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'the oldest lead is sent first, regardless of its attempts',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: leads that never get a response do not block the others',

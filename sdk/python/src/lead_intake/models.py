@@ -9,6 +9,12 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
+#: The white space of ECMAScript, so that all languages agree.
+_WHITE_SPACE = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+
 
 @dataclass(frozen=True)
 class EmailContact:
@@ -33,9 +39,9 @@ class LeadCapture:
     #: The name of the person; 1 to 160 characters.
     display_name: str
     contact: EmailContact | PhoneContact
-    #: The id of an enabled lead source of the key's studio, or None.
+    #: The id of an enabled lead source of the key's studio; None or blank: none.
     source_id: str | None = None
-    #: The visitor's message or any other information, 1 to 2,000 characters, or None.
+    #: The visitor's message or any other information, up to 2,000 characters; None or blank: none.
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -44,7 +50,7 @@ class LeadCapture:
         return {
             "displayName": self.display_name,
             "contact": {"type": self.contact.type, "value": self.contact.value},
-            **{name: value for name, value in optional.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None and not is_blank(value)},
         }
 
 
@@ -137,6 +143,11 @@ class ProblemCode(str, Enum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     INTERNAL_ERROR = "internal_error"
     INTEGRATION_UNAVAILABLE = "integration_unavailable"
+
+
+def is_blank(value: object) -> bool:
+    """Whether the value is text that is empty or only white space, such as a field of a form that was left empty."""
+    return isinstance(value, str) and not value.strip(_WHITE_SPACE)
 
 
 def is_uuid(value: object) -> bool:

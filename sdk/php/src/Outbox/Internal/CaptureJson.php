@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox\Internal;
 
+use LeadIntake\Internal\Blank;
 use LeadIntake\LeadCapture;
 
 /**
@@ -24,7 +25,8 @@ final class CaptureJson
     public static function encode(#[\SensitiveParameter] LeadCapture|array $capture): string
     {
         try {
-            $json = json_encode($capture, JSON_THROW_ON_ERROR);
+            $data = $capture instanceof LeadCapture ? $capture->jsonSerialize() : $capture;
+            $json = json_encode(self::asWritten($data), JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
             throw new \InvalidArgumentException("the lead cannot be stored: {$error->getMessage()}", previous: $error);
         }
@@ -45,11 +47,35 @@ final class CaptureJson
         return $capture instanceof \stdClass ? json_decode($json, true) : null;
     }
 
-    /** Whether two texts are equivalent: the order of members and escapes do not matter, and null equals absent. */
+    /**
+     * Whether two texts are the same data of a visitor: the order of members and escapes do not matter, and null equals
+     * absent. Release 1.1 stored it as posted.
+     */
     public static function areSame(string $one, string $other): bool
     {
-        $first = self::decode($one);
-        return $first !== null && self::plain($first) === self::plain(self::decode($other));
+        [$first, $second] = [self::decode($one), self::decode($other)];
+        return $first !== null && $second !== null
+            && self::plain(self::asWritten($first)) === self::plain(self::asWritten($second));
+    }
+
+    /**
+     * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
+     * characters although `maxlength` counts one.
+     *
+     * @param array<string, mixed> $data
+     * @return array<string, mixed>
+     */
+    private static function asWritten(#[\SensitiveParameter] array $data): array
+    {
+        foreach (['note', 'sourceId'] as $field) {
+            if (Blank::is($data[$field] ?? null)) {
+                unset($data[$field]);
+            }
+        }
+        if (is_string($data['note'] ?? null)) {
+            $data['note'] = str_replace(["\r\n", "\r"], "\n", $data['note']);
+        }
+        return $data;
     }
 
     private static function plain(mixed $value): mixed

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..models import LeadCapture
+from ..models import LeadCapture, is_blank
 
 #: The capacity of MySQL's TEXT, which truncates longer text unless in strict mode; bytes.
 _MAX_TEXT = 65_535
@@ -33,9 +33,10 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     value = capture.to_json() if isinstance(capture, LeadCapture) else capture
     if not isinstance(value, Mapping):
         raise TypeError("The data of a lead must be a LeadCapture, or an object of JSON.")
-    text = json.dumps(dict(value), allow_nan=False)
+    written = _as_written(value)
+    text = json.dumps(written, allow_nan=False)
     try:
-        json.dumps(dict(value), ensure_ascii=False).encode()
+        json.dumps(written, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         # The original error contains the text.
         raise ValueError("The data of the lead has text that is not well-formed Unicode.") from None
@@ -54,8 +55,25 @@ def capture_in(text: str | None) -> dict[str, Any] | None:
 
 
 def is_same_data(one: str, other: str) -> bool:
-    """Whether two texts are the same data to the service, regardless of the order of members and the writer."""
-    return _canonical(capture_in(one)) == _canonical(capture_in(other))
+    """
+    Whether two texts are the same data of a visitor, regardless of the order of members and the writer. Release 1.1
+    stored it as posted.
+    """
+    first, second = capture_in(one), capture_in(other)
+    if first is None or second is None:
+        return False
+    return _canonical(_as_written(first)) == _canonical(_as_written(second))
+
+
+def _as_written(data: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
+    characters although ``maxlength`` counts one.
+    """
+    written = {name: value for name, value in data.items() if name not in ("note", "sourceId") or not is_blank(value)}
+    if isinstance(note := written.get("note"), str):
+        written["note"] = note.replace("\r\n", "\n").replace("\r", "\n")
+    return written
 
 
 def _canonical(value: object) -> str:
