@@ -29,15 +29,18 @@ type Steps = Generator<Statement, string, Result>;
 
 function* addSteps(table: string, key: string, text: string): Steps {
   const now = Date.now();
-  const { changes } = yield {
+  yield {
     // A unique violation would abort the website's transaction on PostgreSQL.
     sql: `INSERT INTO ${table} (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
           VALUES (?, ?, 'waiting', 0, ?, ?) ON CONFLICT (idempotency_key) DO NOTHING`,
     values: [key, text, now, now],
   };
-  if (changes === 1) return key;
   const { rows } = yield { sql: `SELECT capture FROM ${table} WHERE idempotency_key = ?`, values: [key] };
-  const stored = rows[0]?.capture;
+  const [row] = rows;
+  if (row === undefined || row.capture === undefined) {
+    throw new OutboxError(`The database has not stored the lead with the key ${key}: check its driver.`);
+  }
+  const stored = row.capture;
   if (typeof stored === 'string' && !isSameData(stored, text)) {
     throw new OutboxError(`The key ${key} is stored with other data, which is not sent yet: new data needs a new key.`);
   }

@@ -60,16 +60,43 @@ export function carryOut(connection: SqliteConnection, statement: Statement): Re
 export function carryOut(connection: Connection, statement: Statement): Result | Promise<Result>;
 export function carryOut(connection: Connection, { sql, values }: Statement): Result | Promise<Result> {
   if (!isSqlite(connection)) return carryOutOnPostgres(connection, { sql, values });
-  const statement = connection.prepare(sql);
-  if (sql.startsWith('SELECT')) return { rows: statement.all(...values) as Row[], changes: 0 };
-  return { rows: [], changes: Number(statement.run(...values).changes) };
+  const statement = dropping(connection.prepare(sql));
+  if (sql.startsWith('SELECT')) return { rows: rowsIn(dropping(statement.all?.(...values))), changes: 0 };
+  return { rows: [], changes: changesIn(dropping(statement.run?.(...values))?.changes) };
+}
+
+/** Returns a driver's value. The promise of an asynchronous driver is not awaited: its failure must not end the process. */
+function dropping<T>(value: T): T {
+  if (value instanceof Promise) value.catch(() => {});
+  return value;
 }
 
 async function carryOutOnPostgres(connection: PostgresConnection, { sql, values }: Statement): Promise<Result> {
   let position = 0;
-  const { rows, rowCount } = await connection.query(
+  const result = await connection.query(
     sql.replaceAll('?', () => `$${++position}`),
     [...values],
   );
-  return { rows: rows as Row[], changes: rowCount ?? 0 };
+  return sql.startsWith('SELECT')
+    ? { rows: rowsIn(result?.rows), changes: 0 }
+    : { rows: [], changes: changesIn(result?.rowCount) };
 }
+
+/**
+ * Checks a result: a driver that is asynchronous, or has another form, would otherwise seem to have written a lead that it
+ * loses.
+ */
+function rowsIn(rows: unknown): readonly Row[] {
+  if (Array.isArray(rows)) return rows;
+  throw unsuitable('a list of rows');
+}
+
+function changesIn(changes: unknown): number {
+  if (typeof changes === 'bigint' || Number.isInteger(changes)) return Number(changes);
+  throw unsuitable('the number of changed rows');
+}
+
+const unsuitable = (missing: string) =>
+  new OutboxError(
+    `The database connection has not returned ${missing}, so nothing is certain to be stored: the outbox needs node:sqlite or better-sqlite3, which are synchronous, or pg.`,
+  );

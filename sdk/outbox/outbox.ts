@@ -25,7 +25,7 @@ export interface Outbox {
   setUpSql(): string;
 
   /**
-   * Inserts a lead with one statement within the connection's open transaction, and is committed or rolled back with it.
+   * Inserts a lead within the connection's open transaction, and is committed or rolled back with it.
    * Synchronous on SQLite.
    *
    * Leaves out a `note` or `sourceId` that is empty or blank, and makes each line break of the note one character.
@@ -35,7 +35,7 @@ export interface Outbox {
    * @param options.idempotencyKey a UUID that identifies this lead's data permanently, such as keyFor returns. Default: a new one
    * @returns the key
    * @throws TypeError when the data cannot be stored or the service does not accept the key; nothing is written then
-   * @throws OutboxError when the key is stored with different data
+   * @throws OutboxError when the key is stored with different data, or the driver has not stored the lead
    */
   add(connection: SqliteConnection, capture: LeadCapture, options?: { readonly idempotencyKey?: string }): string;
   add(
