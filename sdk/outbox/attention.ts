@@ -1,8 +1,8 @@
 import type { LeadCapture } from '../contract.ts';
-import { STATUSES_OF_THE_KEY } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
+import { OF_THE_KEY } from './outcome.ts';
 
 /** A lead that needs a person's attention. */
 export interface LeadInNeed {
@@ -10,7 +10,7 @@ export interface LeadInNeed {
   /** `refused`: it is not sent again. `waiting`: it is, but will fail again until someone fixes the cause. */
   readonly state: 'refused' | 'waiting';
   readonly createdAt: Date;
-  /** The number of attempts so far. */
+  /** The number of attempts so far, without those that failed because of the key, the studio or the quota. */
   readonly attempts: number;
   /** Why it is not delivered; null when not known yet. */
   readonly reason: string | null;
@@ -21,7 +21,6 @@ export interface LeadInNeed {
 /** A lead needs attention when it has waited for longer, or was stored by a clock that was further ahead; milliseconds. */
 const WAITS_TOO_LONG_MS = 24 * 60 * 60 * 1000;
 
-const OF_THE_KEY = STATUSES_OF_THE_KEY.map((status) => `reason LIKE '${status} %'`).join(' OR ');
 const IN_NEED = `state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR ${OF_THE_KEY}))`;
 
 /** Returns the leads that need attention, oldest first, and their total number. */

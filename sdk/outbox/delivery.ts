@@ -77,6 +77,7 @@ export async function deliver(
     if (outcome.holdsForOthers === 'yes' || unanswered === MAX_UNANSWERED) stoppedBecause = outcome.reason;
   }
 
+  if (counts.delivered + counts.already_open > 0) await leads.release();
   await leads.deleteSettledBefore(Math.floor(Date.now() - keepSettledDays * DAY_MS));
   if (errors.length > 0)
     throw new AggregateError(errors, 'Sending a lead or onSettled has failed: its leads keep waiting.');

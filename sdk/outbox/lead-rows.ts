@@ -1,7 +1,7 @@
 import type { LeadCapture } from '../contract.ts';
 import { captureIn } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
-import type { Outcome } from './outcome.ts';
+import { OF_THE_KEY, type Outcome } from './outcome.ts';
 
 /** A lead that is due. */
 interface DueLead {
@@ -26,12 +26,17 @@ export interface TakenUp {
 export interface LeadRows {
   /** Returns the reason of a 429 whose `Retry-After` has not passed, during which nothing is sent; otherwise null. */
   pause(): Promise<string | null>;
-  /** Returns the due leads, fewest attempts first: leads that never get a response must not block the others. */
+  /**
+   * Returns the due leads, fewest attempts first, then those due for longest: neither leads that never get a response nor
+   * those whose attempts do not count must block the others.
+   */
   due(limit: number): Promise<readonly DueLead[]>;
   /** Leases a lead; undefined when another worker was faster. */
   takeUp(due: DueLead): Promise<TakenUp | undefined>;
   /** Stores the outcome unless the row was changed in the meantime; returns whether it was stored. */
   note(lead: TakenUp, outcome: Outcome): Promise<boolean>;
+  /** Makes the leads due that wait because of the key or the studio. */
+  release(): Promise<void>;
   /** Deletes leads that were settled before a time; milliseconds since 1970. */
   deleteSettledBefore(time: number): Promise<void>;
   /** Counts the waiting leads, due or not. */
@@ -57,9 +62,12 @@ const CLOCK_WAS_AHEAD_MS = MAX_WAIT_MS + HOUR_MS;
 /** The maximum number of rows that a pass deletes, so that deleting does not delay it. */
 const MAX_DELETED_ROWS = 500;
 
+/** Executes a statement. */
+type Run = (sql: string, ...values: Value[]) => Promise<Result>;
+
 /** Returns access to the leads of a table. */
 export function leadsIn(connection: Connection, table: string): LeadRows {
-  const run = async (sql: string, ...values: Value[]): Promise<Result> => carryOut(connection, { sql, values });
+  const run: Run = async (sql, ...values) => carryOut(connection, { sql, values });
   return {
     async pause() {
       const now = Date.now();
@@ -77,7 +85,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
       const { rows } = await run(
         `SELECT idempotency_key, CAST(next_attempt_at AS TEXT) AS was_next FROM ${table}
          WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)
-         ORDER BY attempts, created_at LIMIT ?`,
+         ORDER BY attempts, next_attempt_at, created_at LIMIT ?`,
         now,
         now + CLOCK_WAS_AHEAD_MS,
         limit,
@@ -88,7 +96,8 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
     async takeUp({ key, nextAttemptAt }) {
       const leaseEnd = Date.now() + LEASE_MS;
       const { changes } = await run(
-        `UPDATE ${table} SET attempts = attempts + 1, next_attempt_at = ?
+        // Without the reason of the attempt before, the end of a lease is no pause.
+        `UPDATE ${table} SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL
          WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?`,
         leaseEnd,
         key,
@@ -122,17 +131,16 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
       return changes === 1;
     },
 
-    async deleteSettledBefore(time) {
-      // Select first: a DELETE blocks other writers even when it matches no row.
-      const { rows } = await run(
-        `SELECT idempotency_key FROM ${table} WHERE state IN ('delivered', 'already_open', 'discarded')
-         AND settled_at < ? LIMIT ${MAX_DELETED_ROWS}`,
-        time,
+    async release() {
+      const now = Date.now();
+      await run(
+        `UPDATE ${table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ? AND (${OF_THE_KEY})`,
+        now,
+        now,
       );
-      if (rows.length === 0) return;
-      const places = rows.map(() => '?').join(', ');
-      await run(`DELETE FROM ${table} WHERE idempotency_key IN (${places})`, ...rows.map(keyIn));
     },
+
+    deleteSettledBefore: (time) => deleteSettledBefore(run, table, time),
 
     async countWaiting() {
       const { rows } = await run(`SELECT COUNT(*) AS waiting FROM ${table} WHERE state = 'waiting'`);
@@ -141,12 +149,28 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
   };
 }
 
+async function deleteSettledBefore(run: Run, table: string, time: number): Promise<void> {
+  // Select first: a DELETE blocks other writers even when it matches no row.
+  const { rows } = await run(
+    `SELECT idempotency_key FROM ${table} WHERE state IN ('delivered', 'already_open', 'discarded')
+     AND settled_at < ? LIMIT ${MAX_DELETED_ROWS}`,
+    time,
+  );
+  if (rows.length === 0) return;
+  const places = rows.map(() => '?').join(', ');
+  await run(`DELETE FROM ${table} WHERE idempotency_key IN (${places})`, ...rows.map(keyIn));
+}
+
 /** Returns the assignments that store an outcome, and their values. */
 function written(outcome: Outcome, attempts: number): readonly [string, readonly Value[]] {
   switch (outcome.state) {
     case 'waiting': {
-      const next = Date.now() + retryDelayMs(attempts, outcome.retryAfterSeconds);
-      return ['next_attempt_at = ?, reason = ?', [next, outcome.reason]];
+      const { reason, retryAfterSeconds, isOfAll = false } = outcome;
+      const waitMs = isOfAll ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds);
+      return [
+        `next_attempt_at = ?, reason = ?, attempts = ${isOfAll ? attempts - 1 : attempts}`,
+        [Date.now() + waitMs, reason],
+      ];
     }
     case 'refused':
       return [`state = 'refused', reason = ?`, [outcome.reason]];
@@ -155,6 +179,11 @@ function written(outcome: Outcome, attempts: number): readonly [string, readonly
       return [set, [outcome.state, outcome.leadId ?? null, Date.now()]];
     }
   }
+}
+
+/** The wait that the service has asked for; the first backoff when it has not. */
+function pauseMs(retryAfterSeconds = FIRST_BACK_OFF_MS / SECOND_MS): number {
+  return Math.min(MAX_WAIT_MS, retryAfterSeconds * SECOND_MS);
 }
 
 /** Exponential backoff, by jitter up to a half shorter; never less than `Retry-After`. */

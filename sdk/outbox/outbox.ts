@@ -45,7 +45,7 @@ export interface Outbox {
   ): Promise<string>;
 
   /**
-   * Makes one pass: sends the due leads, fewest attempts first, then oldest, and erases the data of delivered ones. Any
+   * Makes one pass: sends the due leads, fewest attempts first, then due for longest, and erases the data of delivered ones. Any
    * number of workers may run concurrently.
    *
    * @param connection a connection without an open transaction

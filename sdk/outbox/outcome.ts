@@ -12,6 +12,8 @@ export type Outcome =
       readonly state: 'waiting';
       readonly reason: string;
       readonly retryAfterSeconds?: number | undefined;
+      /** Whether the cause is not this lead's: the attempt does not count, and the lead waits for as long as was asked for. */
+      readonly isOfAll?: boolean;
       /** Whether other leads would currently get the same outcome; `perhaps` when the service may be unavailable. */
       readonly holdsForOthers: 'yes' | 'perhaps' | 'no';
     };
@@ -21,6 +23,9 @@ const MAX_REASON = 1000;
 
 /** The length of the column `lead_id`. */
 const UUID_LENGTH = 36;
+
+/** The condition of rows with a status of the key. */
+export const OF_THE_KEY = STATUSES_OF_THE_KEY.map((status) => `reason LIKE '${status} %'`).join(' OR ');
 
 /** Returns what the response to a creation means for the lead. */
 export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome> {
@@ -48,10 +53,11 @@ function outcomeOfProblem(problem: ProblemError): Outcome {
   const named = Object.entries(fields).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
   const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
   const reason = reasonOf(`${status} ${code}: ${detail}${about} (request ${requestId})`);
-  const isForAll = status === 429 || STATUSES_OF_THE_KEY.includes(status);
-  if (!isForAll && status < FAILING_FROM_STATUS && !TEMPORARY_STATUSES.includes(status))
+  const isOfAll = status === 429 || STATUSES_OF_THE_KEY.includes(status);
+  if (!isOfAll && status < FAILING_FROM_STATUS && !TEMPORARY_STATUSES.includes(status))
     return { state: 'refused', reason };
-  return { state: 'waiting', reason, retryAfterSeconds, holdsForOthers: isForAll ? 'yes' : 'no' };
+  const holdsForOthers = isOfAll || status === 503 ? 'yes' : 'no';
+  return { state: 'waiting', reason, retryAfterSeconds, isOfAll, holdsForOthers };
 }
 
 /** Returns why there was no response, without addresses: Node's error code, or else the client's message. */

@@ -236,16 +236,18 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     const { result: forbidden } = await website.run('deliver', {}, { LEAD_INTAKE_KEY: newKeySecret() });
     const reason = expect.stringMatching(/^401 integration_key_invalid: /);
     expect(forbidden).toEqual({ ...NOTHING_DONE, postponed: 1, waiting: 5, stoppedBecause: reason });
-    expect(await states()).toEqual([0, 1, 1, 1, 1]);
+    // An attempt that failed because of the key does not count.
+    expect(await states()).toEqual([0, 0, 1, 1, 1]);
     expect((await website.run('needs-attention')).result).toMatchObject({
       count: 1,
-      entries: [{ state: 'waiting', reason, attempts: 1 }],
+      entries: [{ state: 'waiting', reason, attempts: 0 }],
     });
 
+    const untried = 'attempts = 0 AND reason IS NULL';
     // A lead that has waited for a day needs attention too, and a clock that was ahead delays no lead.
-    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - ${25 * HOUR_MS} WHERE attempts = 0`);
+    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at - ${25 * HOUR_MS} WHERE ${untried}`);
     expect((await website.run('needs-attention')).result).toMatchObject({ count: 2, entries: [{ attempts: 0 }, {}] });
-    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at + ${50 * HOUR_MS} WHERE attempts = 0`);
+    await website.database.run(`UPDATE ${TABLE} SET created_at = created_at + ${50 * HOUR_MS} WHERE ${untried}`);
     expect((await website.run('needs-attention')).result).toMatchObject({ count: 2, entries: [{}, { attempts: 0 }] });
     const ahead = Date.now() + 26 * HOUR_MS;
     await website.database.run(`UPDATE ${TABLE} SET next_attempt_at = ${ahead}`);
@@ -257,12 +259,12 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
   test(`${name}: waits at least for Retry-After, with a growing backoff`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const problem = { title: 'Too many', code: 'integration_rate_limited', requestId: 'r-1' };
-    let retryAfter = '7200';
+    let [retryAfter, status] = ['7200', 429];
     const keys: string[] = [];
     const env = await aServer(onTestFinished, (request, response) => {
       keys.push(String(request.headers['idempotency-key']));
       response.setHeader('retry-after', retryAfter);
-      answer(response, 429, problem);
+      answer(response, status, problem);
     });
 
     const [first = ''] = await website.add(aCapture());
@@ -303,13 +305,94 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     await website.letTimePass();
     await website.run('deliver', {}, env);
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + 24 * HOUR_MS);
-    retryAfter = '1';
+    [retryAfter, status] = ['1', 500];
     await website.database.run(`UPDATE ${TABLE} SET attempts = 20, next_attempt_at = created_at`);
     const again = Date.now();
     await website.run('deliver', {}, { ...env, LEAD_INTAKE_DEADLINE_MS: '1' });
     const backOff = ((await rowOf(first))?.next_attempt_at ?? 0) - again;
     expect(backOff).toBeGreaterThanOrEqual(HOUR_MS / 2);
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+  });
+
+  test(`${name}: once its cause has ended, a wait of all leads is over, whatever their earlier attempts`, async ({
+    onTestFinished,
+  }) => {
+    const website = await aWebsite();
+    let [status, requests, blocked] = [0, 0, ''];
+    const env = await aServer(onTestFinished, (request, response) => {
+      requests += 1;
+      if (request.headers['idempotency-key'] === blocked) return answer(response, 403, { code: 'blocked' });
+      // Longer than the client's deadline: it does not repeat the request.
+      if (status === 429 || status === 503) response.setHeader('retry-after', '120');
+      if (status === 201) answer(response, 201, { lead: { id: randomUUID() } });
+      else answer(response, status, { code: 'any' });
+    });
+    const pass = async () => (await website.run('deliver', {}, env)).result;
+    // The times in the table, moved back instead of the clock forward.
+    const letPass = (ms: number) =>
+      website.database.run(`UPDATE ${TABLE} SET next_attempt_at = next_attempt_at - ${ms} WHERE state = 'waiting'`);
+    const POLL_MS = 60_000;
+
+    for (status of [401, 402, 403, 429]) {
+      const cause = status;
+      await website.add(aCapture(), aCapture());
+      await website.database.run(`UPDATE ${TABLE} SET attempts = 8 WHERE state = 'waiting'`);
+      requests = 0;
+      const stopped = { ...NOTHING_DONE, waiting: 2, stoppedBecause: expect.stringMatching(`^${cause} any: `) };
+      expect(await pass()).toEqual({ ...stopped, postponed: 1 });
+      expect(requests).toBe(1);
+      expect(await website.rows()).toEqual(
+        expect.arrayContaining(Array(2).fill(expect.objectContaining({ state: 'waiting', attempts: 8 }))),
+      );
+      if (cause === 429) {
+        await letPass(POLL_MS);
+        expect(await pass()).toEqual(stopped);
+        expect(requests).toBe(1);
+      }
+      status = 201;
+      await letPass(POLL_MS);
+      expect(await pass()).toEqual({ ...NOTHING_DONE, delivered: 2 });
+    }
+
+    // Release 1.1 counted attempts of a faulty key: a lead that is delivered makes those due.
+    const [old = '', added = ''] = await website.add(aCapture(), aCapture());
+    const inAnHour = Date.now() + HOUR_MS;
+    await website.database.run(
+      `UPDATE ${TABLE} SET attempts = 8, next_attempt_at = ${inAnHour}, reason = '401 any: ' WHERE idempotency_key = '${old}'`,
+    );
+    expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
+    expect(await pass()).toMatchObject({ delivered: 1, waiting: 0 });
+    expect(added).toMatch(UUID);
+
+    // A lead that alone gets such a response does not block the others.
+    [blocked = ''] = await website.add(aCapture());
+    expect(await pass()).toMatchObject({ postponed: 1, waiting: 1 });
+    await website.add(aCapture());
+    await letPass(POLL_MS);
+    expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
+    await website.run('discard', { key: blocked });
+
+    // A service that is unavailable is so for all leads; the attempt counts, so that another lead is tried next.
+    await website.add(aCapture(), aCapture());
+    [status, requests] = [503, 0];
+    for (const tried of [1, 2]) {
+      expect(await pass()).toMatchObject({ postponed: 1, waiting: 2, stoppedBecause: expect.stringMatching(/^503 /) });
+      expect(requests).toBe(tried);
+    }
+  });
+
+  test(`${name}: a lead in flight is no pause for other workers`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    const held = Promise.withResolvers<ServerResponse>();
+    const slow = await aServer(onTestFinished, (_, response) => held.resolve(response));
+    await website.add(aCapture());
+    await website.database.run(`UPDATE ${TABLE} SET reason = '429 any: '`);
+    const first = website.run('deliver', {}, slow);
+    const response = await held.promise;
+    await website.add(aCapture());
+    expect((await website.run('deliver')).result).toMatchObject({ delivered: 1, stoppedBecause: null });
+    answer(response, 201, { lead: { id: randomUUID() } });
+    expect((await first).result).toMatchObject({ delivered: 1, waiting: 0 });
   });
 
   test(`${name}: leads that never get a response do not block the others`, async ({ onTestFinished }) => {
@@ -339,7 +422,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     for (const [status, command] of [
       [201, 'retry'],
       [400, 'retry'],
-      [503, 'retry'],
+      [500, 'retry'],
       [201, 'discard'],
     ] as const) {
       const held = Promise.withResolvers<ServerResponse>();

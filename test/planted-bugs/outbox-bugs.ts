@@ -61,7 +61,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     name: 'an invalid API key is tried again for each lead',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: an invalid key or an unavailable service delays all leads and loses none',
-    patches: [{ file: 'sdk/outbox/outcome.ts', find: "isForAll ? 'yes' : 'no'", put: "'no'" }],
+    patches: [{ file: 'sdk/outbox/outcome.ts', find: "isOfAll || status === 503 ? 'yes' : 'no'", put: "'no'" }],
     inSoak: true,
   },
   {
@@ -86,10 +86,23 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'the backoff of one lead is the pause of all',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: once its cause has ended, a wait of all leads is over, whatever their earlier attempts',
+    patches: [
+      {
+        file: ROWS,
+        find: 'isOfAll ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds)',
+        put: 'retryDelayMs(attempts, retryAfterSeconds)',
+      },
+    ],
+    inSoak: true,
+  },
+  {
     name: 'the oldest lead is sent first, regardless of its attempts',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: leads that never get a response do not block the others',
-    patches: [{ file: ROWS, text: 'ORDER BY attempts, created_at', put: 'ORDER BY created_at' }],
+    patches: [{ file: ROWS, text: 'ORDER BY attempts, next_attempt_at, created_at', put: 'ORDER BY created_at' }],
     inSoak: true,
   },
   {

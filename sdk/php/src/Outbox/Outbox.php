@@ -100,7 +100,7 @@ final class Outbox
     }
 
     /**
-     * Makes one pass: sends the due leads, fewest attempts first, then oldest. Several processes may run concurrently. A lead
+     * Makes one pass: sends the due leads, fewest attempts first, then due for longest. Several processes may run concurrently. A lead
      * in flight when its process was killed is sent again five minutes later, with the same key: only one lead is created.
      * Sends nothing during the Retry-After of a 429.
      *

@@ -24,4 +24,10 @@ final class BackOff
         $backOff = $longest * (1 - mt_rand() / mt_getrandmax() / 2);
         return (int) min(self::MAX_OF_ALL_MS, max($backOff, ($retryAfterSeconds ?? 0) * 1000));
     }
+
+    /** The wait that the service has asked for; the first backoff when it has not. */
+    public static function pauseMs(?int $retryAfterSeconds): int
+    {
+        return (int) min(self::MAX_OF_ALL_MS, $retryAfterSeconds === null ? self::FIRST_MS : $retryAfterSeconds * 1000);
+    }
 }

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace LeadIntake\Outbox\Internal;
 
 use LeadIntake\Exception\LeadAlreadyOpenException;
-use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\NoAnswerException;
 use LeadIntake\Exception\ProblemException;
 use LeadIntake\Internal\Outcomes;
@@ -57,6 +56,9 @@ final class Pass
                 break;
             }
         }
+        if ($this->delivered + $this->alreadyOpen > 0) {
+            $this->table->release();
+        }
         if ($this->error !== null) {
             $message = 'onSettled, sending or storing an outcome has failed: the leads concerned keep waiting';
             throw new OutboxException($message, previous: $this->error);
@@ -92,7 +94,9 @@ final class Pass
             $this->settle($entry, State::Delivered, $created->lead->id);
         } catch (NoAnswerException $error) {
             $this->silences++;
-            $this->postpone($entry, $error, isForAll: $this->silences === self::MAX_SILENCES);
+            $reason = Reason::of($error);
+            $this->putOff($entry, null, $reason);
+            $this->stoppedBecause = $this->silences === self::MAX_SILENCES ? $reason : null;
         } catch (ProblemException $error) {
             $this->silences = 0;
             $this->handleProblem($entry, $error);
@@ -104,10 +108,14 @@ final class Pass
         if ($problem instanceof LeadAlreadyOpenException) {
             $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId);
         } elseif (in_array($problem->status, [...Outcomes::STATUSES_OF_THE_KEY, 429], true)) {
-            // The status is not specific to this lead: the others would receive the same.
-            $this->postpone($entry, $problem, isForAll: true);
+            // The cause is not this lead's: the attempt does not count, and the others would receive the same.
+            $this->stoppedBecause = Reason::of($problem);
+            $waitMs = BackOff::pauseMs($problem->retryAfterSeconds);
+            $this->postpone($entry, $entry->attempts - 1, $waitMs, $this->stoppedBecause);
         } elseif (Retries::mayHelpAfter($problem->status)) {
-            $this->postpone($entry, $problem, isForAll: false);
+            $reason = Reason::of($problem);
+            $this->putOff($entry, $problem->retryAfterSeconds, $reason);
+            $this->stoppedBecause = $problem->status === 503 ? $reason : null;
         } else {
             $this->refuse($entry, Reason::of($problem));
         }
@@ -146,13 +154,6 @@ final class Pass
         }
     }
 
-    private function postpone(Entry $entry, LeadIntakeException $error, bool $isForAll): void
-    {
-        $reason = Reason::of($error);
-        $this->putOff($entry, $error instanceof ProblemException ? $error->retryAfterSeconds : null, $reason);
-        $this->stoppedBecause = $isForAll ? $reason : null;
-    }
-
     private function postponeAfter(\Throwable $error, Entry $entry, string $reason): void
     {
         $this->error ??= $error;
@@ -161,8 +162,12 @@ final class Pass
 
     private function putOff(Entry $entry, ?int $retryAfterSeconds, string $reason): void
     {
-        $waitMs = BackOff::afterMs($entry->attempts, $retryAfterSeconds);
-        if ($this->table->postpone($entry, $waitMs, $reason)) {
+        $this->postpone($entry, $entry->attempts, BackOff::afterMs($entry->attempts, $retryAfterSeconds), $reason);
+    }
+
+    private function postpone(Entry $entry, int $attempts, int $waitMs, string $reason): void
+    {
+        if ($this->table->postpone($entry, $attempts, $waitMs, $reason)) {
             $this->postponed++;
         }
     }

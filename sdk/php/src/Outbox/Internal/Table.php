@@ -31,9 +31,11 @@ final class Table
     /** The maximum number of settled entries that a pass deletes. */
     private const MAX_FORGOTTEN = 500;
 
+    private const OF_THE_KEY = "reason LIKE '401 %' OR reason LIKE '402 %' OR reason LIKE '403 %'";
+
     /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
     private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ?"
-        . " OR reason LIKE '401 %' OR reason LIKE '402 %' OR reason LIKE '403 %'))";
+        . ' OR ' . self::OF_THE_KEY . '))';
 
     public function __construct(private readonly Database $database, private readonly string $name)
     {
@@ -106,15 +108,15 @@ final class Table
     }
 
     /**
-     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, so that leads that never get a
-     *     response do not block the others; then oldest first
+     * @return list<array<string, int|string|null>> the due rows, fewest attempts first, then those due for longest, so that
+     *     neither leads that never get a response nor those whose attempts do not count block the others
      */
     public function due(int $limit): array
     {
         $now = self::now();
         return $this->rows(
             "SELECT * FROM $this->name WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
-            . " ORDER BY attempts, created_at, idempotency_key LIMIT $limit",
+            . " ORDER BY attempts, next_attempt_at, created_at, idempotency_key LIMIT $limit",
             [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
         );
     }
@@ -129,12 +131,14 @@ final class Table
     public function takeUp(array $row): ?Entry
     {
         $lease = self::now() + self::LEASE_MS;
+        // Without the reason of the attempt before, the end of a lease is no pause.
         $isTaken = $this->database->execute(
-            "UPDATE $this->name SET attempts = attempts + 1, next_attempt_at = ?"
+            "UPDATE $this->name SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
             . " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
             [$lease, $row['idempotency_key'], (int) $row['next_attempt_at']],
         ) === 1;
-        return $isTaken ? self::entry(['attempts' => $row['attempts'] + 1, 'next_attempt_at' => $lease] + $row) : null;
+        $changed = ['attempts' => $row['attempts'] + 1, 'next_attempt_at' => $lease, 'reason' => null];
+        return $isTaken ? self::entry($changed + $row) : null;
     }
 
     /** Erases the data of a settled entry. @return bool whether the lease was still held */
@@ -154,9 +158,21 @@ final class Table
     }
 
     /** @return bool whether the lease was still held */
-    public function postpone(Entry $takenUp, int $waitMs, string $reason): bool
+    public function postpone(Entry $takenUp, int $attempts, int $waitMs, string $reason): bool
     {
-        return $this->note('next_attempt_at = ?, reason = ?', [self::now() + $waitMs, $reason], $takenUp);
+        $set = 'attempts = ?, next_attempt_at = ?, reason = ?';
+        return $this->note($set, [$attempts, self::now() + $waitMs, $reason], $takenUp);
+    }
+
+    /** Makes the entries due that wait because of the key or the studio. */
+    public function release(): void
+    {
+        $now = self::now();
+        $this->database->execute(
+            "UPDATE $this->name SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
+            . ' AND (' . self::OF_THE_KEY . ')',
+            [$now, $now],
+        );
     }
 
     /** @return bool whether a waiting or refused entry has the key */

@@ -53,6 +53,8 @@ class Pass:
             lead = self._rows.take_up(key, next_attempt_at)
             if lead is not None:
                 self._process(lead)
+        if self._counts["delivered"] + self._counts["already_open"] > 0:
+            self._rows.release()
         self._rows.delete_settled(self._keep_settled_days)
         if self._failure is not None:
             raise self._failure

@@ -15,7 +15,7 @@ class Entry:
     state: Literal["waiting", "refused"]
     #: When it was stored; UTC.
     created_at: datetime
-    #: The number of attempts so far.
+    #: The number of attempts so far, without those that failed because of the key, the studio or the quota.
     attempts: int
     #: Why it is not delivered, without personal data; None when it was not tried yet, or the worker that leased it was
     #: killed.

@@ -37,9 +37,11 @@ class Postponed:
     """The lead is sent again later."""
 
     reason: str
-    retry_after_seconds: int = 0
+    retry_after_seconds: int | None = None
     #: Whether other leads would currently get the same outcome; ``perhaps`` when the service may be unavailable.
     holds_for_others: Literal["yes", "perhaps", "no"] = "no"
+    #: Whether the cause is not this lead's: the attempt does not count, and the lead waits for as long as was asked for.
+    is_of_all: bool = False
     state: Literal["waiting"] = "waiting"
 
 
@@ -70,9 +72,10 @@ def _outcome_of(problem: ProblemError) -> Outcome:
         f"{problem.status} {problem.code}: {problem.detail or problem.title}{_about(problem.fields)}"
         f" (request {problem.request_id})"
     )
-    is_for_all = problem.status == 429 or problem.status in STATUSES_OF_THE_KEY
-    if is_for_all or is_temporary(problem.status):
-        return Postponed(reason, problem.retry_after_seconds or 0, "yes" if is_for_all else "no")
+    is_of_all = problem.status == 429 or problem.status in STATUSES_OF_THE_KEY
+    if is_of_all or is_temporary(problem.status):
+        holds_for_others: Literal["yes", "no"] = "yes" if is_of_all or problem.status == 503 else "no"
+        return Postponed(reason, problem.retry_after_seconds, holds_for_others, is_of_all)
     return Refused(reason)
 
 

@@ -38,6 +38,10 @@ _DELETED_AT_MOST = 500
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
+#: The condition of rows that wait because of the key or the studio, and its values: a per cent sign must be a value.
+_OF_THE_KEY = " OR ".join("reason LIKE ?" for _ in STATUSES_OF_THE_KEY)
+_OF_THE_KEY_VALUES = tuple(f"{status} %" for status in STATUSES_OF_THE_KEY)
+
 _SETTLED = "('delivered', 'already_open', 'discarded')"
 
 
@@ -96,13 +100,14 @@ class Rows:
     def due(self, limit: int) -> list[tuple[str, int]]:
         """
         Returns the due leads, as keys and the time of the next attempt. Those with the fewest attempts come first, then
-        the oldest, so that leads that never receive a response do not delay others.
+        those due for longest, so that neither leads that never receive a response nor those whose attempts do not count
+        delay others.
         """
         now = _now()
         rows = self._database.read(
             f"SELECT idempotency_key, next_attempt_at FROM {self._table}"
             " WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
-            " ORDER BY attempts, created_at, idempotency_key LIMIT ?",
+            " ORDER BY attempts, next_attempt_at, created_at, idempotency_key LIMIT ?",
             now,
             now + _CLOCK_WAS_AHEAD_MS,
             limit,
@@ -124,8 +129,9 @@ class Rows:
     def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
         """Leases a lead to this worker; returns None when another worker was faster."""
         lease = _now() + _LEASE_MS
+        # Without the reason of the attempt before, the end of a lease is no pause.
         changed = self._database.change(
-            f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?"
+            f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
             lease,
             key,
@@ -146,9 +152,15 @@ class Rows:
     def note(self, lead: TakenUp, outcome: Outcome) -> bool:
         """Stores the outcome, unless the row was changed meanwhile; returns whether it was stored."""
         match outcome:
-            case Postponed(reason=reason, retry_after_seconds=seconds):
-                next_attempt_at = _now() + _time_to_wait(lead.attempts, seconds)
-                return self._while_leased(lead, "next_attempt_at = ?, reason = ?", next_attempt_at, reason)
+            case Postponed(reason=reason, retry_after_seconds=seconds, is_of_all=is_of_all):
+                wait = _pause(seconds) if is_of_all else _time_to_wait(lead.attempts, seconds or 0)
+                return self._while_leased(
+                    lead,
+                    "attempts = ?, next_attempt_at = ?, reason = ?",
+                    lead.attempts - is_of_all,
+                    _now() + wait,
+                    reason,
+                )
             case Refused(reason=reason):
                 return self._while_leased(lead, "state = 'refused', reason = ?", reason)
             case settled:
@@ -159,6 +171,17 @@ class Rows:
                     _lead_id(settled.lead_id),
                     _now(),
                 )
+
+    def release(self) -> None:
+        """Makes the leads due that wait because of the key or the studio."""
+        now = _now()
+        self._database.change(
+            f"UPDATE {self._table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
+            f" AND ({_OF_THE_KEY})",
+            now,
+            now,
+            *_OF_THE_KEY_VALUES,
+        )
 
     def count_waiting(self) -> int:
         """Returns the number of waiting leads, due or not."""
@@ -182,10 +205,9 @@ class Rows:
 
     def attention(self, limit: int) -> Attention:
         """Returns the leads that need a person."""
-        of_the_key = " OR ".join("reason LIKE ?" for _ in STATUSES_OF_THE_KEY)
-        where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR {of_the_key}))"
+        where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR {_OF_THE_KEY}))"
         now = _now()
-        values = (now - _DAY_MS, now + _DAY_MS, *(f"{status} %" for status in STATUSES_OF_THE_KEY))
+        values = (now - _DAY_MS, now + _DAY_MS, *_OF_THE_KEY_VALUES)
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
         rows = self._database.read(
             f"SELECT idempotency_key, state, created_at, attempts, reason, capture FROM {self._table} {where}"
@@ -274,6 +296,11 @@ def _time(milliseconds: int) -> datetime:
 def _lead_id(lead_id: str | None) -> str | None:
     # The column holds only a UUID; the lead is settled without it.
     return lead_id.lower() if lead_id is not None and is_uuid(lead_id) else None
+
+
+def _pause(retry_after_seconds: int | None) -> int:
+    """The wait in ms that the service has asked for; the first backoff when it has not."""
+    return _FIRST_BACK_OFF_MS if retry_after_seconds is None else min(_MAX_WAIT_MS, retry_after_seconds * _SECOND_MS)
 
 
 def _time_to_wait(attempts: int, retry_after_seconds: int) -> int:
