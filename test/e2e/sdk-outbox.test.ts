@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
 import { createOutbox, keyFor, OutboxError } from '../../sdk/outbox/index.ts';
 import { aService } from '../support/service.ts';
@@ -71,7 +72,7 @@ test.each(Object.entries(UNSUITABLE))(
   async (_, driver) => {
     const connection = driver as DatabaseSync;
     const outbox = createOutbox();
-    const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: 'lik_of_nobody' });
+    const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: newKeySecret() });
     const operations = {
       setUp: () => outbox.setUp(connection),
       add: () => outbox.add(connection, capture('zoe@example.com')),
