@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox\Internal;
 
+use LeadIntake\Internal\Outcomes;
 use LeadIntake\Outbox\Attention;
 use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\Dialect;
@@ -30,12 +31,6 @@ final class Table
 
     /** The maximum number of settled entries that a pass deletes. */
     private const MAX_FORGOTTEN = 500;
-
-    private const OF_THE_KEY = "reason LIKE '401 %' OR reason LIKE '402 %' OR reason LIKE '403 %'";
-
-    /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
-    private const NEEDS_ATTENTION = "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ?"
-        . ' OR ' . self::OF_THE_KEY . '))';
 
     public function __construct(private readonly Database $database, private readonly string $name)
     {
@@ -170,7 +165,7 @@ final class Table
         $now = self::now();
         $this->database->execute(
             "UPDATE $this->name SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
-            . ' AND (' . self::OF_THE_KEY . ')',
+            . ' AND (' . self::ofTheKey() . ')',
             [$now, $now],
         );
     }
@@ -203,7 +198,7 @@ final class Table
     public function needingAttention(int $limit): Attention
     {
         $aDayOff = [self::now() - self::DAY_MS, self::now() + self::DAY_MS];
-        $where = "FROM $this->name WHERE " . self::NEEDS_ATTENTION;
+        $where = "FROM $this->name WHERE " . self::needsAttention();
         $count = $this->database->query("SELECT COUNT(*) AS number $where", $aDayOff);
         $rows = $this->rows("SELECT * $where ORDER BY created_at, idempotency_key LIMIT $limit", $aDayOff);
         return new Attention((int) $count[0]['number'], array_map(self::entry(...), $rows));
@@ -316,5 +311,18 @@ final class Table
         $ms = (int) max(-self::FARTHEST_MS, min(self::FARTHEST_MS, (float) $ms));
         $seconds = (int) floor($ms / 1000);
         return (new \DateTimeImmutable("@$seconds"))->modify('+' . $ms - $seconds * 1000 . ' msec');
+    }
+
+    /** The condition of entries that wait because of the key or the studio. */
+    private static function ofTheKey(): string
+    {
+        $like = static fn (int $status): string => "reason LIKE '$status %'";
+        return implode(' OR ', array_map($like, Outcomes::STATUSES_OF_THE_KEY));
+    }
+
+    /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
+    private static function needsAttention(): string
+    {
+        return "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR " . self::ofTheKey() . '))';
     }
 }
