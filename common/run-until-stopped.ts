@@ -62,6 +62,16 @@ function stopRequest(): Promise<void> {
 }
 
 function fail(error: unknown): never {
-  console.error(printableLines(error instanceof Error ? `${error.name}: ${error.message}` : String(error)));
+  console.error(
+    printableLines(portFault(error) ?? (error instanceof Error ? `${error.name}: ${error.message}` : `${error}`)),
+  );
   process.exit(1);
+}
+
+/** What to do about a port that the process may not have; undefined for other errors. */
+function portFault(error: unknown): string | undefined {
+  const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
+  if (syscall !== 'listen') return undefined;
+  const why = code === 'EADDRINUSE' ? 'another process uses it' : 'this process may not use it';
+  return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_PORT, GATEWAY_PORT, or the port of CORE_METRICS_ADDRESS or GATEWAY_METRICS_ADDRESS.`;
 }

@@ -81,6 +81,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/docs/openapi.ts',
     'gateway/docs/pages.ts',
     'gateway/docs/reference-script.ts',
+    'gateway/docs/search.ts',
     'gateway/lead-paths.ts',
     'gateway/problems.ts',
     'gateway/schemas.ts',

@@ -152,6 +152,21 @@ test.skipIf(!hasShellAndCurl)(
   },
 );
 
+test('no page has a lead of another page, or an Idempotency-Key that all its readers share', () => {
+  const pages = ['README.md', 'start.ts', 'docs/tutorial/walkthrough.md', 'examples/README.md'];
+  const ofDocs = ['gateway/docs/pages/quick-start.md', 'gateway/docs/examples.ts', 'examples/bruno/create-lead.bru'];
+  const contacts = [...pages, ...ofDocs].flatMap((page) => {
+    const found = [...read(page).matchAll(/\bvalue"?: ?["']([^"']+)["']/g)].map(([, value = '']) =>
+      value.toLowerCase(),
+    );
+    expect({ page, found }).toEqual({ page, found: expect.arrayContaining([expect.stringMatching(/@|^\+/)]) });
+    return [...new Set(found.map((value) => (value.startsWith('+') ? value.replaceAll(/\D/g, '') : value)))];
+  });
+  expect(contacts.toSorted()).toEqual([...new Set(contacts)].toSorted());
+  const commands = MARKDOWN_PAGES.flatMap(({ blocks }) => blocks.map((block) => block.commands));
+  expect(commands.filter((text) => /Idempotency-Key: ?[\da-f]{8}-/i.test(text))).toEqual([]);
+});
+
 /** Returns the commands of a page, one per line. */
 function commandsOf(page: string): string {
   const [, commands] = /<!-- walkthrough -->\n```sh\n([\s\S]*?)```/.exec(read(page)) ?? [];

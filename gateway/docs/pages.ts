@@ -29,14 +29,16 @@ const KINDS: Readonly<Record<string, { readonly mediaType: string; readonly esca
   '.txt': { mediaType: 'text/plain', escape: String },
 };
 
-/** Returns the pages, with each `{{name}}` replaced by its value. */
+/** Returns the pages, with the `{{name}}` of each value replaced by it. */
 export function pagesOf(values: PageValues): DocsPage[] {
   const files = readdirSync(PAGES_FOLDER, { recursive: true, encoding: 'utf8' });
   return files.flatMap((file) => {
     const kind = KINDS[extname(file)];
     if (!kind) return [];
     const text = readFileSync(join(PAGES_FOLDER, file), 'utf8');
-    const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name) => kind.escape(String(values[name as keyof PageValues])));
+    const filled = text.replace(/\{\{(\w+)\}\}/g, (placeholder, name) =>
+      name in values ? kind.escape(String(values[name as keyof PageValues])) : placeholder,
+    );
     return { path: addressOf(file), mediaType: `${kind.mediaType}; charset=utf-8`, text: filled };
   });
 }

@@ -30,8 +30,9 @@ function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | unde
     reply.header('connection', 'close');
     return invalidRequest([fault]);
   }
-  // Before the body is read. No path of this API ends in a slash.
-  return request.is404 || pathOf(request).endsWith('/') ? new Problem('route_not_found') : undefined;
+  // Before the body is read. The router would take a slash at the end for an empty id.
+  const isOther = pathOf(request).endsWith('/') && !request.routeOptions.url?.endsWith('/');
+  return request.is404 || isOther ? new Problem('route_not_found') : undefined;
 }
 
 /** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */

@@ -1,15 +1,18 @@
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import etag from '@fastify/etag';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Negotiator from 'negotiator';
 import { openApiDocument } from '../docs/openapi.ts';
-import { pagesOf } from '../docs/pages.ts';
+import { escapeHtml, pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
+import { searchIn } from '../docs/search.ts';
 import { allowOnly } from '../plugins/allowed-methods.ts';
 import type { QuotaPolicy } from '../quota/quota-port.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
+
+const SEARCH_PATH = '/docs/search';
 
 const ASSETS_FOLDER = join(import.meta.dirname, '../docs/assets');
 
@@ -25,7 +28,8 @@ const CONTENT_POLICY = [
   "style-src 'self'",
   "img-src 'self'",
   "base-uri 'none'",
-  "form-action 'none'",
+  // The search.
+  "form-action 'self'",
   "frame-ancestors 'none'",
 ];
 
@@ -54,13 +58,32 @@ export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: Quot
 function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    for (const { path, mediaType, text } of pagesOf({ publicUrl, ...policy })) {
+    const pages = pagesOf({ publicUrl, ...policy });
+    const search = searchIn(pages);
+    for (const { path, mediaType, text } of pages) {
       const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const content = Buffer.from(text);
-      scope.get(path, DOCS, async (_request, reply) => reply.headers(headers).type(mediaType).send(content));
+      scope.get(path, DOCS, async (request, reply) =>
+        reply
+          .headers(headers)
+          .type(mediaType)
+          .send(path === SEARCH_PATH ? filled(text, search, request) : content),
+      );
       allowOnly(app, path, 'GET');
+      if (!mediaType.startsWith('text/html')) continue;
+      // Relative, because the docs may be served under a prefix.
+      const location = `../${basename(path)}`;
+      scope.get(`${path}/`, DOCS, async (_request, reply) => reply.redirect(location, 308));
+      allowOnly(app, `${path}/`, 'GET');
     }
   });
+}
+
+/** Returns the page of the search with the results of a request. */
+function filled(page: string, search: (query: string) => string, request: FastifyRequest): string {
+  const { q } = request.query as Readonly<Record<string, unknown>>;
+  const query = typeof q === 'string' ? q : '';
+  return page.replace('{{query}}', () => escapeHtml(query)).replace('{{results}}', () => search(query));
 }
 
 /** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */

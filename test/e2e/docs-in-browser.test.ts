@@ -51,6 +51,40 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  test('the reference has another Idempotency-Key each time that it is loaded', { timeout: 120_000 }, async () => {
+    const { secret } = await service.aStudioWithKey();
+    const keyOf = async () => {
+      const page = await open(`${publicUrl}/docs`);
+      await page.getByPlaceholder('Token').first().fill(secret);
+      await page.getByRole('button', { name: /Test Request.*post/ }).click();
+      const sent = page.waitForRequest((request) => request.method() === 'POST');
+      await page.getByRole('button', { name: /^Send post request/ }).click();
+      return (await sent).headers()['idempotency-key'] ?? '';
+    };
+    const keys = [await keyOf(), await keyOf()];
+    for (const key of keys) expect(key).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-8[\da-f]{3}-[\da-f]{12}$/);
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  test('no page breaks a word or cuts a command, at any width', { timeout: 240_000 }, async () => {
+    const page = await open(`${publicUrl}/docs/quick-start`);
+    for (const width of [320, 390, 768, 1400]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const path of WRITTEN_PAGES) {
+        await page.goto(publicUrl + path);
+        expect({ path, width, faults: await page.evaluate(FAULTS_OF_TEXT) }).toEqual({ path, width, faults: [] });
+      }
+    }
+  });
+
+  test('the search leads to a section', { timeout: 120_000 }, async () => {
+    const page = await open(`${publicUrl}/docs/keys`);
+    await page.getByRole('searchbox').fill('leaked key');
+    await page.getByRole('searchbox').press('Enter');
+    await page.getByRole('link', { name: 'Keys: A leaked key' }).click();
+    await page.waitForURL(`${publicUrl}/docs/keys#a-leaked-key`);
+  });
+
   test('the reference shows an operation with each official client, and with curl', { timeout: 120_000 }, async () => {
     const page = await open(`${publicUrl}/docs`);
     const sample = (text: string) => page.locator('pre, code').filter({ hasText: text }).first();
@@ -91,6 +125,24 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     },
   );
 });
+
+/** In the page: the words in tables that stand on two lines, and the blocks of code of which a part cannot be seen. */
+const FAULTS_OF_TEXT = `(() => {
+  const faults = [];
+  for (const cell of document.querySelectorAll('th, td')) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const { 0: word, index } of texts.currentNode.data.matchAll(/[\\p{L}\\p{N}_]+/gu)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, index);
+        range.setEnd(texts.currentNode, index + word.length);
+        if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) faults.push(word);
+      }
+    }
+  }
+  for (const code of document.querySelectorAll('pre')) if (code.scrollWidth > code.clientWidth) faults.push(code.innerText);
+  return faults;
+})()`;
 
 /** Returns whether a colour is nearer to white or to black. */
 function toneOf(colour: string): 'light' | 'dark' {

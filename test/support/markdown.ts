@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import GithubSlugger from 'github-slugger';
 import { type MarkedToken, marked, type Token, type Tokens } from 'marked';
 import { ROOT } from './processes.ts';
 
@@ -50,22 +51,8 @@ function readPage(path: string): MarkdownPage {
     }
     if (each.type !== 'space') comment = each.type === 'html' ? /^<!-- (\S+) -->/.exec(each.text)?.[1] : undefined;
   });
-  return { path, links, anchors: anchorsOf(titles), blocks };
-}
-
-/** Returns the names that GitHub gives to headings. A repeated title is numbered. */
-function anchorsOf(titles: readonly string[]): ReadonlySet<string> {
-  const anchors = new Set<string>();
-  for (const title of titles) {
-    const slug = title
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-');
-    let anchor = slug;
-    for (let count = 1; anchors.has(anchor); count += 1) anchor = `${slug}-${count}`;
-    anchors.add(anchor);
-  }
-  return anchors;
+  const slugger = new GithubSlugger();
+  return { path, links, anchors: new Set(titles.map((title) => slugger.slug(title))), blocks };
 }
 
 /** Returns the text of inline tokens without their markup. */

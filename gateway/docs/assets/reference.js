@@ -1,6 +1,21 @@
+/** Returns a new UUID. `crypto.randomUUID` exists only on pages that came over TLS or from this computer. */
+function newUuid() {
+  const digits = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
+  const text = digits.join('');
+  return `${text.slice(0, 8)}-${text.slice(8, 12)}-4${text.slice(13, 16)}-8${text.slice(17, 20)}-${text.slice(20)}`;
+}
+
+// Relative to the page, which may be served under a prefix.
+const openApi = await (await fetch('v1/openapi.json')).json();
+// Each reader gets a key of his own: with the one of the document, all but the first would get a conflict.
+for (const { post } of Object.values(openApi.paths)) {
+  for (const parameter of post?.parameters ?? []) {
+    if (parameter.name === 'Idempotency-Key') parameter.example = newUuid();
+  }
+}
+
 window.Scalar.createApiReference('#reference', {
-  // Relative to the page, which may be served under a prefix.
-  url: 'v1/openapi.json',
+  content: openApi,
   // No requests to third parties.
   withDefaultFonts: false,
   telemetry: false,

@@ -43,6 +43,11 @@ ${alternate}<link rel="icon" href="${link('/docs/assets/icon.svg')}">
 <strong>Lead Intake API</strong>
 ${menu.join('\n')}
 </nav>
+<search>
+<form action="${link('/docs/search')}">
+<input type="search" name="q" maxlength="200" placeholder="Search" aria-label="Search the pages">
+</form>
+</search>
 </header>
 ${body}
 </body>

@@ -13,6 +13,6 @@ export function referencePage(): string {
 <a href="${link('/v1/openapi.json')}">OpenAPI document</a> do not.</p></noscript>
 <main id="reference"></main>
 <script src="${link('/docs/assets/scalar.js')}"></script>
-<script src="${link('/docs/assets/reference.js')}"></script>`,
+<script type="module" src="${link('/docs/assets/reference.js')}"></script>`,
   });
 }

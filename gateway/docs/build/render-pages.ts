@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';
 import { join } from 'node:path';
-import { Marked } from 'marked';
+import GithubSlugger from 'github-slugger';
+import { Marked, Renderer } from 'marked';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
 import { exampleOf, REQUEST_ID } from '../examples.ts';
 import { openApiInfo } from '../openapi.ts';
@@ -79,7 +80,17 @@ ${next.trim()}
 
 function renderPage(path: string, markdown: string): WrittenPage {
   const link = relativeFrom(path);
+  const slugger = new GithubSlugger();
   const marked = new Marked({
+    renderer: {
+      heading({ depth, tokens }) {
+        const text = this.parser.parseInline(tokens);
+        return `<h${depth} id="${slugger.slug(text.replaceAll(/<[^>]*>/g, ''))}">${text}</h${depth}>\n`;
+      },
+      table(token) {
+        return `<div class="table">\n${Renderer.prototype.table.call(this, token)}</div>\n`;
+      },
+    },
     walkTokens(token) {
       if (token.type === 'link' && token.href.startsWith('/')) token.href = link(token.href);
     },

@@ -58,14 +58,30 @@ describe('every page', () => {
     for (const path of [...PAGES, '/docs/assets/style.css']) {
       const html = await textOf(path);
       for (const [, link = ''] of html.matchAll(/(?:href|src)="([^"]*)"|url\(([^)]*)\)/g)) {
-        const { origin, pathname } = new URL(link, `http://proxy.example.test/any/prefix${path}`);
+        const { origin, pathname, hash } = new URL(link, `http://proxy.example.test/any/prefix${path}`);
         expect({ path, link, origin }).toEqual({ path, link, origin: 'http://proxy.example.test' });
         expect(pathname).toMatch(/^\/any\/prefix\//);
-        linked.add(pathname.slice('/any/prefix'.length));
+        linked.add(pathname.slice('/any/prefix'.length) + hash);
       }
     }
     expect([...linked]).toEqual(expect.arrayContaining([...PAGES, '/v1/openapi.json', '/docs/assets/scalar.js']));
-    for (const path of linked) expect({ path, status: (await get(path)).status }).toEqual({ path, status: 200 });
+    for (const link of linked) {
+      const [path = '', anchor] = link.split('#');
+      const response = await get(path);
+      expect({ link, status: response.status }).toEqual({ link, status: 200 });
+      if (anchor !== undefined) expect(await response.text()).toContain(` id="${anchor}"`);
+    }
+  });
+
+  test.each(PAGES)('has an anchor for each heading, and another address with a slash at its end: %s', async (path) => {
+    const headings = [...(await textOf(path)).matchAll(/<h[1-6]([^>]*)>/g)].map(([, attributes]) => attributes);
+    if (path !== '/docs') expect(headings.length).toBeGreaterThan(0);
+    for (const attributes of headings) expect(attributes).toMatch(/^ id="[a-z0-9_-]+"$/);
+    expect(new Set(headings).size).toBe(headings.length);
+
+    const response = await fetch(`${service.url}${path}/`, { redirect: 'manual' });
+    const location = new URL(response.headers.get('location') ?? '', `http://proxy.example.test/any/prefix${path}/`);
+    expect([response.status, location.pathname]).toEqual([308, `/any/prefix${path}`]);
   });
 
   test.each([...PAGES, '/docs/assets/scalar.js', '/docs/retries.md', '/llms.txt'])(
@@ -209,9 +225,55 @@ describe('an asset', () => {
   });
 });
 
+describe('the search', () => {
+  const search = async (query: string) => {
+    const response = await get(`/docs/search?${query}`);
+    expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'public, max-age=300']);
+    const html = await response.text();
+    return { html, found: [...html.matchAll(/<li><a href="([^"]*)">/g)].map(([, address]) => address ?? '') };
+  };
+
+  test('finds the sections of all pages that have all words, in any letter case', async () => {
+    const { html, found } = await search('q=idempotency+KEY');
+    expect(found.slice(0, 2)).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^(retries|problems\/integration_ide)/)]),
+    );
+    expect(found).toContain('quick-start#create-a-lead');
+    expect(html).toContain('<h1>Search: idempotency KEY</h1>');
+    for (const address of found) {
+      const [page, anchor] = address.split('#');
+      const text = await textOf(`/docs/${page}`);
+      if (anchor !== undefined) expect(text).toContain(` id="${anchor}"`);
+      expect(shown(text).toLowerCase()).toContain('idempotency');
+    }
+    for (const path of PAGES.slice(1)) {
+      const [, title = ''] = /<h1[^>]*>(.*?)<\/h1>/.exec(await textOf(path)) ?? [];
+      expect((await search(`q=${encodeURIComponent(shown(title))}`)).found).toContain(path.slice('/docs/'.length));
+    }
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['no word', 'q='],
+    ['blanks', 'q=+%20%0A'],
+    ['no page', 'q=xyzzy'],
+    ['markup', 'q=%3Cscript%3Ealert(1)%3C/script%3E'],
+    ['a placeholder', 'q=%7B%7Bresults%7D%7D'],
+    ['replacement patterns', 'q=$%26$1$`'],
+    ['two queries', 'q=key&q=lead'],
+    ['an object', 'q[a]=key'],
+    ['half a character', 'q=%F0%9F'],
+    ['NUL', 'q=%00'],
+    ['10,000 words', `q=${'word+'.repeat(2000)}`],
+  ])('gets %s, and shows it as text', async (_name, query) => {
+    const { html, found } = await search(query);
+    expect(found).toEqual([]);
+    expect(html.match(/<\/?script/g)).toBeNull();
+    expect(html.match(/<main /g)).toHaveLength(1);
+  });
+});
+
 test.each([
-  '/docs/',
-  '/docs/problems/',
   '/docs/problems/unknown',
   '/docs/problems/__proto__',
   '/docs/nothing',
@@ -339,16 +401,21 @@ describe('the page of limits', () => {
 test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page says', async () => {
   const { secret } = await service.aStudioWithKey();
   const page = await textOf('/docs/quick-start');
-  const [, create = '', read = ''] = page
+  const [, set = '', create = '', read = ''] = page
     .split('<pre><code class="language-sh">')
     .map((part) => shown(part.split('</pre>')[0] ?? ''));
-  const own = create.replace('lik_…', secret).replace(PUBLIC_URL, service.url);
+  const own = set.replace('lik_…', secret).replace(PUBLIC_URL, service.url);
 
-  const [first = '', second = '', list = ''] = (await bash([own, own, read].join('\necho @\n'))).split('@\n');
+  const commands = [`${own}\n${create}`, create, read].join('\necho @\n');
+  const [first = '', second = '', list = ''] = (await bash(commands)).split('@\n');
 
   expect(first).toContain('HTTP/1.1 201 Created');
+  const [, body = ''] = /^(\{.*\})$/m.exec(first) ?? [];
+  const [, example = ''] = /language-json">([\s\S]*?)<\/code>/.exec(page) ?? [];
+  const textsOf = (text: string) => JSON.parse(text, (key, value) => (/^id$|At$/.test(key) ? typeof value : value));
+  expect(textsOf(shown(example))).toEqual(textsOf(body));
   expect(second).toContain('idempotent-replayed: true');
-  expect(list).toContain('"displayName":"Grace Hopper"');
+  expect(list).toContain('"displayName":"Joan Clarke"');
   expect(list).toContain('integration_lead_not_found');
 });
 

@@ -1,0 +1,69 @@
+import { type DocsPage, escapeHtml } from './pages.ts';
+
+/** What stands under one heading of a page. */
+interface Section {
+  /** The page relative to `/docs/`, with the anchor of the heading. */
+  readonly address: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+/** The length of the longest query that is searched for; characters. */
+const MAX_QUERY = 200;
+
+const MAX_RESULTS = 20;
+
+/** How much of a section is shown around the first word found; characters before and after. */
+const EXCERPT = 90;
+
+/**
+ * Returns a search over pages.
+ *
+ * @returns a function from a query to a list in HTML of the sections that have all of its words, in any letter case
+ */
+export function searchIn(pages: readonly DocsPage[]): (query: string) => string {
+  const sections = pages.flatMap(sectionsOf);
+  return (query) => {
+    const words = query.slice(0, MAX_QUERY).toLowerCase().split(/\s+/).filter(Boolean);
+    if (words.length === 0) return '';
+    const has = (text: string) => words.every((word) => text.toLowerCase().includes(word));
+    const found = sections.filter(({ title, text }) => has(`${title} ${text}`));
+    const best = found.toSorted((a, b) => Number(has(b.title)) - Number(has(a.title))).slice(0, MAX_RESULTS);
+    const items = best.map(
+      (section) =>
+        `<li><a href="${section.address}">${escapeHtml(section.title)}</a><br>${excerptOf(section, words)}</li>`,
+    );
+    return items.length > 0 ? `<ul>\n${items.join('\n')}\n</ul>` : '<p>No page has all of these words.</p>';
+  };
+}
+
+/** Returns the sections of a page in HTML; none of other pages. */
+function sectionsOf({ path, mediaType, text }: DocsPage): Section[] {
+  if (!mediaType.startsWith('text/html')) return [];
+  const [, content = ''] = text.split('<main class="page">');
+  const [, pageTitle = ''] = /<h1[^>]*>(.*?)<\/h1>/.exec(content) ?? [];
+  return [...content.matchAll(/<h([1-3]) id="([^"]*)">(.*?)<\/h\1>([\s\S]*?)(?=<h[1-3] |$)/g)].map(
+    ([, level, id, heading = '', body = '']) => ({
+      address: `${path.slice('/docs/'.length)}${level === '1' ? '' : `#${id}`}`,
+      title: shown(level === '1' ? heading : `${pageTitle}: ${heading}`),
+      text: shown(body),
+    }),
+  );
+}
+
+function excerptOf({ text }: Section, words: readonly string[]): string {
+  const at = Math.max(0, ...words.map((word) => text.toLowerCase().indexOf(word)));
+  const start = Math.max(0, at - EXCERPT);
+  const excerpt = text.slice(start, at + EXCERPT).toWellFormed();
+  return escapeHtml(`${start > 0 ? '…' : ''}${excerpt}${at + EXCERPT < text.length ? '…' : ''}`);
+}
+
+const CHARACTERS: Readonly<Record<string, string>> = { quot: '"', lt: '<', gt: '>', amp: '&', '#39': "'" };
+
+/** Returns the text of HTML as a browser shows it. */
+const shown = (html: string): string =>
+  html
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/&(\w+|#39);/g, (entity, name) => CHARACTERS[name] ?? entity)
+    .replaceAll(/\s+/g, ' ')
+    .trim();
