@@ -26,3 +26,4 @@ export {
   ProblemError,
   type Written,
 } from './errors.ts';
+export { faultsOf } from './faults.ts';

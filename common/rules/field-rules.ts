@@ -28,11 +28,35 @@ const CANONICAL_UUID = new RegExp(UUID.source);
 export const CRM_ID_PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 const CRM_ID = new RegExp(CRM_ID_PATTERN);
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
-const WHITE_SPACE_OR_CONTROL = /[\s\p{Cc}]/u;
-const DECIMAL_DIGIT = /\p{Nd}/gu;
 
-/** A UUID with hyphens, in any letter case. @rule 2.2.uuids 4.2.id */
-export const uuidFault = (value: string): Fault => (UUID.test(value) ? undefined : 'must be a UUID with hyphens');
+/** What a text must match, and what is wrong with one that does not. */
+type Rule = readonly [pattern: RegExp, fault: string];
+
+/**
+ * The rules of each text of a creation; the first that it breaks is its fault. `sdk/generate-rules.ts` translates the
+ * patterns for the clients in all languages, which check with them before a visitor is thanked.
+ */
+export const CAPTURE_RULES = {
+  /** @rule 2.2.displayName */
+  displayName: textRules(BOUNDS.displayName),
+  /** The check is loose, so that no deliverable address is refused. @rule 2.2.email 2.2.email-form */
+  email: [
+    ...textRules(BOUNDS.email),
+    [/^[^@]+@[^@]+$/, 'must have exactly one @ with something on both sides'],
+    [/^[^\s\p{Cc}]*$/u, 'must not contain white space or control characters'],
+  ],
+  /** As people type it. @rule 2.2.phone 2.2.phone-form */
+  phone: [...textRules(BOUNDS.phone), [/^(?:\P{Nd}*\p{Nd}){3}/u, 'must contain at least 3 digits']],
+  /** With hyphens, in any letter case. @rule 2.2.uuids 4.2.id */
+  sourceId: [[UUID, 'must be a UUID with hyphens']],
+  /** @rule 2.2.note */
+  note: textRules(BOUNDS.note),
+} as const satisfies Readonly<Record<string, readonly Rule[]>>;
+
+const NAME_RULES = textRules(BOUNDS.name);
+
+/** A UUID with hyphens, in any letter case. */
+export const uuidFault = (value: string): Fault => firstFault(CAPTURE_RULES.sourceId, value);
 
 /** Whether a text is a UUID in lower case, the form in which all are stored. */
 export const isCanonicalUuid = (value: string): boolean => CANONICAL_UUID.test(value);
@@ -41,34 +65,20 @@ export const isCanonicalUuid = (value: string): boolean => CANONICAL_UUID.test(v
 export const crmIdFault = (value: string): Fault =>
   CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
-/** The name of a person. @rule 2.2.displayName */
-export const displayNameFault = (value: string): Fault => textFault(value, BOUNDS.displayName);
+/** The name of a person. */
+export const displayNameFault = (value: string): Fault => firstFault(CAPTURE_RULES.displayName, value);
 
-/** The free text about a lead. @rule 2.2.note */
-export const noteFault = (value: string): Fault => textFault(value, BOUNDS.note);
+/** The free text about a lead. */
+export const noteFault = (value: string): Fault => firstFault(CAPTURE_RULES.note, value);
 
 /** The name of a key or a source. */
-export const nameFault = (value: string): Fault => textFault(value, BOUNDS.name);
+export const nameFault = (value: string): Fault => firstFault(NAME_RULES, value);
 
-/**
- * An e-mail address. The check is loose, so that no deliverable address is refused.
- *
- * @rule 2.2.email 2.2.email-form
- */
-export function emailFault(value: string): Fault {
-  const fault = textFault(value, BOUNDS.email);
-  if (fault) return fault;
-  const [local, domain, ...more] = value.split('@');
-  if (!local || !domain || more.length > 0) return 'must have exactly one @ with something on both sides';
-  return WHITE_SPACE_OR_CONTROL.test(value) ? 'must not contain white space or control characters' : undefined;
-}
+/** An e-mail address. */
+export const emailFault = (value: string): Fault => firstFault(CAPTURE_RULES.email, value);
 
-/** A phone number as people type it. @rule 2.2.phone 2.2.phone-form */
-export function phoneFault(value: string): Fault {
-  const fault = textFault(value, BOUNDS.phone);
-  if (fault) return fault;
-  return (value.match(DECIMAL_DIGIT)?.length ?? 0) < 3 ? 'must contain at least 3 digits' : undefined;
-}
+/** A phone number. */
+export const phoneFault = (value: string): Fault => firstFault(CAPTURE_RULES.phone, value);
 
 /** The form of a page token; only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */
 export function pageTokenFault(value: string): Fault {
@@ -77,17 +87,15 @@ export function pageTokenFault(value: string): Fault {
   return value.length < min || value.length > max ? `must be ${min} to ${max} characters long` : undefined;
 }
 
-// @rule 2.2.lengths 2.2.unicode
-function textFault(value: string, { min, max }: { readonly min: number; readonly max: number }): Fault {
-  // A database would store something else than was sent, or cut the text.
-  if (!value.isWellFormed()) return 'must be well-formed Unicode (it contains half of a surrogate pair)';
-  if (value.includes('\0')) return 'must not contain the NUL character';
-  const length = codePointLength(value);
-  return length < min || length > max ? `must be ${min} to ${max} characters long` : undefined;
-}
+const firstFault = (rules: readonly Rule[], value: string): Fault =>
+  rules.find(([pattern]) => !pattern.test(value))?.[1];
 
-function codePointLength(value: string): number {
-  let length = 0;
-  for (const _ of value) length += 1;
-  return length;
+// @rule 2.2.lengths 2.2.unicode
+function textRules({ min, max }: { readonly min: number; readonly max: number }): readonly Rule[] {
+  return [
+    // A database would store something else than was sent, or cut the text.
+    [/^\P{Cs}*$/u, 'must be well-formed Unicode (it contains half of a surrogate pair)'],
+    [/^[^\0]*$/, 'must not contain the NUL character'],
+    [new RegExp(`^[\\s\\S]{${min},${max}}$`, 'u'), `must be ${min} to ${max} characters long`],
+  ];
 }

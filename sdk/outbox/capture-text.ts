@@ -1,3 +1,4 @@
+import { asWritten } from '../as-written.ts';
 import type { LeadCapture } from '../contract.ts';
 
 /** The size of MariaDB's TEXT, which the outboxes of other languages use; bytes of UTF-8. */
@@ -25,20 +26,6 @@ export function textOf(capture: LeadCapture): string {
     throw new TypeError(`The data of a lead must not be longer than ${MAX_TEXT_BYTES} bytes of JSON.`);
   }
   return stored;
-}
-
-/**
- * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
- * characters although `maxlength` counts one.
- */
-function asWritten(data: LeadCapture): LeadCapture {
-  const written: { -readonly [field in keyof LeadCapture]: LeadCapture[field] } = { ...data };
-  for (const field of ['note', 'sourceId'] as const) {
-    const value = written[field];
-    if (typeof value === 'string' && value.trim() === '') delete written[field];
-  }
-  if (typeof written.note === 'string') written.note = written.note.replaceAll(/\r\n?/g, '\n');
-  return written;
 }
 
 /** Parses stored data; null when it is missing or not an object. */

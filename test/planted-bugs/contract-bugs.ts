@@ -31,8 +31,8 @@ export const CONTRACT_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'common/rules/field-rules.ts',
-        find: '/[\\s\\p{Cc}]/u',
-        put: '/[ \\t\\p{Cc}]/u',
+        find: '/^[^\\s\\p{Cc}]*$/u',
+        put: '/^[^ \\t\\p{Cc}]*$/u',
       },
     ],
     inSoak: true,

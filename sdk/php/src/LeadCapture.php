@@ -4,7 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntake;
 
-use LeadIntake\Internal\Blank;
+use LeadIntake\Internal\AsWritten;
+use LeadIntake\Internal\CaptureRules;
 
 /** A lead to be created. */
 final class LeadCapture implements \JsonSerializable
@@ -27,8 +28,31 @@ final class LeadCapture implements \JsonSerializable
     {
         $optional = array_filter(
             ['sourceId' => $this->sourceId, 'note' => $this->note],
-            static fn (?string $value): bool => $value !== null && !Blank::is($value),
+            static fn (?string $value): bool => $value !== null && !AsWritten::isBlank($value),
         );
         return ['displayName' => $this->displayName, 'contact' => $this->contact] + $optional;
+    }
+
+    /**
+     * Returns why the service would refuse the lead, in the words and with the keys of $fields of its problem; empty: it accepts
+     * the lead, except that only it knows the sources of a studio. Checks the lead as an outbox stores it, with one character for
+     * each line break of the note. Call it before you thank a visitor.
+     *
+     * @return array<string, list<string>> by path, such as `contact.value`
+     */
+    public function faults(): array
+    {
+        $texts = ['displayName' => $this->displayName, $this->contact->type => $this->contact->value];
+        $texts += AsWritten::of(array_filter(['sourceId' => $this->sourceId, 'note' => $this->note], is_string(...)));
+        $faults = [];
+        foreach ($texts as $name => $text) {
+            foreach (CaptureRules::RULES[$name] as [$pattern, $fault]) {
+                if (preg_match($pattern, $text) !== 1) {
+                    $faults[$name === $this->contact->type ? 'contact.value' : $name] = [$fault];
+                    break;
+                }
+            }
+        }
+        return $faults;
     }
 }

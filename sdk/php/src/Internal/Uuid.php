@@ -11,10 +11,6 @@ namespace LeadIntake\Internal;
  */
 final class Uuid
 {
-    /** The UUIDs the service accepts: versions 1 to 8 of the standard variant, nil and max. */
-    private const PATTERN = '/^([0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'
-        . '|0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/Di';
-
     /** Returns a random UUID (version 4). */
     public static function random(): string
     {
@@ -27,10 +23,11 @@ final class Uuid
         return self::of(substr($hash, 0, 16), version: 8);
     }
 
-    /** Returns a UUID in lower case; null when the text is not one. */
+    /** Returns a UUID that the service accepts in lower case; null when the text is not one. */
     public static function from(?string $text): ?string
     {
-        return preg_match(self::PATTERN, (string) $text) ? strtolower($text) : null;
+        [[$pattern]] = CaptureRules::RULES['sourceId'];
+        return preg_match($pattern, (string) $text) ? strtolower($text) : null;
     }
 
     private static function of(string $bytes, int $version): string

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
-#: The white space of ECMAScript, so that all languages agree.
-_WHITE_SPACE = (
-    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000\ufeff"
-)
-
+from ._capture_rules import BLANK, CAPTURE_RULES
 
 @dataclass(frozen=True)
 class EmailContact:
@@ -52,6 +47,19 @@ class LeadCapture:
             "contact": {"type": self.contact.type, "value": self.contact.value},
             **{name: value for name, value in optional.items() if value is not None and not is_blank(value)},
         }
+
+    def faults(self) -> dict[str, list[str]]:
+        """
+        Returns why the service would refuse the lead, in the words and with the keys of ``fields`` of its problem, such
+        as ``contact.value``; empty: it accepts the lead, except that only it knows the sources of a studio. Checks the
+        lead as an outbox stores it, with one character for each line break of the note. Call it before you thank a
+        visitor.
+        """
+        written = as_written(self.to_json())
+        contact = written.pop("contact")
+        faults = {name: _fault_in(name, text) for name, text in written.items()}
+        faults["contact.value"] = _fault_in(contact["type"], contact["value"])
+        return {name: [fault] for name, fault in faults.items() if fault}
 
 
 class LeadStage(str, Enum):
@@ -147,7 +155,18 @@ class ProblemCode(str, Enum):
 
 def is_blank(value: object) -> bool:
     """Whether the value is text that is empty or only white space, such as a field of a form that was left empty."""
-    return isinstance(value, str) and not value.strip(_WHITE_SPACE)
+    return isinstance(value, str) and re.match(BLANK, value) is not None
+
+
+def as_written(data: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
+    characters although ``maxlength`` counts one.
+    """
+    written = {name: value for name, value in data.items() if name not in ("note", "sourceId") or not is_blank(value)}
+    if isinstance(note := written.get("note"), str):
+        written["note"] = note.replace("\r\n", "\n").replace("\r", "\n")
+    return written
 
 
 def is_uuid(value: object) -> bool:
@@ -163,3 +182,9 @@ def _time(text: Any) -> Any:
         return datetime.fromisoformat(whole).replace(microsecond=microsecond, tzinfo=timezone.utc)
     except (AttributeError, ValueError):
         return None
+
+
+def _fault_in(name: str, text: object) -> str | None:
+    if not isinstance(text, str):
+        return "must be a string"
+    return next((fault for pattern, fault in CAPTURE_RULES[name] if not re.match(pattern, text)), None)

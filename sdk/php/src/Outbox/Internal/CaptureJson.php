@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox\Internal;
 
-use LeadIntake\Internal\Blank;
+use LeadIntake\Internal\AsWritten;
 use LeadIntake\LeadCapture;
 
 /**
@@ -26,7 +26,7 @@ final class CaptureJson
     {
         try {
             $data = $capture instanceof LeadCapture ? $capture->jsonSerialize() : $capture;
-            $json = json_encode(self::asWritten($data), JSON_THROW_ON_ERROR);
+            $json = json_encode(AsWritten::of($data), JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
             throw new \InvalidArgumentException("the lead cannot be stored: {$error->getMessage()}", previous: $error);
         }
@@ -55,27 +55,7 @@ final class CaptureJson
     {
         [$first, $second] = [self::decode($one), self::decode($other)];
         return $first !== null && $second !== null
-            && self::plain(self::asWritten($first)) === self::plain(self::asWritten($second));
-    }
-
-    /**
-     * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
-     * characters although `maxlength` counts one.
-     *
-     * @param array<string, mixed> $data
-     * @return array<string, mixed>
-     */
-    private static function asWritten(#[\SensitiveParameter] array $data): array
-    {
-        foreach (['note', 'sourceId'] as $field) {
-            if (Blank::is($data[$field] ?? null)) {
-                unset($data[$field]);
-            }
-        }
-        if (is_string($data['note'] ?? null)) {
-            $data['note'] = str_replace(["\r\n", "\r"], "\n", $data['note']);
-        }
-        return $data;
+            && self::plain(AsWritten::of($first)) === self::plain(AsWritten::of($second));
     }
 
     private static function plain(mixed $value): mixed

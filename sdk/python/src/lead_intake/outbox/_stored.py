@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..models import LeadCapture, is_blank
+from ..models import LeadCapture, as_written
 
 #: The capacity of MySQL's TEXT, which truncates longer text unless in strict mode; bytes.
 _MAX_TEXT = 65_535
@@ -33,7 +33,7 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     value = capture.to_json() if isinstance(capture, LeadCapture) else capture
     if not isinstance(value, Mapping):
         raise TypeError("The data of a lead must be a LeadCapture, or an object of JSON.")
-    written = _as_written(value)
+    written = as_written(value)
     text = json.dumps(written, allow_nan=False)
     try:
         json.dumps(written, ensure_ascii=False).encode()
@@ -62,18 +62,7 @@ def is_same_data(one: str, other: str) -> bool:
     first, second = capture_in(one), capture_in(other)
     if first is None or second is None:
         return False
-    return _canonical(_as_written(first)) == _canonical(_as_written(second))
-
-
-def _as_written(data: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
-    characters although ``maxlength`` counts one.
-    """
-    written = {name: value for name, value in data.items() if name not in ("note", "sourceId") or not is_blank(value)}
-    if isinstance(note := written.get("note"), str):
-        written["note"] = note.replace("\r\n", "\n").replace("\r", "\n")
-    return written
+    return _canonical(as_written(first)) == _canonical(as_written(second))
 
 
 def _canonical(value: object) -> str:

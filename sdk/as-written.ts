@@ -1,0 +1,15 @@
+import type { LeadCapture } from './contract.ts';
+
+/**
+ * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two
+ * characters although `maxlength` counts one.
+ */
+export function asWritten(data: LeadCapture): LeadCapture {
+  const written: { -readonly [field in keyof LeadCapture]: LeadCapture[field] } = { ...data };
+  for (const field of ['note', 'sourceId'] as const) {
+    const value = written[field];
+    if (typeof value === 'string' && value.trim() === '') delete written[field];
+  }
+  if (typeof written.note === 'string') written.note = written.note.replaceAll(/\r\n?/g, '\n');
+  return written;
+}

@@ -1,0 +1,95 @@
+import { CAPTURE_RULES } from '../common/rules/field-rules.ts';
+
+// Prints the rules of the texts of a creation as constants of one language, with the patterns in its own syntax: `npm run
+// generate` writes them for each client, and `npm run check` fails when they are out of date.
+const NOTE = 'Generated from common/rules/field-rules.ts. Do not edit.';
+const ABOUT = 'What each text of a creation must match, and what is wrong with one that does not.';
+const BLANK = 'Text that says nothing: the white space of ECMAScript, so that all languages agree.';
+const MAX_LINE = 120;
+
+/** Text with a code point, in hexadecimal, in the syntax of a language. */
+type Escape = (hex: string) => string;
+
+/** The characters of a class of ECMAScript as ranges, because classes of the same name differ between languages. */
+function rangesOf(characters: RegExp, written: Escape): string {
+  const codes = Array.from({ length: 2 ** 16 }, (_, code) => code);
+  const found = new Set(codes.filter((code) => characters.test(String.fromCharCode(code))));
+  const text = (code: number) => written(code.toString(16).padStart(4, '0'));
+  return [...found]
+    .filter((code) => !found.has(code - 1))
+    .map((first) => {
+      let last = first;
+      while (found.has(last + 1)) last += 1;
+      return first === last ? text(first) : `${text(first)}-${text(last)}`;
+    })
+    .join('');
+}
+
+/** Translates a pattern. Digits keep their class: languages differ only in those of the latest releases of Unicode. */
+const translated = ({ source }: RegExp, written: Escape): string =>
+  source
+    .replaceAll('\\s\\p{Cc}', rangesOf(/[\s\p{Cc}]/u, written))
+    .replaceAll(/\[\\s\]/g, `[${rangesOf(/\s/, written)}]`);
+
+const phpPattern = (pattern: RegExp): string =>
+  `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du${pattern.ignoreCase ? 'i' : ''}'`;
+
+function pythonPattern(pattern: RegExp): string {
+  const text = translated(pattern, (hex) => `\\u${hex}`)
+    .replaceAll('\\P{Cs}', '[^\\ud800-\\udfff]')
+    .replaceAll('\\P{Nd}', '\\D')
+    .replaceAll('\\p{Nd}', '\\d')
+    .replaceAll('$', '\\Z');
+  return `r"${pattern.ignoreCase ? '(?i)' : ''}${text}"`;
+}
+
+/**
+ * Returns the entries of the table: a line for each rule, or four when it does not fit.
+ *
+ * @param field how an entry begins
+ * @param indent of an entry, and of each level within it
+ * @param literal the pattern as source
+ */
+function entries(
+  field: (name: string) => string,
+  [begin = '', end = '']: string,
+  quote: string,
+  [indent, step]: readonly [string, string],
+  literal: (pattern: RegExp) => string,
+): readonly string[] {
+  const lineOf = ([pattern, fault]: readonly [RegExp, string]) => {
+    const parts = [literal(pattern), quote + fault + quote];
+    const line = `${indent}${step}${begin}${parts.join(', ')}${end},`;
+    const long = parts.map((part) => `${indent}${step}${step}${part},\n`).join('');
+    return line.length <= MAX_LINE ? line : `${indent}${step}${begin}\n${long}${indent}${step}${end},`;
+  };
+  return Object.entries(CAPTURE_RULES).flatMap(([name, rules]) => [
+    `${indent}${field(name)} ${begin}`,
+    ...rules.map(lineOf),
+    `${indent}${end},`,
+  ]);
+}
+
+const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
+  typescript: () => [
+    `// ${NOTE}\n`,
+    '/** A pattern, and what is wrong with a text that does not match it. */',
+    'export type Rule = readonly [pattern: RegExp, fault: string];\n',
+    `/** ${ABOUT} */\nexport const CAPTURE_RULES: Readonly<Record<string, readonly Rule[]>> = {`,
+    ...entries((name) => `${name}:`, '[]', "'", ['  ', '  '], String),
+    '};',
+  ],
+  php: () => [
+    '<?php\n\ndeclare(strict_types=1);\n\nnamespace LeadIntake\\Internal;\n',
+    `/**\n * ${ABOUT}\n * ${NOTE}\n *\n * @internal\n */\nfinal class CaptureRules\n{\n    public const RULES = [`,
+    ...entries((name) => `'${name}' =>`, '[]', "'", ['        ', '    '], phpPattern),
+    `    ];\n\n    /** ${BLANK} */\n    public const BLANK = ${phpPattern(/^[\s]*$/)};\n}`,
+  ],
+  python: () => [
+    `"""The rules of the texts of a creation. ${NOTE}"""\n\n#: ${ABOUT}\nCAPTURE_RULES = {`,
+    ...entries((name) => `"${name}":`, '()', '"', ['    ', '    '], pythonPattern),
+    `}\n\n#: ${BLANK}\nBLANK = ${pythonPattern(/^[\s]*$/)}`,
+  ],
+};
+
+process.stdout.write(`${LANGUAGES[process.argv[2] ?? '']?.().join('\n')}\n`);
