@@ -1,3 +1,5 @@
+import { USER_AGENT } from './outcomes.ts';
+
 /** The address of the API: no user or password before the host, and no parameters. */
 const BASE_URL = /^https?:\/\/[^\s/?#@\0]+(?:\/[^\s?#\0]*)?$/i;
 
@@ -15,12 +17,12 @@ export function leadsUrlOf(baseUrl: string): string {
   return new URL(`${baseUrl.replace(/\/+$/, '')}/v1/integrations/leads`).href;
 }
 
-/** Returns the header of a key. @throws TypeError, without the key, when it is none */
+/** Returns the headers of all requests of a key. @throws TypeError, without the key, when it is none */
 export function authorizationOf(apiKey: string): Headers {
   if (!KEY.test(apiKey) || !hasChecksum(Buffer.from(apiKey.slice(4), 'base64url'))) {
     throw new TypeError('apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake');
   }
-  return new Headers({ authorization: `Bearer ${apiKey}` });
+  return new Headers({ authorization: `Bearer ${apiKey}`, 'user-agent': USER_AGENT });
 }
 
 function hasChecksum(bytes: Buffer): boolean {

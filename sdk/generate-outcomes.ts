@@ -1,8 +1,9 @@
 import outcomes from './outcomes.json' with { type: 'json' };
+import packageJson from './package.json' with { type: 'json' };
 
 // Prints what the responses of the service mean as constants of one language: `npm run generate` writes them for each
 // client, and `npm run check` fails when they are out of date.
-const NOTE = 'Generated from sdk/outcomes.json. Do not edit.';
+const NOTE = 'Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.';
 const MAX_LINE = 120;
 
 /** The value in the syntax of a language; one item a line when it is too long for the line that begins with `before`. */
@@ -19,25 +20,37 @@ function literal(before: string, values: unknown, quote: string, [begin = '', en
     : `${before}${begin}\n${items.map((item) => `${inner}${item},\n`).join('')}${indent}${end}`;
 }
 
+/** The constants of a language. */
+const constants = (language: string) => [
+  ...outcomes,
+  {
+    name: 'USER_AGENT',
+    about: 'How requests name the client; many firewalls refuse requests without a name.',
+    values: `lead-intake-${language}/${packageJson.version}`,
+  },
+];
+
 const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
   typescript: () => [
     `// ${NOTE}`,
-    ...outcomes.map(({ name, about, values }) => {
+    ...constants('node').map(({ name, about, values }) => {
       const type = Array.isArray(values) ? `: readonly ${typeof values[0]}[]` : '';
       return `\n/** ${about} */\n${literal(`export const ${name}${type} = `, values, "'")};`;
     }),
   ],
   php: () => [
     '<?php\n\ndeclare(strict_types=1);\n\nnamespace LeadIntake\\Internal;\n',
-    `/**\n * What the responses of the service mean. ${NOTE}\n *\n * @internal\n */\nfinal class Outcomes\n{`,
-    outcomes
+    `/**\n * What the responses of the service mean, and how requests name the client.\n * ${NOTE}\n *\n * @internal\n */\nfinal class Outcomes\n{`,
+    constants('php')
       .map(({ name, about, values }) => `    /** ${about} */\n${literal(`    public const ${name} = `, values, "'")};`)
       .join('\n\n'),
     '}',
   ],
   python: () => [
-    `"""What the responses of the service mean. ${NOTE}"""`,
-    ...outcomes.map(({ name, about, values }) => `\n#: ${about}\n${literal(`${name} = `, values, '"', '()')}`),
+    `"""What the responses of the service mean, and how requests name the client.\n\n${NOTE}"""`,
+    ...constants('python').map(
+      ({ name, about, values }) => `\n#: ${about}\n${literal(`${name} = `, values, '"', '()')}`,
+    ),
   ],
 };
 

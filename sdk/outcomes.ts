@@ -1,4 +1,4 @@
-// Generated from sdk/outcomes.json. Do not edit.
+// Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.
 
 /** Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them. */
 export const SETTLING_CODES: readonly string[] = [
@@ -21,3 +21,6 @@ export const TEMPORARY_STATUSES: readonly number[] = [408, 429];
 
 /** Statuses that hold up all leads of an API key until somebody corrects the key or the studio. */
 export const STATUSES_OF_THE_KEY: readonly number[] = [401, 402, 403];
+
+/** How requests name the client; many firewalls refuse requests without a name. */
+export const USER_AGENT = 'lead-intake-node/1.1.0';

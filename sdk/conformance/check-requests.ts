@@ -35,7 +35,7 @@ function faultsOfHead(
 ): string[] {
   const method = driverRequest.call === 'createLead' ? 'POST' : 'GET';
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://any');
-  const { authorization, 'content-type': mediaType } = request.headers;
+  const { authorization, 'content-type': mediaType, 'user-agent': userAgent } = request.headers;
   const key = idempotencyKeyOf(request);
   const faults: string[] = [];
   const expect = (what: string, is: unknown, expected: unknown) => {
@@ -54,6 +54,7 @@ function faultsOfHead(
   const query = { ...(limit !== undefined && { limit: `${limit}` }), ...(cursor !== undefined && { cursor }) };
   expect('the query', Object.fromEntries(searchParams), query);
   expect('Authorization', authorization, `Bearer ${driverRequest.apiKey}`);
+  if (!userAgent?.includes('/')) faults.push(`has User-Agent ${show(userAgent)}, not a name/version`);
   if (method === 'POST') {
     expect('the media type', mediaType?.split(';')[0], 'application/json');
     if (driverRequest.idempotencyKey) expect('Idempotency-Key', key, driverRequest.idempotencyKey);

@@ -34,7 +34,7 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
   {
     ...dripsAreWaitedFor,
     patches: [
-      { file: `${PACKAGE}/_client.py`, find: 'future.result(seconds)', put: 'future.result()' },
+      { file: `${PACKAGE}/_client.py`, find: 'wait([exchange], timeout)', put: 'wait([exchange])' },
       { file: `${PACKAGE}/_client.py`, find: 'if time.monotonic() > end:', put: 'if False:' },
     ],
   },
@@ -68,7 +68,7 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
   {
     ...dripsAreWaitedFor,
     patches: [
-      { file: `${PACKAGE}/_async_client.py`, find: 'anyio.fail_after(timeout)', put: 'anyio.fail_after(None)' },
+      { file: `${PACKAGE}/_async_client.py`, find: 'anyio.move_on_after(timeout)', put: 'anyio.move_on_after(None)' },
     ],
   },
   {

@@ -1,7 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from './processes.ts';
+
+/** The version of the release, and so of the client. */
+const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
 const execute = promisify(execFile);
 
@@ -22,6 +26,6 @@ export async function pythonWithClient(folder: string, ...packages: string[]): P
   const run = (...args: string[]) => execute(join(bin, 'python'), [...pip, ...args], { cwd: folder });
   await execute(python, ['-m', 'venv', 'env'], { cwd: folder });
   await run('wheel', '--no-deps', '--wheel-dir', '.', join(ROOT, 'sdk/python'));
-  await run('install', './lead_intake-1.0.0-py3-none-any.whl', ...packages);
+  await run('install', `./lead_intake-${VERSION}-py3-none-any.whl`, ...packages);
   return bin;
 }

@@ -39,6 +39,6 @@ final class Configuration
             $must = 'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake';
             throw new \InvalidArgumentException($must);
         }
-        return ['Authorization' => "Bearer $apiKey"];
+        return ['Authorization' => "Bearer $apiKey", 'User-Agent' => Outcomes::USER_AGENT];
     }
 }

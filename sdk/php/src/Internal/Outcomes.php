@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace LeadIntake\Internal;
 
 /**
- * What the responses of the service mean. Generated from sdk/outcomes.json. Do not edit.
+ * What the responses of the service mean, and how requests name the client.
+ * Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.
  *
  * @internal
  */
@@ -32,4 +33,7 @@ final class Outcomes
 
     /** Statuses that hold up all leads of an API key until somebody corrects the key or the studio. */
     public const STATUSES_OF_THE_KEY = [401, 402, 403];
+
+    /** How requests name the client; many firewalls refuse requests without a name. */
+    public const USER_AGENT = 'lead-intake-php/1.1.0';
 }

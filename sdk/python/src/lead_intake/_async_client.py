@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from types import TracebackType
@@ -8,8 +9,9 @@ from typing import TypeVar
 import anyio
 import httpx2
 
-from ._attempt import Answer, Content, Problem, Silence, read_response
+from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
+from ._pools import Pools
 from ._sending import Limits, Sending
 from .models import CreatedLead, Lead, LeadCapture, LeadList
 
@@ -42,8 +44,7 @@ class AsyncLeadIntakeClient:
         """
         self._calls = Calls(base_url, api_key)
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
-        self._owns_http = http_client is None
-        self._http = httpx2.AsyncClient() if http_client is None else http_client
+        self._pools = Pools(httpx2.AsyncClient, http_client, asyncio.get_running_loop)
 
     async def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
         """
@@ -80,8 +81,8 @@ class AsyncLeadIntakeClient:
 
     async def aclose(self) -> None:
         """Close idle connections, unless the HTTP client was passed in."""
-        if self._owns_http:
-            await self._http.aclose()
+        for pool in self._pools.close():
+            await pool.aclose()
 
     async def __aenter__(self) -> AsyncLeadIntakeClient:
         return self
@@ -100,20 +101,20 @@ class AsyncLeadIntakeClient:
             await anyio.sleep(sending.time_to_wait_after(outcome))
 
     async def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:
-        request = call.to_request(timeout)
-        try:
-            # The HTTP library only limits single steps: a response sent byte by byte would never time out.
-            with anyio.fail_after(timeout):
-                response, content = await self._exchange(request)
-        except Exception as cause:
-            if isinstance(cause, RuntimeError) and self._http.is_closed:
-                raise
-            return Silence(cause)
-        return read_response(response, content, call.read)
+        http = self._pools.current()
+        request = call.to_request(http, timeout)
+        # The HTTP library only limits single steps: a response sent byte by byte would never time out.
+        with anyio.move_on_after(timeout):
+            try:
+                response, content = await self._exchange(http, request)
+            except TRANSPORT_ERRORS as cause:
+                return Silence(cause)
+            return read_response(response, content, call.read)
+        return Silence(TimeoutError(f"no answer within {timeout:.1f} s"))
 
-    async def _exchange(self, request: httpx2.Request) -> tuple[httpx2.Response, Content]:
+    async def _exchange(self, http: httpx2.AsyncClient, request: httpx2.Request) -> tuple[httpx2.Response, Content]:
         content = Content()
-        async with aclosing(await self._http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
+        async with aclosing(await http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
             async with aclosing(response.aiter_bytes()) as pieces:
                 async for piece in pieces:
                     content.add(piece)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -34,6 +35,9 @@ Read = Callable[[Any, httpx2.Headers], T]
 
 #: The maximum size of a decompressed response; bytes. Far more than the service's longest response.
 _MAX_CONTENT = 4 * 1024 * 1024
+
+#: Errors of the exchange. Others, such as the time limit of a job that calls the client, are the caller's.
+TRANSPORT_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, ssl.SSLError)
 
 #: Errors after which the request was certainly not sent: no connection, or one whose TLS handshake has failed.
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -161,6 +165,9 @@ class Silence:
         error = NoAnswerError(
             "The service has not answered", written=written, idempotency_key=idempotency_key, attempts=attempts
         )
+        if isinstance(self.cause, httpx2.HTTPError):
+            # Its request would show the key and the lead to whatever inspects the error.
+            vars(self.cause).update(dict.fromkeys(vars(self.cause)))
         error.__cause__ = self.cause
         return error
 

@@ -13,6 +13,7 @@ import httpx2
 
 from ._attempt import Read
 from ._configuration import authorization, leads_url
+from ._outcomes import USER_AGENT
 from .models import CreatedLead, Lead, LeadCapture, LeadList
 
 T = TypeVar("T")
@@ -25,22 +26,19 @@ _REPEATED = ("displayName", "sourceId", "note")
 class Call(Generic[T]):
     """A request, identical in all attempts."""
 
-    request: httpx2.Request
+    method: str
+    url: str
+    headers: dict[str, str]
     read: Read[T]
+    content: bytes | None = None
     #: None for reads.
     idempotency_key: str | None = None
 
-    def to_request(self, timeout_seconds: float) -> httpx2.Request:
-        """Return the request of one attempt, with a time limit for each step."""
-        timeout = httpx2.Timeout(timeout_seconds).as_dict()
-        request = self.request
-        return httpx2.Request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            content=request.content,
-            extensions={"timeout": timeout},
-        )
+    def to_request(self, http: httpx2.Client | httpx2.AsyncClient, timeout_seconds: float) -> httpx2.Request:
+        """Return the request of one attempt, with a time limit for each step and what the HTTP client adds."""
+        name = http.headers.get("user-agent", "")
+        headers = {**self.headers, "User-Agent": USER_AGENT} if name.startswith("python-httpx") else self.headers
+        return http.build_request(self.method, self.url, headers=headers, content=self.content, timeout=timeout_seconds)
 
 
 class Calls:
@@ -62,7 +60,7 @@ class Calls:
             _require_repeated(sent, body["lead"])
             return CreatedLead(lead, "idempotent-replayed" in headers, key)
 
-        return Call(httpx2.Request("POST", self._leads_url, headers=headers, content=content), read, key)
+        return Call("POST", self._leads_url, headers, read, content, key)
 
     def get_lead(self, lead_id: str) -> Call[Lead]:
         return self._get(f"/{quote(lead_id, safe='')}", lambda body, _: Lead.from_json(body["lead"]))
@@ -75,7 +73,7 @@ class Calls:
         )
 
     def _get(self, path: str, read: Read[T]) -> Call[T]:
-        return Call(httpx2.Request("GET", self._leads_url + path, headers=self._authorization), read)
+        return Call("GET", self._leads_url + path, self._authorization, read)
 
 
 def _require_repeated(sent: dict[str, Any], lead: dict[str, Any]) -> None:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import Future, wait
 from contextlib import closing
 from contextvars import copy_context
 from threading import Thread
@@ -12,8 +11,9 @@ from typing import TypeVar
 
 import httpx2
 
-from ._attempt import Answer, Content, Problem, Silence, read_response
+from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
+from ._pools import Pools
 from ._sending import Limits, Sending
 from .models import CreatedLead, Lead, LeadCapture, LeadList
 
@@ -45,8 +45,9 @@ class LeadIntakeClient:
         """
         self._calls = Calls(base_url, api_key)
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
-        self._owns_http = http_client is None
-        self._http = httpx2.Client() if http_client is None else http_client
+        self._pools = Pools(httpx2.Client, http_client)
+        # Settings of proxies that cannot work fail here.
+        self._pools.current()
 
     def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
         """
@@ -82,8 +83,8 @@ class LeadIntakeClient:
 
     def close(self) -> None:
         """Close idle connections, unless the HTTP client was passed in."""
-        if self._owns_http:
-            self._http.close()
+        for pool in self._pools.close():
+            pool.close()
 
     def __enter__(self) -> LeadIntakeClient:
         return self
@@ -102,17 +103,21 @@ class LeadIntakeClient:
             time.sleep(sending.time_to_wait_after(outcome))
 
     def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:
-        request = call.to_request(timeout)
+        http = self._pools.current()
+        request = call.to_request(http, timeout)
         end = time.monotonic() + timeout
-        try:
-            response, content = _within(timeout, lambda: self._exchange(request, end))
-        except Exception as cause:
-            if isinstance(cause, RuntimeError) and self._http.is_closed:
-                raise
+        exchange = _start(lambda: self._exchange(http, request, end))
+        # Outside of any try: a signal, such as the time limit of a job, may raise anything here.
+        wait([exchange], timeout)
+        cause = exchange.exception() if exchange.done() else TimeoutError()
+        if isinstance(cause, TimeoutError):
+            return Silence(TimeoutError(f"no answer within {timeout:.1f} s"))
+        if isinstance(cause, TRANSPORT_ERRORS):
             return Silence(cause)
+        response, content = exchange.result()
         return read_response(response, content, call.read)
 
-    def _exchange(self, request: httpx2.Request, end: float) -> tuple[httpx2.Response, Content]:
+    def _exchange(self, http: httpx2.Client, request: httpx2.Request, end: float) -> tuple[httpx2.Response, Content]:
         """Send a request and read the response; raises once the caller no longer waits."""
 
         def before_step(step: str, _: object) -> None:
@@ -122,7 +127,7 @@ class LeadIntakeClient:
 
         request.extensions["trace"] = before_step
         content = Content()
-        with closing(self._http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
+        with closing(http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
             for piece in response.iter_bytes():
                 _raise_after(end)
                 content.add(piece)
@@ -136,9 +141,9 @@ def _raise_after(end: float) -> None:
         raise TimeoutError
 
 
-def _within(seconds: float, work: Callable[[], T]) -> T:
+def _start(work: Callable[[], T]) -> Future[T]:
     """
-    Run work in a thread and stop waiting for it after a time limit. The HTTP library only limits single steps, and name
+    Run work in a thread, so that the caller can stop waiting for it. The HTTP library only limits single steps, and name
     resolution not at all: a response sent byte by byte would block the caller indefinitely. The abandoned work ends when
     it next checks the time.
     """
@@ -151,7 +156,4 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
             future.set_exception(error)
 
     Thread(target=copy_context().run, args=(run,), daemon=True).start()
-    try:
-        return future.result(seconds)
-    except (FutureTimeoutError, TimeoutError) as error:  # two classes in Python 3.10
-        raise TimeoutError(f"no answer within {seconds:.1f} s") from error
+    return future

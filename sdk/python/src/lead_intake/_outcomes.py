@@ -1,4 +1,6 @@
-"""What the responses of the service mean. Generated from sdk/outcomes.json. Do not edit."""
+"""What the responses of the service mean, and how requests name the client.
+
+Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit."""
 
 #: Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them.
 SETTLING_CODES = ("integration_source_invalid", "integration_idempotency_conflict", "integration_lead_already_open")
@@ -17,3 +19,6 @@ TEMPORARY_STATUSES = (408, 429)
 
 #: Statuses that hold up all leads of an API key until somebody corrects the key or the studio.
 STATUSES_OF_THE_KEY = (401, 402, 403)
+
+#: How requests name the client; many firewalls refuse requests without a name.
+USER_AGENT = "lead-intake-python/1.1.0"

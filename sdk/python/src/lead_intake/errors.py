@@ -27,6 +27,10 @@ class LeadIntakeError(Exception):
         self.idempotency_key = idempotency_key
         self.attempts = attempts
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles the error, without its ``__cause__``: a pool of processes returns it to the caller."""
+        return _unpickled, (type(self), self.args), vars(self)
+
 
 class ProblemError(LeadIntakeError):
     """The service refused the request or failed, and retries did not or cannot help. Branch on ``code``."""
@@ -78,3 +82,7 @@ class IdempotencyConflictError(ProblemError):
 
 class NoAnswerError(LeadIntakeError):
     """No valid response of the service was received: the network failed or the deadline passed. See ``__cause__``."""
+
+
+def _unpickled(kind: type[LeadIntakeError], args: tuple[object, ...]) -> LeadIntakeError:
+    return kind.__new__(kind, *args)

@@ -1,0 +1,289 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { describeWithTools } from '../support/examples.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { aService } from '../support/service.ts';
+
+// The dependencies are downloaded and installed, which takes a while on a busy machine.
+vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
+
+const execute = promisify(execFile);
+const service = aService();
+
+/** Prints each warning of the client: an attempt that is repeated fails the tests, even if its repetition succeeds. */
+const PRELUDE = `
+import asyncio, httpx2, json, logging, multiprocessing, os, pickle, signal, sys, threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from lead_intake import *
+logging.basicConfig(stream=sys.stdout, level=logging.WARNING)
+url, key = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
+def capture(name):
+    return LeadCapture(name, EmailContact(f"{name}@example.org"), note=f"From {name}.")
+def create(leads, owner):
+    for number in range(12):
+        name = f"{owner}-{number}"
+        created = leads.create_lead(capture(name))
+        assert not created.replayed and leads.get_lead(created.lead.id).note == f"From {name}."
+async def create_async(leads, owner):
+    for number in range(12):
+        name = f"{owner}-{number}"
+        created = await leads.create_lead(capture(name))
+        assert not created.replayed and (await leads.get_lead(created.lead.id)).note == f"From {name}."
+def in_forks(work, count=4):
+    children = []
+    for owner in range(count):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work(f"fork{owner}")
+                status = 0
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        children.append(child)
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
+`;
+
+describeWithTools([PYTHON_TOOL], 'one client for Python', () => {
+  let folder: string;
+  let python: string;
+  afterAll(() => rmSync(folder, { recursive: true }));
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+    python = join(await pythonWithClient(folder), 'python');
+  });
+
+  async function run(program: string, secret: string, url = service.url): Promise<string> {
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
+    const { stdout } = await execute(python, ['-c', PRELUDE + program], { cwd: folder, env });
+    return stdout.trim();
+  }
+
+  // Each uses the client before others do, so that its connection is kept alive.
+  test.each<[string, string, number]>([
+    [
+      'forks',
+      `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+in_forks(lambda owner: create(leads, owner))
+create(leads, "parent")`,
+      5,
+    ],
+    [
+      'forks of an async client',
+      `leads = AsyncLeadIntakeClient(url, key)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(leads.list_leads())
+in_forks(lambda owner: loop.run_until_complete(create_async(leads, owner)))
+loop.run_until_complete(create_async(leads, "parent"))`,
+      5,
+    ],
+    [
+      'forks of forks, and threads of them',
+      `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+def threads(owner):
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda number: create(leads, f"{owner}-{number}"), range(2)))
+def fork(owner):
+    leads.list_leads()
+    in_forks(lambda child: threads(f"{owner}-{child}"), 2)
+in_forks(fork, 2)`,
+      8,
+    ],
+    [
+      'multiprocessing',
+      `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+def work(owner):
+    create(leads, f"process{owner}")
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    pool.map(work, range(4), chunksize=1)`,
+      4,
+    ],
+    [
+      'threads',
+      `with LeadIntakeClient(url, key) as leads:
+    leads.list_leads()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda owner: create(leads, f"thread{owner}"), range(4)))`,
+      4,
+    ],
+    [
+      'event loops, one after the other',
+      `leads = AsyncLeadIntakeClient(url, key)
+for number in range(3):
+    asyncio.run(create_async(leads, f"loop{number}"))`,
+      3,
+    ],
+    [
+      'event loops of concurrent threads',
+      `leads = AsyncLeadIntakeClient(url, key)
+asyncio.run(leads.list_leads())
+with ThreadPoolExecutor() as pool:
+    list(pool.map(lambda owner: asyncio.run(create_async(leads, f"loop{owner}")), range(4)))`,
+      4,
+    ],
+  ])('gives nobody the lead of another, and repeats nothing: %s', async (_, program, owners) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    expect(await run(program, secret)).toBe('');
+    expect(await service.countLeads(studioId)).toBe(owners * 12);
+  });
+
+  test('refuses to send by an HTTP client of the process before a fork, and closes nothing of that process', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await run(
+      `
+http = httpx2.Client()
+given, leads = LeadIntakeClient(url, key, http_client=http), LeadIntakeClient(url, key)
+given.list_leads()
+leads.list_leads()
+def fork(_):
+    try:
+        given.create_lead(capture("Grace"))
+    except RuntimeError as error:
+        print(error)
+    leads.close()
+    given.close()
+in_forks(fork, 1)
+create(leads, "parent")
+create(given, "given")
+leads.close()
+try:
+    leads.list_leads()
+except RuntimeError as error:
+    print(error)`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual([
+      'Create the client and its http_client after the fork, in the process that uses them.',
+      'The client is closed.',
+    ]);
+    expect(await service.countLeads(studioId)).toBe(24);
+  });
+
+  test('passes on the time limit of a job, whatever its class, and nothing else than errors of the transport', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    onTestFinished(() => void silent.close().closeAllConnections());
+    await once(silent, 'listening');
+    const printed = await run(
+      `
+class JobTimeout(Exception): pass
+class TimeLimit(TimeoutError): pass
+def limited(kind, work):
+    def end(*_):
+        raise kind("the time of the job is over")
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        work()
+    except (kind, LeadIntakeError) as error:
+        print(type(error).__name__)
+leads, other = LeadIntakeClient(url, key), AsyncLeadIntakeClient(url, key)
+for kind in (JobTimeout, TimeLimit):
+    limited(kind, lambda: leads.create_lead(capture("Grace")))
+    limited(kind, lambda: asyncio.run(other.create_lead(capture("Grace"))))
+def broken(request):
+    raise KeyError("a bug of the website")
+hooked = LeadIntakeClient(url, key, http_client=httpx2.Client(event_hooks={"request": [broken]}))
+try:
+    hooked.create_lead(capture("Grace"))
+except KeyError as error:
+    print(error)`,
+      newKeySecret(),
+      `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+    );
+    expect(printed.split('\n')).toEqual([
+      ...['JobTimeout', 'JobTimeout', 'TimeLimit', 'TimeLimit'],
+      "'a bug of the website'",
+    ]);
+  });
+
+  test('has errors that a pool of processes returns whole, of every class', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await run(
+      `
+import inspect, lead_intake, lead_intake.outbox
+def fail(data):
+    LeadIntakeClient(url, key, deadline_seconds=1).create_lead(data)
+def whole(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+values = {
+    "written": "unknown", "status": 400, "fields": {"contact.value": ["is required"]}, "attempts": 3, "retry_after_seconds": 2,
+}
+for module in (lead_intake, lead_intake.outbox):
+    for name, kind in inspect.getmembers(module, inspect.isclass):
+        if issubclass(kind, LeadIntakeError):
+            whole(kind(**{each: values.get(each, each) for each in inspect.signature(kind).parameters}))
+            print(name, end=" ")
+        elif issubclass(kind, Exception):
+            whole(kind("a message"))
+            print(name, end=" ")
+print()
+leads = LeadIntakeClient(url, key)
+leads.create_lead(capture("Grace"))
+refused, again = LeadCapture("", EmailContact("")), capture("Grace")
+with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+    for data in (refused, again):
+        error = pool.submit(fail, data).exception()
+        print(type(error).__name__, error.status, error.fields, error.attempts)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    try:
+        pool.apply(fail, (again,))
+    except LeadAlreadyOpenError as error:
+        print(error.existing_lead_id == leads.list_leads().leads[0].id)`,
+      secret,
+    );
+    const [classes, ...errors] = printed.split('\n');
+    expect(classes?.trim().split(' ').toSorted()).toEqual([
+      'IdempotencyConflictError',
+      'LeadAlreadyOpenError',
+      'LeadIntakeError',
+      'NoAnswerError',
+      'OutboxError',
+      'ProblemError',
+    ]);
+    expect(errors).toEqual([
+      expect.stringMatching(/^ProblemError 400 \{.*displayName.*\} 1$/),
+      'LeadAlreadyOpenError 409 {} 1',
+      'True',
+    ]);
+  });
+
+  test('names itself, and keeps what a given HTTP client adds to each request', async () => {
+    const seen: IncomingHttpHeaders[] = [];
+    const server = createServer(({ headers }, response) => {
+      seen.push(headers);
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"leads":[],"nextCursor":null}');
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close().closeAllConnections());
+    await once(server, 'listening');
+    await run(
+      `
+given = {"headers": {"User-Agent": "website/3.1", "X-Firewall": "pass", "Authorization": "Basic x"}, "cookies": {"node": "7"}}
+async def read(**options):
+    await AsyncLeadIntakeClient(url, key, **options).list_leads()
+LeadIntakeClient(url, key).list_leads()
+LeadIntakeClient(url, key, http_client=httpx2.Client(**given)).list_leads()
+asyncio.run(read())
+asyncio.run(read(http_client=httpx2.AsyncClient(**given)))`,
+      newKeySecret(),
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    );
+    const own = { 'user-agent': expect.stringMatching(/^lead-intake-python\/\d/) };
+    const kept = { 'user-agent': 'website/3.1', 'x-firewall': 'pass', cookie: 'node=7' };
+    expect(seen).toMatchObject([own, kept, own, kept]);
+    for (const { authorization } of seen) expect(authorization).toMatch(/^Bearer lik_/);
+  });
+});
