@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, exampleOf, runCommands, startCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
@@ -22,6 +22,20 @@ vi.setConfig({ hookTimeout: 180_000, testTimeout: 240_000 });
 const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/wordpress/README.md'), 'utf8');
 const PASSWORD = 'a password of the test';
+// A prefix that begins with a digit, which WordPress allows.
+const TABLE = '_7x_lead_intake_outbox';
+/** The log of everything that PHP complains about; and constants that a test changes, because PHP's server reads the code itself at intervals. */
+const TEST_SETTINGS = `
+define('WP_DEBUG', true);
+define('WP_DEBUG_DISPLAY', false);
+define('WP_DEBUG_LOG', __DIR__ . '/debug.log');
+foreach (json_decode((string) @file_get_contents(__DIR__ . '/constants.json'), true) ?? [] as $name => $value) define($name, $value);
+`;
+/** Mails go into a file, and the home page has the form below its posts. */
+const TEST_PLUGIN = `<?php
+add_filter('pre_wp_mail', fn ($none, $mail) => file_put_contents(ABSPATH . 'mails', json_encode($mail) . "\\n", FILE_APPEND) > 0, 10, 2);
+add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_form]'));
+`;
 const hasWordPress = canStart.MariaDB && existsSync('/usr/share/wordpress/wp-content/themes/twentytwentythree');
 
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
@@ -61,25 +75,188 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       DATABASE_PASSWORD: address.password,
       ADMIN_PASSWORD: PASSWORD,
     };
-    const { status, stdout, stderr } = await runCommands(commandsIn(recipe, 'wordpress-set-up'), env);
+    const setUp = commandsIn(recipe, 'wordpress-set-up').replace("'wp_'", "'7x_'");
+    const { status, stdout, stderr } = await runCommands(setUp, env);
     expect(status, stdout + stderr).toBe(0);
+    const config = inSite('wp-config.php');
+    writeFileSync(config, readFileSync(config, 'utf8').replace('<?php', `<?php ${TEST_SETTINGS}`));
+    mkdirSync(inSite('wp-content/mu-plugins'));
+    writeFileSync(inSite('wp-content/mu-plugins/test.php'), TEST_PLUGIN);
     server = startCommands(commandsIn(recipe, 'wordpress-serve'), env);
+    await vi.waitUntil(() => fetch(site()).catch(() => false), { timeout: 60_000, interval: 50 });
   });
 
+  const site = (path = '') => `http://${env.ADDRESS}/${path}`;
+  const inSite = (file: string) => join(env.SITE ?? '', file);
+  const textOf = (file: string) => (existsSync(inSite(file)) ? readFileSync(inSite(file), 'utf8') : '');
+  const define = (constants: object) => writeFileSync(inSite('constants.json'), JSON.stringify(constants));
   const cron = async () => {
     const { status, stdout, stderr } = await runCommands(commandsIn(recipe, 'wordpress-cron'), env);
-    expect([status, stdout], stderr).toEqual([0, '']);
+    expect([status, stdout, stderr]).toEqual([0, '', '']);
   };
-  const rows = () => database.run('SELECT state, capture, reason FROM wp_lead_intake_outbox ORDER BY created_at');
+  /** Runs statements within WordPress, and returns what they print. */
+  const run = async (statements: string) => {
+    writeFileSync(inSite('statements.php'), `<?php require __DIR__ . '/wp-load.php';\n${statements}`);
+    const { status, stdout, stderr } = await runCommands('php "$SITE/statements.php"', env);
+    expect([status, stderr], stdout).toEqual([0, '']);
+    return stdout;
+  };
+  /** Runs WP-Cron a day later, as far as the daily mail is concerned. */
+  const report = async () => {
+    const hook = "'lead_intake_report'";
+    await run(`wp_clear_scheduled_hook(${hook}); wp_schedule_event(time(), 'daily', ${hook});`);
+    await cron();
+  };
+  const store = (settings: unknown, statements = '') => {
+    const json = Buffer.from(JSON.stringify(settings)).toString('base64');
+    return run(`update_option('lead_intake_settings', json_decode(base64_decode('${json}'), true)); ${statements}`);
+  };
+  /** Activates the plugin for one test. */
+  const activate = async () => {
+    const first = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
+    await run(`${first} activate_plugin('lead-intake/lead-intake.php');`);
+    onTestFinished(async () => {
+      define({});
+      await run(`${first} deactivate_plugins('lead-intake/lead-intake.php'); delete_option('lead_intake_settings');`);
+      await database.run(`DROP TABLE IF EXISTS ${TABLE}`);
+    });
+  };
+  const rows = () => database.run(`SELECT state, capture, reason FROM ${TABLE} ORDER BY created_at`);
+
+  test('whatever is wrong with its settings, table or schedule, each page appears, says what is wrong and repeats no key', async () => {
+    await activate();
+    const login = await fetch(site('wp-login.php'), {
+      method: 'POST',
+      body: new URLSearchParams({ log: 'admin', pwd: PASSWORD }),
+      redirect: 'manual',
+    });
+    const cookie = login.headers
+      .getSetCookie()
+      .map((each) => each.split(';')[0])
+      .join('; ');
+    const { secret } = await service.aStudioWithKey();
+    const brokenBy = (piece: string) => secret.slice(0, 20) + piece + secret.slice(20);
+    const address = service.url;
+    const isNoKey = 'apiKey must be the whole secret of an API key';
+    const isNoAddress = 'baseUrl must be an address';
+    const noKeys = [
+      brokenBy('\n'),
+      brokenBy('\0'),
+      brokenBy('é'),
+      secret.slice(1),
+      `${secret.slice(0, -1)}~`,
+      '',
+      'lik_…',
+    ];
+    const noText = [[secret], { a: secret }, 7, false, null];
+    const noAddresses = ['ftp://example.com', `${address}/v1`, 'https://user:pass@example.com', ...noText];
+    const noDatabase = 'the database has failed';
+    const faults: { constants?: object; settings?: unknown; statements?: string; notice?: string }[] = [
+      ...['text', [], ...noAddresses.map((url) => ({ url }))].map((settings) => ({ settings, notice: isNoAddress })),
+      ...[...noKeys, ...noText].map((key) => ({ constants: { LEAD_INTAKE_KEY: key }, notice: isNoKey })),
+      ...noText.map((key) => ({ settings: { url: address, key }, notice: isNoKey })),
+      // White space around a key, as of a file, does not count, and a schedule is restored.
+      { constants: { LEAD_INTAKE_KEY: `${secret}\n` }, statements: `delete_option('cron');` },
+      { statements: `$GLOBALS['wpdb']->query('DROP TABLE ${TABLE}');`, notice: noDatabase },
+    ];
+    const form = { 'lead_intake[name]': 'Ada', 'lead_intake[email]': 'ada@example.org', 'lead_intake[note]': '' };
+    for (const each of faults) {
+      const { constants = {}, settings = { url: address, key: secret }, statements = '', notice } = each;
+      const fault = JSON.stringify(each);
+      define(constants);
+      await store(settings, statements);
+      for (const page of [
+        'wp-admin/',
+        'wp-admin/plugins.php',
+        'wp-admin/options-general.php?page=lead-intake-settings',
+        'wp-admin/tools.php?page=lead-intake-leads',
+      ]) {
+        const response = await fetch(site(page), { headers: { cookie } });
+        const text = await response.text();
+        const shown = [
+          notice === undefined ? !text.includes('Lead Intake: ') : text.includes(notice),
+          text.endsWith('</html>\n'),
+        ];
+        expect([response.status, ...shown], `${page} ${fault}`).toEqual([200, true, true]);
+        expect(text.includes(secret.slice(4, 20)), `${page} ${fault}`).toBe(false);
+      }
+      expect((await fetch(site('?pagename=contact'))).status, fault).toBe(200);
+      const posted = await fetch(site('?pagename=contact'), {
+        method: 'POST',
+        body: new URLSearchParams(form),
+        redirect: 'manual',
+      });
+      expect(posted.status, fault).toBe(notice === noDatabase ? 500 : 303);
+      await cron();
+      const schedule = `echo json_encode([wp_get_schedule('lead_intake_deliver'), wp_get_schedule('lead_intake_report')]);`;
+      expect(await run(schedule), fault).toBe('["lead_intake_minute","daily"]');
+    }
+    // Its log has what the form reports, and nothing that PHP warns of.
+    const complaints = textOf('debug.log')
+      .split('\n')
+      .filter((line) => /plugins.lead-intake|wp-config|Lead Intake|outbox/.test(line));
+    expect(complaints, complaints.join('\n')).toHaveLength(1);
+    expect(complaints[0]).toContain('a lead could not be stored: the database has failed');
+  });
+
+  test('what the service refuses is said before any thanks; what was entered stays in the form, on whatever page it is', async () => {
+    await activate();
+    const { secret, studioId } = await service.aStudioWithKey();
+    await store({ url: service.url, key: secret });
+    const grace = { name: 'Grace', email: 'grace@example.org', note: '["a" -- [gallery] 2x3 :)\r\n<\\b>' };
+    const send = (page: string, fields: Record<string, string>) => {
+      const body = new URLSearchParams(Object.entries(fields).map(([name, text]) => [`lead_intake[${name}]`, text]));
+      return fetch(site(page), { method: 'POST', body, redirect: 'manual' });
+    };
+    const refused = [
+      { name: ' ' },
+      { name: 'x'.repeat(161) },
+      { email: 'nowhere' },
+      { email: `${'x'.repeat(243)}@example.org` },
+      { note: `${'x\r\n'.repeat(19)}${'x'.repeat(2001 - 38)}` },
+      { note: '\0' },
+    ];
+    // The home page has the form below its posts.
+    const pages = ['?pagename=contact', ''];
+    for (const [index, fields] of [...refused, ...refused].entries()) {
+      const entered = { ...grace, ...fields };
+      const response = await send(pages[index % 2] ?? '', entered);
+      expect(response.status, JSON.stringify(fields)).toBe(422);
+      const html = (await response.text()).replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
+      expect(html).toContain('role="alert"');
+      for (const text of Object.values(entered)) expect(html).toContain(text);
+    }
+    // A list is no text.
+    expect((await send('', { ...grace, 'name][': 'Ada' })).status).toBe(422);
+    expect(await rows()).toEqual([]);
+
+    const accepted = [
+      { note: '' },
+      { note: ' \t\r\n ' },
+      { note: `${'x\r\n'.repeat(19)}${'x'.repeat(2000 - 38)}` },
+      { note: '😀'.repeat(2000) },
+      { note: 'e\u0301'.repeat(1000) },
+      { name: '😀'.repeat(160) },
+      { email: 'jörg@müller.de' },
+    ];
+    for (const [index, fields] of accepted.entries()) {
+      const response = await send(pages[index % 2] ?? '', { ...grace, email: `grace-${index}@example.org`, ...fields });
+      expect(response.status, JSON.stringify(fields)).toBe(303);
+      const thanks = await fetch(new URL(response.headers.get('location') ?? '', site()));
+      expect(thanks.headers.get('cache-control')).toContain('no-cache');
+      expect(await thanks.text()).toContain('Thank you.');
+    }
+    await cron();
+    expect((await rows()).map(({ state }) => state)).toEqual(accepted.map(() => 'delivered'));
+    expect(await service.countLeads(studioId)).toBe(accepted.length);
+  });
 
   describeWithChromium('in a browser', (open) => {
     test('is set up in the admin pages, and sends each lead once, also when the service was unavailable; its key is in no page', async () => {
-      const site = `http://${env.ADDRESS}`;
-      await vi.waitUntil(() => fetch(site).catch(() => false), { timeout: 60_000, interval: 50 });
       const pages: string[] = [];
       const keep = async (page: Page) => void pages.push(await page.content());
 
-      const admin = await open(`${site}/wp-login.php`);
+      const admin = await open(site('wp-login.php'));
       /** Presses a button or link that loads another page, and waits for it. */
       const press = async (button: Locator) => {
         const loaded = admin.waitForEvent('load');
@@ -89,12 +266,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await admin.fill('#user_login', 'admin');
       await admin.fill('#user_pass', PASSWORD);
       await press(admin.locator('#wp-submit'));
-      await admin.goto(`${site}/wp-admin/plugins.php`);
+      await admin.goto(site('wp-admin/plugins.php'));
       await admin.click('#activate-lead-intake');
-      await admin.getByText('Leads are stored, and not sent until address and key are set.').waitFor();
+      await admin.getByText('Leads are stored, but none is sent').waitFor();
 
       // A visitor may come before the plugin is configured.
-      const contact = `${site}/?pagename=contact`;
+      const contact = site('?pagename=contact');
       const visitor = await open(contact, { javaScriptEnabled: false });
       const enter = async (name: string, email: string, note: string) => {
         await visitor.goto(contact);
@@ -111,7 +288,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await cron();
       expect(await rows()).toMatchObject([{ state: 'waiting', reason: null }]);
 
-      await admin.goto(`${site}/wp-admin/options-general.php?page=lead-intake-settings`);
+      await admin.goto(site('wp-admin/options-general.php?page=lead-intake-settings'));
       await admin.getByLabel('Address').fill('http://example.org');
       await admin.getByLabel('Key').fill('no key');
       await admin.click('#submit');
@@ -129,7 +306,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       // The service is unavailable.
       proxy.refuse();
       await cron();
-      await admin.goto(`${site}/wp-admin/tools.php?page=lead-intake-leads`);
+      await admin.goto(site('wp-admin/tools.php?page=lead-intake-leads'));
       await keep(admin);
       const row = admin.locator('tr', { hasText: 'grace@example.org' });
       expect(await row.innerText()).toContain('Grace <i>Hopper</i>');
@@ -141,54 +318,57 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await press(row.getByRole('button', { name: 'Send again' }));
       await cron();
       expect(await rows()).toMatchObject([{ state: 'delivered', capture: null, reason: null }]);
-      const { leads } = (await (await service.get(studio.secret)).json()) as { leads: object[] };
+      const { leads } = (await (await service.get(studio.secret)).json()) as { leads: { id: string }[] };
       expect(leads).toMatchObject([{ displayName: 'Grace <i>Hopper</i>', note }]);
+      await admin.reload();
+      await admin
+        .locator('tr', { hasText: leads[0]?.id ?? '' })
+        .getByText('delivered')
+        .waitFor();
 
       // A lead that the service refuses stays until an administrator discards it.
       await enter('Mary', 'mary@example.org', 'x');
       await database.run(
-        `UPDATE wp_lead_intake_outbox SET capture = REPLACE(capture, 'mary@example.org', 'nowhere') WHERE state = 'waiting'`,
+        `UPDATE ${TABLE} SET capture = REPLACE(capture, 'mary@example.org', 'nowhere') WHERE state = 'waiting'`,
       );
       await cron();
-      await admin.goto(`${site}/wp-admin/`);
+      await admin.goto(site('wp-admin/'));
       await admin.getByText('1 lead needs somebody to look at it.').waitFor();
-      await admin.goto(`${site}/wp-admin/tools.php?page=lead-intake-leads`);
+      await report();
+      expect(JSON.parse(textOf('mails'))).toMatchObject({
+        to: 'admin@example.org',
+        message: `1 lead needs somebody to look at it.\n${site('wp-admin/tools.php?page=lead-intake-leads')}`,
+      });
+      await admin.goto(site('wp-admin/tools.php?page=lead-intake-leads'));
       await keep(admin);
       const refused = admin.locator('tr', { hasText: '400 integration_invalid_request' }).first();
       await press(refused.getByRole('button', { name: 'Discard' }));
       expect(await rows()).toMatchObject([{ state: 'delivered' }, { state: 'discarded', capture: null }]);
+      await report();
+      expect(textOf('mails').match(/\n/g)).toHaveLength(1);
       expect(await service.countLeads(studio.studioId)).toBe(1);
 
       // Another plugin adds a lead; with a key in wp-config.php the form has no field for it.
       const hook = exampleOf('examples/recipes/wordpress/README.md', 'wordpress-hook');
-      writeFileSync(join(env.SITE ?? '', 'other-plugin.php'), `<?php require __DIR__ . '/wp-load.php';\n${hook}`);
-      const config = join(env.SITE ?? '', 'wp-config.php');
-      const keyed = `<?php define('LEAD_INTAKE_KEY', '${studio.secret}');`;
-      writeFileSync(config, readFileSync(config, 'utf8').replace('<?php', keyed));
-      await runCommands('php "$SITE/other-plugin.php"', env);
+      define({ LEAD_INTAKE_KEY: studio.secret });
+      await run(hook);
       await cron();
       expect(await service.countLeads(studio.studioId)).toBe(2);
-      // PHP's server checks for changed files only at intervals.
-      await vi.waitUntil(
-        async () => {
-          await admin.goto(`${site}/wp-admin/options-general.php?page=lead-intake-settings`);
-          return admin.getByText('wp-config.php has it').isVisible();
-        },
-        { timeout: 60_000, interval: 500 },
-      );
+      await admin.goto(site('wp-admin/options-general.php?page=lead-intake-settings'));
+      await admin.getByText('wp-config.php has it').waitFor();
       expect(await admin.getByLabel('Key').count()).toBe(0);
       await keep(admin);
 
       expect(pages.join('')).not.toContain(studio.secret);
 
       // Deleting the plugin deletes its table, in which every lead is settled.
-      await admin.goto(`${site}/wp-admin/plugins.php`);
+      await admin.goto(site('wp-admin/plugins.php'));
       await press(admin.locator('#deactivate-lead-intake'));
       admin.on('dialog', (dialog) => void dialog.accept());
       await admin.click('#delete-lead-intake');
       await admin.getByText('was successfully deleted').waitFor();
       expect(await database.run("SHOW TABLES LIKE '%lead_intake%'")).toEqual([]);
-      expect(await database.run("SELECT * FROM wp_options WHERE option_name LIKE '%lead_intake_settings%'")).toEqual(
+      expect(await database.run("SELECT * FROM 7x_options WHERE option_name LIKE '%lead_intake_settings%'")).toEqual(
         [],
       );
     });

@@ -24,3 +24,4 @@ Delivery::register();
 Form::register();
 SettingsPage::register();
 LeadsPage::register();
+Troubles::register();

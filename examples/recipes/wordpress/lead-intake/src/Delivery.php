@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 
 use LeadIntake\LeadCapture;
+use LeadIntake\Outbox\Outbox;
 
 /** Stores leads and schedules WP-Cron to send them. */
 final class Delivery
@@ -18,6 +19,8 @@ final class Delivery
             $schedules['lead_intake_minute'] = ['interval' => MINUTE_IN_SECONDS, 'display' => __('Each minute', 'lead-intake')];
             return $schedules;
         });
+        // A schedule may be lost, with a backup or by another plugin. It is among the options that each page loads anyway.
+        add_action('init', self::schedule(...));
         add_action(self::EACH_MINUTE, self::deliver(...));
         add_action(self::SOON, self::deliver(...));
         // For other sources of leads: plugins for forms, shops, bookings.
@@ -28,19 +31,17 @@ final class Delivery
     {
         Settings::setUp();
         Outboxes::own()->setUp();
-        if (!wp_next_scheduled(self::EACH_MINUTE)) {
-            wp_schedule_event(time(), 'lead_intake_minute', self::EACH_MINUTE);
-        }
+        self::schedule();
     }
 
     public static function deactivate(): void
     {
-        wp_clear_scheduled_hook(self::EACH_MINUTE);
-        wp_clear_scheduled_hook(self::SOON);
+        array_map(wp_clear_scheduled_hook(...), [self::EACH_MINUTE, self::SOON, Troubles::DAILY]);
     }
 
     /**
-     * Stores a lead to be sent soon. The same lead within an hour is stored once.
+     * Stores a lead to be sent soon. The same lead within an hour is stored once: a key in the page would be shared by many visitors where
+     * pages are cached. The salt prevents others from guessing the data from the key.
      *
      * @param LeadCapture|array<string, mixed> $capture an array uses the field names of the API
      *
@@ -49,7 +50,7 @@ final class Delivery
      */
     public static function store(#[\SensitiveParameter] LeadCapture|array $capture): void
     {
-        Outboxes::own()->add($capture, self::keyFor($capture));
+        Outboxes::own()->add($capture, Outbox::keyFor(wp_salt(), $capture));
         self::deliverSoon();
     }
 
@@ -59,32 +60,21 @@ final class Delivery
         wp_schedule_single_event(time(), self::SOON);
     }
 
-    private static function deliver(): void
+    private static function schedule(): void
     {
-        // While the plugin is not set up, leads wait; LeadsPage shows this.
-        $client = Settings::client();
-        if ($client !== null) {
-            Outboxes::own()->deliver($client);
+        foreach ([self::EACH_MINUTE => 'lead_intake_minute', Troubles::DAILY => 'daily'] as $hook => $recurrence) {
+            if (!wp_next_scheduled($hook)) {
+                wp_schedule_event(time() + wp_get_schedules()[$recurrence]['interval'], $recurrence, $hook);
+            }
         }
     }
 
-    /**
-     * Derives the key from the data and the hour, so that submitting twice creates one lead. A key in the page would be shared by many
-     * visitors where pages are cached. The salt prevents others from guessing the data from the key.
-     *
-     * @return string UUID (version 8)
-     */
-    private static function keyFor(#[\SensitiveParameter] LeadCapture|array $capture): string
+    private static function deliver(): void
     {
-        $hour = intdiv(time(), HOUR_IN_SECONDS);
-        $hash = hash_hmac('sha256', $hour . wp_json_encode($capture), wp_salt());
-        return sprintf(
-            '%s-%s-8%s-a%s-%s',
-            substr($hash, 0, 8),
-            substr($hash, 8, 4),
-            substr($hash, 12, 3),
-            substr($hash, 15, 3),
-            substr($hash, 18, 12),
-        );
+        try {
+            Outboxes::own()->deliver(Settings::client());
+        } catch (\Exception) {
+            // The leads wait, and Troubles says why. Otherwise WordPress would run no other job of this minute.
+        }
     }
 }

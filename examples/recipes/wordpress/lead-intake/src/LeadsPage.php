@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 
 use LeadIntake\Outbox\Entry;
-use LeadIntake\Outbox\OutboxException;
 use LeadIntake\Outbox\State;
 
 /** Tools › Leads: what was sent, what was not, and the actions of a person. */
@@ -21,13 +20,12 @@ final class LeadsPage
             add_management_page($title, $title, 'manage_options', self::PAGE, self::show(...));
         });
         add_action('admin_post_' . self::ACTION, self::act(...));
-        add_action('admin_notices', self::tellWhoCanHelp(...));
     }
 
     /** Retries or discards an entry. */
     private static function act(): void
     {
-        $key = (string) wp_unslash($_POST['key'] ?? '');
+        $key = is_string($_POST['key'] ?? null) ? $_POST['key'] : '';
         check_admin_referer(self::ACTION . $key);
         if (!current_user_can('manage_options')) {
             wp_die(esc_html__('You may not do that.', 'lead-intake'), '', ['response' => 403]);
@@ -39,82 +37,45 @@ final class LeadsPage
                 Outboxes::own()->retry($key);
                 Delivery::deliverSoon();
             }
-        } catch (OutboxException) {
-            // The entry was delivered meanwhile, as the list shows.
+        } catch (\RuntimeException) {
+            // The entry was delivered meanwhile or the database has failed, as the list shows.
         }
         wp_safe_redirect(self::url());
         exit;
     }
 
-    private static function tellWhoCanHelp(): void
-    {
-        if (!current_user_can('manage_options')) {
-            return;
-        }
-        foreach (self::troubles() as $text) {
-            printf(
-                '<div class="notice notice-warning"><p>Lead Intake: %s <a href="%s">%s</a></p></div>',
-                esc_html($text),
-                esc_url(self::url()),
-                esc_html__('Leads', 'lead-intake'),
-            );
-        }
-    }
-
-    /** @return list<string> */
-    private static function troubles(): array
-    {
-        $texts = [];
-        try {
-            $count = Outboxes::own()->needsAttention(1)->count;
-            if ($count > 0) {
-                /* translators: %d: number of leads */
-                $text = _n('%d lead needs somebody to look at it.', '%d leads need somebody to look at them.', $count, 'lead-intake');
-                $texts[] = sprintf($text, $count);
-            }
-        } catch (\RuntimeException $error) {
-            // A missing table must not break the pages that manage plugins.
-            $texts[] = $error->getMessage();
-        }
-        if (Settings::client() === null) {
-            $texts[] = __('Leads are stored, and not sent until address and key are set.', 'lead-intake');
-        }
-        return $texts;
-    }
-
     private static function show(): void
     {
-        $outbox = Outboxes::own();
-        ?>
-        <div class="wrap">
-            <h1><?php esc_html_e('Leads', 'lead-intake'); ?></h1>
-            <h2><?php esc_html_e('These need somebody', 'lead-intake'); ?></h2>
-            <?php self::showTable($outbox->needsAttention()->entries); ?>
-            <h2><?php esc_html_e('The newest', 'lead-intake'); ?></h2>
-            <?php self::showTable($outbox->newest()); ?>
-        </div>
-        <?php
+        echo '<div class="wrap"><h1>' . esc_html__('Leads', 'lead-intake') . '</h1>';
+        try {
+            self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries);
+            self::showTable(__('The newest', 'lead-intake'), Outboxes::own()->newest());
+        } catch (\RuntimeException) {
+            // The database has failed: the notice above says so.
+        }
+        echo '</div>';
     }
 
     /** @param list<Entry> $entries */
-    private static function showTable(array $entries): void
+    private static function showTable(string $title, array $entries): void
     {
         $headings = [
             __('Stored', 'lead-intake'),
             __('Lead', 'lead-intake'),
             __('State', 'lead-intake'),
             __('Attempts', 'lead-intake'),
-            __('Why it is not delivered', 'lead-intake'),
+            __('Remarks', 'lead-intake'),
             '',
         ];
         ?>
+        <h2><?php echo esc_html($title); ?></h2>
         <table class="widefat striped">
             <thead><tr><?php foreach ($headings as $heading) : ?><th><?php echo esc_html($heading); ?></th><?php endforeach; ?></tr></thead>
             <tbody>
             <?php foreach ($entries as $entry) : ?>
                 <tr>
                     <td><?php echo esc_html(wp_date('Y-m-d H:i', $entry->createdAt->getTimestamp())); ?></td>
-                    <td><?php echo esc_html(self::person($entry)); ?></td>
+                    <td style="white-space: pre-line"><?php echo esc_html(self::lead($entry)); ?></td>
                     <td><?php echo esc_html(self::state($entry->state)); ?></td>
                     <td><?php echo esc_html((string) $entry->attempts); ?></td>
                     <td><?php echo esc_html((string) $entry->reason); ?></td>
@@ -126,9 +87,11 @@ final class LeadsPage
         <?php
     }
 
+    /** An entry can be discarded while its data are stored: also a delivered one, of which somebody has to read the message first. */
     private static function showButtons(Entry $entry): void
     {
-        if ($entry->state !== State::Waiting && $entry->state !== State::Refused) {
+        $isOpen = in_array($entry->state, [State::Waiting, State::Refused], true);
+        if (!$isOpen && $entry->capture === null) {
             return;
         }
         ?>
@@ -136,19 +99,23 @@ final class LeadsPage
             <input type="hidden" name="action" value="<?php echo esc_attr(self::ACTION); ?>">
             <input type="hidden" name="key" value="<?php echo esc_attr($entry->idempotencyKey); ?>">
             <?php wp_nonce_field(self::ACTION . $entry->idempotencyKey, '_wpnonce', true); ?>
-            <button class="button" name="retry"><?php esc_html_e('Send again', 'lead-intake'); ?></button>
-            <button class="button" name="discard"><?php esc_html_e('Discard', 'lead-intake'); ?></button>
+            <?php if ($isOpen) : ?>
+                <button class="button" name="retry"><?php esc_html_e('Send again', 'lead-intake'); ?></button>
+            <?php endif; ?>
+            <button class="button" name="discard"><?php
+                echo esc_html($isOpen ? __('Discard', 'lead-intake') : __('Seen', 'lead-intake'));
+            ?></button>
         </form>
         <?php
     }
 
-    /** Returns the name, contact and note of the lead, while its data are stored. */
-    private static function person(Entry $entry): string
+    /** Returns the name, contact and note, while the data are stored, and the id of the lead that the service has. */
+    private static function lead(Entry $entry): string
     {
-        $text = static fn (mixed $value): string => is_scalar($value) ? (string) $value : '';
         $capture = $entry->capture ?? [];
         $contact = is_array($capture['contact'] ?? null) ? $capture['contact'] : [];
-        return trim($text($capture['displayName'] ?? '') . ' ' . $text($contact['value'] ?? '') . ' ' . $text($capture['note'] ?? ''));
+        $texts = [$capture['displayName'] ?? '', $contact['value'] ?? '', $capture['note'] ?? '', $entry->leadId];
+        return implode("\n", array_filter($texts, static fn (mixed $text): bool => is_string($text) && $text !== ''));
     }
 
     private static function state(State $state): string
@@ -162,7 +129,7 @@ final class LeadsPage
         };
     }
 
-    private static function url(): string
+    public static function url(): string
     {
         return admin_url('tools.php?page=' . self::PAGE);
     }

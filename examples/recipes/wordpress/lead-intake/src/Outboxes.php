@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 
 use LeadIntake\Outbox\Outbox;
-use LeadIntake\Outbox\State;
 
 /** The outbox in WordPress's own database, under its prefix. */
 final class Outboxes
@@ -16,24 +15,20 @@ final class Outboxes
         return new Outbox(new WpdbDatabase($wpdb), self::table());
     }
 
-    /** Removes the table, unless it contains undelivered leads. */
+    /** Removes the table, unless it contains what somebody still has to read or to send. */
     public static function dropIfDelivered(): void
     {
         global $wpdb;
-        $undelivered = sprintf(
-            "SELECT COUNT(*) FROM %s WHERE state IN ('%s', '%s')",
-            self::table(),
-            State::Waiting->value,
-            State::Refused->value,
-        );
-        if ($wpdb->get_var($undelivered) === '0') {
-            $wpdb->query('DROP TABLE ' . self::table());
+        $table = self::table();
+        if ($wpdb->get_var("SELECT COUNT(*) FROM $table WHERE capture IS NOT NULL") === '0') {
+            $wpdb->query("DROP TABLE $table");
         }
     }
 
+    /** A name that begins with a letter or _, as the outbox requires; a prefix of WordPress may begin with a digit. */
     private static function table(): string
     {
         global $wpdb;
-        return $wpdb->prefix . Outbox::TABLE;
+        return preg_replace('/^(?=\d)/', '_', $wpdb->prefix . Outbox::TABLE);
     }
 }

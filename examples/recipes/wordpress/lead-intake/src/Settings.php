@@ -30,14 +30,10 @@ final class Settings
         return defined('LEAD_INTAKE_KEY');
     }
 
-    /** @return ?LeadIntakeClient null while a setting is missing or wrong */
-    public static function client(): ?LeadIntakeClient
+    /** @throws \LogicException that says what is missing or wrong, without the key */
+    public static function client(): LeadIntakeClient
     {
-        try {
-            return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
-        } catch (\InvalidArgumentException) {
-            return null;
-        }
+        return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
     }
 
     public static function setUp(): void
@@ -59,20 +55,28 @@ final class Settings
     public static function checked(mixed $form): array
     {
         $settings = self::stored();
-        $url = trim((string) ($form['url'] ?? ''));
-        $key = trim((string) ($form['key'] ?? ''));
+        ['url' => $url, 'key' => $key] = self::texts($form) + ['url' => '', 'key' => ''];
         // The key must not go over the network unencrypted.
         if (preg_match('~^https://[^\s/?#]+[^\s?#]*$|^http://(localhost|127\.0\.0\.1)(:\d+)?/?$~Di', $url)) {
             $settings['url'] = $url;
         } else {
             self::complain('url', __('The address must be like https://api.example.com.', 'lead-intake'));
         }
-        if (preg_match('/^lik_[A-Za-z0-9_-]{48}$/D', $key)) {
+        if (self::isKey($key)) {
             $settings['key'] = $key;
         } elseif ($key !== '') {
-            self::complain('key', __('That is no key: one is lik_ and 48 characters.', 'lead-intake'));
+            self::complain('key', __('That is no key: one is lik_ and 48 characters, without a mistake.', 'lead-intake'));
         }
         return $settings;
+    }
+
+    private static function isKey(#[\SensitiveParameter] string $key): bool
+    {
+        try {
+            return (bool) new LeadIntakeClient('https://localhost', $key);
+        } catch (\InvalidArgumentException) {
+            return false;
+        }
     }
 
     private static function complain(string $field, string $message): void
@@ -80,15 +84,22 @@ final class Settings
         add_settings_error(self::OPTION, "lead-intake-$field", $message);
     }
 
+    /** Without the white space around it, such as the line break at the end of a file. */
     private static function key(): string
     {
-        return self::isKeyInConfig() ? (string) constant('LEAD_INTAKE_KEY') : (self::stored()['key'] ?? '');
+        $settings = self::isKeyInConfig() ? ['key' => constant('LEAD_INTAKE_KEY')] : self::stored();
+        return self::texts($settings)['key'] ?? '';
     }
 
     /** @return array{url?: string, key?: string} */
     private static function stored(): array
     {
-        $stored = get_option(self::OPTION);
-        return is_array($stored) ? $stored : [];
+        return self::texts(get_option(self::OPTION));
+    }
+
+    /** @return array<string, string> what is text; another plugin, or a form that was tampered with, may have put anything there */
+    private static function texts(mixed $settings): array
+    {
+        return array_map(trim(...), array_filter(is_array($settings) ? $settings : [], is_string(...)));
     }
 }
