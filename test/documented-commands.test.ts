@@ -61,7 +61,13 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     'test/e2e/import-files.test.ts': ['import-hubspot', 'import-salesforce', 'import-pipedrive', 'import-espocrm'],
   },
   [`${RECIPE}/php-form/README.md`]: {
-    'test/examples/php-form.test.ts': ['php-form-set-up', 'php-form-serve', 'php-form-send'],
+    'test/examples/php-form.test.ts': [
+      'php-form-set-up',
+      'php-form-serve',
+      'php-form-send',
+      'php-form-report',
+      'php-form-discard',
+    ],
   },
   [`${RECIPE}/rails/README.md`]: {
     'test/examples/rails.test.ts': ['rails-set-up', 'rails-website', 'rails-attention'],

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,32 +52,33 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   const form = async () => (await fetch(`http://${env.ADDRESS}/form.php`)).text();
   const send = (fields: Record<string, string>) =>
     fetch(`http://${env.ADDRESS}/form.php`, { method: 'POST', body: new URLSearchParams(fields), redirect: 'manual' });
-  const rows = () => {
+  const query = (sql: string) => {
     const database = new DatabaseSync(join(env.SITE ?? '', 'website.db'), { timeout: 10_000 });
-    const found = database.prepare('SELECT state, capture, reason FROM lead_intake_outbox ORDER BY created_at').all();
+    const found = database.prepare(sql).all();
     database.close();
     return found;
   };
-  /** Makes all leads due and runs the cron job; returns its output. */
-  const sendByCron = async (more: Record<string, string> = {}) => {
-    const database = new DatabaseSync(join(env.SITE ?? '', 'website.db'), { timeout: 10_000 });
-    database.exec('UPDATE lead_intake_outbox SET next_attempt_at = 0');
-    database.close();
-    const { status, stdout, stderr } = await runCommands(commandsIn(recipe, 'php-form-send'), { ...env, ...more });
-    expect(status, stderr).toBe(0);
-    return stdout;
+  const rows = () => query('SELECT * FROM lead_intake_outbox ORDER BY created_at');
+  const delivered = (count: number) =>
+    vi.waitUntil(() => rows().filter(({ state }) => state === 'delivered').length === count, { timeout: 50_000 });
+  const run = async (mark: string, more: Record<string, string> = {}) => {
+    const { status, stdout, stderr } = await runCommands(commandsIn(recipe, mark), { ...env, ...more });
+    return [status, stdout, stderr];
+  };
+  /** Makes all leads due and runs the cron job that sends them. */
+  const sendByCron = (more: Record<string, string> = {}) => {
+    query("UPDATE lead_intake_outbox SET next_attempt_at = 0 WHERE state = 'waiting'");
+    return run('php-form-send', more);
   };
 
-  test('stores a lead, responds, and then sends it once; the cron job sends what could not be delivered', async () => {
+  test('stores a lead, responds, and then sends it once; one job sends what could not be delivered, another reports what needs somebody', {
+    concurrent: false,
+  }, async () => {
     const page = await form();
     const [, random = ''] = /name="page" value="([^"]+)"/.exec(page) ?? [];
     expect(await form()).not.toContain(random);
     expect(page).not.toContain(studio.secret);
     const grace = { name: 'Grace "Amazing" Hopper', email: 'grace@example.org', note: 'Zoë 😀', page: random };
-
-    const faulty = await send({ ...grace, email: 'nowhere' });
-    expect(faulty.status).toBe(422);
-    expect(await faulty.text()).toContain('value="Grace &quot;Amazing&quot; Hopper"');
 
     // The service is silent: a page that came only after the attempt would find its reason in the table.
     proxy.silence();
@@ -87,16 +89,84 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(await service.countLeads(studio.studioId)).toBe(0);
 
     proxy.heal();
-    // The output of the cron job, which cron mails, lists only leads that need a person.
-    const refused = await sendByCron({ LEAD_INTAKE_KEY: newKeySecret() });
-    expect(refused).toMatch(/^\S{36}, from \S+, waiting: 401 integration_key_invalid: .+\n$/);
-    expect(await sendByCron()).toBe('');
+    const { secret } = studio;
+    for (const key of ['', secret.slice(0, -1), `${secret}\n`, `${secret.slice(0, 20)}\n${secret.slice(20)}`]) {
+      const [status, stdout, stderr] = await sendByCron({ LEAD_INTAKE_KEY: key });
+      expect([status, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/^leads\.php send: apiKey must .+\n$/);
+    }
+    expect(rows()).toMatchObject([{ state: 'waiting' }]);
+    // The job of each minute prints nothing about a lead, and the daily one does as long as somebody is needed.
+    const unknown = { LEAD_INTAKE_KEY: newKeySecret() };
+    expect(await sendByCron(unknown)).toEqual([0, '', '']);
+    for (const _ of [1, 2]) {
+      const [status, stdout] = await run('php-form-report');
+      expect(status).toBe(0);
+      expect(stdout).toMatch(/^\S{36}, from \S+, waiting: 401 integration_key_invalid: .+\n {2}\{.+"Zoë 😀"\}\n$/);
+    }
+    expect(await sendByCron()).toEqual([0, '', '']);
     expect(rows()).toMatchObject([{ state: 'delivered', capture: null }]);
+    expect(await run('php-form-report')).toEqual([0, '', '']);
 
     // The same form again is the same lead; with other data it is another one, which is sent immediately.
     await send(grace);
     await send({ ...grace, name: 'Ada', email: 'ada@example.org' });
-    await vi.waitUntil(() => rows().filter(({ state }) => state === 'delivered').length === 2, { timeout: 50_000 });
+    await delivered(2);
     expect(await service.countLeads(studio.studioId)).toBe(2);
+
+    // A refused lead, such as one that an earlier form stored unchecked, is reported until it is discarded.
+    query(`INSERT INTO lead_intake_outbox (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
+      VALUES ('${randomUUID()}', '{"displayName":"Mary","contact":{"type":"email","value":"x"}}', 'waiting', 0, 0, 0)`);
+    expect(await sendByCron()).toEqual([0, '', '']);
+    const [, refused] = await run('php-form-report');
+    expect(refused).toMatch(/, refused: 400 .+\n {2}\{"displayName":"Mary".+\}\n$/);
+    expect(await run('php-form-discard', { KEY: String(refused).slice(0, 36) })).toEqual([0, '', '']);
+    expect(await run('php-form-report')).toEqual([0, '', '']);
+    expect((await run('php-form-discard', { KEY: 'none' }))[0]).toBe(1);
+  });
+
+  test('what the service refuses is said before any thanks; what was entered stays in the form', {
+    concurrent: false,
+  }, async () => {
+    const grace = { name: 'Grace', email: 'grace@example.com', note: '"a"\r\n<\\b>', page: 'x' };
+    const faults: [string, Record<string, string>][] = [
+      ['Name must be 1 to 160 characters long.', { name: ' ' }],
+      ['Name must be 1 to 160 characters long.', { name: 'x'.repeat(161) }],
+      ['Name must be 1 to 160 characters long.', { 'name[]': 'Ada' }],
+      ['E-mail must have exactly one @ with something on both sides.', { email: 'nowhere' }],
+      ['E-mail must be 1 to 254 characters long.', { email: `${'x'.repeat(243)}@example.org` }],
+      ['Message must be 1 to 2000 characters long.', { note: `${'x\r\n'.repeat(19)}${'x'.repeat(1963)}` }],
+    ];
+    const before = rows().length;
+    for (const [fault, fields] of faults) {
+      const answer = await send({ ...grace, ...fields });
+      const html = (await answer.text()).replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>');
+      expect([answer.status, /<p role="alert">(.*)<\/p>/.exec(html)?.[1]]).toEqual([422, fault]);
+      const { name, email, note } = { ...grace, ...fields };
+      expect(html).toContain(`name="email" inputmode="email" maxlength="254" required value="${email}"`);
+      expect(html).toContain(`>${note}</textarea>`);
+      if (!('name[]' in fields)) expect(html).toContain(`value="${name}"`);
+    }
+    query('ALTER TABLE enquiries RENAME TO lost');
+    const failed = await send(grace);
+    query('ALTER TABLE lost RENAME TO enquiries');
+    expect([failed.status, await failed.text()]).toEqual([500, expect.stringContaining('value="grace@example.com"')]);
+    expect(rows()).toHaveLength(before);
+
+    const accepted = [
+      { note: '' },
+      { note: ' \t\r\n ' },
+      { note: `${'x\r\n'.repeat(19)}${'x'.repeat(1962)}` },
+      { note: '😀'.repeat(2000) },
+      { note: 'e\u0301'.repeat(1000) },
+      { name: '😀'.repeat(160) },
+      { email: 'jörg@müller.de' },
+    ];
+    const settled = rows().filter(({ state }) => state === 'delivered').length;
+    for (const [index, fields] of accepted.entries()) {
+      const { status } = await send({ ...grace, email: `grace-${index}@example.com`, ...fields });
+      expect(status, JSON.stringify(fields)).toBe(303);
+    }
+    await delivered(settled + accepted.length);
   });
 });

@@ -1,6 +1,6 @@
 <?php
 
-// Shared by the pages and the cron job.
+// Shared by the pages and the command.
 
 declare(strict_types=1);
 
@@ -14,7 +14,7 @@ function database(): PDO
 {
     static $database;
     return $database ??= new PDO(
-        getenv('DATABASE'),
+        (string) getenv('DATABASE'),
         getenv('DATABASE_USER') ?: null,
         getenv('DATABASE_PASSWORD') ?: null,
         [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION],
@@ -29,5 +29,5 @@ function outbox(): Outbox
 
 function client(float $deadlineSeconds): LeadIntakeClient
 {
-    return new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), $deadlineSeconds);
+    return new LeadIntakeClient((string) getenv('LEAD_INTAKE_URL'), (string) getenv('LEAD_INTAKE_KEY'), $deadlineSeconds);
 }

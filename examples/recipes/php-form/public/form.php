@@ -6,59 +6,51 @@ declare(strict_types=1);
 
 use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
+use LeadIntake\Outbox\Outbox;
 
 require __DIR__ . '/../website.php';
 
-$fault = '';
-if ($_SERVER['REQUEST_METHOD'] === 'POST') {
-    $fault = store($_POST);
-    if ($fault === '') {
-        header('Location: thanks.html', true, 303);
-        sendThePage();
-        // The cron job sends what fails here.
-        outbox()->deliver(client(deadlineSeconds: 5), limit: 1);
-        exit;
-    }
+$form = [];
+foreach (['name', 'email', 'note', 'page'] as $field) {
+    $form[$field] = is_string($_POST[$field] ?? null) ? $_POST[$field] : '';
 }
-showForm($_POST, $fault);
+[$status, $fault] = $_SERVER['REQUEST_METHOD'] === 'POST' ? store(...$form) : [200, ''];
+if ($status !== 303) {
+    showForm($form, $status, $fault);
+    exit;
+}
+header('Location: thanks.html', true, $status);
+sendThePage();
+try {
+    outbox()->deliver(client(deadlineSeconds: 5), limit: 1);
+} catch (\Throwable) {
+    // The cron job sends what fails here, and says why.
+}
 
 /**
  * Stores an enquiry once, even if its form is submitted several times.
  *
- * @param array<string, mixed> $form
- * @return string what is invalid; '' when nothing is
+ * @return array{int, string} the status, and what is wrong
  */
-function store(array $form): string
+function store(string $name, string $email, string $note, string $page): array
 {
-    [$name, $email, $note, $page] = array_map(
-        static fn (string $field): string => is_string($form[$field] ?? null) ? trim($form[$field]) : '',
-        ['name', 'email', 'note', 'page'],
-    );
-    if (preg_match('//u', $name . $email . $note) !== 1 || $name === '' || filter_var($email, FILTER_VALIDATE_EMAIL) === false) {
-        return 'Please enter your name and your e-mail address.';
+    $capture = new LeadCapture(trim($name), Contact::email(trim($email)), note: $note);
+    foreach ($capture->faults() as $field => [$fault]) {
+        $labels = ['displayName' => 'Name', 'contact.value' => 'E-mail', 'note' => 'Message'];
+        return [422, "$labels[$field] $fault."];
     }
-    $capture = new LeadCapture($name, Contact::email($email), note: $note === '' ? null : $note);
-    $website = database();
-    $website->beginTransaction();
-    // Store other data of the enquiry in the same transaction.
-    $website->prepare('INSERT INTO enquiries (received_at) VALUES (?)')->execute([time()]);
-    outbox()->add($capture, keyFor($page, $capture));
-    $website->commit();
-    return '';
-}
-
-/**
- * Returns the same key for a form that is submitted twice, and another one if the form was changed in between: the key of a
- * delivered lead identifies that lead, regardless of the data sent with it.
- *
- * @param string $page the random text of the page with the form
- * @return string UUID (version 8)
- */
-function keyFor(string $page, LeadCapture $capture): string
-{
-    $hash = hash('sha256', $page . json_encode($capture, JSON_THROW_ON_ERROR));
-    preg_match('/^(.{8})(.{4})(.{3})(.{3})(.{12})/', $hash, $parts);
-    return "$parts[1]-$parts[2]-8$parts[3]-a$parts[4]-$parts[5]";
+    try {
+        $website = database();
+        $website->beginTransaction();
+        // Store other data of the enquiry in the same transaction.
+        $website->prepare('INSERT INTO enquiries (received_at) VALUES (?)')->execute([time()]);
+        outbox()->add($capture, Outbox::keyFor("contact $page", $capture));
+        $website->commit();
+        return [303, ''];
+    } catch (\Throwable $error) {
+        error_log("An enquiry could not be stored: {$error->getMessage()}");
+        return [500, 'That could not be stored. Please send it again later.'];
+    }
 }
 
 /** Completes the response, so that the visitor does not wait for what follows. */
@@ -75,11 +67,10 @@ function sendThePage(): void
     flush();
 }
 
-/** @param array<string, mixed> $form the previous input */
-function showForm(array $form, string $fault): void
+/** @param array<string, string> $form what was entered; it stays in the form */
+function showForm(array $form, int $status, string $fault): void
 {
-    $entered = static fn (string $field): string => htmlspecialchars(is_string($form[$field] ?? null) ? $form[$field] : '');
-    http_response_code($fault === '' ? 200 : 422);
+    http_response_code($status);
     // Each visitor gets a different random text.
     header('Cache-Control: no-store');
     ?>
@@ -91,10 +82,10 @@ function showForm(array $form, string $fault): void
     <h1>Contact</h1>
     <p role="alert"><?= $fault ?></p>
     <form method="post">
-        <input type="hidden" name="page" value="<?= bin2hex(random_bytes(16)) ?>">
-        <p><label>Name <input name="name" maxlength="160" required value="<?= $entered('name') ?>"></label></p>
-        <p><label>E-mail <input name="email" type="email" maxlength="254" required value="<?= $entered('email') ?>"></label></p>
-        <p><label>Message <textarea name="note" maxlength="2000"><?= $entered('note') ?></textarea></label></p>
+        <input type="hidden" name="page" value="<?= htmlspecialchars($form['page']) ?: bin2hex(random_bytes(16)) ?>">
+        <p><label>Name <input name="name" maxlength="160" required value="<?= htmlspecialchars($form['name']) ?>"></label></p>
+        <p><label>E-mail <input name="email" inputmode="email" maxlength="254" required value="<?= htmlspecialchars($form['email']) ?>"></label></p>
+        <p><label>Message <textarea name="note" maxlength="2000"><?= htmlspecialchars($form['note']) ?></textarea></label></p>
         <p><button>Send</button></p>
     </form>
     </html>
