@@ -77,6 +77,41 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  test('sends the leads of a process over one connection; a forked process has its own', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
+    await runWith(
+      `$leads = new LeadIntakeClient($url, $key);
+      $create = fn (int $number) => $leads->createLead(new LeadCapture("G$number", Contact::email("g$number@example.org")));
+      array_map($create, range(1, 10));
+      $child = pcntl_fork();
+      array_map($create, $child === 0 ? range(11, 15) : range(16, 20));
+      if ($child !== 0) pcntl_waitpid($child, $status);`,
+      secret,
+      `http://127.0.0.1:${proxy.port}`,
+    );
+    expect([proxy.opened(), await service.countLeads(studioId)]).toEqual([2, 20]);
+    await proxy.stop();
+  });
+
+  test('reports a lead as possibly written that was lost with a connection that was kept, though none could be opened after it', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
+    proxy.loseReplies({ of: (request) => request.includes('POST'), from: 2, meanwhile: () => proxy.stop() });
+    const printed = await runWith(
+      `$leads = new LeadIntakeClient($url, $key, deadlineSeconds: 2);
+      $leads->createLead($grace);
+      try {
+        $leads->createLead(new LeadCapture('Ada', Contact::email('ada@example.org')));
+      } catch (LeadIntake\\Exception\\NoAnswerException $error) {
+        echo $error->written->name, ', ', $error->getPrevious()->getMessage();
+      }`,
+      secret,
+      `http://127.0.0.1:${proxy.port}`,
+    );
+    expect([printed, await service.countLeads(studioId)]).toEqual(["Unknown, Couldn't connect to server", 2]);
+  });
+
   test('reads page by page, times in UTC', async () => {
     const { secret } = await service.aStudioWithKey();
     const printed = await runWith(

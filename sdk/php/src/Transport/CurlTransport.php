@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Transport;
 
-/** Sends requests with PHP's curl extension. */
+/** Sends requests with PHP's curl extension, over one connection as long as it lasts. */
 final class CurlTransport implements Transport
 {
     /** Errors before the request is sent: no connection, or one whose TLS handshake fails or whose certificate is refused. */
@@ -17,6 +17,11 @@ final class CurlTransport implements Transport
         CURLE_SSL_PEER_CERTIFICATE,
     ];
 
+    private ?\CurlHandle $curl = null;
+
+    /** The process of the handle. A forked one would read the responses of others on the same connection. */
+    private ?int $process = null;
+
     public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response
     {
         $lines = [];
@@ -27,8 +32,13 @@ final class CurlTransport implements Transport
         $answered = '';
         $isTooLong = false;
         $isHeadWhole = false;
-        $curl = curl_init($url);
+        if ($this->process !== getmypid()) {
+            [$this->curl, $this->process] = [curl_init(), getmypid()];
+        }
+        $curl = $this->curl;
+        curl_reset($curl);
         curl_setopt_array($curl, [
+            CURLOPT_URL => $url,
             CURLOPT_HTTPHEADER => $lines,
             // Rounded up: 0 means no limit.
             CURLOPT_TIMEOUT_MS => (int) ceil($timeoutSeconds * 1000),
@@ -64,7 +74,8 @@ final class CurlTransport implements Transport
         }
         if (!$isWhole) {
             $number = curl_errno($curl);
-            $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true);
+            // When a connection that was kept dies, curl sends the request again on another one, and then reports only that one.
+            $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true) || curl_getinfo($curl, CURLINFO_REQUEST_SIZE) > 0;
             // curl_error() contains the address, so it goes into the previous exception only.
             throw new TransportException((string) curl_strerror($number), $mayHaveArrived, new \RuntimeException(curl_error($curl)));
         }
