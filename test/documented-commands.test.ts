@@ -70,7 +70,7 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     ],
   },
   [`${RECIPE}/rails/README.md`]: {
-    'test/examples/rails.test.ts': ['rails-set-up', 'rails-website', 'rails-attention'],
+    'test/examples/rails.test.ts': ['rails-set-up', 'rails-website', 'rails-worker', 'rails-report'],
   },
   [`${RECIPE}/wordpress/README.md`]: {
     'test/examples/wordpress.test.ts': ['wordpress-set-up', 'wordpress-serve', 'wordpress-cron'],

@@ -41,16 +41,18 @@ export async function converse(
   if (isUntrusted) await server.startUntrusted();
   const keys = new Set<string | undefined>();
   const faults: string[] = [];
+  let unsupported: string | undefined;
   try {
     for (const [index, call] of calls.entries()) {
       const { faults: ofCall, ...more } = await runCall(call, index + 1, driver, server, keys);
       faults.push(...ofCall.map((fault) => (calls.length > 1 ? `call ${index + 1}: ${fault}` : fault)));
-      if (more.unsupported || more.isDriverLost) return { faults, ...more };
+      if (more.isDriverLost) return { faults, ...more };
+      unsupported ??= more.unsupported;
     }
   } finally {
     await server.stop();
   }
-  return { faults };
+  return { faults, ...(unsupported !== undefined && { unsupported }) };
 }
 
 /** @param keys the keys that the client generated before; the new one is added */

@@ -14,13 +14,15 @@ export interface DriverRequest
 
 export type Parts = Readonly<Record<string, unknown>>;
 
-/** The report of a driver: exactly one of the four. */
+/** The report of a driver: exactly one of the first four. */
 export interface Report {
   readonly result?: Parts;
   readonly error?: Parts;
   /** Why the client refuses the options that it is created with. */
   readonly refused?: string;
   readonly unsupported?: string;
+  /** Whether the result or the error has only what its caller learns: of a sender that is no client. */
+  readonly isPartial?: boolean;
 }
 
 /** A violation of the driver protocol. The process must not be used again. */

@@ -4,31 +4,43 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { commandsIn, describeWithTools, runCommands } from '../support/examples.ts';
+import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, watch } from '../support/processes.ts';
+import { expectToBeASender } from '../support/senders.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 
 // Loading Rails takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 120_000, testTimeout: 120_000 });
+vi.setConfig({ hookTimeout: 120_000, testTimeout: 240_000 });
 
 const page = readFileSync(join(ROOT, 'examples/recipes/rails/README.md'), 'utf8');
 const service = aService();
+
+describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Rails', () => {
+  test('does in every conversation that creates leads what a client must do', () =>
+    expectToBeASender(['ruby', 'test/examples/rails-sender-driver.rb']));
+});
 
 describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'`], 'the recipe for Rails', () => {
   let home: string;
   let url: string;
   const running: RunningProcess[] = [];
   const env = () => ({ HOME: home, PORT: new URL(url).port, LEAD_INTAKE_URL: service.url });
-  const startWebsite = async (secret: string): Promise<RunningProcess> => {
-    const child = spawn('bash', ['-ec', commandsIn(page, 'rails-website')], {
+  const startBlock = (mark: string, input = ''): RunningProcess => {
+    const child = spawn('bash', ['-ec', commandsIn(page, mark)], {
       cwd: ROOT,
       env: { ...process.env, ...env() },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
-    child.stdin.end(`${secret}\n`);
-    const website = watch(child as never);
-    running.push(website);
+    child.stdin.end(input);
+    const started = watch(child as never);
+    running.push(started);
+    return started;
+  };
+  const startWebsite = async () => {
+    const website = startBlock('rails-website');
     await website.printed(/Listening on/);
     return website;
   };
@@ -43,66 +55,74 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     rmSync(home, { recursive: true, force: true });
   });
 
-  /** Sends the form as a browser does. */
-  async function send(name: string): Promise<void> {
-    const form = await fetch(`${url}/contact`);
-    const [, token = ''] = /name="authenticity_token" value="([^"]+)"/.exec(await form.text()) ?? [];
-    const answer = await fetch(`${url}/contact`, {
-      method: 'POST',
-      headers: {
-        cookie: form.headers
-          .getSetCookie()
-          .map((each) => each.split(';')[0])
-          .join('; '),
-      },
-      body: new URLSearchParams({
-        authenticity_token: token,
-        'contact_request[name]': name,
-        'contact_request[email]': `${name}@example.com`,
-        'contact_request[message]': 'A trial, please.',
-      }),
-      redirect: 'manual',
-    });
-    expect({ status: answer.status, to: answer.headers.get('location') }).toEqual({ status: 303, to: `${url}/thanks` });
-  }
-
-  /** The website's leads, oldest first. */
-  function leads(): Record<string, unknown>[] {
-    const database = new DatabaseSync(join(home, 'website/db/website.sqlite3'), { readOnly: true, timeout: 10_000 });
+  const onTable = (sql: string) => {
+    const database = new DatabaseSync(join(home, 'website/db/website.sqlite3'), { timeout: 10_000 });
     try {
-      return database.prepare('SELECT state, reason, capture, lead_id FROM leads_to_send ORDER BY id').all();
+      return database.prepare(sql).all();
     } finally {
       database.close();
     }
-  }
+  };
+  /** The website's leads, oldest first. */
+  const leads = () => onTable('SELECT state, reason, capture FROM leads_to_send ORDER BY id');
   const until = (state: object) =>
-    expect.poll(() => leads().at(-1), { timeout: 60_000, interval: 100 }).toMatchObject(state);
+    vi.waitFor(() => expect(leads().at(-1)).toMatchObject(state), { timeout: 90_000, interval: 100 });
+  const report = async () => (await runCommands(commandsIn(page, 'rails-report'), env())).stdout;
 
-  test('delivers each lead once, also when the service or the website was unavailable, and lists leads that need a person', async () => {
+  test('delivers each lead once, loses no text, and reports until it is gone what is not delivered', async () => {
     const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
-    const website = await startWebsite(secret);
-    await send('grace');
-    await until({ state: 'delivered', capture: null });
-    expect(await service.countLeads(studioId)).toBe(1);
-    // The contact has an open lead.
-    await send('grace');
-    await until({ state: 'open_already', capture: null });
+    const website = await startWebsite();
+    const worker = startBlock('rails-worker', `${secret}\n`);
+    const send = async (name: string, message = '') =>
+      (await openForm(`${url}/contact`)).send({ name, email: `${name}@example.com`, message });
 
-    await service.stopCore();
-    await send('ada');
-    await until({ state: 'waiting', reason: expect.stringMatching(/^503 |^no answer/) });
-    await website.kill();
-    await service.startCore();
-    const again = await startWebsite(secret);
+    // A double click.
+    const form = await openForm(`${url}/contact`);
+    const grace = { name: 'grace', email: 'grace@example.com', message: 'A trial, please.' };
+    const answers = await Promise.all([form.send(grace), form.send(grace)]);
+    expect(answers).toMatchObject([{ text: 'Thank you' }, { text: 'Thank you' }]);
+    await until({ state: 'delivered', capture: null });
+    expect(leads()).toHaveLength(1);
+
+    // The longest message, as a browser sends it; a longer one comes back to its author.
+    const longest = 'line\n'.repeat(400);
+    expect(await send('Ada', longest)).toMatchObject({ text: 'Thank you' });
+    expect(await send('Ada', `${longest}.`)).toMatchObject({ status: 422, form: { message: `${longest}.` } });
     await until({ state: 'delivered' });
-    expect(await service.countLeads(studioId)).toBe(2);
+    expect(await report()).toBe('');
+
+    // The contact has an open lead: the message is in no lead.
+    await send('grace', 'On Monday, please.');
+    await until({ state: 'already_open', capture: expect.stringContaining('On Monday, please.') });
+    expect(await report()).toMatch(/^3 already_open since \S+: 409 integration_lead_already_open: .*\n$/);
+    onTable(`UPDATE leads_to_send SET capture = NULL`);
+
+    // A form that is open during a deploy, and an outage.
+    const open = await openForm(`${url}/contact`);
+    await website.kill();
+    await worker.kill();
+    await service.stopCore();
+    const again = await startWebsite();
+    expect(await open.send({ ...grace, name: 'mary', email: 'mary@example.com' })).toMatchObject({ text: 'Thank you' });
+    const workerAgain = startBlock('rails-worker', `${secret}\n`);
+    await until({ state: 'waiting', reason: expect.stringMatching(/^503 |^no answer/) });
+    expect(await report()).toMatch(/^4 waiting since \S+: (503|no answer)/);
+    await service.startCore();
+    await until({ state: 'delivered' });
+    expect(await service.countLeads(studioId)).toBe(3);
 
     await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
-    await send('mary');
-    await until({ state: 'refused', reason: '401 integration_key_invalid' });
-    const { stdout } = await runCommands(commandsIn(page, 'rails-attention'), env());
-    expect(stdout).toBe('4 401 integration_key_invalid\n');
-    // The website logs neither personal data nor the key.
-    expect(website.output() + again.output()).not.toMatch(new RegExp(`grace@|ada@|mary@|${secret}`));
+    await send('emmy');
+    await until({ state: 'waiting', reason: expect.stringMatching(/^401 integration_key_invalid/) });
+    expect(await report()).toMatch(/^5 waiting since \S+: 401 integration_key_invalid: .*\n$/);
+    // Neither personal data nor the key is logged.
+    const logged = [website, worker, again, workerAgain].map((each) => each.output()).join('');
+    expect(logged).not.toMatch(new RegExp(`grace@|ada@|mary@|emmy@|${secret}`));
+  });
+
+  test('says in one line that the key or the address of the worker is wrong', async () => {
+    const wrong = startBlock('rails-worker', `${newKeySecret().slice(0, -1)}\n`);
+    expect(await wrong.ended()).toBe(1);
+    expect(wrong.output()).toBe('LEAD_INTAKE_KEY must be the whole secret of an API key\n');
   });
 });

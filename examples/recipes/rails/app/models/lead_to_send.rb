@@ -1,29 +1,75 @@
-# A lead that has to arrive. It is stored in the transaction of what it comes with, and sent by SendLeadJob until there is a certain
-# outcome, always with the same key and the same data: so there is one lead, whatever stops in between.
+# A lead that has to arrive. It is stored in the transaction of what it comes with, and sent until there is a certain outcome, always with
+# the same key and the same data: so there is one lead, whatever stops in between. What is to be done next stands in its row alone.
 class LeadToSend < ApplicationRecord
   self.table_name = "leads_to_send"
 
-  # `refused` needs a person: repeating does not change it.
-  enum state: %w[waiting delivered open_already refused].index_with(&:itself)
+  LEASE = 5.minutes
+  MAX_BACK_OFF_SECONDS = 60
 
-  attribute :idempotency_key, default: -> { SecureRandom.uuid }
+  enum state: %w[waiting delivered already_open refused discarded].index_with(&:itself)
 
-  # Not before: what is not committed, a job does not find.
-  after_create_commit { SendLeadJob.perform_later(self) }
+  attribute :next_attempt_at, default: -> { Time.current }
 
-  # Has those sent whose jobs got lost, as a queue in memory loses them with its process. Twice is no harm.
-  def self.resume(not_touched_since: 5.minutes.ago)
-    waiting.where("updated_at <= ?", not_touched_since).find_each { |lead| SendLeadJob.perform_later(lead) }
+  # The data of a lead is kept until somebody has it, so this is all that is not delivered yet, or never will be, and messages that the
+  # service did not take because the lead was there already.
+  scope :undelivered, -> { where.not(capture: nil).where("reason IS NOT NULL OR created_at < ?", 1.hour.ago).order(:id) }
+
+  def self.client
+    LeadIntake.new(ENV["LEAD_INTAKE_URL"], ENV["LEAD_INTAKE_KEY"])
   end
 
-  # A person has removed the reason for which it was refused.
+  # Makes one pass: sends what is due, until a lead has to wait. Its cause may be that of all; the next pass begins with the others.
+  def self.deliver(client = self.client)
+    return if waiting.exists?(["paused_until > ?", Time.current])
+
+    waiting.where("next_attempt_at <= ?", Time.current).order(:attempts, :next_attempt_at).limit(100).each do |lead|
+      next unless lead.take_up
+
+      lead.note(client.create(lead.capture, lead.idempotency_key))
+      break if lead.waiting?
+    end
+  end
+
+  # Whether it was due. Any other pass leaves it alone then; if this one is killed, it is due again after the lease.
+  def take_up
+    due = self.class.waiting.where(id: id).where("next_attempt_at <= ?", Time.current)
+    due.update_all(["next_attempt_at = ?, attempts = attempts + 1", LEASE.from_now]) == 1 && reload
+  end
+
+  def note(outcome)
+    reason = outcome.reason&.truncate(255)
+    case outcome.state
+    when "waiting" then wait(outcome, reason)
+    when "refused" then update!(state: "refused", reason: reason)
+    else
+      reason = "an earlier lead of a visitor, not this one's" if outcome.replayed && attempts == 1
+      # Nobody has what the visitor wrote if the service has not taken it.
+      kept = reason && capture["note"] ? capture : nil
+      update!(state: outcome.state, reason: reason, lead_id: outcome.lead_id, capture: kept, paused_until: nil)
+    end
+  end
+
+  # A person has removed the reason for which it was not delivered.
   def send_again
-    update!(state: "waiting", reason: nil)
-    SendLeadJob.perform_later(self)
+    raise ArgumentError, "its data is erased" unless capture
+
+    update!(state: "waiting", reason: nil, next_attempt_at: Time.current, paused_until: nil)
   end
 
-  # There is a certain outcome. What was captured is not needed any more, unless a person has it sent again.
-  def settle(state, reason: nil, lead_id: nil)
-    update!(state: state, reason: reason, lead_id: lead_id, capture: state == "refused" ? capture : nil)
+  # A person has read it: what the visitor wrote is erased.
+  def discard
+    update!(state: waiting? || refused? ? "discarded" : state, capture: nil)
+  end
+
+  private
+
+  # Later each time, and never sooner than is asked for.
+  def wait(outcome, reason)
+    back_off = outcome.needs_somebody ? MAX_BACK_OFF_SECONDS : [2**[attempts - 1, 10].min, MAX_BACK_OFF_SECONDS].min
+    later = [back_off * (0.75 + rand / 2), [outcome.retry_after.to_i, 86_400].min].max.seconds.from_now
+    paused_until = later if outcome.needs_somebody || outcome.retry_after
+    # These have written nothing, and are no fault of the lead.
+    attempted = outcome.needs_somebody || reason.start_with?("429") ? attempts - 1 : attempts
+    update!(reason: reason, next_attempt_at: later, paused_until: paused_until, attempts: attempted)
   end
 end

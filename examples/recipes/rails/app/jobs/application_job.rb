@@ -1,2 +1,0 @@
-class ApplicationJob < ActiveJob::Base
-end

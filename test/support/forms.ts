@@ -1,0 +1,89 @@
+/** What a visitor types into the form of a recipe. */
+export interface Typed {
+  readonly name: string;
+  readonly email: string;
+  readonly message?: string;
+}
+
+/** What a visitor gets for it. */
+export interface Answer {
+  readonly status: number;
+  /** What the page says, without its tags. */
+  readonly text: string;
+  /** What its form contains; undefined when it has none. */
+  readonly form: Form | undefined;
+}
+
+/** A form that is open in a browser. */
+export interface Form {
+  /** What its message field contains. */
+  readonly message: string;
+  /** Sends it, as a browser does without JavaScript, any number of times. */
+  send(typed: Typed): Promise<Answer>;
+}
+
+/** Opens the page of a form. */
+export async function openForm(url: string): Promise<Form> {
+  const page = await fetch(url);
+  const form = formIn(await page.text(), url, cookieOf(page));
+  if (form === undefined) throw new Error(`${url} has no form`);
+  return form;
+}
+
+/** Returns the form of a page: what is hidden in it, and a field each for the name, the address and the message. */
+function formIn(html: string, url: string, cookie: string): Form | undefined {
+  const [, formTag = '', content = ''] =
+    /<form\b([^>]*\bmethod="?post[^>]*)>([\s\S]*?)<\/form>/i.exec(html.replaceAll(/<!--[\s\S]*?-->/g, '')) ?? [];
+  if (content === '') return undefined;
+  const fields = [...content.matchAll(/<input\b([^>]*)>|<textarea\b([^>]*)>\n?([\s\S]*?)<\/textarea>/gi)].map(
+    ([, input, textarea, text = '']) => ({
+      type: input === undefined ? 'textarea' : (attributeOf(input, 'type') ?? 'text'),
+      name: attributeOf(input ?? textarea ?? '', 'name') ?? '',
+      value: input === undefined ? decoded(text) : (attributeOf(input, 'value') ?? ''),
+    }),
+  );
+  const nameOf = (type: string) => fields.find((field) => field.type === type)?.name ?? '';
+  const [name, email, message] = [nameOf('text'), nameOf('email'), nameOf('textarea')];
+  return {
+    message: fields.find(({ type }) => type === 'textarea')?.value ?? '',
+    async send(typed) {
+      const hidden = fields.filter(({ type }) => type === 'hidden').map((field) => [field.name, field.value]);
+      const body = new URLSearchParams(hidden);
+      body.set(name, typed.name);
+      body.set(email, typed.email);
+      // Browsers send each line break as two characters.
+      body.set(message, (typed.message ?? '').replaceAll('\n', '\r\n'));
+      const target = new URL(attributeOf(formTag, 'action') || url, url).href;
+      const answer = await fetch(target, { method: 'POST', headers: { cookie }, body });
+      const text = await answer.text();
+      return {
+        status: answer.status,
+        text: decoded(
+          text.replaceAll(/<(style|script|title)[\s\S]*?<\/\1>|<[^>]*>/gi, ' ').replaceAll(/\s+/g, ' '),
+        ).trim(),
+        form: formIn(text, answer.url, cookie),
+      };
+    },
+  };
+}
+
+const attributeOf = (attributes: string, name: string): string | undefined => {
+  const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`, 'i').exec(attributes) ?? [];
+  return value === undefined ? undefined : decoded(value);
+};
+
+const decoded = (text: string): string =>
+  text
+    .replaceAll(/&#(?:x([\da-f]+)|(\d+));/gi, (_, hex, decimal) =>
+      String.fromCodePoint(hex ? Number.parseInt(hex, 16) : Number(decimal)),
+    )
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&');
+
+const cookieOf = (page: Response): string =>
+  page.headers
+    .getSetCookie()
+    .map((each) => each.split(';')[0])
+    .join('; ');
