@@ -49,6 +49,8 @@ export interface CreatedLead {
   /** Whether an earlier request had created the lead. */
   readonly replayed: boolean;
   readonly idempotencyKey: string;
+  /** The number of times the request was sent. `replayed` with 1: another call had created the lead. */
+  readonly attempts: number;
 }
 
 /**
@@ -114,6 +116,7 @@ export function createLeadIntakeClient({
         lead: (answer.body as LeadResponse).lead,
         replayed: answer.headers.has('idempotent-replayed'),
         idempotencyKey,
+        attempts: answer.attempts,
       };
     },
 

@@ -6,9 +6,12 @@ import packageJson from './package.json' with { type: 'json' };
 const NOTE = 'Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.';
 const MAX_LINE = 120;
 
+/** The text in quotes, other ones than it has itself. */
+const quoted = (text: string, quote: string) => (text.includes(quote) ? `"${text}"` : quote + text + quote);
+
 /** The value in the syntax of a language; one item a line when it is too long for the line that begins with `before`. */
 function literal(before: string, values: unknown, quote: string, [begin = '', end = ''] = '[]'): string {
-  const text = (value: unknown) => (typeof value === 'string' ? quote + value + quote : String(value));
+  const text = (value: unknown) => (typeof value === 'string' ? quoted(value, quote) : String(value));
   if (!Array.isArray(values)) return before + text(values);
   const items = values.map(text);
   const isPython = begin === '(';

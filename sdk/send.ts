@@ -35,6 +35,8 @@ export interface Sending {
 export interface Answer {
   readonly body: unknown;
   readonly headers: Headers;
+  /** The number of times the request was sent. */
+  readonly attempts: number;
 }
 
 /**
@@ -57,7 +59,7 @@ export async function send(
     const limits = [AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS)), ...(signal ? [signal] : [])];
     const last = await attempt(request, fetch, AbortSignal.any(limits));
     attempts += 1;
-    if (last.kind === 'answer') return last;
+    if (last.kind === 'answer') return { ...last, attempts };
     isOpen = (isOpen && !settlesOutcome(last)) || leavesOutcomeOpen(last);
     if (signal?.aborted) throw cancelled();
 

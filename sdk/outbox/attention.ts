@@ -1,4 +1,5 @@
 import type { LeadCapture } from '../contract.ts';
+import { SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
@@ -7,12 +8,15 @@ import { OF_THE_KEY } from './outcome.ts';
 /** A lead that needs a person's attention. */
 export interface LeadInNeed {
   readonly idempotencyKey: string;
-  /** `refused`: it is not sent again. `waiting`: it is, but will fail again until someone fixes the cause. */
-  readonly state: 'refused' | 'waiting';
+  /**
+   * `refused`: it is not sent again. `waiting`: it is, but will fail again until someone fixes the cause. `already_open`,
+   * `delivered`: it need not be sent, but nobody may have got what the visitor wrote; discard it when somebody has.
+   */
+  readonly state: 'refused' | 'waiting' | 'already_open' | 'delivered';
   readonly createdAt: Date;
   /** The number of attempts so far, without those that failed because of the key, the studio or the quota. */
   readonly attempts: number;
-  /** Why it is not delivered; null when not known yet. */
+  /** Why it needs attention; null when not known yet. */
   readonly reason: string | null;
   /** The lead's data; null when the stored text cannot be read. */
   readonly capture: LeadCapture | null;
@@ -21,7 +25,7 @@ export interface LeadInNeed {
 /** A lead needs attention when it has waited for longer, or was stored by a clock that was further ahead; milliseconds. */
 const WAITS_TOO_LONG_MS = 24 * 60 * 60 * 1000;
 
-const IN_NEED = `state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR ${OF_THE_KEY}))`;
+const IN_NEED = `${SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR ${OF_THE_KEY})`;
 
 /** Returns the leads that need attention, oldest first, and their total number. */
 export async function needsAttention(
@@ -57,7 +61,7 @@ export async function retry(connection: Connection, table: string, key: string, 
   const data: readonly Value[] = capture === undefined ? [] : [textOf(capture)];
   await changeOne(connection, key, {
     sql: `UPDATE ${table} SET state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL
-          ${data.length > 0 ? ', capture = ?' : ''} WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused')`,
+          ${data.length > 0 ? ', capture = ?' : ''} WHERE idempotency_key IN (?, ?) AND ${SQL_WITH_DATA}`,
     values: [Date.now(), ...data, ...possibleKeys(key)],
   });
 }
@@ -66,7 +70,7 @@ export async function retry(connection: Connection, table: string, key: string, 
 export async function discard(connection: Connection, table: string, key: string): Promise<void> {
   await changeOne(connection, key, {
     sql: `UPDATE ${table} SET state = 'discarded', settled_at = COALESCE(settled_at, ?), capture = NULL, reason = NULL
-          WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused', 'discarded')`,
+          WHERE idempotency_key IN (?, ?) AND (${SQL_WITH_DATA} OR state = 'discarded')`,
     values: [Date.now(), ...possibleKeys(key)],
   });
 }

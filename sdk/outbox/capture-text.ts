@@ -44,8 +44,8 @@ export function isSameData(one: string, other: string): boolean {
   return canonical(asWritten(first)) === canonical(asWritten(second));
 }
 
-/** Returns equal text for equal data: members sorted, null members left out. */
-function canonical(value: unknown): string {
+/** Returns equal text for equal data, in all languages: members sorted, null members left out. */
+export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => {
     if (!(inner instanceof Object) || Array.isArray(inner)) return inner;
     const members = Object.entries(inner).filter(([, member]) => member !== null);

@@ -1,5 +1,6 @@
 import type { LeadIntakeClient } from '../client.ts';
 import type { LeadCapture } from '../contract.ts';
+import { REASON_UNREADABLE } from '../outcomes.ts';
 import type { Connection } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
 import { type Outcome, outcomeOf, reasonOf } from './outcome.ts';
@@ -12,7 +13,7 @@ export interface DeliveryOptions {
   readonly keepSettledDays?: number;
   /**
    * Called and awaited for each settled lead before its data is erased. Called at least once: a crash may cause a repeat.
-   * When it throws, the lead keeps its data and is retried later.
+   * When it throws, the lead keeps its data and is retried later. Without it, leads with a `reason` are kept.
    */
   readonly onSettled?: (lead: SettledLead) => void | Promise<void>;
   /** Ends the pass after the lead in flight. */
@@ -28,6 +29,8 @@ export interface SettledLead {
   readonly leadId: string | undefined;
   readonly capture: LeadCapture;
   readonly createdAt: Date;
+  /** Why nobody may have got what the visitor wrote; null when the service has it. */
+  readonly reason: string | null;
 }
 
 /** The result of one pass, as numbers of leads. */
@@ -96,8 +99,7 @@ export async function deliver(
     try {
       const outcome = await send(lead, client);
       failing = 'listener: ';
-      await notify(lead, outcome);
-      return outcome;
+      return await notified(lead, outcome);
     } catch (error) {
       errors.push(error);
       // The name only: the message may contain the visitor's data.
@@ -106,14 +108,17 @@ export async function deliver(
     }
   }
 
-  async function notify({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<void> {
-    if (outcome.state === 'waiting' || outcome.state === 'refused' || capture === null) return;
-    const { state, leadId } = outcome;
-    await onSettled?.({ idempotencyKey: key, outcome: state, leadId, capture, createdAt });
+  /** Calls the listener for a settled lead: once it has returned, somebody has got the data. */
+  async function notified({ key, capture, createdAt }: TakenUp, outcome: Outcome): Promise<Outcome> {
+    if (onSettled === undefined || outcome.state === 'waiting' || outcome.state === 'refused' || capture === null)
+      return outcome;
+    const { state, leadId, reason } = outcome;
+    await onSettled({ idempotencyKey: key, outcome: state, leadId, capture, createdAt, reason });
+    return { ...outcome, reason: null };
   }
 }
 
-async function send({ key, capture }: TakenUp, client: LeadIntakeClient): Promise<Outcome> {
-  if (capture === null) return { state: 'refused', reason: 'unreadable: the data in the table is not a JSON object' };
-  return outcomeOf(client.createLead(capture, { idempotencyKey: key }));
+async function send({ key, capture, attempts }: TakenUp, client: LeadIntakeClient): Promise<Outcome> {
+  if (capture === null) return { state: 'refused', reason: REASON_UNREADABLE };
+  return outcomeOf(client.createLead(capture, { idempotencyKey: key }), capture, attempts);
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LeadCapture } from '../contract.ts';
-import { textOf } from './capture-text.ts';
+import { canonical, textOf } from './capture-text.ts';
 
 /** The UUIDs the service accepts: versions 1 to 8 of the standard variant, nil and max. */
 const UUID =
@@ -18,18 +18,22 @@ export function checkedKey(idempotencyKey: string): string {
   return key;
 }
 
+const HOUR_MS = 60 * 60 * 1000;
+
 /**
- * Derives the idempotency key of a form submission: equal for the same form and data, different when either differs.
+ * Derives the idempotency key of a form submission: equal for the same form and data within an hour, different when any
+ * differs. Without the hour, the key of a cached page would be that of all visits.
  *
  * @param formKey a random string rendered into the form, such as a UUID; it is not stored
+ * @param submittedAt when the form was submitted. Default: now
  * @returns a UUID of version 8
  * @throws TypeError when the form key is missing or the data cannot be stored
  */
-export function keyFor(formKey: string, capture: LeadCapture): string {
+export function keyFor(formKey: string, capture: LeadCapture, submittedAt: Date = new Date()): string {
   if (typeof formKey !== 'string' || formKey === '')
     throw new TypeError('The key of the form must be a string that is not empty.');
   const bytes = createHash('sha256')
-    .update(`${formKey}\0${textOf(capture)}`)
+    .update([formKey, Math.floor(submittedAt.getTime() / HOUR_MS), canonical(JSON.parse(textOf(capture)))].join('\0'))
     .digest()
     .subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

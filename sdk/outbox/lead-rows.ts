@@ -175,8 +175,10 @@ function written(outcome: Outcome, attempts: number): readonly [string, readonly
     case 'refused':
       return [`state = 'refused', reason = ?`, [outcome.reason]];
     default: {
-      const set = 'state = ?, lead_id = ?, settled_at = ?, capture = NULL, reason = NULL';
-      return [set, [outcome.state, outcome.leadId ?? null, Date.now()]];
+      const { state, leadId = null, reason } = outcome;
+      return reason === null
+        ? ['state = ?, lead_id = ?, settled_at = ?, capture = NULL, reason = NULL', [state, leadId, Date.now()]]
+        : ['state = ?, lead_id = ?, reason = ?', [state, leadId, reason]];
     }
   }
 }

@@ -58,8 +58,8 @@ export interface Outbox {
 
   /**
    * Returns the leads that need a person's attention, oldest first, and their total number: leads that were refused, that
-   * wait because of the API key or the studio (401, 402, 403), that have waited for more than a day, or that were stored by
-   * a clock more than a day ahead.
+   * wait because of the API key or the studio (401, 402, 403), that have waited for more than a day, that were stored by a
+   * clock more than a day ahead, or whose note or message nobody may have got.
    *
    * @param options.limit the maximum number of entries. Default: 100
    */
@@ -69,7 +69,8 @@ export interface Outbox {
   ): Promise<{ readonly count: number; readonly entries: readonly LeadInNeed[] }>;
 
   /**
-   * Makes a lead due immediately, under its key.
+   * Makes a lead due immediately, under its key. Of a `delivered` one the service returns the same lead again: add it with
+   * another key instead.
    *
    * @param capture replaces its data. After an idempotency conflict the key cannot be used again: discard it and add the lead again
    * @throws OutboxError when there is no such lead, or it is settled

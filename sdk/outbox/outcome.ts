@@ -1,10 +1,22 @@
 import type { CreatedLead } from '../client.ts';
+import type { LeadCapture } from '../contract.ts';
 import { LeadAlreadyOpenError, LeadIntakeError, ProblemError } from '../errors.ts';
-import { FAILING_FROM_STATUS, STATUSES_OF_THE_KEY, TEMPORARY_STATUSES } from '../outcomes.ts';
+import {
+  FAILING_FROM_STATUS,
+  REASON_NOT_TAKEN,
+  REASON_REPLAYED,
+  STATUSES_OF_THE_KEY,
+  TEMPORARY_STATUSES,
+} from '../outcomes.ts';
 
 /** The outcome of sending a lead. */
 export type Outcome =
-  | { readonly state: 'delivered' | 'already_open'; readonly leadId: string | undefined }
+  | {
+      readonly state: 'delivered' | 'already_open';
+      readonly leadId: string | undefined;
+      /** Why the data is kept for a person: nobody may have got what the visitor wrote. Null: it is erased. */
+      readonly reason: string | null;
+    }
   /** A retry cannot help: the lead needs a person's attention. */
   | { readonly state: 'refused'; readonly reason: string }
   | {
@@ -27,14 +39,22 @@ const UUID_LENGTH = 36;
 /** The condition of rows with a status of the key. */
 export const OF_THE_KEY = STATUSES_OF_THE_KEY.map((status) => `reason LIKE '${status} %'`).join(' OR ');
 
-/** Returns what the response to a creation means for the lead. */
-export async function outcomeOf(creation: Promise<CreatedLead>): Promise<Outcome> {
+/** Returns what the response to a creation means for the lead, which has been sent in so many passes. */
+export async function outcomeOf(
+  creation: Promise<CreatedLead>,
+  { note }: LeadCapture,
+  passes: number,
+): Promise<Outcome> {
   try {
-    return { state: 'delivered', leadId: (await creation).lead.id };
+    const { lead, replayed, attempts } = await creation;
+    // Nothing else was sent with this key from here: the lead is that of another visit.
+    const isOther = replayed && attempts === 1 && passes === 1;
+    return { state: 'delivered', leadId: lead.id, reason: isOther ? REASON_REPLAYED : null };
   } catch (error) {
     if (error instanceof LeadAlreadyOpenError) {
       const { existingLeadId: id } = error;
-      return { state: 'already_open', leadId: id?.length === UUID_LENGTH ? id : undefined };
+      const leadId = id?.length === UUID_LENGTH ? id : undefined;
+      return { state: 'already_open', leadId, reason: note === undefined || note === null ? null : REASON_NOT_TAKEN };
     }
     if (error instanceof ProblemError) return outcomeOfProblem(error);
     if (!(error instanceof LeadIntakeError)) throw error;

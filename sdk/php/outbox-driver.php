@@ -30,6 +30,9 @@ function resultOf(string $command, array $arguments): object
     if ($command === 'set-up-sql') {
         return (object) ['sql' => implode(";\n", Outbox::schema(dialectOf($settings['kind']), $table)) . ";\n"];
     }
+    if ($command === 'keys-for') {
+        return (object) ['keys' => array_map(keyFor(...), $arguments['submissions'])];
+    }
     $pdo = connect($settings);
     $outbox = new Outbox($pdo, $table);
     switch ($command) {
@@ -56,6 +59,12 @@ function resultOf(string $command, array $arguments): object
             return (object) [];
     }
     throw new InvalidArgumentException("no command is named $command");
+}
+
+/** @param array<string, mixed> $submission */
+function keyFor(array $submission): string
+{
+    return Outbox::keyFor($submission['formKey'], $submission['capture'], new DateTimeImmutable($submission['at']));
 }
 
 /** @param array<string, mixed> $lead */
@@ -93,6 +102,7 @@ function listener(string $behaviour): Closure
 {
     return static function (Entry $entry, State $outcome) use ($behaviour): void {
         $settled = ['key' => $entry->idempotencyKey, 'outcome' => $outcome, 'leadId' => $entry->leadId, 'capture' => $entry->capture];
+        $settled['reason'] = $entry->reason;
         printLine(['settled' => $settled]);
         if ($behaviour === 'throw') {
             throw new RuntimeException('listener failed');

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import sys
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from lead_intake import LeadIntakeClient  # noqa: E402
-from lead_intake.outbox import DEFAULT_TABLE, Connection, Engine, Outbox, SettledLead, set_up_sql  # noqa: E402
+from lead_intake.outbox import (  # noqa: E402
+    DEFAULT_TABLE,
+    Connection,
+    Engine,
+    Outbox,
+    SettledLead,
+    key_for,
+    set_up_sql,
+)
 
 BUSY_TIMEOUT_SECONDS = 10
 ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "mariadb": "mysql", "postgresql": "postgresql"}
@@ -99,7 +108,7 @@ def client() -> LeadIntakeClient:
 def listener(arguments: dict[str, Any]) -> dict[str, Any]:
     def on_settled(lead: SettledLead) -> None:
         keys = {"key": lead.idempotency_key, "leadId": lead.lead_id}
-        print_line({"settled": {**keys, "outcome": lead.outcome, "capture": lead.capture}})
+        print_line({"settled": {**keys, "outcome": lead.outcome, "capture": lead.capture, "reason": lead.reason}})
         if arguments["onSettled"] == "throw":
             raise RuntimeError("listener failed")
 
@@ -124,6 +133,12 @@ def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
             outbox.set_up()
         case "set-up-sql":
             return {"sql": set_up_sql(ENGINES[DATABASE["kind"]], TABLE)}
+        case "keys-for":
+            keys = [
+                key_for(each["formKey"], each["capture"], submitted_at=datetime.fromisoformat(each["at"]))
+                for each in arguments["submissions"]
+            ]
+            return {"keys": keys}
         case "add":
             connection = connecting()
             for lead in arguments["leads"]:

@@ -143,22 +143,26 @@ contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@exampl
     expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
   },
 
-  async 'derives one key from the same text of the same page'(website) {
+  async 'derives one key from a typed lead and from a mapping, and none from an empty form key'(website) {
     const printed = await website.run(`
+from datetime import datetime
 from lead_intake import EmailContact, LeadCapture
 from lead_intake.outbox import key_for
 
-def of(**optional):
-    return key_for("page", LeadCapture("Ada", EmailContact("ada@example.org"), **optional))
-
-print(of(), of(note="", source_id=" \\r\\n"), of(note="one\\ntwo"), of(note="one\\r\\ntwo"), of(note="one\\rtwo"))
-print(LeadCapture("Ada", EmailContact("ada@example.org"), note=" ", source_id="").to_json().keys())`);
-    const [keys = '', json] = printed.split('\n');
-    const [none, blank, written, ...posted] = keys.split(' ');
-    expect([blank, ...posted]).toEqual([none, written, written]);
-    // As release 1.1 derived them.
-    expect([none, written]).toEqual(['ff561a3b-ee7c-8982-bd47-71cdd5887f62', 'f826bb5f-e736-8a28-97cd-582a8bb66d5d']);
-    expect(json).toBe("dict_keys(['displayName', 'contact'])");
+now = datetime.now()
+typed = LeadCapture("Ada", EmailContact("ada@example.org"), note=" ", source_id="")
+mapping = {"contact": {"value": "ada@example.org", "type": "email"}, "displayName": "Ada"}
+print(key_for("page", typed, submitted_at=now) == key_for("page", mapping, submitted_at=now))
+print(typed.to_json().keys())
+try:
+    key_for("", typed)
+except ValueError as error:
+    print(error)`);
+    expect(printed.split('\n')).toEqual([
+      'True',
+      "dict_keys(['displayName', 'contact'])",
+      expect.stringMatching(/must not be empty/),
+    ]);
   },
 
   async 'continues after an unexpected error, and raises it at the end'(website) {

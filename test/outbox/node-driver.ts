@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
-import { createOutbox, type Outbox, type SettledLead } from '../../sdk/outbox/index.ts';
+import { createOutbox, keyFor, type Outbox, type SettledLead } from '../../sdk/outbox/index.ts';
 
 /** How the transaction of an added lead ends. */
 type End = 'commit' | 'rollback' | 'hang' | 'commit-anyway';
@@ -15,6 +15,7 @@ interface Arguments {
   readonly keepSettledDays?: number;
   readonly onSettled?: 'print' | 'throw';
   readonly pollMs?: number;
+  readonly submissions: readonly { readonly formKey: string; readonly capture: LeadCapture; readonly at: string }[];
 }
 
 /** A form handler's connection to either database. */
@@ -38,6 +39,8 @@ try {
 async function resultOf(): Promise<object> {
   const outbox = createOutbox(OUTBOX_TABLE === undefined ? {} : { table: OUTBOX_TABLE });
   if (command === 'set-up-sql') return { sql: outbox.setUpSql() };
+  if (command === 'keys-for')
+    return { keys: input.submissions.map(({ formKey, capture, at }) => keyFor(formKey, capture, new Date(at))) };
   const website = await openWebsite();
   try {
     return await carriedOut(outbox, website);
@@ -121,8 +124,8 @@ async function add(
   print(end === 'rollback' ? { rolledBack: added } : { added });
 }
 
-function notify({ idempotencyKey, outcome, leadId, capture }: SettledLead): void {
-  print({ settled: { key: idempotencyKey, outcome, leadId, capture } });
+function notify({ idempotencyKey, outcome, leadId, capture, reason }: SettledLead): void {
+  print({ settled: { key: idempotencyKey, outcome, leadId, capture, reason } });
   if (input.onSettled === 'throw') throw new Error('listener failed');
 }
 

@@ -5,8 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { LeadCapture } from '../../sdk/index.ts';
+import { REASON_NOT_TAKEN, REASON_REPLAYED } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
+import formKeys from './form-keys.json' with { type: 'json' };
 import { onEachDatabase } from './on-each-database.ts';
 import { aCapture, eventually, TABLE } from './website.ts';
 
@@ -169,6 +171,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
           outcome: 'already_open',
           leadId: expect.stringMatching(UUID),
           capture: expect.objectContaining({ note: 'Again!' }),
+          reason: REASON_NOT_TAKEN,
         },
       },
     ]);
@@ -211,6 +214,74 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.rows()).toHaveLength(3);
     await website.run('deliver', { keepSettledDays: 28 });
     expect(await website.rows()).toEqual([]);
+  });
+
+  test(`${name}: keeps what a visitor wrote until somebody has got it`, async ({ onTestFinished }) => {
+    const website = await aWebsite();
+    const [open, other, earlier] = [aCapture(), aCapture(), aCapture({ note: 'Hello' })];
+    for (const capture of [open, other]) await service.post(website.studio.secret, capture);
+    // The form of a cached page, whose first lead the website has forgotten.
+    const key = randomUUID();
+    await service.post(website.studio.secret, earlier, { 'idempotency-key': key });
+    const { before } = await website.run('add', {
+      leads: [{ capture: { ...open, note: 'Again!' } }, { capture: other }, { capture: earlier, key }],
+    });
+    const [noted, , replayed] = before.map(({ added }) => String(added));
+    expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, alreadyOpen: 2, delivered: 1 });
+
+    const inNeed = async () => {
+      const { result } = await website.run('needs-attention');
+      return Object.fromEntries((result.entries as { key: string }[]).map(({ key: each, ...entry }) => [each, entry]));
+    };
+    const entry = { attempts: 1, createdAt: expect.any(Number) };
+    const both = {
+      [`${noted}`]: { ...entry, state: 'already_open', reason: REASON_NOT_TAKEN, capture: { ...open, note: 'Again!' } },
+      [`${replayed}`]: { ...entry, state: 'delivered', reason: REASON_REPLAYED, capture: earlier },
+    };
+    expect(await inNeed()).toEqual(both);
+    // They are not sent again, nor deleted.
+    expect((await website.run('deliver', { keepSettledDays: 0 })).result).toEqual(NOTHING_DONE);
+    expect(await inNeed()).toEqual(both);
+    const ofNobody = (await website.rows()).filter(({ capture }) => capture === null);
+    for (const row of ofNobody) expect(row).toMatchObject({ reason: null, settled_at: expect.any(Number) });
+
+    // A listener gets the data, which is then erased.
+    await website.run('retry', { key: noted });
+    const { before: told } = await website.run('deliver', { onSettled: 'print' });
+    expect(told).toEqual([
+      { settled: expect.objectContaining({ key: noted, outcome: 'already_open', reason: REASON_NOT_TAKEN }) },
+    ]);
+    expect(Object.keys(await inNeed())).toEqual([replayed]);
+    await website.run('discard', { key: replayed });
+    expect(await inNeed()).toEqual({});
+    for (const row of await website.rows()) expect(row).toMatchObject({ capture: null, reason: null });
+
+    // A repetition of the outbox's own attempt is a delivery, in the same pass or a later one.
+    let isCut = true;
+    const env = await aServer(onTestFinished, (request, response) => {
+      if (isCut) {
+        isCut = false;
+        request.socket.destroy();
+        return;
+      }
+      response.setHeader('idempotent-replayed', 'true');
+      answer(response, 201, { lead: { id: randomUUID() } });
+    });
+    for (const LEAD_INTAKE_DEADLINE_MS of ['20000', '1']) {
+      isCut = true;
+      await website.add(aCapture());
+      await website.run('deliver', {}, { ...env, LEAD_INTAKE_DEADLINE_MS });
+      await website.letTimePass();
+      await website.run('deliver', {}, env);
+    }
+    expect(await inNeed()).toEqual({});
+  });
+
+  test(`${name}: the key of a form is the same within an hour, and in each language`, async () => {
+    const website = await aWebsite();
+    const submissions = formKeys.map(({ formKey, at, capture }) => ({ formKey, at, capture }));
+    const { result } = await website.run('keys-for', { submissions });
+    expect(result).toEqual({ keys: formKeys.map(({ key }) => key) });
   });
 
   test(`${name}: an invalid key or an unavailable service delays all leads and loses none`, async () => {

@@ -50,9 +50,22 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: DELIVERY,
-        find: 'await notify(lead, outcome);',
+        find: 'return await notified(lead, outcome);',
         put: `await leads.note(lead, outcome);
-              await notify(lead, outcome);`,
+              return await notified(lead, outcome);`,
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the note of a returning visitor is erased',
+    suite: OUTBOX,
+    caughtBy: 'Node on SQLite: keeps what a visitor wrote until somebody has got it',
+    patches: [
+      {
+        file: 'sdk/outbox/outcome.ts',
+        find: 'note === undefined || note === null ? null : REASON_NOT_TAKEN',
+        put: 'null',
       },
     ],
     inSoak: true,

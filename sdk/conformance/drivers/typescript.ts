@@ -57,8 +57,10 @@ async function answer(client: LeadIntakeClient, request: Request): Promise<objec
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
   switch (call) {
-    case 'createLead':
-      return client.createLead(capture, options);
+    case 'createLead': {
+      const { lead, replayed, idempotencyKey } = await client.createLead(capture, options);
+      return { lead, replayed, idempotencyKey };
+    }
     case 'getLead':
       return { lead: await client.getLead(leadId, options) };
     case 'listLeads':

@@ -10,11 +10,13 @@ final class CreatedLead
     /**
      * @param Lead $lead the lead as it was when created
      * @param bool $replayed whether an earlier request had created it
+     * @param int $attempts the number of times the request was sent; replayed with 1, another call had created it
      */
     public function __construct(
         public readonly Lead $lead,
         public readonly bool $replayed,
         public readonly string $idempotencyKey,
+        public readonly int $attempts,
     ) {
     }
 }

@@ -77,10 +77,11 @@ final class LeadIntakeClient
         }
         $headers = $this->authorization + ['Content-Type' => 'application/json', 'Idempotency-Key' => $key];
         $sent = json_decode($body, true);
-        $read = static fn (array $json, Response $response): CreatedLead => new CreatedLead(
+        $read = static fn (array $json, Response $response, int $attempts): CreatedLead => new CreatedLead(
             self::lead(Repeated::in(self::member($json, 'lead'), $sent)),
             isset($response->headers['idempotent-replayed']),
             $key,
+            $attempts,
         );
         return $this->sender->send(new Call('POST', $this->leadsUrl, $headers, $read, $body, $key));
     }

@@ -16,7 +16,7 @@ final class Call
 {
     /**
      * @param array<string, string> $headers
-     * @param \Closure(array<mixed>, Response): T $read throws a TypeError or an
+     * @param \Closure(array<mixed>, Response, int): T $read gets the number of attempts, too; throws a TypeError or an
      *     exception when the response is not in the service's form
      * @param ?string $idempotencyKey null for reads
      */
@@ -30,15 +30,15 @@ final class Call
     ) {
     }
 
-    /** @return T|Failure the result; a response not in the service's form counts as no response */
-    public function outcomeOf(Response $response): mixed
+    /** @return T|Failure the result of an attempt; a response not in the service's form counts as no response */
+    public function outcomeOf(Response $response, int $attempts): mixed
     {
         [$mediaType] = explode(';', $response->header('content-type'));
         $mediaType = strtolower(trim($mediaType));
         try {
             $json = json_decode($response->body, true, flags: JSON_THROW_ON_ERROR);
             if ($response->isSuccess() && $mediaType === 'application/json') {
-                return ($this->read)($json, $response);
+                return ($this->read)($json, $response, $attempts);
             }
             if ($response->status >= 400 && $mediaType === 'application/problem+json') {
                 return Problem::of($json, $response);

@@ -48,7 +48,8 @@ final class Sender
         $end = self::now() + $this->deadlineSeconds;
         $isOpen = false;
         for ($attempts = 1;; $attempts++) {
-            $outcome = $this->attempt($call, min($this->attemptTimeoutSeconds, max(0.001, $end - self::now())));
+            $timeout = min($this->attemptTimeoutSeconds, max(0.001, $end - self::now()));
+            $outcome = $this->attempt($call, $attempts, $timeout);
             if (!$outcome instanceof Failure) {
                 return $outcome;
             }
@@ -73,14 +74,14 @@ final class Sender
      * @param Call<T> $call
      * @return T|Failure
      */
-    private function attempt(Call $call, float $timeoutSeconds): mixed
+    private function attempt(Call $call, int $attempts, float $timeoutSeconds): mixed
     {
         try {
             $response = $this->transport->send($call->method, $call->url, $call->headers, $call->body, $timeoutSeconds);
         } catch (TransportException $cause) {
             return new Silence($cause);
         }
-        return $call->outcomeOf($response);
+        return $call->outcomeOf($response, $attempts);
     }
 
     /** Exponential backoff with up to half of it as jitter; never less than Retry-After. */

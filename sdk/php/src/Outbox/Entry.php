@@ -14,9 +14,9 @@ final class Entry
      * @param int $attempts the number of attempts so far, without those that failed because of the key, the studio or the quota
      * @param \DateTimeImmutable $createdAt when it was added, by the website's clock; UTC
      * @param \DateTimeImmutable $nextAttemptAt when it is sent next, while it waits; UTC
-     * @param ?\DateTimeImmutable $settledAt when it was delivered or discarded; UTC
+     * @param ?\DateTimeImmutable $settledAt when its data were erased; UTC
      * @param ?string $leadId the id of the created lead, or of the already open one if the service returned it
-     * @param ?string $reason why it is not delivered; human-readable
+     * @param ?string $reason why it needs attention; of a settled entry, why nobody may have got what the visitor wrote; human-readable
      */
     public function __construct(
         public readonly string $idempotencyKey,

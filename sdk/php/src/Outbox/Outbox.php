@@ -40,21 +40,27 @@ final class Outbox
     }
 
     /**
-     * Derives the idempotency key of a form submission: equal for the same form and data, such as a double click; different
-     * when either differs, such as after the visitor corrects the address.
+     * Derives the idempotency key of a form submission: equal for the same form and data within an hour, such as a double
+     * click; different when any differs, such as after the visitor corrects the address. Without the hour, the key of a
+     * cached page would be that of all visits.
      *
      * @param string $formKey a random string rendered into the form; it is not stored
      * @param LeadCapture|array<string, mixed> $capture the same data as given to add()
+     * @param ?\DateTimeInterface $submittedAt when the form was submitted; default: now
      * @return string a UUID of version 8
      *
      * @throws \InvalidArgumentException when the form key is empty, or the lead cannot be stored
      */
-    public static function keyFor(string $formKey, #[\SensitiveParameter] LeadCapture|array $capture): string
-    {
+    public static function keyFor(
+        string $formKey,
+        #[\SensitiveParameter] LeadCapture|array $capture,
+        ?\DateTimeInterface $submittedAt = null,
+    ): string {
         if ($formKey === '') {
             throw new \InvalidArgumentException('the form key must not be empty: it distinguishes one page from another');
         }
-        return Uuid::fromHash(hash('sha256', "$formKey\0" . CaptureJson::encode($capture), binary: true));
+        $hour = intdiv($submittedAt?->getTimestamp() ?? time(), 3600);
+        return Uuid::fromHash(hash('sha256', "$formKey\0$hour\0" . CaptureJson::canonical($capture), binary: true));
     }
 
     /**
@@ -106,7 +112,8 @@ final class Outbox
      *
      * @param int $limit the maximum number of leads to send
      * @param ?callable(Entry, State): void $onSettled called for each delivered or already open lead before its data are
-     *     erased; at least once. When it throws, the lead keeps its data and is retried later
+     *     erased; at least once. When it throws, the lead keeps its data and is retried later. Without it, leads with a
+     *     `reason` are kept
      * @param int $keepSettledDays the days after which entries with erased data are deleted
      *
      * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
@@ -130,8 +137,8 @@ final class Outbox
 
     /**
      * Returns the leads that need a person's attention, oldest first: leads that were refused, that wait because of the API
-     * key or the studio (401, 402, 403), that have waited for more than a day, or that were added by a clock more than a day
-     * ahead.
+     * key or the studio (401, 402, 403), that have waited for more than a day, that were added by a clock more than a day
+     * ahead, or whose note or message nobody may have got.
      */
     public function needsAttention(int $limit = 100): Attention
     {
@@ -145,13 +152,14 @@ final class Outbox
     }
 
     /**
-     * Makes a refused or waiting lead due immediately.
+     * Makes a lead due immediately, under its key. Of a delivered one the service returns the same lead again: add it with
+     * another key instead.
      *
      * @param LeadCapture|array<string, mixed>|null $capture replaces its data; null keeps them. After an idempotency conflict
      *     add the corrected lead again, with another key
      *
      * @throws \InvalidArgumentException when the new data cannot be stored
-     * @throws OutboxException when no refused or waiting lead has this key
+     * @throws OutboxException when no lead with data has this key
      */
     public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
     {
@@ -161,9 +169,9 @@ final class Outbox
     }
 
     /**
-     * Discards a refused or waiting lead and erases its data.
+     * Discards a lead and erases its data.
      *
-     * @throws OutboxException when no refused, waiting or discarded lead has this key
+     * @throws OutboxException when no lead with data, and no discarded one, has this key
      */
     public function discard(string $idempotencyKey): void
     {
@@ -181,7 +189,7 @@ final class Outbox
 
     private static function missing(string $key): OutboxException
     {
-        return new OutboxException("no waiting or refused lead has the idempotency key $key");
+        return new OutboxException("no lead with data has the idempotency key $key");
     }
 
     private static function checkedName(string $table): string

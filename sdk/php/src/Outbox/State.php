@@ -10,10 +10,10 @@ enum State: string
     /** It will be sent, now or later. */
     case Waiting = 'waiting';
 
-    /** The service has it. Its data are erased. */
+    /** The service has it. Its data are erased, unless its first attempt was answered with an earlier lead. */
     case Delivered = 'delivered';
 
-    /** The contact already had an open lead: a normal outcome. Its data are erased. */
+    /** The contact already had an open lead: a normal outcome. Its data are erased, unless they have a note. */
     case AlreadyOpen = 'already_open';
 
     /** The service refused it: it needs a person's attention. Its data are kept. */

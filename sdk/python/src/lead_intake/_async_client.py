@@ -97,7 +97,7 @@ class AsyncLeadIntakeClient:
         while True:
             outcome = await self._attempt(call, sending.attempt_timeout())
             if isinstance(outcome, Answer):
-                return outcome.value
+                return sending.result_of(outcome)
             await anyio.sleep(sending.time_to_wait_after(outcome))
 
     async def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:

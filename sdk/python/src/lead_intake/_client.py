@@ -99,7 +99,7 @@ class LeadIntakeClient:
         while True:
             outcome = self._attempt(call, sending.attempt_timeout())
             if isinstance(outcome, Answer):
-                return outcome.value
+                return sending.result_of(outcome)
             time.sleep(sending.time_to_wait_after(outcome))
 
     def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:

@@ -20,5 +20,17 @@ TEMPORARY_STATUSES = (408, 429)
 #: Statuses that hold up all leads of an API key until somebody corrects the key or the studio.
 STATUSES_OF_THE_KEY = (401, 402, 403)
 
+#: The condition of rows of an outbox that a person may send again or discard: nobody is known to have their data.
+SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)"
+
+#: Why an outbox keeps the note of an already open lead.
+REASON_NOT_TAKEN = "already open: the contact has an open lead, and nobody has got this note"
+
+#: Why an outbox keeps a lead whose first attempt was answered with an earlier one.
+REASON_REPLAYED = "replayed: its key had been used before, and nobody may have got this message"
+
+#: Why an outbox refuses a row.
+REASON_UNREADABLE = "unreadable: the data in the table is not a JSON object"
+
 #: How requests name the client; many firewalls refuse requests without a name.
 USER_AGENT = "lead-intake-python/1.1.0"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from ._attempt import Problem, Silence
+from ._attempt import Answer, Problem, Silence
 from .errors import Written
+from .models import CreatedLead
+
+T = TypeVar("T")
 
 #: The first and the maximum backoff; seconds.
 _FIRST_BACK_OFF = 0.5
@@ -48,6 +52,11 @@ class Sending:
     def attempt_timeout(self) -> float:
         """Return the time limit of the attempt that begins now; seconds, more than 0."""
         return min(self._limits.attempt_timeout_seconds, max(0.001, self._end - time.monotonic()))
+
+    def result_of(self, answer: Answer[T]) -> T:
+        value = answer.value
+        # The result of a creation has the number of attempts.
+        return replace(value, attempts=self._attempts + 1) if isinstance(value, CreatedLead) else value
 
     def time_to_wait_after(self, failed: Problem | Silence) -> float:
         """

@@ -122,6 +122,8 @@ class CreatedLead:
     #: Whether an earlier attempt created it.
     replayed: bool
     idempotency_key: str
+    #: The number of times the request was sent; replayed with 1, another call had created it.
+    attempts: int = 1
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,13 @@ final class CaptureJson
         return $json;
     }
 
+    /** Returns equal text for equal data, in all languages. @param LeadCapture|array<string, mixed> $capture */
+    public static function canonical(#[\SensitiveParameter] LeadCapture|array $capture): string
+    {
+        $flags = JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_LINE_TERMINATORS;
+        return json_encode(self::plain(json_decode(self::encode($capture), true)), $flags);
+    }
+
     /** @return ?array<string, mixed> null when the text is not a JSON object */
     public static function decode(string $json): ?array
     {
@@ -68,7 +75,7 @@ final class CaptureJson
             return $plain;
         }
         $plain = array_filter($plain, static fn (mixed $each): bool => $each !== null);
-        ksort($plain);
+        ksort($plain, SORT_STRING);
         return $plain;
     }
 }

@@ -85,13 +85,15 @@ final class Pass
     private function send(Entry $entry): void
     {
         if ($entry->capture === null) {
-            $this->refuse($entry, Reason::UNREADABLE);
+            $this->refuse($entry, Outcomes::REASON_UNREADABLE);
             return;
         }
         try {
             $created = $this->client->createLead($entry->capture, $entry->idempotencyKey);
             $this->silences = 0;
-            $this->settle($entry, State::Delivered, $created->lead->id);
+            // Nothing else was sent with this key from here: the lead is that of another visit.
+            $isOther = $created->replayed && $created->attempts === 1 && $entry->attempts === 1;
+            $this->settle($entry, State::Delivered, $created->lead->id, $isOther ? Outcomes::REASON_REPLAYED : null);
         } catch (NoAnswerException $error) {
             $this->silences++;
             $reason = Reason::of($error);
@@ -106,7 +108,8 @@ final class Pass
     private function handleProblem(Entry $entry, ProblemException $problem): void
     {
         if ($problem instanceof LeadAlreadyOpenException) {
-            $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId);
+            $reason = isset($entry->capture['note']) ? Outcomes::REASON_NOT_TAKEN : null;
+            $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId, $reason);
         } elseif (in_array($problem->status, [...Outcomes::STATUSES_OF_THE_KEY, 429], true)) {
             // The cause is not this lead's: the attempt does not count, and the others would receive the same.
             $this->stoppedBecause = Reason::of($problem);
@@ -121,29 +124,22 @@ final class Pass
         }
     }
 
-    private function settle(Entry $entry, State $outcome, ?string $leadId): void
+    /** @param ?string $reason why the data are kept for a person, unless the listener gets them; null: they are erased */
+    private function settle(Entry $entry, State $outcome, ?string $leadId, ?string $reason): void
     {
         $leadId = Uuid::from($leadId);
-        if (!$this->notify($entry, $outcome, $leadId)) {
-            return;
+        if ($this->onSettled !== null) {
+            try {
+                $settled = ['leadId' => $leadId, 'reason' => $reason] + get_object_vars($entry);
+                ($this->onSettled)(new Entry(...$settled), $outcome);
+                $reason = null;
+            } catch (\Throwable $error) {
+                $this->postponeAfter($error, $entry, Reason::ofListener($error));
+                return;
+            }
         }
-        if ($this->table->settle($entry, $outcome, $leadId)) {
+        if ($this->table->settle($entry, $outcome, $leadId, $reason)) {
             $outcome === State::Delivered ? $this->delivered++ : $this->alreadyOpen++;
-        }
-    }
-
-    /** @return bool whether the listener, called while the data are still stored, succeeded */
-    private function notify(Entry $entry, State $outcome, ?string $leadId): bool
-    {
-        if ($this->onSettled === null) {
-            return true;
-        }
-        try {
-            ($this->onSettled)(new Entry(...['leadId' => $leadId] + get_object_vars($entry)), $outcome);
-            return true;
-        } catch (\Throwable $error) {
-            $this->postponeAfter($error, $entry, Reason::ofListener($error));
-            return false;
         }
     }
 

@@ -14,8 +14,6 @@ use LeadIntake\Exception\ProblemException;
  */
 final class Reason
 {
-    public const UNREADABLE = 'unreadable: the data in the table is not a JSON object';
-
     private const MAX_CHARACTERS = 1000;
 
     /** `STATUS CODE: DETAIL [FIELDS] (request ID)`, or `no answer: …`. */

@@ -136,14 +136,20 @@ final class Table
         return $isTaken ? self::entry($changed + $row) : null;
     }
 
-    /** Erases the data of a settled entry. @return bool whether the lease was still held */
-    public function settle(Entry $takenUp, State $state, ?string $leadId): bool
+    /**
+     * Erases the data of a sent entry, unless there is a reason to keep them.
+     *
+     * @return bool whether the lease was still held
+     */
+    public function settle(Entry $takenUp, State $state, ?string $leadId, ?string $reason): bool
     {
-        return $this->note(
-            'state = ?, lead_id = ?, capture = NULL, reason = NULL, settled_at = ?',
-            [$state->value, $leadId, self::now()],
-            $takenUp,
-        );
+        return $reason === null
+            ? $this->note(
+                'state = ?, lead_id = ?, capture = NULL, reason = NULL, settled_at = ?',
+                [$state->value, $leadId, self::now()],
+                $takenUp,
+            )
+            : $this->note('state = ?, lead_id = ?, reason = ?', [$state->value, $leadId, $reason], $takenUp);
     }
 
     /** @return bool whether the lease was still held */
@@ -170,7 +176,7 @@ final class Table
         );
     }
 
-    /** @return bool whether a waiting or refused entry has the key */
+    /** @return bool whether an entry with data has the key */
     public function putBack(string $key, #[\SensitiveParameter] ?string $capture): bool
     {
         $set = "state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL";
@@ -182,7 +188,7 @@ final class Table
         return $this->change($set, $values, $key);
     }
 
-    /** @return bool whether a waiting or refused entry has the key */
+    /** @return bool whether an entry with data has the key */
     public function discard(string $key): bool
     {
         $set = "state = 'discarded', capture = NULL, reason = NULL, settled_at = ?";
@@ -267,7 +273,7 @@ final class Table
     private function change(string $set, #[\SensitiveParameter] array $values, string $key): bool
     {
         return $this->database->execute(
-            "UPDATE $this->name SET $set WHERE idempotency_key IN (?, ?) AND state IN ('waiting', 'refused')",
+            "UPDATE $this->name SET $set WHERE idempotency_key IN (?, ?) AND " . Outcomes::SQL_WITH_DATA,
             [...$values, ...self::possibleKeys($key)],
         ) > 0;
     }
@@ -323,6 +329,7 @@ final class Table
     /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
     private static function needsAttention(): string
     {
-        return "state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR " . self::ofTheKey() . '))';
+        return Outcomes::SQL_WITH_DATA
+            . " AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR " . self::ofTheKey() . ')';
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from .._client import LeadIntakeClient
 from ._entries import Delivery, SettledLead
@@ -82,22 +83,27 @@ class Pass:
 
     def _send(self, lead: TakenUp) -> Outcome:
         try:
-            return send(self._client, lead.key, lead.capture)
+            return send(self._client, lead.key, lead.capture, lead.attempts)
         except Exception as error:
             self._fail(f"sending a lead has raised {type(error).__name__}: it keeps waiting", error)
             return postponed_by(error)
 
     def _notify(self, lead: TakenUp, outcome: Outcome) -> Outcome:
-        """Call the listener for a settled lead. When it raises, the lead keeps waiting."""
+        """
+        Call the listener for a settled lead: once it has returned, somebody has got the data. When it raises, the lead
+        keeps waiting.
+        """
         if self._on_settled is None or lead.capture is None or not isinstance(outcome, Settled):
             return outcome
         try:
-            self._on_settled(SettledLead(lead.key, outcome.state, outcome.lead_id, lead.capture, lead.created_at))
+            self._on_settled(
+                SettledLead(lead.key, outcome.state, outcome.lead_id, lead.capture, lead.created_at, outcome.reason)
+            )
         except Exception as error:
             raised = type(error).__name__
             self._fail(f"on_settled has raised {raised}: its leads keep waiting", error)
             return postponed_by(error, "listener: ")
-        return outcome
+        return replace(outcome, reason=None)
 
     def _fail(self, message: str, cause: Exception) -> None:
         """Keep the first error, to be raised at the end of the pass."""

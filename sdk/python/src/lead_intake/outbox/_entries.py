@@ -12,12 +12,14 @@ class Entry:
     """A lead that needs a person's attention."""
 
     idempotency_key: str
-    state: Literal["waiting", "refused"]
+    #: ``refused``: it is not sent again. ``waiting``: it is, but will fail until someone fixes the cause.
+    #: ``already_open``, ``delivered``: it need not be sent, but nobody may have got what the visitor wrote.
+    state: Literal["waiting", "refused", "already_open", "delivered"]
     #: When it was stored; UTC.
     created_at: datetime
     #: The number of attempts so far, without those that failed because of the key, the studio or the quota.
     attempts: int
-    #: Why it is not delivered, without personal data; None when it was not tried yet, or the worker that leased it was
+    #: Why it needs attention, without personal data; None when it was not tried yet, or the worker that leased it was
     #: killed.
     reason: str | None
     #: Its data in the form of the API; None when the stored text is not a JSON object. Not part of the repr, to keep it
@@ -48,6 +50,8 @@ class SettledLead:
     capture: dict[str, Any] = field(repr=False)
     #: When it was stored; UTC.
     created_at: datetime
+    #: Why nobody may have got what the visitor wrote; None when the service has it.
+    reason: str | None = None
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ class Outbox:
 
         :param limit: the maximum number of leads to send
         :param on_settled: called for each settled lead before its data is erased. Called at least once: a crash may
-            cause a repeat. When it raises, the lead keeps its data and is retried later.
+            cause a repeat. When it raises, the lead keeps its data and is retried later. Without it, leads with a
+            reason are kept.
         :raises OutboxError: when ``on_settled`` or sending a lead raised, see ``__cause__``; the other leads were still
             sent
         """
@@ -114,8 +115,8 @@ class Outbox:
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
         Return the leads that need a person's attention: leads that were refused, that wait because of the API key or
-        the studio (401, 402, 403), that have waited for more than a day, or that were stored by a clock more than a day
-        ahead.
+        the studio (401, 402, 403), that have waited for more than a day, that were stored by a clock more than a day
+        ahead, or whose note or message nobody may have got.
 
         :param limit: the maximum number of entries
         """
@@ -124,11 +125,12 @@ class Outbox:
 
     def retry(self, idempotency_key: str, capture: LeadCapture | Mapping[str, Any] | None = None) -> None:
         """
-        Make a waiting or refused lead due immediately.
+        Make a lead due immediately, under its key. Of a delivered one the service returns the same lead again: add it
+        with another key instead.
 
         :param capture: replaces its data; None keeps it
         :raises ValueError, TypeError: when the data is not a JSON object
-        :raises OutboxError: when no waiting or refused lead has the key
+        :raises OutboxError: when no lead with data has the key
         """
         text = None if capture is None else text_of(capture)
         with self._rows() as rows:
@@ -136,9 +138,9 @@ class Outbox:
 
     def discard(self, idempotency_key: str) -> None:
         """
-        Discard a waiting or refused lead and erase its data.
+        Discard a lead and erase its data.
 
-        :raises OutboxError: when no waiting, refused or discarded lead has the key
+        :raises OutboxError: when no lead with data, and no discarded one, has the key
         """
         with self._rows() as rows:
             rows.discard(idempotency_key)

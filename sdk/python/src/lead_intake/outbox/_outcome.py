@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .._attempt import NotAnAnswerError, is_temporary
 from .._client import LeadIntakeClient
-from .._outcomes import STATUSES_OF_THE_KEY
+from .._outcomes import REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE, STATUSES_OF_THE_KEY
 from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
 from ._stored import StoredCapture
 
@@ -22,6 +22,8 @@ class Settled:
 
     state: Literal["delivered", "already_open"]
     lead_id: str | None
+    #: Why the data is kept for a person: nobody may have got what the visitor wrote. None: it is erased.
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,17 @@ class Postponed:
 Outcome = Settled | Refused | Postponed
 
 
-def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None) -> Outcome:
-    """Send a lead with its stored data."""
+def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None, passes: int) -> Outcome:
+    """Send a lead with its stored data, in so many passes with this one."""
     if capture is None:
-        return Refused("unreadable: the data in the table is not a JSON object")
+        return Refused(REASON_UNREADABLE)
     try:
-        return Settled("delivered", client.create_lead(StoredCapture(capture), idempotency_key=key).lead.id)
+        created = client.create_lead(StoredCapture(capture), idempotency_key=key)
+        # Nothing else was sent with this key from here: the lead is that of another visit.
+        is_other = created.replayed and created.attempts == 1 and passes == 1
+        return Settled("delivered", created.lead.id, REASON_REPLAYED if is_other else None)
     except LeadAlreadyOpenError as error:
-        return Settled("already_open", error.existing_lead_id)
+        return Settled("already_open", error.existing_lead_id, None if capture.get("note") is None else REASON_NOT_TAKEN)
     except ProblemError as error:
         return _outcome_of(error)
     except NoAnswerError as error:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from .._outcomes import STATUSES_OF_THE_KEY
+from .._outcomes import SQL_WITH_DATA, STATUSES_OF_THE_KEY
 from ..models import is_uuid
 from ._database import Database
 from ._entries import Attention, Entry
-from ._outcome import Outcome, Postponed, Refused
+from ._outcome import Outcome, Postponed, Refused, Settled
 from ._stored import capture_in, is_same_data
 from .errors import OutboxError
 
@@ -163,6 +163,14 @@ class Rows:
                 )
             case Refused(reason=reason):
                 return self._while_leased(lead, "state = 'refused', reason = ?", reason)
+            case Settled(reason=str(reason)):
+                return self._while_leased(
+                    lead,
+                    "state = ?, lead_id = ?, reason = ?",
+                    outcome.state,
+                    _lead_id(outcome.lead_id),
+                    reason,
+                )
             case settled:
                 return self._while_leased(
                     lead,
@@ -205,7 +213,7 @@ class Rows:
 
     def attention(self, limit: int) -> Attention:
         """Returns the leads that need a person."""
-        where = f"WHERE state = 'refused' OR (state = 'waiting' AND (created_at < ? OR created_at > ? OR {_OF_THE_KEY}))"
+        where = f"WHERE {SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR {_OF_THE_KEY})"
         now = _now()
         values = (now - _DAY_MS, now + _DAY_MS, *_OF_THE_KEY_VALUES)
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
@@ -227,12 +235,12 @@ class Rows:
         """
         Schedules a lead to be sent again.
 
-        :raises OutboxError: when no lead with the key waits or was refused
+        :raises OutboxError: when no lead with data has the key
         """
-        stored_key = self._key_among(key, ("waiting", "refused"))
+        stored_key = self._key_as_stored(key, SQL_WITH_DATA)
         self._database.change(
             f"UPDATE {self._table} SET state = 'waiting', next_attempt_at = ?, attempts = 0, reason = NULL,"
-            " capture = COALESCE(?, capture) WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
+            f" capture = COALESCE(?, capture) WHERE idempotency_key = ? AND {SQL_WITH_DATA}",
             _now(),
             text,
             stored_key,
@@ -242,12 +250,12 @@ class Rows:
         """
         Discards a lead and erases its data.
 
-        :raises OutboxError: when no lead with the key waits, was refused or was discarded
+        :raises OutboxError: when no lead with data, and no discarded one, has the key
         """
-        stored_key = self._key_among(key, ("waiting", "refused", "discarded"))
+        stored_key = self._key_as_stored(key, f"({SQL_WITH_DATA} OR state = 'discarded')")
         self._database.change(
             f"UPDATE {self._table} SET state = 'discarded', settled_at = ?, capture = NULL, reason = NULL"
-            " WHERE idempotency_key = ? AND state IN ('waiting', 'refused')",
+            f" WHERE idempotency_key = ? AND {SQL_WITH_DATA}",
             _now(),
             stored_key,
         )
@@ -261,15 +269,13 @@ class Rows:
         )
         return changed == 1
 
-    def _key_among(self, key: str, states: tuple[str, ...]) -> str:
-        """Returns the key as stored, which may be in upper case when a person has entered it."""
-        rows = self._database.read(
-            f"SELECT idempotency_key, state FROM {self._table} WHERE idempotency_key IN (?, ?)", key, key.lower()
-        )
-        for stored_key, state in rows:
-            if state in states:
-                return _key(stored_key)
-        raise OutboxError(f"There is no lead with the key {key} that is {' or '.join(states)}.")
+    def _key_as_stored(self, key: str, condition: str) -> str:
+        """Returns the key of a row with the condition as stored, which may be in upper case when a person has entered it."""
+        for (stored_key,) in self._database.read(
+            f"SELECT idempotency_key FROM {self._table} WHERE idempotency_key IN (?, ?) AND {condition}", key, key.lower()
+        ):
+            return _key(stored_key)
+        raise OutboxError(f"There is no lead with the key {key} that has data.")
 
 
 def _now() -> int:

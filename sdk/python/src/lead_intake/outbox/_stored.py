@@ -54,6 +54,11 @@ def capture_in(text: str | None) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def canonical_text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
+    """Returns equal text for equal data, in all languages."""
+    return _canonical(json.loads(text_of(capture)))
+
+
 def is_same_data(one: str, other: str) -> bool:
     """
     Whether two texts are the same data of a visitor, regardless of the order of members and the writer. Release 1.1
@@ -66,7 +71,7 @@ def is_same_data(one: str, other: str) -> bool:
 
 
 def _canonical(value: object) -> str:
-    return json.dumps(_without_nulls(value), sort_keys=True)
+    return json.dumps(_without_nulls(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _without_nulls(value: object) -> object:
