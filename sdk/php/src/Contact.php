@@ -7,18 +7,18 @@ namespace LeadIntake;
 /** A phone number or e-mail address. */
 final class Contact implements \JsonSerializable
 {
-    private function __construct(public readonly string $type, public readonly string $value)
+    private function __construct(public readonly string $type, #[\SensitiveParameter] public readonly string $value)
     {
     }
 
     /** An e-mail address, of up to 254 characters. */
-    public static function email(string $value): self
+    public static function email(#[\SensitiveParameter] string $value): self
     {
         return new self('email', $value);
     }
 
     /** A phone number as people type it, of 5 to 64 characters, with at least 3 digits. */
-    public static function phone(string $value): self
+    public static function phone(#[\SensitiveParameter] string $value): self
     {
         return new self('phone', $value);
     }

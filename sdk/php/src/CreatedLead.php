@@ -13,7 +13,7 @@ final class CreatedLead
      * @param int $attempts the number of times the request was sent; replayed with 1, another call had created it
      */
     public function __construct(
-        public readonly Lead $lead,
+        #[\SensitiveParameter] public readonly Lead $lead,
         public readonly bool $replayed,
         public readonly string $idempotencyKey,
         public readonly int $attempts,

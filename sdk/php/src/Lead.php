@@ -18,10 +18,10 @@ final class Lead
      */
     public function __construct(
         public readonly string $id,
-        public readonly string $displayName,
+        #[\SensitiveParameter] public readonly string $displayName,
         public readonly string $stage,
         public readonly ?string $sourceId,
-        public readonly ?string $note,
+        #[\SensitiveParameter] public readonly ?string $note,
         public readonly ?\DateTimeImmutable $createdAt,
         public readonly ?\DateTimeImmutable $updatedAt,
     ) {

@@ -16,10 +16,10 @@ final class LeadCapture implements \JsonSerializable
      * @param ?string $note the visitor's message or other remarks, up to 2,000 characters; null or blank: none
      */
     public function __construct(
-        public readonly string $displayName,
-        public readonly Contact $contact,
+        #[\SensitiveParameter] public readonly string $displayName,
+        #[\SensitiveParameter] public readonly Contact $contact,
         public readonly ?string $sourceId = null,
-        public readonly ?string $note = null,
+        #[\SensitiveParameter] public readonly ?string $note = null,
     ) {
     }
 

@@ -8,6 +8,7 @@ use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
 use LeadIntake\Internal\Configuration;
 use LeadIntake\Internal\Repeated;
+use LeadIntake\Internal\Secret;
 use LeadIntake\Internal\Sender;
 use LeadIntake\Internal\Uuid;
 use LeadIntake\Transport\CurlTransport;
@@ -23,8 +24,8 @@ final class LeadIntakeClient
 {
     private readonly string $leadsUrl;
 
-    /** @var array<string, string> */
-    private readonly array $authorization;
+    /** The headers of all requests. */
+    private readonly Secret $headers;
     private readonly Sender $sender;
 
     /**
@@ -39,7 +40,7 @@ final class LeadIntakeClient
      * @throws \LogicException when the curl extension is missing and no transport is given
      */
     public function __construct(
-        string $baseUrl,
+        #[\SensitiveParameter] string $baseUrl,
         #[\SensitiveParameter] string $apiKey,
         float $deadlineSeconds = 60.0,
         float $attemptTimeoutSeconds = 10.0,
@@ -53,7 +54,7 @@ final class LeadIntakeClient
             throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
         }
         $this->leadsUrl = Configuration::leadsUrl($baseUrl);
-        $this->authorization = Configuration::authorization($apiKey);
+        $this->headers = new Secret(Configuration::headers($apiKey));
         $this->sender = new Sender($transport ?? new CurlTransport(), $deadlineSeconds, $attemptTimeoutSeconds, $logger);
     }
 
@@ -67,17 +68,18 @@ final class LeadIntakeClient
      * @throws LeadIntakeException
      * @throws \InvalidArgumentException when a text is not UTF-8, or the key is not a valid header value
      */
-    public function createLead(LeadCapture|array $capture, ?string $idempotencyKey = null): CreatedLead
+    public function createLead(#[\SensitiveParameter] LeadCapture|array $capture, ?string $idempotencyKey = null): CreatedLead
     {
         $key = self::header('idempotencyKey', $idempotencyKey ?? Uuid::random());
         try {
             $body = json_encode($capture, JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
-            throw new \InvalidArgumentException("the lead cannot be sent: {$error->getMessage()}", previous: $error);
+            // Without the previous exception, whose trace has the lead.
+            throw new \InvalidArgumentException("the lead cannot be sent: {$error->getMessage()}");
         }
-        $headers = $this->authorization + ['Content-Type' => 'application/json', 'Idempotency-Key' => $key];
+        $headers = $this->headers->reveal() + ['Content-Type' => 'application/json', 'Idempotency-Key' => $key];
         $sent = json_decode($body, true);
-        $read = static fn (array $json, Response $response, int $attempts): CreatedLead => new CreatedLead(
+        $read = static fn (#[\SensitiveParameter] array $json, Response $response, int $attempts): CreatedLead => new CreatedLead(
             self::lead(Repeated::in(self::member($json, 'lead'), $sent)),
             isset($response->headers['idempotent-replayed']),
             $key,
@@ -93,7 +95,7 @@ final class LeadIntakeClient
      */
     public function getLead(string $id): Lead
     {
-        return $this->read('/' . rawurlencode($id), static fn (array $json): Lead => self::lead(self::member($json, 'lead')));
+        return $this->read('/' . rawurlencode($id), static fn (#[\SensitiveParameter] array $json): Lead => self::lead(self::member($json, 'lead')));
     }
 
     /**
@@ -107,7 +109,7 @@ final class LeadIntakeClient
     public function listLeads(?int $limit = null, ?string $cursor = null): LeadList
     {
         $query = http_build_query(['limit' => $limit, 'cursor' => $cursor]);
-        return $this->read($query === '' ? '' : "?$query", static fn (array $json): LeadList => new LeadList(
+        return $this->read($query === '' ? '' : "?$query", static fn (#[\SensitiveParameter] array $json): LeadList => new LeadList(
             array_map(self::lead(...), self::member($json, 'leads')),
             self::member($json, 'nextCursor'),
         ));
@@ -135,11 +137,11 @@ final class LeadIntakeClient
 
     private function read(string $path, \Closure $read): mixed
     {
-        return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->authorization, $read));
+        return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->headers->reveal(), $read));
     }
 
     /** Reads a lead of a response. Only the id is required; without one, throws a TypeError or an exception. */
-    private static function lead(array $lead): Lead
+    private static function lead(#[\SensitiveParameter] array $lead): Lead
     {
         $id = self::member($lead, 'id');
         return new Lead(
@@ -154,20 +156,20 @@ final class LeadIntakeClient
     }
 
     /** @param array<mixed> $json */
-    private static function text(array $json, string $name): ?string
+    private static function text(#[\SensitiveParameter] array $json, string $name): ?string
     {
         return is_string($json[$name] ?? null) ? $json[$name] : null;
     }
 
     /** @param array<mixed> $json */
-    private static function time(array $json, string $name): ?\DateTimeImmutable
+    private static function time(#[\SensitiveParameter] array $json, string $name): ?\DateTimeImmutable
     {
         $time = self::text($json, $name) ?? '';
         return preg_match('/^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/D', $time) ? date_create_immutable($time) ?: null : null;
     }
 
     /** @param array<mixed> $json */
-    private static function member(array $json, string $name): mixed
+    private static function member(#[\SensitiveParameter] array $json, string $name): mixed
     {
         return array_key_exists($name, $json) ? $json[$name] : throw new \UnexpectedValueException("without $name");
     }

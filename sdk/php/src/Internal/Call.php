@@ -23,15 +23,15 @@ final class Call
     public function __construct(
         public readonly string $method,
         public readonly string $url,
-        public readonly array $headers,
+        #[\SensitiveParameter] public readonly array $headers,
         private readonly \Closure $read,
-        public readonly string $body = '',
+        #[\SensitiveParameter] public readonly string $body = '',
         public readonly ?string $idempotencyKey = null,
     ) {
     }
 
     /** @return T|Failure the result of an attempt; a response not in the service's form counts as no response */
-    public function outcomeOf(Response $response, int $attempts): mixed
+    public function outcomeOf(#[\SensitiveParameter] Response $response, int $attempts): mixed
     {
         [$mediaType] = explode(';', $response->header('content-type'));
         $mediaType = strtolower(trim($mediaType));

@@ -21,7 +21,7 @@ final class Configuration
     private const KEY = '/^lik_[A-Za-z0-9_-]{48}$/D';
 
     /** Returns the address of the leads. */
-    public static function leadsUrl(string $baseUrl): string
+    public static function leadsUrl(#[\SensitiveParameter] string $baseUrl): string
     {
         $isUrl = preg_match(self::BASE_URL, $baseUrl) && parse_url($baseUrl) !== false;
         if (!$isUrl || preg_match(self::PATH_OF_API, $baseUrl)) {
@@ -31,8 +31,8 @@ final class Configuration
         return rtrim($baseUrl, '/') . '/v1/integrations/leads';
     }
 
-    /** @return array<string, string> the header of a key; the exception does not repeat it */
-    public static function authorization(#[\SensitiveParameter] string $apiKey): array
+    /** @return array<string, string> the headers of all requests of a key; the exception does not repeat it */
+    public static function headers(#[\SensitiveParameter] string $apiKey): array
     {
         $bytes = preg_match(self::KEY, $apiKey) ? base64_decode(strtr(substr($apiKey, 4), '-_', '+/')) : '';
         if ($bytes === '' || hash('crc32b', substr($bytes, 0, 32), true) !== substr($bytes, 32)) {

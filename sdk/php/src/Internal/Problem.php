@@ -20,7 +20,7 @@ final class Problem implements Failure
 {
     /** @param array<string, list<string>> $fields */
     private function __construct(
-        private readonly Response $response,
+        #[\SensitiveParameter] private readonly Response $response,
         private readonly string $code,
         private readonly string $type,
         private readonly string $title,
@@ -35,7 +35,7 @@ final class Problem implements Failure
      *
      * @throws \TypeError|\UnexpectedValueException when it is not in the service's form
      */
-    public static function of(array $body, Response $response): self
+    public static function of(#[\SensitiveParameter] array $body, #[\SensitiveParameter] Response $response): self
     {
         $code = $body['code'] ?? throw new \UnexpectedValueException('without code');
         return new self(
@@ -99,7 +99,7 @@ final class Problem implements Failure
     }
 
     /** @param array<mixed> $body */
-    private static function text(array $body, string $name): ?string
+    private static function text(#[\SensitiveParameter] array $body, string $name): ?string
     {
         return is_string($body[$name] ?? null) ? $body[$name] : null;
     }

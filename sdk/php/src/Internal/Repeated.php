@@ -20,7 +20,7 @@ final class Repeated
      * @param array<mixed> $lead
      * @return array<mixed>
      */
-    public static function in(array $lead, mixed $capture): array
+    public static function in(#[\SensitiveParameter] array $lead, #[\SensitiveParameter] mixed $capture): array
     {
         foreach (is_array($capture) ? self::FIELDS : [] as $name) {
             $value = $lead[$name] ?? null;
@@ -32,7 +32,7 @@ final class Repeated
         return $lead;
     }
 
-    private static function inOneCase(string $name, mixed $value): mixed
+    private static function inOneCase(string $name, #[\SensitiveParameter] mixed $value): mixed
     {
         return $name === 'sourceId' && is_string($value) ? strtolower($value) : $value;
     }

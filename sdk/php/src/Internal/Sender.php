@@ -43,7 +43,7 @@ final class Sender
      *
      * @throws LeadIntakeException $written reports whether the lead may have been written
      */
-    public function send(Call $call): mixed
+    public function send(#[\SensitiveParameter] Call $call): mixed
     {
         $end = self::now() + $this->deadlineSeconds;
         $isOpen = false;
@@ -74,7 +74,7 @@ final class Sender
      * @param Call<T> $call
      * @return T|Failure
      */
-    private function attempt(Call $call, int $attempts, float $timeoutSeconds): mixed
+    private function attempt(#[\SensitiveParameter] Call $call, int $attempts, float $timeoutSeconds): mixed
     {
         try {
             $response = $this->transport->send($call->method, $call->url, $call->headers, $call->body, $timeoutSeconds);

@@ -19,11 +19,11 @@ final class Silence implements Failure
     /** @param ?Response $response the intermediary's response */
     public function __construct(
         private readonly TransportException $cause,
-        private readonly ?Response $response = null,
+        #[\SensitiveParameter] private readonly ?Response $response = null,
     ) {
     }
 
-    public static function of(Response $response): self
+    public static function of(#[\SensitiveParameter] Response $response): self
     {
         return new self(new TransportException("the answer $response->status is not one of the service"), $response);
     }

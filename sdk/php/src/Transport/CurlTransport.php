@@ -22,8 +22,13 @@ final class CurlTransport implements Transport
     /** The process of the handle. A forked one would read the responses of others on the same connection. */
     private ?int $process = null;
 
-    public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response
-    {
+    public function send(
+        string $method,
+        string $url,
+        #[\SensitiveParameter] array $headers,
+        #[\SensitiveParameter] string $body,
+        float $timeoutSeconds,
+    ): Response {
         $lines = [];
         foreach ($headers as $name => $value) {
             $lines[] = "$name: $value";

@@ -23,8 +23,13 @@ final class Psr18Transport implements Transport
     ) {
     }
 
-    public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response
-    {
+    public function send(
+        string $method,
+        string $url,
+        #[\SensitiveParameter] array $headers,
+        #[\SensitiveParameter] string $body,
+        float $timeoutSeconds,
+    ): Response {
         $request = $this->requestFactory->createRequest($method, $url);
         foreach ($headers as $name => $value) {
             $request = $request->withHeader($name, $value);
@@ -42,8 +47,9 @@ final class Psr18Transport implements Transport
         } catch (TransportException $error) {
             throw $error;
         } catch (ClientExceptionInterface | \RuntimeException $error) {
-            // Reading a truncated body throws a RuntimeException. The class only: the message may contain the address.
-            throw new TransportException($error::class, previous: $error);
+            // Reading a truncated body throws a RuntimeException. The class only: the message may contain the address. And the
+            // client's exception, or its trace, has the request with the key and the lead.
+            throw new TransportException($error::class, previous: new \RuntimeException($error->getMessage()));
         }
     }
 

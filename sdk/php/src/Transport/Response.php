@@ -14,7 +14,7 @@ final class Response
     public function __construct(
         public readonly int $status,
         public readonly array $headers,
-        public readonly string $body,
+        #[\SensitiveParameter] public readonly string $body,
     ) {
     }
 

@@ -28,7 +28,8 @@ final class CaptureJson
             $data = $capture instanceof LeadCapture ? $capture->jsonSerialize() : $capture;
             $json = json_encode(AsWritten::of($data), JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
-            throw new \InvalidArgumentException("the lead cannot be stored: {$error->getMessage()}", previous: $error);
+            // Without the previous exception, whose trace has the lead.
+            throw new \InvalidArgumentException("the lead cannot be stored: {$error->getMessage()}");
         }
         if (!str_starts_with($json, '{')) {
             throw new \InvalidArgumentException('the lead cannot be stored: it has no named fields');
@@ -48,7 +49,7 @@ final class CaptureJson
     }
 
     /** @return ?array<string, mixed> null when the text is not a JSON object */
-    public static function decode(string $json): ?array
+    public static function decode(#[\SensitiveParameter] string $json): ?array
     {
         $capture = json_decode($json);
         return $capture instanceof \stdClass ? json_decode($json, true) : null;
@@ -58,14 +59,14 @@ final class CaptureJson
      * Whether two texts are the same data of a visitor: the order of members and escapes do not matter, and null equals
      * absent. Release 1.1 stored it as posted.
      */
-    public static function areSame(string $one, string $other): bool
+    public static function areSame(#[\SensitiveParameter] string $one, #[\SensitiveParameter] string $other): bool
     {
         [$first, $second] = [self::decode($one), self::decode($other)];
         return $first !== null && $second !== null
             && self::plain(AsWritten::of($first)) === self::plain(AsWritten::of($second));
     }
 
-    private static function plain(mixed $value): mixed
+    private static function plain(#[\SensitiveParameter] mixed $value): mixed
     {
         if (!is_array($value)) {
             return $value;

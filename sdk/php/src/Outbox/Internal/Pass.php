@@ -73,7 +73,7 @@ final class Pass
         );
     }
 
-    private function attempt(Entry $entry): void
+    private function attempt(#[\SensitiveParameter] Entry $entry): void
     {
         try {
             $this->send($entry);
@@ -82,7 +82,7 @@ final class Pass
         }
     }
 
-    private function send(Entry $entry): void
+    private function send(#[\SensitiveParameter] Entry $entry): void
     {
         if ($entry->capture === null) {
             $this->refuse($entry, Outcomes::REASON_UNREADABLE);
@@ -105,7 +105,7 @@ final class Pass
         }
     }
 
-    private function handleProblem(Entry $entry, ProblemException $problem): void
+    private function handleProblem(#[\SensitiveParameter] Entry $entry, ProblemException $problem): void
     {
         if ($problem instanceof LeadAlreadyOpenException) {
             $reason = isset($entry->capture['note']) ? Outcomes::REASON_NOT_TAKEN : null;
@@ -125,7 +125,7 @@ final class Pass
     }
 
     /** @param ?string $reason why the data are kept for a person, unless the listener gets them; null: they are erased */
-    private function settle(Entry $entry, State $outcome, ?string $leadId, ?string $reason): void
+    private function settle(#[\SensitiveParameter] Entry $entry, State $outcome, ?string $leadId, ?string $reason): void
     {
         $leadId = Uuid::from($leadId);
         if ($this->onSettled !== null) {
@@ -143,25 +143,25 @@ final class Pass
         }
     }
 
-    private function refuse(Entry $entry, string $reason): void
+    private function refuse(#[\SensitiveParameter] Entry $entry, string $reason): void
     {
         if ($this->table->refuse($entry, $reason)) {
             $this->refused++;
         }
     }
 
-    private function postponeAfter(\Throwable $error, Entry $entry, string $reason): void
+    private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $reason): void
     {
         $this->error ??= $error;
         $this->putOff($entry, null, $reason);
     }
 
-    private function putOff(Entry $entry, ?int $retryAfterSeconds, string $reason): void
+    private function putOff(#[\SensitiveParameter] Entry $entry, ?int $retryAfterSeconds, string $reason): void
     {
         $this->postpone($entry, $entry->attempts, BackOff::afterMs($entry->attempts, $retryAfterSeconds), $reason);
     }
 
-    private function postpone(Entry $entry, int $attempts, int $waitMs, string $reason): void
+    private function postpone(#[\SensitiveParameter] Entry $entry, int $attempts, int $waitMs, string $reason): void
     {
         if ($this->table->postpone($entry, $attempts, $waitMs, $reason)) {
             $this->postponed++;

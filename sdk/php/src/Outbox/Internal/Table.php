@@ -123,7 +123,7 @@ final class Table
      * @return ?Entry the current entry, with the end of the lease as its next attempt; null when another worker leased it or
      *     it was changed
      */
-    public function takeUp(array $row): ?Entry
+    public function takeUp(#[\SensitiveParameter] array $row): ?Entry
     {
         $lease = self::now() + self::LEASE_MS;
         // Without the reason of the attempt before, the end of a lease is no pause.
@@ -141,7 +141,7 @@ final class Table
      *
      * @return bool whether the lease was still held
      */
-    public function settle(Entry $takenUp, State $state, ?string $leadId, ?string $reason): bool
+    public function settle(#[\SensitiveParameter] Entry $takenUp, State $state, ?string $leadId, ?string $reason): bool
     {
         return $reason === null
             ? $this->note(
@@ -153,13 +153,13 @@ final class Table
     }
 
     /** @return bool whether the lease was still held */
-    public function refuse(Entry $takenUp, string $reason): bool
+    public function refuse(#[\SensitiveParameter] Entry $takenUp, string $reason): bool
     {
         return $this->note("state = 'refused', reason = ?", [$reason], $takenUp);
     }
 
     /** @return bool whether the lease was still held */
-    public function postpone(Entry $takenUp, int $attempts, int $waitMs, string $reason): bool
+    public function postpone(#[\SensitiveParameter] Entry $takenUp, int $attempts, int $waitMs, string $reason): bool
     {
         $set = 'attempts = ?, next_attempt_at = ?, reason = ?';
         return $this->note($set, [$attempts, self::now() + $waitMs, $reason], $takenUp);
@@ -240,7 +240,7 @@ final class Table
     }
 
     /** @param array<string, int|string|null> $row */
-    public static function entry(array $row): Entry
+    public static function entry(#[\SensitiveParameter] array $row): Entry
     {
         $capture = self::text($row['capture']);
         return new Entry(
@@ -261,7 +261,7 @@ final class Table
      *
      * @param list<int|string|null> $values
      */
-    private function note(string $set, array $values, Entry $takenUp): bool
+    private function note(string $set, array $values, #[\SensitiveParameter] Entry $takenUp): bool
     {
         return $this->database->execute(
             "UPDATE $this->name SET $set WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",

@@ -118,10 +118,16 @@ class _SqlAlchemy:
 
     def _execute(self, sql: str, values: tuple[object, ...]) -> Any:
         from sqlalchemy import text
+        from sqlalchemy.exc import StatementError
 
         named = {f"value_{index}": value for index, value in enumerate(values)}
         names = iter(named)
-        return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
+        try:
+            return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
+        except StatementError as error:
+            # Its message would show the visitor.
+            error.params = None
+            raise
 
 
 class _Committing:
