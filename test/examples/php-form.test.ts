@@ -108,9 +108,8 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(rows()).toMatchObject([{ state: 'delivered', capture: null }]);
     expect(await run('php-form-report')).toEqual([0, '', '']);
 
-    // The same form again is the same lead; with other data it is another one, which is sent immediately.
-    await send(grace);
-    await send({ ...grace, name: 'Ada', email: 'ada@example.org' });
+    // With other data the same form is another lead, which is sent immediately; sent twice, it is the same one.
+    for (const _ of [1, 2]) await send({ ...grace, name: 'Ada', email: 'ada@example.org' });
     await delivered(2);
     expect(await service.countLeads(studio.studioId)).toBe(2);
 
