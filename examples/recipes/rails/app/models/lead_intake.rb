@@ -48,7 +48,9 @@ class LeadIntake
       "Authorization" => "Bearer #{@key}",
       "Content-Type" => "application/json",
       "Idempotency-Key" => idempotency_key,
-      "Accept-Encoding" => "identity"
+      "Accept-Encoding" => "identity",
+      # Firewalls refuse what does not name itself.
+      "User-Agent" => "lead-intake-rails/1"
     )
     request.body = body
     text = String.new
