@@ -1,5 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
-import { copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -30,17 +40,34 @@ let folder: string;
 let website: string;
 const write = (file: string, text: string) => writeFileSync(join(website, file), text);
 
+const options = () => ({ cwd: website, env: { ...process.env, PATH: ownPath } });
+
+/** Copies what builds the package, without what a build has made. */
+function aCheckout(name: string): string {
+  const checkout = join(folder, name);
+  const filter = (file: string) => file !== join(ROOT, 'sdk/dist');
+  cpSync(join(ROOT, 'sdk'), join(checkout, 'sdk'), { recursive: true, filter });
+  cpSync(join(ROOT, 'tsconfig.json'), join(checkout, 'tsconfig.json'));
+  symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
+  return checkout;
+}
+
+/** Runs the command of the README in a checkout; returns the name of the package in the website's folder. */
+async function pack(checkout: string): Promise<string> {
+  const { stdout } = await run('npm', ['pack', './sdk', '--silent', '--pack-destination', website], {
+    ...options(),
+    cwd: checkout,
+  });
+  return `./${stdout.trim().split('\n').at(-1)}`;
+}
+
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-  const packed = join(folder, 'packed');
   website = join(folder, 'website');
-  for (const each of [packed, website]) mkdirSync(each);
-  const options = { cwd: website, env: { ...process.env, PATH: ownPath } };
-  await run(tsc, ['-p', join(ROOT, 'sdk'), '--outDir', join(packed, 'dist')]);
-  copyFileSync(join(ROOT, 'sdk/package.json'), join(packed, 'package.json'));
-  const { stdout: tarball } = await run('npm', ['pack', packed, '--silent'], options);
+  mkdirSync(website);
+  const tarball = await pack(aCheckout('checkout'));
   write('package.json', '{ "type": "module" }');
-  await run('npm', ['install', '--offline', '--no-audit', '--silent', `./${tarball.trim()}`], options);
+  await run('npm', ['install', '--offline', '--no-audit', '--silent', tarball], options());
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -148,4 +175,49 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   const sql = `import { createOutbox } from 'lead-intake-sdk/outbox'; console.log(createOutbox({ table: 'leads' }).setUpSql());`;
   write('sql.js', sql);
   expect((await run('node', ['sql.js'], { cwd: website, env })).stdout).toContain('CREATE TABLE IF NOT EXISTS leads (');
+});
+
+test('a package that cannot be built is not packed', async () => {
+  const checkout = aCheckout('faulty');
+  appendFileSync(join(checkout, 'sdk/index.ts'), 'export const broken: string = 1;\n');
+  const before = globSync('*.tgz', { cwd: website });
+  await expect(pack(checkout)).rejects.toMatchObject({ code: expect.any(Number) });
+  expect(globSync('*.tgz', { cwd: website })).toEqual(before);
+});
+
+// TypeScript 7 has no moduleResolution `node`; websites with older compilers do.
+const olderTsc = join(ROOT, 'node_modules/@bufbuild/protoplugin/node_modules/typescript/bin/tsc');
+
+test.each([
+  ['node, as CommonJS', olderTsc, ['--module', 'commonjs', '--moduleResolution', 'node']],
+  ['node, as an ES module', olderTsc, ['--module', 'esnext', '--moduleResolution', 'node']],
+  ['bundler', tsc, ['--module', 'esnext', '--moduleResolution', 'bundler']],
+  ['nodenext, as CommonJS', tsc, ['--module', 'nodenext']],
+])('the package has types for moduleResolution %s', async (title, compiler, options) => {
+  const source = (capture: string) =>
+    `import { createLeadIntakeClient, LeadAlreadyOpenError, type Lead } from 'lead-intake-sdk';
+    import { createOutbox } from 'lead-intake-sdk/outbox';
+    const client = createLeadIntakeClient({ baseUrl: '', apiKey: '' });
+    export const created: Promise<Lead> = client.createLead(${capture}).then(({ lead }) => lead);
+    export const known = [LeadAlreadyOpenError, createOutbox({ table: 'leads' }).setUpSql()] as const;`;
+  const site = join(website, title.replaceAll(/\W/g, ''));
+  mkdirSync(site);
+  writeFileSync(
+    join(site, 'package.json'),
+    JSON.stringify({ type: title.endsWith('CommonJS') ? 'commonjs' : 'module' }),
+  );
+  writeFileSync(join(site, 'right.ts'), source(`{ displayName: 'Grace', contact: { type: 'phone', value: '12345' } }`));
+  writeFileSync(join(site, 'wrong.ts'), source(`{ displayName: 'Grace', contact: { type: 'fax', value: '12345' } }`));
+  const strict = ['--noEmit', '--strict', '--target', 'es2022', '--skipLibCheck', 'false', '--typeRoots', 'none'];
+  const check = (file: string) => run(process.execPath, [compiler, ...options, ...strict, file], { cwd: site });
+  await check('right.ts');
+  await expect(check('wrong.ts')).rejects.toMatchObject({ stdout: expect.stringMatching(/^wrong\.ts[\s\S]*"fax"/) });
+});
+
+test('CommonJS loads the package by require', async () => {
+  write(
+    'load.cjs',
+    `console.log(typeof require('lead-intake-sdk').createLeadIntakeClient, typeof require('lead-intake-sdk/outbox').keyFor);`,
+  );
+  expect((await run(process.execPath, ['load.cjs'], options())).stdout.trim()).toBe('function function');
 });

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
@@ -14,6 +16,7 @@ import {
   type ProblemError,
 } from '../../sdk/index.ts';
 import { times } from '../support/builders.ts';
+import { ROOT } from '../support/processes.ts';
 import { aService, expectLead, type StudioWithKey } from '../support/service.ts';
 
 const service = aService();
@@ -141,4 +144,22 @@ test('a key in place of the options is refused before anything is sent', async (
   const request = client.createLead(capture(), randomUUID() as unknown as object);
   await expect(request).rejects.toThrow(TypeError);
   expect(sent()).toBe(0);
+});
+
+test("follows the environment's proxies where Node does, as its README says", async () => {
+  let tunnels = 0;
+  const proxy = createServer().listen(0, '127.0.0.1');
+  proxy.on('connect', (_, socket) => {
+    tunnels += 1;
+    socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+  });
+  onTestFinished(() => void proxy.close());
+  await once(proxy, 'listening');
+  const program = `
+    import { createLeadIntakeClient } from './sdk/index.ts';
+    const [baseUrl, apiKey] = ['https://api.example.com', '${newKeySecret()}'];
+    await createLeadIntakeClient({ baseUrl, apiKey, deadlineMs: 1000 }).listLeads().catch(() => {});`;
+  const env = { PATH: process.env.PATH, HTTPS_PROXY: urlOf(proxy), NODE_USE_ENV_PROXY: '1' };
+  await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { cwd: ROOT, env });
+  expect(tunnels).toBe(1);
 });
