@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { authorizationOf, leadsUrlOf } from './configuration.ts';
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './contract.ts';
-import { type Answer, send } from './send.ts';
+import { type Answer, type AttemptReport, send } from './send.ts';
 
 /** Options of {@link createLeadIntakeClient}. */
 export interface LeadIntakeClientOptions {
@@ -15,6 +15,8 @@ export interface LeadIntakeClientOptions {
   readonly attemptTimeoutMs?: number;
   /** A replacement for the global `fetch`. */
   readonly fetch?: typeof fetch;
+  /** Called after each attempt of each request, for logs and metrics. What it throws ends the request. */
+  readonly onAttempt?: (report: AttemptReport) => void;
 }
 
 /** Options of one request. */
@@ -79,10 +81,11 @@ export function createLeadIntakeClient({
   deadlineMs = 60_000,
   attemptTimeoutMs = 10_000,
   fetch = globalThis.fetch,
+  onAttempt,
 }: LeadIntakeClientOptions): LeadIntakeClient {
   const leadsUrl = leadsUrlOf(baseUrl);
   const authorization = authorizationOf(apiKey);
-  const defaults = { fetch, attemptTimeoutMs, deadlineMs };
+  const defaults = { fetch, attemptTimeoutMs, deadlineMs, onAttempt };
 
   const read = (
     expects: 'lead' | 'leads',

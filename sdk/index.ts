@@ -27,3 +27,4 @@ export {
   type Written,
 } from './errors.ts';
 export { faultsOf } from './faults.ts';
+export type { AttemptReport } from './send.ts';

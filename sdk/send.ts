@@ -29,6 +29,21 @@ export interface Sending {
   readonly deadlineMs: number;
   /** Cancels the request, including its retries. */
   readonly signal?: AbortSignal | undefined;
+  readonly onAttempt: ((report: AttemptReport) => void) | undefined;
+}
+
+/** What is known after an attempt, without keys and personal data. */
+export interface AttemptReport {
+  /** 1 for the first attempt of a request. */
+  readonly attempt: number;
+  /** What failed, such as `429 integration_rate_limited`, `502, not of the service` or `no answer`; undefined: nothing. */
+  readonly failure: string | undefined;
+  /** The id of the attempt in the service's logs. */
+  readonly requestId: string | undefined;
+  /** The number of requests that the quota still allows in its window. */
+  readonly quotaRemaining: number | undefined;
+  /** The delay before the next attempt; milliseconds. undefined: there is none. */
+  readonly retryInMs: number | undefined;
 }
 
 /** A successful response. */
@@ -47,7 +62,7 @@ export interface Answer {
 export async function send(
   request: ApiRequest,
   idempotencyKey: string | undefined,
-  { fetch, attemptTimeoutMs, deadlineMs, signal }: Sending,
+  { fetch, attemptTimeoutMs, deadlineMs, signal, onAttempt }: Sending,
 ): Promise<Answer> {
   const end = performance.now() + deadlineMs;
   let attempts = 0;
@@ -59,13 +74,17 @@ export async function send(
     const limits = [AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS)), ...(signal ? [signal] : [])];
     const last = await attempt(request, fetch, AbortSignal.any(limits));
     attempts += 1;
-    if (last.kind === 'answer') return { ...last, attempts };
+    if (last.kind === 'answer') {
+      onAttempt?.(reportOn(last, attempts));
+      return { ...last, attempts };
+    }
     isOpen = (isOpen && !settlesOutcome(last)) || leavesOutcomeOpen(last);
-    if (signal?.aborted) throw cancelled();
-
     const waitMs = retryDelayMs(attempts, retryAfterOf(last));
     const isInTime = performance.now() + waitMs + MIN_ATTEMPT_MS < end;
-    if (!isWorthRepeating(last) || !isInTime) throw failed(last);
+    const isLast = signal?.aborted || !isWorthRepeating(last) || !isInTime;
+    onAttempt?.(reportOn(last, attempts, isLast ? undefined : waitMs));
+    if (signal?.aborted) throw cancelled();
+    if (isLast) throw failed(last);
     await wait(waitMs, signal).catch(() => {
       throw cancelled();
     });
@@ -92,6 +111,23 @@ export async function send(
         return new ProblemError(last.problem, refusal);
     }
   }
+}
+
+function reportOn(last: Attempt, attempt: number, retryInMs?: number): AttemptReport {
+  const remaining = /;\s*r=(\d+)/.exec(last.headers?.get('ratelimit') ?? '')?.[1];
+  return {
+    attempt,
+    failure: failureOf(last),
+    requestId: last.headers?.get('x-request-id') ?? undefined,
+    quotaRemaining: remaining === undefined ? undefined : Number(remaining),
+    retryInMs,
+  };
+}
+
+function failureOf(last: Attempt): string | undefined {
+  if (last.kind === 'answer') return undefined;
+  if (last.kind === 'problem') return `${last.problem.status} ${last.problem.code}`;
+  return last.status === undefined ? 'no answer' : `${last.status}, not of the service`;
 }
 
 /** Exponential backoff with up to half of it as jitter; never less than `Retry-After`. */

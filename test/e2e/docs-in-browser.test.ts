@@ -9,7 +9,7 @@ import { aService, leadOf } from '../support/service.ts';
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
 const WRITTEN_PAGES = [
-  ...['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
+  ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
   ...Object.keys(PROBLEMS).map((code) => `/docs/problems/${code}`),
 ];
 

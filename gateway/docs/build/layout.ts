@@ -4,6 +4,7 @@ import { escapeHtml } from '../pages.ts';
 const MENU = [
   ['/docs', 'Reference'],
   ['/docs/quick-start', 'Quick start'],
+  ['/docs/clients', 'Clients'],
   ['/docs/retries', 'Retries'],
   ['/docs/outbox', 'Outbox'],
   ['/docs/limits', 'Limits'],

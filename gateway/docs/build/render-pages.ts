@@ -19,7 +19,7 @@ const CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
 /** Renders `pages/`, and `problems/` for each code. Values of a running service stay `{{name}}`. */
 export function renderPages(): WrittenPage[] {
-  const written = ['quick-start', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
+  const written = ['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
     renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
   );
   return [...written, ...CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code)))];

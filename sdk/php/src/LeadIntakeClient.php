@@ -35,6 +35,8 @@ final class LeadIntakeClient
      * @param float $attemptTimeoutSeconds the time limit of one attempt
      * @param ?Transport $transport sends the requests instead of the curl extension
      * @param ?LoggerInterface $logger logs failed attempts, without secrets or personal data
+     * @param ?\Closure(AttemptReport): void $onAttempt called after each attempt of each request, for logs and metrics; what it
+     *     throws ends the request
      *
      * @throws \InvalidArgumentException when the base URL, the key or a time limit is invalid
      * @throws \LogicException when the curl extension is missing and no transport is given
@@ -46,6 +48,7 @@ final class LeadIntakeClient
         float $attemptTimeoutSeconds = 10.0,
         ?Transport $transport = null,
         ?LoggerInterface $logger = null,
+        ?\Closure $onAttempt = null,
     ) {
         if (!($deadlineSeconds > 0) || !($attemptTimeoutSeconds > 0)) {
             throw new \InvalidArgumentException('deadlineSeconds and attemptTimeoutSeconds must be more than 0');
@@ -55,7 +58,8 @@ final class LeadIntakeClient
         }
         $this->leadsUrl = Configuration::leadsUrl($baseUrl);
         $this->headers = new Secret(Configuration::headers($apiKey));
-        $this->sender = new Sender($transport ?? new CurlTransport(), $deadlineSeconds, $attemptTimeoutSeconds, $logger);
+        $transport ??= new CurlTransport();
+        $this->sender = new Sender($transport, $deadlineSeconds, $attemptTimeoutSeconds, $logger, $onAttempt);
     }
 
     /**

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace LeadIntake\Internal;
 
+use LeadIntake\AttemptReport;
 use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Transport\Response;
 use LeadIntake\Transport\Transport;
 use LeadIntake\Transport\TransportException;
 use LeadIntake\Written;
@@ -33,6 +35,7 @@ final class Sender
         private readonly float $deadlineSeconds,
         private readonly float $attemptTimeoutSeconds,
         private readonly ?LoggerInterface $logger,
+        private readonly ?\Closure $onAttempt,
     ) {
     }
 
@@ -49,14 +52,17 @@ final class Sender
         $isOpen = false;
         for ($attempts = 1;; $attempts++) {
             $timeout = min($this->attemptTimeoutSeconds, max(0.001, $end - self::now()));
-            $outcome = $this->attempt($call, $attempts, $timeout);
+            [$outcome, $response] = $this->attempt($call, $attempts, $timeout);
             if (!$outcome instanceof Failure) {
+                $this->report($attempts, null, $response, null);
                 return $outcome;
             }
             $isOpen = ($isOpen && !$outcome->settlesOutcome()) || $outcome->leavesOutcomeOpen();
             $waitSeconds = self::retryDelaySeconds($attempts, $outcome->retryAfterSeconds() ?? 0);
             $isInTime = self::now() + $waitSeconds + self::MIN_ATTEMPT_SECONDS < $end;
-            if (!$outcome->isWorthRepeating() || !$isInTime) {
+            $isLast = !$outcome->isWorthRepeating() || !$isInTime;
+            $this->report($attempts, $outcome->name(), $response, $isLast ? null : $waitSeconds);
+            if ($isLast) {
                 $written = $call->idempotencyKey !== null && $isOpen ? Written::Unknown : Written::No;
                 throw $outcome->toException($written, $call->idempotencyKey, $attempts);
             }
@@ -72,16 +78,29 @@ final class Sender
     /**
      * @template T
      * @param Call<T> $call
-     * @return T|Failure
+     * @return array{T|Failure, ?Response}
      */
-    private function attempt(#[\SensitiveParameter] Call $call, int $attempts, float $timeoutSeconds): mixed
+    private function attempt(#[\SensitiveParameter] Call $call, int $attempts, float $timeoutSeconds): array
     {
         try {
             $response = $this->transport->send($call->method, $call->url, $call->headers, $call->body, $timeoutSeconds);
         } catch (TransportException $cause) {
-            return new Silence($cause);
+            return [new Silence($cause), null];
         }
-        return $call->outcomeOf($response, $attempts);
+        return [$call->outcomeOf($response, $attempts), $response];
+    }
+
+    private function report(
+        int $attempt,
+        ?string $failure,
+        #[\SensitiveParameter] ?Response $response,
+        ?float $retryInSeconds,
+    ): void {
+        if ($this->onAttempt !== null) {
+            $remaining = preg_match('/; *r=(\d+)/', $response?->header('ratelimit') ?? '', $found) ? (int) $found[1] : null;
+            $requestId = $response?->header('x-request-id') ?: null;
+            ($this->onAttempt)(new AttemptReport($attempt, $failure, $requestId, $remaining, $retryInSeconds));
+        }
     }
 
     /** Exponential backoff with up to half of it as jitter; never less than Retry-After. */

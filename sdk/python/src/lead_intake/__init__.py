@@ -11,6 +11,7 @@ from .errors import (
     Written,
 )
 from .models import (
+    AttemptReport,
     CreatedLead,
     EmailContact,
     Lead,
@@ -23,6 +24,7 @@ from .models import (
 
 __all__ = [
     "AsyncLeadIntakeClient",
+    "AttemptReport",
     "CreatedLead",
     "EmailContact",
     "IdempotencyConflictError",

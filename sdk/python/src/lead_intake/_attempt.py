@@ -67,6 +67,9 @@ class Answer(Generic[T]):
     """A successful result."""
 
     value: T
+    headers: httpx2.Headers
+    #: What failed.
+    name = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,11 @@ class Silence:
 
     @property
     def retry_after_seconds(self) -> int | None:
-        return None if self.response is None else _retry_after(self.response.headers)
+        return _retry_after(self.headers)
+
+    @property
+    def headers(self) -> httpx2.Headers:
+        return httpx2.Headers() if self.response is None else self.response.headers
 
     @property
     def leaves_outcome_open(self) -> bool:
@@ -179,7 +186,7 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if response.is_success and media_type == "application/json":
-            return Answer(read(json.loads(content.bytes), response.headers))
+            return Answer(read(json.loads(content.bytes), response.headers), response.headers)
         if response.is_error and media_type == "application/problem+json":
             body = json.loads(content.bytes)
             if isinstance(body["code"], str):

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _REPEATED = ("displayName", "sourceId", "note")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Call(Generic[T]):
     """A request, identical in all attempts."""
 

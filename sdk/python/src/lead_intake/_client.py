@@ -14,7 +14,7 @@ import httpx2
 from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
 from ._pools import Pools
-from ._sending import Limits, Sending
+from ._sending import Limits, OnAttempt, Sending
 from .models import CreatedLead, Lead, LeadCapture, LeadList
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ class LeadIntakeClient:
         deadline_seconds: float = 60.0,
         attempt_timeout_seconds: float = 10.0,
         http_client: httpx2.Client | None = None,
+        on_attempt: OnAttempt | None = None,
     ) -> None:
         """
         :param base_url: the base URL of the API, without ``/v1``: ``https://api.example.com``
@@ -41,9 +42,11 @@ class LeadIntakeClient:
         :param deadline_seconds: the time limit of a request over all attempts
         :param attempt_timeout_seconds: the time limit of one attempt
         :param http_client: sends the requests instead of a client of its own; the caller closes it
+        :param on_attempt: called after each attempt of each request, for logs; what it raises ends the request
         :raises ValueError: when the base URL, the key or a time limit is invalid
         """
         self._calls = Calls(base_url, api_key)
+        self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.Client, http_client)
         # Settings of proxies that cannot work fail here.
@@ -95,7 +98,7 @@ class LeadIntakeClient:
         self.close()
 
     def _send(self, call: Call[T]) -> T:
-        sending = Sending(self._limits, call.idempotency_key)
+        sending = Sending(self._limits, call.idempotency_key, self._on_attempt)
         while True:
             outcome = self._attempt(call, sending.attempt_timeout())
             if isinstance(outcome, Answer):
@@ -143,9 +146,9 @@ def _raise_after(end: float) -> None:
 
 def _start(work: Callable[[], T]) -> Future[T]:
     """
-    Run work in a thread, so that the caller can stop waiting for it. The HTTP library only limits single steps, and name
-    resolution not at all: a response sent byte by byte would block the caller indefinitely. The abandoned work ends when
-    it next checks the time.
+    Run work in a thread, so that the caller can stop waiting for it. The HTTP library only limits single steps, and
+    name resolution not at all: a response sent byte by byte would block the caller indefinitely. The abandoned work
+    ends when it next checks the time.
     """
     future: Future[T] = Future()
 

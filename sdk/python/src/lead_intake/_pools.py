@@ -25,7 +25,9 @@ class Pools(Generic[Http]):
     after a fork get each other's responses, and a connection of another event loop waits for ever.
     """
 
-    def __init__(self, make: Callable[[], Http], given: Http | None, owner: Callable[[], object] = lambda: _PROCESS) -> None:
+    def __init__(
+        self, make: Callable[[], Http], given: Http | None, owner: Callable[[], object] = lambda: _PROCESS
+    ) -> None:
         """
         :param make: makes an HTTP client
         :param given: the caller's HTTP client, which is used instead
@@ -50,7 +52,8 @@ class Pools(Generic[Http]):
             raise RuntimeError("The client is closed.")
         if self._given is not None:
             if self._process != os.getpid():
-                raise RuntimeError("Create the client and its http_client after the fork, in the process that uses them.")
+                must = "Create the client and its http_client after the fork, in the process that uses them."
+                raise RuntimeError(must)
             return self._given
         if self._process != os.getpid():
             self._inherited.append(self._by_owner)

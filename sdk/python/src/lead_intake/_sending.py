@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ._attempt import Answer, Problem, Silence
 from .errors import Written
-from .models import CreatedLead
+from .models import AttemptReport, CreatedLead
 
 T = TypeVar("T")
+
+#: Receives a report after each attempt.
+OnAttempt = Callable[[AttemptReport], None]
 
 #: The first and the maximum backoff; seconds.
 _FIRST_BACK_OFF = 0.5
@@ -42,8 +47,9 @@ class Limits:
 class Sending:
     """One request, from its first attempt to its last."""
 
-    def __init__(self, limits: Limits, idempotency_key: str | None) -> None:
+    def __init__(self, limits: Limits, idempotency_key: str | None, on_attempt: OnAttempt | None) -> None:
         self._limits = limits
+        self._on_attempt = on_attempt
         self._idempotency_key = idempotency_key
         self._end = time.monotonic() + limits.deadline_seconds
         self._attempts = 0
@@ -54,6 +60,7 @@ class Sending:
         return min(self._limits.attempt_timeout_seconds, max(0.001, self._end - time.monotonic()))
 
     def result_of(self, answer: Answer[T]) -> T:
+        self._report(answer, self._attempts + 1, None)
         value = answer.value
         # The result of a creation has the number of attempts.
         return replace(value, attempts=self._attempts + 1) if isinstance(value, CreatedLead) else value
@@ -68,11 +75,20 @@ class Sending:
         self._is_open = (self._is_open and not failed.settles_outcome) or failed.leaves_outcome_open
         seconds = _back_off(self._attempts, failed.retry_after_seconds or 0)
         is_in_time = time.monotonic() + seconds + _MIN_ATTEMPT < self._end
-        if not failed.is_worth_repeating or not is_in_time:
+        is_last = not failed.is_worth_repeating or not is_in_time
+        self._report(failed, self._attempts, None if is_last else seconds)
+        if is_last:
             written: Written = "unknown" if self._idempotency_key is not None and self._is_open else "no"
             raise failed.to_error(written, self._idempotency_key, self._attempts)
         _log.warning("attempt %d failed (%s), the next one in %.1f s", self._attempts, failed.name, seconds)
         return seconds
+
+    def _report(self, outcome: Answer[Any] | Problem | Silence, attempt: int, retry_in_seconds: float | None) -> None:
+        if self._on_attempt is not None:
+            remaining = re.search("; *r=([0-9]+)", outcome.headers.get("ratelimit", ""))
+            request_id = outcome.headers.get("x-request-id")
+            quota = None if remaining is None else int(remaining[1])
+            self._on_attempt(AttemptReport(attempt, outcome.name, request_id, quota, retry_in_seconds))
 
 
 def _back_off(attempts: int, retry_after_seconds: int) -> float:

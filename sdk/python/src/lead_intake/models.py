@@ -127,6 +127,22 @@ class CreatedLead:
 
 
 @dataclass(frozen=True)
+class AttemptReport:
+    """What is known after an attempt, without keys and personal data."""
+
+    #: 1 for the first attempt of a request.
+    attempt: int
+    #: What failed, such as ``429 integration_rate_limited``, ``502, not of the service`` or ``no answer``; or None.
+    failure: str | None
+    #: The id of the attempt in the service's logs.
+    request_id: str | None
+    #: The number of requests that the quota still allows in its window.
+    quota_remaining: int | None
+    #: The delay before the next attempt; None: there is none.
+    retry_in_seconds: float | None
+
+
+@dataclass(frozen=True)
 class LeadList:
     """A page of the list, newest first."""
 

@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { describeWithTools } from '../support/examples.ts';
+import { ROOT } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+
+// The dependencies of Python may be downloaded.
+vi.setConfig({ hookTimeout: 300_000 });
+
+const page = readFileSync(join(ROOT, 'gateway/docs/pages/clients.md'), 'utf8');
+const program = (language: string) => new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? '';
+
+describe('the table of the clients', () => {
+  const [heads = [], , ...rows] = page
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) => line.split('|').slice(1, -1));
+  const sources = (pattern: string) =>
+    globSync(pattern, { cwd: join(ROOT, 'sdk') })
+      .map((file) => readFileSync(join(ROOT, 'sdk', file), 'utf8'))
+      .join('\n');
+  const namesIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+
+  test.each([
+    ['TypeScript', 1, sources('{*.ts,package.json,outbox/*.ts}'), ['for await']],
+    ['PHP', 2, sources('php/{composer.json,src/**/*.php}'), ['foreach', 'LeadCapture::faults']],
+    ['Python', 3, sources('python/{pyproject.toml,src/**/*.py}'), ['for', 'LeadCapture.faults']],
+  ])('has only names of the client for %s, and each of its errors', (language, column, source, others) => {
+    expect(heads[column]?.trim()).toBe(language);
+    const names = rows.flatMap((row) => namesIn(row[column] ?? ''));
+    const own = names.filter((name) => !others.includes(name));
+    expect(own.filter((name) => !new RegExp(`(?<![\\w-])${name}(?![\\w-])`).test(source))).toEqual([]);
+    expect(names).toEqual(expect.arrayContaining(others));
+    const errors = [...source.matchAll(/^(?:export |final |abstract )*class (\w+(?:Error|Exception))\b/gm)];
+    const published = errors.map(([, name]) => name).filter((name) => !/^(?:Outbox|Transport|NotAn)/.test(name ?? ''));
+    expect(published.length).toBe(5);
+    expect(names).toEqual(expect.arrayContaining(published));
+  });
+});
+
+describe('the report after each attempt', () => {
+  const lead = (status: number, headers: object, body: string) => ({ status, headers, body });
+  const problem = {
+    type: 'about:blank',
+    title: 'Later',
+    status: 503,
+    code: 'integration_unavailable',
+    requestId: 'one',
+  };
+  const answers = [
+    lead(503, { 'content-type': 'application/problem+json', 'x-request-id': 'one' }, JSON.stringify(problem)),
+    lead(502, { 'content-type': 'text/html' }, '<h1>Bad Gateway</h1>'),
+    lead(
+      200,
+      { 'content-type': 'application/json', 'x-request-id': 'three', ratelimit: '"default";r=41;t=9' },
+      '{"leads":[],"nextCursor":null}',
+    ),
+  ];
+  const printed = [
+    'attempt 1: 503 integration_unavailable, request one, NONE left',
+    'attempt 2: 502, not of the service, request NONE, NONE left',
+    'attempt 3: ok, request three, 41 left',
+  ];
+  let scratch: string;
+  beforeAll(() => {
+    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  });
+  afterAll(() => rmSync(scratch, { recursive: true }));
+
+  /** Runs a program that lists the leads; `none` is how its language prints a value that is missing. */
+  async function expectOutput(command: string, args: readonly string[], none: string): Promise<void> {
+    const rest = [...answers];
+    const server = createServer((_, response) => {
+      const { status = 404, headers = {}, body = '' } = rest.shift() ?? {};
+      response.writeHead(status, { ...headers }).end(body);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: newKeySecret() };
+    const { stdout } = await promisify(execFile)(command, args, { cwd: ROOT, env }).finally(() => server.close());
+    expect(stdout.trim().split('\n')).toEqual(printed.map((line) => line.replaceAll('NONE', none)));
+  }
+
+  test('is as the page shows in TypeScript', async () => {
+    const source = `import { createLeadIntakeClient } from './sdk/index.ts';\n${program('js')}\nawait leads.listLeads();`;
+    await expectOutput(process.execPath, ['--input-type=module', '-e', source], 'undefined');
+  });
+
+  describeWithTools([`php -r 'curl_init();'`], 'and', () => {
+    test('is as the page shows in PHP', async () => {
+      const load = `spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');
+        use LeadIntake\\LeadIntakeClient;`;
+      await expectOutput('php', ['-r', `${load}\n${program('php')}\n$leads->listLeads();`], '');
+    });
+  });
+
+  describeWithTools([PYTHON_TOOL], 'and', () => {
+    test('is as the page shows in Python', async () => {
+      const python = join(await pythonWithClient(scratch), 'python');
+      const source = `import os\nfrom lead_intake import LeadIntakeClient\n${program('python')}\nleads.list_leads()`;
+      await expectOutput(python, ['-c', source], 'None');
+    });
+  });
+});
