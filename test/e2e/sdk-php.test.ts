@@ -104,12 +104,12 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       try {
         $leads->createLead(new LeadCapture('Ada', Contact::email('ada@example.org')));
       } catch (LeadIntake\\Exception\\NoAnswerException $error) {
-        echo $error->written->name, ', ', $error->getPrevious()->getMessage();
+        echo $error->written->name;
       }`,
       secret,
       `http://127.0.0.1:${proxy.port}`,
     );
-    expect([printed, await service.countLeads(studioId)]).toEqual(["Unknown, Couldn't connect to server", 2]);
+    expect([printed, await service.countLeads(studioId)]).toEqual(['Unknown', 2]);
   });
 
   test('reads page by page, times in UTC', async () => {

@@ -85,7 +85,7 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   {
     name: 'data is kept after delivery',
     caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
-    says: 'to deeply equal',
+    says: 'to match',
     patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
   },
   {
