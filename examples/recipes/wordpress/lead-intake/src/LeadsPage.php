@@ -37,7 +37,7 @@ final class LeadsPage
                 Outboxes::own()->retry($key);
                 Delivery::deliverSoon();
             }
-        } catch (\RuntimeException) {
+        } catch (\Exception) {
             // The entry was delivered meanwhile or the database has failed, as the list shows.
         }
         wp_safe_redirect(self::url());
@@ -50,7 +50,7 @@ final class LeadsPage
         try {
             self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries);
             self::showTable(__('The newest', 'lead-intake'), Outboxes::own()->newest());
-        } catch (\RuntimeException) {
+        } catch (\Exception) {
             // The database has failed: the notice above says so.
         }
         echo '</div>';
@@ -76,7 +76,7 @@ final class LeadsPage
                 <tr>
                     <td><?php echo esc_html(wp_date('Y-m-d H:i', $entry->createdAt->getTimestamp())); ?></td>
                     <td style="white-space: pre-line"><?php echo esc_html(self::lead($entry)); ?></td>
-                    <td><?php echo esc_html(self::state($entry->state)); ?></td>
+                    <td><?php echo esc_html($entry->state->value); ?></td>
                     <td><?php echo esc_html((string) $entry->attempts); ?></td>
                     <td><?php echo esc_html((string) $entry->reason); ?></td>
                     <td><?php self::showButtons($entry); ?></td>
@@ -116,17 +116,6 @@ final class LeadsPage
         $contact = is_array($capture['contact'] ?? null) ? $capture['contact'] : [];
         $texts = [$capture['displayName'] ?? '', $contact['value'] ?? '', $capture['note'] ?? '', $entry->leadId];
         return implode("\n", array_filter($texts, static fn (mixed $text): bool => is_string($text) && $text !== ''));
-    }
-
-    private static function state(State $state): string
-    {
-        return match ($state) {
-            State::Waiting => __('waits', 'lead-intake'),
-            State::Delivered => __('delivered', 'lead-intake'),
-            State::AlreadyOpen => __('open already', 'lead-intake'),
-            State::Refused => __('refused', 'lead-intake'),
-            State::Discarded => __('discarded', 'lead-intake'),
-        };
     }
 
     public static function url(): string

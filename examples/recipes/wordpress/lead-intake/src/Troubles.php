@@ -47,16 +47,16 @@ final class Troubles
                 $text = _n('%d lead needs somebody to look at it.', '%d leads need somebody to look at them.', $count, 'lead-intake');
                 $texts[] = sprintf($text, $count);
             }
-        } catch (\RuntimeException $error) {
+        } catch (\Exception $error) {
             /* translators: %s: what is wrong, in English */
             $text = __('%s. Deactivate and activate the plugin to create a missing table.', 'lead-intake');
             $texts[] = sprintf($text, $error->getMessage());
         }
         try {
             Settings::client();
-        } catch (\LogicException $error) {
+        } catch (\Exception $error) {
             /* translators: %s: what is missing or wrong, in English */
-            $text = __('Leads are stored, but none is sent until this is corrected under Settings › Lead Intake: %s.', 'lead-intake');
+            $text = __('Leads are stored, but none is sent until this setting is corrected: %s.', 'lead-intake');
             $texts[] = sprintf($text, $error->getMessage());
         }
         return $texts;
