@@ -8,6 +8,7 @@ interface Failure {
   readonly written: Written;
   readonly idempotencyKey: string | undefined;
   readonly attempts: number;
+  readonly retryAfterSeconds: number | undefined;
   readonly cause?: unknown;
 }
 
@@ -22,14 +23,17 @@ export class LeadIntakeError extends Error {
   readonly idempotencyKey: string | undefined;
   /** The number of times the request was sent. */
   readonly attempts: number;
+  /** The `Retry-After` of the last response, also of an intermediary; seconds. */
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(message: string, { written, idempotencyKey, attempts, cause }: Failure) {
+  constructor(message: string, { written, idempotencyKey, attempts, retryAfterSeconds, cause }: Failure) {
     const resume = `; whether the lead was written is unknown: repeat with the idempotency key ${idempotencyKey}`;
     super(written === 'unknown' ? `${message.replace(/\.$/, '')}${resume}` : message, { cause });
     this.name = new.target.name;
     this.written = written;
     this.idempotencyKey = idempotencyKey;
     this.attempts = attempts;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
@@ -46,10 +50,8 @@ export class ProblemError extends LeadIntakeError {
   readonly fields: Readonly<Record<string, readonly string[]>>;
   /** The id of the last attempt in the service's logs; empty when the response has none. */
   readonly requestId: string;
-  /** The `Retry-After` of the response; seconds. */
-  readonly retryAfterSeconds: number | undefined;
 
-  constructor(problem: ProblemDetails, failure: Failure & { readonly retryAfterSeconds: number | undefined }) {
+  constructor(problem: ProblemDetails, failure: Failure) {
     const { status, code, title, detail = title, fields = {} } = problem;
     const faulty = Object.keys(fields).join(', ');
     super(`${status} ${code}${faulty && ` (${faulty})`}: ${detail}`, failure);
@@ -60,7 +62,6 @@ export class ProblemError extends LeadIntakeError {
     this.detail = problem.detail;
     this.fields = problem.fields ?? {};
     this.requestId = problem.requestId;
-    this.retryAfterSeconds = failure.retryAfterSeconds;
   }
 }
 
@@ -86,4 +87,12 @@ export class IdempotencyConflictError extends ProblemError {}
  * No valid response of the service was received: the network failed, the deadline passed, or the caller cancelled. See
  * `cause`.
  */
-export class NoAnswerError extends LeadIntakeError {}
+export class NoAnswerError extends LeadIntakeError {
+  /** The status of an intermediary's response, such as a proxy's; undefined when there was none. */
+  readonly status: number | undefined;
+
+  constructor(message: string, failure: Failure & { readonly status: number | undefined }) {
+    super(message, failure);
+    this.status = failure.status;
+  }
+}

@@ -19,8 +19,11 @@ export const CODES_WRITING_NOTHING: readonly string[] = ['integration_rate_unava
 /** Statuses of refusals after which the same request may succeed later. */
 export const TEMPORARY_STATUSES: readonly number[] = [408, 429];
 
-/** Statuses that hold up all leads of an API key until somebody corrects the key or the studio. */
-export const STATUSES_OF_THE_KEY: readonly number[] = [401, 402, 403];
+/** How reasons of an outbox begin that hold up all leads until somebody corrects the key, the studio or the address. */
+export const CONFIGURATION_REASONS: readonly string[] = ['401 ', '402 ', '403 ', '404 ', '405 '];
+
+/** How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary. */
+export const PAUSE_REASONS: readonly string[] = ['429 ', '503 ', 'wait'];
 
 /** The condition of rows of an outbox that a person may send again or discard: nobody is known to have their data. */
 export const SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)";

@@ -96,19 +96,18 @@ export async function send(
 
   function failed(last: Exclude<Attempt, { kind: 'answer' }>) {
     const written = idempotencyKey !== undefined && isOpen ? 'unknown' : 'no';
-    const failure = { written, idempotencyKey, attempts } as const;
+    const failure = { written, idempotencyKey, attempts, retryAfterSeconds: retryAfterOf(last) } as const;
     if (last.kind === 'none') {
       const message = signal?.aborted ? 'The call was cancelled' : 'The service has not answered';
-      return new NoAnswerError(message, { ...failure, cause: last.cause });
+      return new NoAnswerError(message, { ...failure, status: last.status, cause: last.cause });
     }
-    const refusal = { ...failure, retryAfterSeconds: retryAfterOf(last) };
     switch (last.problem.code) {
       case 'integration_lead_already_open':
-        return new LeadAlreadyOpenError(leadIn(last.headers), last.problem, refusal);
+        return new LeadAlreadyOpenError(leadIn(last.headers), last.problem, failure);
       case 'integration_idempotency_conflict':
-        return new IdempotencyConflictError(last.problem, refusal);
+        return new IdempotencyConflictError(last.problem, failure);
       default:
-        return new ProblemError(last.problem, refusal);
+        return new ProblemError(last.problem, failure);
     }
   }
 }

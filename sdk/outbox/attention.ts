@@ -3,7 +3,7 @@ import { SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
-import { OF_THE_KEY } from './outcome.ts';
+import { OF_CONFIGURATION } from './outcome.ts';
 
 /** A lead that needs a person's attention. */
 export interface LeadInNeed {
@@ -14,7 +14,7 @@ export interface LeadInNeed {
    */
   readonly state: 'refused' | 'waiting' | 'already_open' | 'delivered';
   readonly createdAt: Date;
-  /** The number of attempts so far, without those that failed because of the key, the studio or the quota. */
+  /** The number of attempts so far, without those that have written nothing and failed for all leads. */
   readonly attempts: number;
   /** Why it needs attention; null when not known yet. */
   readonly reason: string | null;
@@ -25,7 +25,7 @@ export interface LeadInNeed {
 /** A lead needs attention when it has waited for longer, or was stored by a clock that was further ahead; milliseconds. */
 const WAITS_TOO_LONG_MS = 24 * 60 * 60 * 1000;
 
-const IN_NEED = `${SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR ${OF_THE_KEY})`;
+const IN_NEED = `${SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR ${OF_CONFIGURATION})`;
 
 /** Returns the leads that need attention, oldest first, and their total number. */
 export async function needsAttention(

@@ -3,7 +3,7 @@ import type { LeadCapture } from '../contract.ts';
 import { REASON_UNREADABLE } from '../outcomes.ts';
 import type { Connection } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
-import { type Outcome, outcomeOf, reasonOf } from './outcome.ts';
+import { isOfAll, isUnanswered, type Outcome, outcomeOf, reasonOf } from './outcome.ts';
 
 /** Options of one delivery pass. */
 export interface DeliveryOptions {
@@ -74,10 +74,9 @@ export async function deliver(
     if (lead === undefined) continue;
     const outcome = await settled(lead);
     if (await leads.note(lead, outcome)) counts[outcome.state] += 1;
-    const isUnanswered = outcome.state === 'waiting' && outcome.holdsForOthers === 'perhaps';
-    unanswered = isUnanswered ? unanswered + 1 : 0;
-    if (outcome.state !== 'waiting') continue;
-    if (outcome.holdsForOthers === 'yes' || unanswered === MAX_UNANSWERED) stoppedBecause = outcome.reason;
+    const reason = outcome.state === 'waiting' ? outcome.reason : '';
+    unanswered = isUnanswered(reason) ? unanswered + 1 : 0;
+    if (isOfAll(reason) || unanswered === MAX_UNANSWERED) stoppedBecause = reason;
   }
 
   if (counts.delivered + counts.already_open > 0) await leads.release();
@@ -104,7 +103,7 @@ export async function deliver(
       errors.push(error);
       // The name only: the message may contain the visitor's data.
       const reason = reasonOf(failing + (error instanceof Error ? error.name : typeof error));
-      return { state: 'waiting', reason, holdsForOthers: 'no' };
+      return { state: 'waiting', reason };
     }
   }
 

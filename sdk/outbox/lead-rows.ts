@@ -1,7 +1,7 @@
 import type { LeadCapture } from '../contract.ts';
 import { captureIn } from './capture-text.ts';
 import { type Connection, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
-import { OF_THE_KEY, type Outcome } from './outcome.ts';
+import { IS_PAUSE, isOfAll, isUnanswered, OF_CONFIGURATION, type Outcome } from './outcome.ts';
 
 /** A lead that is due. */
 interface DueLead {
@@ -24,7 +24,7 @@ export interface TakenUp {
 
 /** The reads and writes of a worker. Each write is one statement. */
 export interface LeadRows {
-  /** Returns the reason of a 429 whose `Retry-After` has not passed, during which nothing is sent; otherwise null. */
+  /** Returns the reason of a wait that was asked for and has not passed, during which nothing is sent; otherwise null. */
   pause(): Promise<string | null>;
   /**
    * Returns the due leads, fewest attempts first, then those due for longest: neither leads that never get a response nor
@@ -35,7 +35,7 @@ export interface LeadRows {
   takeUp(due: DueLead): Promise<TakenUp | undefined>;
   /** Stores the outcome unless the row was changed in the meantime; returns whether it was stored. */
   note(lead: TakenUp, outcome: Outcome): Promise<boolean>;
-  /** Makes the leads due that wait because of the key or the studio. */
+  /** Makes the leads due that wait because of the configuration. */
   release(): Promise<void>;
   /** Deletes leads that were settled before a time; milliseconds since 1970. */
   deleteSettledBefore(time: number): Promise<void>;
@@ -73,7 +73,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
       const now = Date.now();
       const { rows } = await run(
         `SELECT reason FROM ${table} WHERE state = 'waiting' AND next_attempt_at > ? AND next_attempt_at <= ?
-         AND reason LIKE '429 %' LIMIT 1`,
+         AND ${IS_PAUSE} LIMIT 1`,
         now,
         now + CLOCK_WAS_AHEAD_MS,
       );
@@ -134,7 +134,7 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
     async release() {
       const now = Date.now();
       await run(
-        `UPDATE ${table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ? AND (${OF_THE_KEY})`,
+        `UPDATE ${table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ? AND ${OF_CONFIGURATION}`,
         now,
         now,
       );
@@ -165,10 +165,12 @@ async function deleteSettledBefore(run: Run, table: string, time: number): Promi
 function written(outcome: Outcome, attempts: number): readonly [string, readonly Value[]] {
   switch (outcome.state) {
     case 'waiting': {
-      const { reason, retryAfterSeconds, isOfAll = false } = outcome;
-      const waitMs = isOfAll ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds);
+      const { reason, retryAfterSeconds, isFree = false } = outcome;
+      // The end of an outage is noticed as soon as that of a pause.
+      const isShort = isOfAll(reason) || isUnanswered(reason);
+      const waitMs = isShort ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds);
       return [
-        `next_attempt_at = ?, reason = ?, attempts = ${isOfAll ? attempts - 1 : attempts}`,
+        `next_attempt_at = ?, reason = ?, attempts = ${isFree ? attempts - 1 : attempts}`,
         [Date.now() + waitMs, reason],
       ];
     }

@@ -1,11 +1,12 @@
 import type { CreatedLead } from '../client.ts';
 import type { LeadCapture } from '../contract.ts';
-import { LeadAlreadyOpenError, LeadIntakeError, ProblemError } from '../errors.ts';
+import { LeadAlreadyOpenError, NoAnswerError, ProblemError } from '../errors.ts';
 import {
+  CONFIGURATION_REASONS,
   FAILING_FROM_STATUS,
+  PAUSE_REASONS,
   REASON_NOT_TAKEN,
   REASON_REPLAYED,
-  STATUSES_OF_THE_KEY,
   TEMPORARY_STATUSES,
 } from '../outcomes.ts';
 
@@ -24,10 +25,8 @@ export type Outcome =
       readonly state: 'waiting';
       readonly reason: string;
       readonly retryAfterSeconds?: number | undefined;
-      /** Whether the cause is not this lead's: the attempt does not count, and the lead waits for as long as was asked for. */
-      readonly isOfAll?: boolean;
-      /** Whether other leads would currently get the same outcome; `perhaps` when the service may be unavailable. */
-      readonly holdsForOthers: 'yes' | 'perhaps' | 'no';
+      /** Whether the attempt does not count: it has written nothing, and its cause is not this lead's. */
+      readonly isFree?: boolean;
     };
 
 /** The length of the column `reason`; characters. */
@@ -36,8 +35,26 @@ const MAX_REASON = 1000;
 /** The length of the column `lead_id`. */
 const UUID_LENGTH = 36;
 
-/** The condition of rows with a status of the key. */
-export const OF_THE_KEY = STATUSES_OF_THE_KEY.map((status) => `reason LIKE '${status} %'`).join(' OR ');
+/** The number of characters by which reasons are told apart. */
+const MARK = 4;
+
+const UNANSWERED = 'no answer';
+
+/** The condition of rows whose reason begins like one of these. */
+const like = (marks: readonly string[]) => `SUBSTR(reason, 1, ${MARK}) IN ('${marks.join("', '")}')`;
+
+/** The condition of rows that wait because of the configuration. */
+export const OF_CONFIGURATION = like(CONFIGURATION_REASONS);
+
+/** The condition of rows until whose next attempt no lead is sent. */
+export const IS_PAUSE = like(PAUSE_REASONS);
+
+/** Whether other leads would currently get the same response. */
+export const isOfAll = (reason: string): boolean =>
+  [...CONFIGURATION_REASONS, ...PAUSE_REASONS].includes(reason.slice(0, MARK));
+
+/** Whether the service may be unavailable. */
+export const isUnanswered = (reason: string): boolean => reason.startsWith(UNANSWERED);
 
 /** Returns what the response to a creation means for the lead, which has been sent in so many passes. */
 export async function outcomeOf(
@@ -57,8 +74,9 @@ export async function outcomeOf(
       return { state: 'already_open', leadId, reason: note === undefined || note === null ? null : REASON_NOT_TAKEN };
     }
     if (error instanceof ProblemError) return outcomeOfProblem(error);
-    if (!(error instanceof LeadIntakeError)) throw error;
-    return { state: 'waiting', reason: reasonOf(`no answer: ${whyNone(error.cause)}`), holdsForOthers: 'perhaps' };
+    if (!(error instanceof NoAnswerError)) throw error;
+    const reason = reasonOf(`${markOf(error)}: ${whyNone(error.cause)}`);
+    return { state: 'waiting', reason, retryAfterSeconds: error.retryAfterSeconds };
   }
 }
 
@@ -73,11 +91,15 @@ function outcomeOfProblem(problem: ProblemError): Outcome {
   const named = Object.entries(fields).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
   const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
   const reason = reasonOf(`${status} ${code}: ${detail}${about} (request ${requestId})`);
-  const isOfAll = status === 429 || STATUSES_OF_THE_KEY.includes(status);
-  if (!isOfAll && status < FAILING_FROM_STATUS && !TEMPORARY_STATUSES.includes(status))
+  if (!isOfAll(reason) && status < FAILING_FROM_STATUS && !TEMPORARY_STATUSES.includes(status))
     return { state: 'refused', reason };
-  const holdsForOthers = isOfAll || status === 503 ? 'yes' : 'no';
-  return { state: 'waiting', reason, retryAfterSeconds, isOfAll, holdsForOthers };
+  return { state: 'waiting', reason, retryAfterSeconds, isFree: isOfAll(reason) && problem.written === 'no' };
+}
+
+/** Returns how the reason begins: another web server, at a wrong address, has no such page. */
+function markOf({ status, retryAfterSeconds }: NoAnswerError): string {
+  if (retryAfterSeconds !== undefined) return 'wait asked for';
+  return status === 404 || status === 405 ? `${status} ${UNANSWERED}` : UNANSWERED;
 }
 
 /** Returns why there was no response, without addresses: Node's error code, or else the client's message. */

@@ -74,7 +74,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     name: 'an invalid API key is tried again for each lead',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: an invalid key or an unavailable service delays all leads and loses none',
-    patches: [{ file: 'sdk/outbox/outcome.ts', find: "isOfAll || status === 503 ? 'yes' : 'no'", put: "'no'" }],
+    patches: [{ file: DELIVERY, find: 'if (isOfAll(reason) ||', put: 'if (' }],
     inSoak: true,
   },
   {
@@ -107,11 +107,12 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'the backoff of one lead is the pause of all',
     suite: OUTBOX,
-    caughtBy: 'Node on SQLite: once its cause has ended, a wait of all leads is over, whatever their earlier attempts',
+    caughtBy:
+      'Node on SQLite: once its cause has ended, a wait of all leads is over, and nobody knocks while it is asked for',
     patches: [
       {
         file: ROWS,
-        find: 'isOfAll ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds)',
+        find: 'isShort ? pauseMs(retryAfterSeconds) : retryDelayMs(attempts, retryAfterSeconds)',
         put: 'retryDelayMs(attempts, retryAfterSeconds)',
       },
     ],

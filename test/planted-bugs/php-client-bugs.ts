@@ -85,7 +85,7 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
   {
     name: 'data is kept after delivery',
     caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
-    says: 'to match',
+    says: 'refused since',
     patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
   },
   {

@@ -14,12 +14,14 @@ abstract class LeadIntakeException extends \RuntimeException
      *     key to get the one lead
      * @param ?string $idempotencyKey the idempotency key of the creation; null for reads
      * @param int $attempts the number of times the request was sent
+     * @param ?int $retryAfterSeconds the Retry-After of the last response, also of an intermediary
      */
     public function __construct(
         string $message,
         public readonly Written $written,
         public readonly ?string $idempotencyKey,
         public readonly int $attempts,
+        public readonly ?int $retryAfterSeconds = null,
         ?\Throwable $previous = null,
     ) {
         $resume = "; whether the lead was written is unknown: repeat with the idempotency key $idempotencyKey";

@@ -16,7 +16,6 @@ class ProblemException extends LeadIntakeException
      * @param array<string, list<string>> $fields validation messages by header, parameter, or path into the body such as
      *     `contact.value`
      * @param string $requestId the id of the last attempt in the service's logs
-     * @param ?int $retryAfterSeconds the Retry-After of the response
      */
     public function __construct(
         public readonly string $type,
@@ -26,13 +25,13 @@ class ProblemException extends LeadIntakeException
         public readonly ?string $detail,
         public readonly array $fields,
         public readonly string $requestId,
-        public readonly ?int $retryAfterSeconds,
+        ?int $retryAfterSeconds,
         Written $written,
         ?string $idempotencyKey,
         int $attempts,
     ) {
         $faulty = $fields === [] ? '' : ' (' . implode(', ', array_keys($fields)) . ')';
         $message = "$status $problemCode$faulty: " . ($detail ?? $title);
-        parent::__construct($message, $written, $idempotencyKey, $attempts);
+        parent::__construct($message, $written, $idempotencyKey, $attempts, $retryAfterSeconds);
     }
 }

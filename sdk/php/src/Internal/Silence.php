@@ -58,6 +58,14 @@ final class Silence implements Failure
 
     public function toException(Written $written, ?string $idempotencyKey, int $attempts): NoAnswerException
     {
-        return new NoAnswerException('The service has not answered', $written, $idempotencyKey, $attempts, $this->cause);
+        return new NoAnswerException(
+            'The service has not answered',
+            $written,
+            $idempotencyKey,
+            $attempts,
+            $this->response?->status,
+            $this->retryAfterSeconds(),
+            $this->cause,
+        );
     }
 }

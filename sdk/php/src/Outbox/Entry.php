@@ -11,7 +11,7 @@ final class Entry
      * @param string $idempotencyKey UUID in lower case
      * @param ?array<string, mixed> $capture the lead with the field names of the API; null once erased, or when the stored
      *     text is not a JSON object
-     * @param int $attempts the number of attempts so far, without those that failed because of the key, the studio or the quota
+     * @param int $attempts the number of attempts so far, without those that have written nothing and failed for all leads
      * @param \DateTimeImmutable $createdAt when it was added, by the website's clock; UTC
      * @param \DateTimeImmutable $nextAttemptAt when it is sent next, while it waits; UTC
      * @param ?\DateTimeImmutable $settledAt when its data were erased; UTC

@@ -108,7 +108,7 @@ final class Outbox
     /**
      * Makes one pass: sends the due leads, fewest attempts first, then due for longest. Several processes may run concurrently. A lead
      * in flight when its process was killed is sent again five minutes later, with the same key: only one lead is created.
-     * Sends nothing during the Retry-After of a 429.
+     * Sends nothing before the Retry-After of a 429, a 503 or an intermediary has passed.
      *
      * @param int $limit the maximum number of leads to send
      * @param ?callable(Entry, State): void $onSettled called for each delivered or already open lead before its data are
@@ -137,7 +137,7 @@ final class Outbox
 
     /**
      * Returns the leads that need a person's attention, oldest first: leads that were refused, that wait because of the API
-     * key or the studio (401, 402, 403), that have waited for more than a day, that were added by a clock more than a day
+     * key, the studio or the address (401 to 405), that have waited for more than a day, that were added by a clock more than a day
      * ahead, or whose note or message nobody may have got.
      */
     public function needsAttention(int $limit = 100): Attention

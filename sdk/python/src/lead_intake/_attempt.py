@@ -172,6 +172,8 @@ class Silence:
         error = NoAnswerError(
             "The service has not answered", written=written, idempotency_key=idempotency_key, attempts=attempts
         )
+        error.status = None if self.response is None else self.response.status_code
+        error.retry_after_seconds = self.retry_after_seconds
         if isinstance(self.cause, httpx2.HTTPError):
             # Its request would show the key and the lead to whatever inspects the error.
             vars(self.cause).update(dict.fromkeys(vars(self.cause)))

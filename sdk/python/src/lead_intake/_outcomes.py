@@ -17,8 +17,11 @@ CODES_WRITING_NOTHING = ("integration_rate_unavailable",)
 #: Statuses of refusals after which the same request may succeed later.
 TEMPORARY_STATUSES = (408, 429)
 
-#: Statuses that hold up all leads of an API key until somebody corrects the key or the studio.
-STATUSES_OF_THE_KEY = (401, 402, 403)
+#: How reasons of an outbox begin that hold up all leads until somebody corrects the key, the studio or the address.
+CONFIGURATION_REASONS = ("401 ", "402 ", "403 ", "404 ", "405 ")
+
+#: How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary.
+PAUSE_REASONS = ("429 ", "503 ", "wait")
 
 #: The condition of rows of an outbox that a person may send again or discard: nobody is known to have their data.
 SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)"

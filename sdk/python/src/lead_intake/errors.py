@@ -19,6 +19,8 @@ class LeadIntakeError(Exception):
     idempotency_key: str | None
     #: The number of times the request was sent.
     attempts: int
+    #: The ``Retry-After`` of the last response, also of an intermediary; seconds.
+    retry_after_seconds: int | None = None
 
     def __init__(self, message: str, *, written: Written, idempotency_key: str | None, attempts: int) -> None:
         resume = f"; whether the lead was written is unknown: repeat with the idempotency key {idempotency_key}"
@@ -65,7 +67,6 @@ class ProblemError(LeadIntakeError):
         self.fields = fields
         #: The id of the last attempt in the service's logs.
         self.request_id = request_id
-        #: The ``Retry-After`` of the response; seconds.
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -82,6 +83,9 @@ class IdempotencyConflictError(ProblemError):
 
 class NoAnswerError(LeadIntakeError):
     """No valid response of the service was received: the network failed or the deadline passed. See ``__cause__``."""
+
+    #: The status of an intermediary's response, such as a proxy's; None when there was none.
+    status: int | None = None
 
 
 def _unpickled(kind: type[LeadIntakeError], args: tuple[object, ...]) -> LeadIntakeError:

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Outbox\Internal;
 
 use LeadIntake\Exception\LeadAlreadyOpenException;
-use LeadIntake\Exception\NoAnswerException;
+use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\ProblemException;
 use LeadIntake\Internal\Outcomes;
 use LeadIntake\Internal\Retries;
@@ -15,6 +15,7 @@ use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\OutboxException;
 use LeadIntake\Outbox\State;
 use LeadIntake\Outbox\Summary;
+use LeadIntake\Written;
 
 /**
  * Sends all due entries once. An entry is leased before it is sent, and settled after the response: if the process is killed in
@@ -90,38 +91,35 @@ final class Pass
         }
         try {
             $created = $this->client->createLead($entry->capture, $entry->idempotencyKey);
-            $this->silences = 0;
             // Nothing else was sent with this key from here: the lead is that of another visit.
             $isOther = $created->replayed && $created->attempts === 1 && $entry->attempts === 1;
             $this->settle($entry, State::Delivered, $created->lead->id, $isOther ? Outcomes::REASON_REPLAYED : null);
-        } catch (NoAnswerException $error) {
-            $this->silences++;
-            $reason = Reason::of($error);
-            $this->putOff($entry, null, $reason);
-            $this->stoppedBecause = $this->silences === self::MAX_SILENCES ? $reason : null;
-        } catch (ProblemException $error) {
-            $this->silences = 0;
-            $this->handleProblem($entry, $error);
+        } catch (LeadAlreadyOpenException $problem) {
+            $reason = isset($entry->capture['note']) ? Outcomes::REASON_NOT_TAKEN : null;
+            $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId, $reason);
+        } catch (LeadIntakeException $error) {
+            $this->handleFailure($entry, $error);
         }
     }
 
-    private function handleProblem(#[\SensitiveParameter] Entry $entry, ProblemException $problem): void
+    private function handleFailure(#[\SensitiveParameter] Entry $entry, LeadIntakeException $error): void
     {
-        if ($problem instanceof LeadAlreadyOpenException) {
-            $reason = isset($entry->capture['note']) ? Outcomes::REASON_NOT_TAKEN : null;
-            $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId, $reason);
-        } elseif (in_array($problem->status, [...Outcomes::STATUSES_OF_THE_KEY, 429], true)) {
-            // The cause is not this lead's: the attempt does not count, and the others would receive the same.
-            $this->stoppedBecause = Reason::of($problem);
-            $waitMs = BackOff::pauseMs($problem->retryAfterSeconds);
-            $this->postpone($entry, $entry->attempts - 1, $waitMs, $this->stoppedBecause);
-        } elseif (Retries::mayHelpAfter($problem->status)) {
-            $reason = Reason::of($problem);
-            $this->putOff($entry, $problem->retryAfterSeconds, $reason);
-            $this->stoppedBecause = $problem->status === 503 ? $reason : null;
-        } else {
-            $this->refuse($entry, Reason::of($problem));
+        $reason = Reason::of($error);
+        $isOfAll = Reason::isOfAll($reason);
+        if ($error instanceof ProblemException && !$isOfAll && !Retries::mayHelpAfter($error->status)) {
+            $this->refuse($entry, $reason);
+            return;
         }
+        $isUnanswered = Reason::isUnanswered($reason);
+        $this->silences = $isUnanswered ? $this->silences + 1 : 0;
+        // The end of an outage is noticed as soon as that of a pause.
+        $waitMs = $isOfAll || $isUnanswered
+            ? BackOff::pauseMs($error->retryAfterSeconds)
+            : BackOff::afterMs($entry->attempts, $error->retryAfterSeconds);
+        // An attempt that has written nothing, and whose cause is not the lead's, does not count.
+        $isFree = $isOfAll && $error->written === Written::No;
+        $this->postpone($entry, $entry->attempts - (int) $isFree, $waitMs, $reason);
+        $this->stoppedBecause = $isOfAll || $this->silences === self::MAX_SILENCES ? $reason : null;
     }
 
     /** @param ?string $reason why the data are kept for a person, unless the listener gets them; null: they are erased */
@@ -153,12 +151,8 @@ final class Pass
     private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $reason): void
     {
         $this->error ??= $error;
-        $this->putOff($entry, null, $reason);
-    }
-
-    private function putOff(#[\SensitiveParameter] Entry $entry, ?int $retryAfterSeconds, string $reason): void
-    {
-        $this->postpone($entry, $entry->attempts, BackOff::afterMs($entry->attempts, $retryAfterSeconds), $reason);
+        $this->silences = 0;
+        $this->postpone($entry, $entry->attempts, BackOff::afterMs($entry->attempts, null), $reason);
     }
 
     private function postpone(#[\SensitiveParameter] Entry $entry, int $attempts, int $waitMs, string $reason): void

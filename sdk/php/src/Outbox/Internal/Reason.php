@@ -6,6 +6,7 @@ namespace LeadIntake\Outbox\Internal;
 
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\ProblemException;
+use LeadIntake\Internal\Outcomes;
 
 /**
  * The human-readable reason why a lead is not delivered; the same in all languages. It contains none of the lead's data.
@@ -16,11 +17,45 @@ final class Reason
 {
     private const MAX_CHARACTERS = 1000;
 
-    /** `STATUS CODE: DETAIL [FIELDS] (request ID)`, or `no answer: …`. */
+    /** The number of characters by which reasons are told apart. */
+    private const MARK = 4;
+
+    private const UNANSWERED = 'no answer';
+
+    /** Whether other leads would currently get the same response. */
+    public static function isOfAll(string $reason): bool
+    {
+        $marks = [...Outcomes::CONFIGURATION_REASONS, ...Outcomes::PAUSE_REASONS];
+        return in_array(substr($reason, 0, self::MARK), $marks, true);
+    }
+
+    /** Whether the service may be unavailable. */
+    public static function isUnanswered(string $reason): bool
+    {
+        return str_starts_with($reason, self::UNANSWERED);
+    }
+
+    /**
+     * Returns the condition of rows whose reason begins like one of these.
+     *
+     * @param list<string> $marks
+     */
+    public static function like(array $marks): string
+    {
+        return 'SUBSTR(reason, 1, ' . self::MARK . ") IN ('" . implode("', '", $marks) . "')";
+    }
+
+    /** `STATUS CODE: DETAIL [FIELDS] (request ID)`, `no answer: …`, or `wait asked for: …` by an intermediary. */
     public static function of(LeadIntakeException $error): string
     {
         if (!$error instanceof ProblemException) {
-            return self::cut('no answer: ' . $error->getPrevious()?->getMessage());
+            $mark = match (true) {
+                $error->retryAfterSeconds !== null => 'wait asked for',
+                // Another web server, at a wrong address, has no such page.
+                in_array($error->status, [404, 405], true) => "$error->status " . self::UNANSWERED,
+                default => self::UNANSWERED,
+            };
+            return self::cut("$mark: {$error->getPrevious()?->getMessage()}");
         }
         $fields = [];
         foreach ($error->fields as $name => $messages) {

@@ -90,13 +90,13 @@ final class Table
             : self::text($rows[0]['capture']);
     }
 
-    /** @return ?string the reason of a 429 whose Retry-After has not passed, during which nothing is sent */
+    /** @return ?string the reason of a wait that was asked for and has not passed, during which nothing is sent */
     public function pause(): ?string
     {
         $now = self::now();
         $rows = $this->rows(
-            "SELECT idempotency_key, reason FROM $this->name WHERE state = 'waiting' AND reason LIKE '429 %'"
-            . ' AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1',
+            "SELECT idempotency_key, reason FROM $this->name WHERE state = 'waiting' AND "
+            . Reason::like(Outcomes::PAUSE_REASONS) . ' AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1',
             [$now, $now + self::LONGER_THAN_ANY_WAIT_MS],
         );
         return $rows[0]['reason'] ?? null;
@@ -165,13 +165,13 @@ final class Table
         return $this->note($set, [$attempts, self::now() + $waitMs, $reason], $takenUp);
     }
 
-    /** Makes the entries due that wait because of the key or the studio. */
+    /** Makes the entries due that wait because of the configuration. */
     public function release(): void
     {
         $now = self::now();
         $this->database->execute(
             "UPDATE $this->name SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
-            . ' AND (' . self::ofTheKey() . ')',
+            . ' AND ' . Reason::like(Outcomes::CONFIGURATION_REASONS),
             [$now, $now],
         );
     }
@@ -319,17 +319,11 @@ final class Table
         return (new \DateTimeImmutable("@$seconds"))->modify('+' . $ms - $seconds * 1000 . ' msec');
     }
 
-    /** The condition of entries that wait because of the key or the studio. */
-    private static function ofTheKey(): string
-    {
-        $like = static fn (int $status): string => "reason LIKE '$status %'";
-        return implode(' OR ', array_map($like, Outcomes::STATUSES_OF_THE_KEY));
-    }
-
     /** Entries added by a clock more than a day ahead are included: otherwise they would be reported too late. */
     private static function needsAttention(): string
     {
         return Outcomes::SQL_WITH_DATA
-            . " AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR " . self::ofTheKey() . ')';
+            . " AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR "
+            . Reason::like(Outcomes::CONFIGURATION_REASONS) . ')';
     }
 }

@@ -44,8 +44,8 @@ class Pass:
         """
         :raises OutboxError: when the listener or sending a lead failed; the other leads were still sent
         """
-        # A 429 for one lead holds for all: they share the quota.
-        self._stopped_because = self._rows.used_up_quota()
+        # A wait that was asked for holds for all leads.
+        self._stopped_because = self._rows.pause()
         for key, next_attempt_at in self._rows.due(limit):
             if should_stop():
                 self._stopped_because = "ended by the caller"
@@ -73,12 +73,12 @@ class Pass:
         is_noted = self._rows.note(lead, outcome)
         if is_noted:
             self._counts[outcome.state] += 1
-        holds_for_others = outcome.holds_for_others if isinstance(outcome, Postponed) else "no"
-        self._unanswered = self._unanswered + 1 if holds_for_others == "perhaps" else 0
+        postponed = outcome if isinstance(outcome, Postponed) else None
+        self._unanswered = self._unanswered + 1 if postponed and postponed.is_unanswered else 0
         if not isinstance(outcome, Settled):
             if is_noted:
                 _log.warning("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
-            if holds_for_others == "yes" or self._unanswered == _MAX_UNANSWERED:
+            if (postponed and postponed.is_of_all) or self._unanswered == _MAX_UNANSWERED:
                 self._stopped_because = outcome.reason
 
     def _send(self, lead: TakenUp) -> Outcome:

@@ -17,7 +17,7 @@ class Entry:
     state: Literal["waiting", "refused", "already_open", "delivered"]
     #: When it was stored; UTC.
     created_at: datetime
-    #: The number of attempts so far, without those that failed because of the key, the studio or the quota.
+    #: The number of attempts so far, without those that have written nothing and failed for all leads.
     attempts: int
     #: Why it needs attention, without personal data; None when it was not tried yet, or the worker that leased it was
     #: killed.

@@ -114,8 +114,8 @@ class Outbox:
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
         """
-        Return the leads that need a person's attention: leads that were refused, that wait because of the API key or
-        the studio (401, 402, 403), that have waited for more than a day, that were stored by a clock more than a day
+        Return the leads that need a person's attention: leads that were refused, that wait because of the API key,
+        the studio or the address (401 to 405), that have waited for more than a day, that were stored by a clock more than a day
         ahead, or whose note or message nobody may have got.
 
         :param limit: the maximum number of entries

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .._attempt import NotAnAnswerError, is_temporary
 from .._client import LeadIntakeClient
-from .._outcomes import REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE, STATUSES_OF_THE_KEY
+from .._outcomes import (
+    CONFIGURATION_REASONS,
+    PAUSE_REASONS,
+    REASON_NOT_TAKEN,
+    REASON_REPLAYED,
+    REASON_UNREADABLE,
+)
 from ..errors import LeadAlreadyOpenError, NoAnswerError, ProblemError
 from ._stored import StoredCapture
 
 #: The length of the column ``reason``; characters.
 _MAX_REASON = 1000
+
+#: The number of characters by which reasons are told apart.
+_MARK = 4
+
+_UNANSWERED = "no answer"
 
 
 @dataclass(frozen=True)
@@ -40,11 +51,19 @@ class Postponed:
 
     reason: str
     retry_after_seconds: int | None = None
-    #: Whether other leads would currently get the same outcome; ``perhaps`` when the service may be unavailable.
-    holds_for_others: Literal["yes", "perhaps", "no"] = "no"
-    #: Whether the cause is not this lead's: the attempt does not count, and the lead waits for as long as was asked for.
-    is_of_all: bool = False
+    #: Whether the attempt does not count: it has written nothing, and its cause is not this lead's.
+    is_free: bool = False
     state: Literal["waiting"] = "waiting"
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether other leads would currently get the same response."""
+        return self.reason[:_MARK] in CONFIGURATION_REASONS + PAUSE_REASONS
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the service may be unavailable."""
+        return self.reason.startswith(_UNANSWERED)
 
 
 Outcome = Settled | Refused | Postponed
@@ -64,7 +83,7 @@ def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None, pas
     except ProblemError as error:
         return _outcome_of(error)
     except NoAnswerError as error:
-        return Postponed(_reason(f"no answer: {_why_none(error.__cause__)}"), holds_for_others="perhaps")
+        return Postponed(_reason(f"{_mark_of(error)}: {_why_none(error.__cause__)}"), error.retry_after_seconds)
 
 
 def postponed_by(error: Exception, prefix: str = "") -> Postponed:
@@ -77,16 +96,27 @@ def _outcome_of(problem: ProblemError) -> Outcome:
         f"{problem.status} {problem.code}: {problem.detail or problem.title}{_about(problem.fields)}"
         f" (request {problem.request_id})"
     )
-    is_of_all = problem.status == 429 or problem.status in STATUSES_OF_THE_KEY
-    if is_of_all or is_temporary(problem.status):
-        holds_for_others: Literal["yes", "no"] = "yes" if is_of_all or problem.status == 503 else "no"
-        return Postponed(reason, problem.retry_after_seconds, holds_for_others, is_of_all)
-    return Refused(reason)
+    postponed = Postponed(reason, problem.retry_after_seconds)
+    if postponed.is_of_all:
+        return replace(postponed, is_free=problem.written == "no")
+    return postponed if is_temporary(problem.status) else Refused(reason)
+
+
+def like(marks: tuple[str, ...]) -> str:
+    """Return the condition of rows whose reason begins like one of these."""
+    return f"SUBSTR(reason, 1, {_MARK}) IN {marks}"
 
 
 def _about(fields: Mapping[str, Any]) -> str:
     faults = "; ".join(f"{name}: {', '.join(messages)}" for name, messages in fields.items())
     return f" [{faults}]" if faults else ""
+
+
+def _mark_of(error: NoAnswerError) -> str:
+    """Return how the reason begins: another web server, at a wrong address, has no such page."""
+    if error.retry_after_seconds is not None:
+        return "wait asked for"
+    return f"{error.status} {_UNANSWERED}" if error.status in (404, 405) else _UNANSWERED
 
 
 def _why_none(cause: BaseException | None) -> str:

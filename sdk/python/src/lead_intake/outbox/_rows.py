@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from .._outcomes import SQL_WITH_DATA, STATUSES_OF_THE_KEY
+from .._outcomes import CONFIGURATION_REASONS, PAUSE_REASONS, SQL_WITH_DATA
 from ..models import is_uuid
 from ._database import Database
 from ._entries import Attention, Entry
-from ._outcome import Outcome, Postponed, Refused, Settled
+from ._outcome import Outcome, Postponed, Refused, Settled, like
 from ._stored import capture_in, is_same_data
 from .errors import OutboxError
 
@@ -37,10 +37,6 @@ _CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 _DELETED_AT_MOST = 500
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-#: The condition of rows that wait because of the key or the studio, and its values: a per cent sign must be a value.
-_OF_THE_KEY = " OR ".join("reason LIKE ?" for _ in STATUSES_OF_THE_KEY)
-_OF_THE_KEY_VALUES = tuple(f"{status} %" for status in STATUSES_OF_THE_KEY)
 
 _SETTLED = "('delivered', 'already_open', 'discarded')"
 
@@ -114,13 +110,12 @@ class Rows:
         )
         return [(_key(key), int(next_attempt_at)) for key, next_attempt_at in rows]
 
-    def used_up_quota(self) -> str | None:
-        """Returns the reason of a lead that waits for the quota (429); until it is due, nothing is sent."""
+    def pause(self) -> str | None:
+        """Returns the reason of a wait that was asked for and has not passed; until then, nothing is sent."""
         now = _now()
         rows = self._database.read(
-            f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND reason LIKE ?"
+            f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND {like(PAUSE_REASONS)}"
             " AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1",
-            "429 %",
             now,
             now + _CLOCK_WAS_AHEAD_MS,
         )
@@ -152,12 +147,14 @@ class Rows:
     def note(self, lead: TakenUp, outcome: Outcome) -> bool:
         """Stores the outcome, unless the row was changed meanwhile; returns whether it was stored."""
         match outcome:
-            case Postponed(reason=reason, retry_after_seconds=seconds, is_of_all=is_of_all):
-                wait = _pause(seconds) if is_of_all else _time_to_wait(lead.attempts, seconds or 0)
+            case Postponed(reason=reason, retry_after_seconds=seconds):
+                # The end of an outage is noticed as soon as that of a pause.
+                is_short = outcome.is_of_all or outcome.is_unanswered
+                wait = _pause(seconds) if is_short else _time_to_wait(lead.attempts, seconds or 0)
                 return self._while_leased(
                     lead,
                     "attempts = ?, next_attempt_at = ?, reason = ?",
-                    lead.attempts - is_of_all,
+                    lead.attempts - outcome.is_free,
                     _now() + wait,
                     reason,
                 )
@@ -181,14 +178,13 @@ class Rows:
                 )
 
     def release(self) -> None:
-        """Makes the leads due that wait because of the key or the studio."""
+        """Makes the leads due that wait because of the configuration."""
         now = _now()
         self._database.change(
             f"UPDATE {self._table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
-            f" AND ({_OF_THE_KEY})",
+            f" AND {like(CONFIGURATION_REASONS)}",
             now,
             now,
-            *_OF_THE_KEY_VALUES,
         )
 
     def count_waiting(self) -> int:
@@ -213,9 +209,12 @@ class Rows:
 
     def attention(self, limit: int) -> Attention:
         """Returns the leads that need a person."""
-        where = f"WHERE {SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR {_OF_THE_KEY})"
+        of_configuration = like(CONFIGURATION_REASONS)
+        where = (
+            f"WHERE {SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR {of_configuration})"
+        )
         now = _now()
-        values = (now - _DAY_MS, now + _DAY_MS, *_OF_THE_KEY_VALUES)
+        values = (now - _DAY_MS, now + _DAY_MS)
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
         rows = self._database.read(
             f"SELECT idempotency_key, state, created_at, attempts, reason, capture FROM {self._table} {where}"
