@@ -5,9 +5,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
+import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { postForms } from '../support/posted-forms.ts';
 import { ROOT } from '../support/processes.ts';
+import { expectInEachSituation } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -45,10 +47,13 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     };
     const { status, stderr } = await runCommands(commandsIn(recipe, 'php-form-set-up'), env);
     expect(status, stderr).toBe(0);
-    server = startCommands(commandsIn(recipe, 'php-form-serve'), env);
-    await vi.waitUntil(() => form().catch(() => false), { timeout: 60_000, interval: 50 });
+    await serve();
   });
 
+  const serve = () => {
+    server = startCommands(commandsIn(recipe, 'php-form-serve'), env);
+    return vi.waitUntil(() => form().catch(() => false), { timeout: 60_000, interval: 50 });
+  };
   const form = async () => (await fetch(`http://${env.ADDRESS}/form.php`)).text();
   const send = (fields: Record<string, string>) =>
     fetch(`http://${env.ADDRESS}/form.php`, { method: 'POST', body: new URLSearchParams(fields), redirect: 'manual' });
@@ -142,5 +147,23 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(rows()).toHaveLength(before + thanked);
     await vi.waitUntil(() => rows().every(({ state }) => state !== 'waiting'), { timeout: 50_000 });
     expect(new Set(rows().map(({ state }) => state))).not.toContain('refused');
+  });
+
+  test('does in each situation what the table of recipes says', { concurrent: false, timeout: 300_000 }, async () => {
+    let said = '';
+    await expectInEachSituation(
+      {
+        empty: async () => query('DELETE FROM lead_intake_outbox'),
+        async use(address, key) {
+          server.kill('SIGKILL');
+          env = { ...env, ADDRESS: `127.0.0.1:${await freePort()}`, LEAD_INTAKE_URL: address, LEAD_INTAKE_KEY: key };
+          await serve();
+        },
+        open: () => openForm(`http://${env.ADDRESS}/form.php`),
+        send: async () => (said = (await sendByCron()).slice(1).join('')),
+        report: async () => said + (await run('php-form-report'))[1],
+      },
+      service,
+    );
   });
 });

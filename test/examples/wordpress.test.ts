@@ -5,8 +5,10 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, exampleOf, runCommands, startCommands } from '../support/examples.ts';
+import { openForm } from '../support/forms.ts';
 import { postForms } from '../support/posted-forms.ts';
 import { ROOT } from '../support/processes.ts';
+import { expectInEachSituation } from '../support/recipe-situations.ts';
 import { describeIf, freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -225,6 +227,28 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     expect(await thanks.text()).toContain('Thank you.');
   });
 
+  test('does in each situation what the table of recipes says', async () => {
+    await activate();
+    await expectInEachSituation(
+      {
+        empty: () => database.run(`DELETE FROM ${TABLE}`),
+        use: (url, key) => store({ url, key }),
+        open: () => openForm(site('?pagename=contact')),
+        async send() {
+          await database.run(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
+          await run(`wp_schedule_single_event(time(), 'lead_intake_deliver_soon');`);
+          await cron();
+        },
+        async report() {
+          const before = textOf('mails');
+          await report();
+          return textOf('mails').slice(before.length);
+        },
+      },
+      service,
+    );
+  });
+
   describeWithChromium('in a browser', (open) => {
     test('is set up in the admin pages, and sends each lead once, also when the service was unavailable; its key is in no page', async () => {
       const pages: string[] = [];
@@ -323,7 +347,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await admin.goto(site('wp-admin/'));
       await admin.getByText('1 lead needs somebody to look at it.').waitFor();
       await report();
-      expect(JSON.parse(textOf('mails'))).toMatchObject({
+      expect(JSON.parse(textOf('mails').split('\n').at(-2) ?? '')).toMatchObject({
         to: 'admin@example.org',
         message: `1 lead needs somebody to look at it.\n${site('wp-admin/tools.php?page=lead-intake-leads')}`,
       });
@@ -332,8 +356,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const refused = admin.locator('tr', { hasText: '400 integration_invalid_request' }).first();
       await press(refused.getByRole('button', { name: 'Discard' }));
       expect(await rows()).toMatchObject([{ state: 'delivered' }, { state: 'discarded', capture: null }]);
+      const mails = textOf('mails');
       await report();
-      expect(textOf('mails').match(/\n/g)).toHaveLength(1);
+      expect(textOf('mails')).toBe(mails);
       expect(await service.countLeads(studio.studioId)).toBe(1);
 
       // Another plugin adds a lead; with a key in wp-config.php the form has no field for it.

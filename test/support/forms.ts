@@ -37,7 +37,8 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
   if (content === '') return undefined;
   const fields = [...content.matchAll(/<input\b([^>]*)>|<textarea\b([^>]*)>\n?([\s\S]*?)<\/textarea>/gi)].map(
     ([, input, textarea, text = '']) => ({
-      type: input === undefined ? 'textarea' : (attributeOf(input, 'type') ?? 'text'),
+      type:
+        input === undefined ? 'textarea' : (attributeOf(input, 'type') ?? attributeOf(input, 'inputmode') ?? 'text'),
       name: attributeOf(input ?? textarea ?? '', 'name') ?? '',
       value: input === undefined ? decoded(text) : (attributeOf(input, 'value') ?? ''),
     }),
