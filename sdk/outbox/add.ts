@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { LeadCapture } from '../contract.ts';
-import { isSameData, textOf } from './capture-text.ts';
+import { captureIn, isSameData, textOf } from './capture-text.ts';
 import {
   type Connection,
+  captureOf,
   carryOut,
   isSqlite,
   type Result,
@@ -20,14 +21,14 @@ export function add(
   idempotencyKey: string = randomUUID(),
 ): string | Promise<string> {
   const key = checkedKey(idempotencyKey);
-  const steps = addSteps(table, key, textOf(capture));
+  const steps = addSteps(table, captureOf(connection), key, textOf(capture));
   return isSqlite(connection) ? runSync(connection, steps) : runAsync(connection, steps);
 }
 
 /** The steps for synchronous and asynchronous drivers alike: yields statements and receives their results. */
 type Steps = Generator<Statement, string, Result>;
 
-function* addSteps(table: string, key: string, text: string): Steps {
+function* addSteps(table: string, column: string, key: string, text: string): Steps {
   const now = Date.now();
   yield {
     // A unique violation would abort the website's transaction on PostgreSQL.
@@ -35,13 +36,12 @@ function* addSteps(table: string, key: string, text: string): Steps {
           VALUES (?, ?, 'waiting', 0, ?, ?) ON CONFLICT (idempotency_key) DO NOTHING`,
     values: [key, text, now, now],
   };
-  const { rows } = yield { sql: `SELECT capture FROM ${table} WHERE idempotency_key = ?`, values: [key] };
+  const { rows } = yield { sql: `SELECT ${column} FROM ${table} WHERE idempotency_key = ?`, values: [key] };
   const [row] = rows;
   if (row === undefined || row.capture === undefined) {
     throw new OutboxError(`The database has not stored the lead with the key ${key}: check its driver.`);
   }
-  const stored = row.capture;
-  if (typeof stored === 'string' && !isSameData(stored, text)) {
+  if (row.capture !== null && !isSameData(captureIn(row.capture as string | Uint8Array), text)) {
     throw new OutboxError(`The key ${key} is stored with other data, which is not sent yet: new data needs a new key.`);
   }
   return key;

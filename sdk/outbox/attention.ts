@@ -1,7 +1,7 @@
 import type { LeadCapture } from '../contract.ts';
 import { SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
-import { type Connection, carryOut, dateOf, keyIn, type Value } from './connection.ts';
+import { type Connection, captureOf, carryOut, dateOf, keyIn, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
 import { OF_CONFIGURATION } from './outcome.ts';
 
@@ -41,7 +41,7 @@ export async function needsAttention(
   });
   const { rows } = await carryOut(connection, {
     // As text: the stored integer may exceed what drivers can read.
-    sql: `SELECT idempotency_key, state, CAST(created_at AS TEXT) AS created_at, attempts, reason, capture FROM ${table}
+    sql: `SELECT idempotency_key, state, CAST(created_at AS TEXT) AS created_at, attempts, reason, ${captureOf(connection)} FROM ${table}
           WHERE ${IN_NEED} ORDER BY ${table}.created_at LIMIT ?`,
     values: [...times, limit],
   });
@@ -51,7 +51,7 @@ export async function needsAttention(
     createdAt: dateOf(row.created_at),
     attempts: Number(row.attempts),
     reason: row.reason as string | null,
-    capture: captureIn(row.capture as string | null),
+    capture: captureIn(row.capture as string | Uint8Array | null),
   }));
   return { count: Number(counted.rows[0]?.total), entries };
 }

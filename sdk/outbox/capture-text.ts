@@ -1,11 +1,15 @@
 import { asWritten } from '../as-written.ts';
 import type { LeadCapture } from '../contract.ts';
 
-/** The size of MariaDB's TEXT, which the outboxes of other languages use; bytes of UTF-8. */
+/** The size of MariaDB's TEXT, which the outboxes of other languages use; bytes. */
 const MAX_TEXT_BYTES = 65_535;
 
 /** Half of a surrogate pair: it cannot be encoded in UTF-8. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Escapes what is not ASCII, so that a database of any encoding can store it. */
+const inAscii = (json: string): string =>
+  json.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /**
  * Serializes a lead for the table, without what only the form has added. Validation is left to the service.
@@ -21,16 +25,17 @@ export function textOf(capture: LeadCapture): string {
   });
   const data = captureIn(text);
   if (data === null) throw new TypeError('The data of a lead must be an object.');
-  const stored = JSON.stringify(asWritten(data));
-  if (Buffer.byteLength(stored) > MAX_TEXT_BYTES) {
+  const stored = inAscii(JSON.stringify(asWritten(data)));
+  if (stored.length > MAX_TEXT_BYTES) {
     throw new TypeError(`The data of a lead must not be longer than ${MAX_TEXT_BYTES} bytes of JSON.`);
   }
   return stored;
 }
 
-/** Parses stored data; null when it is missing or not an object. */
-export function captureIn(text: string | null | undefined): LeadCapture | null {
+/** Parses stored data; null when it is missing or not an object, as text that is not UTF-8. */
+export function captureIn(stored: string | Uint8Array | null | undefined): LeadCapture | null {
   try {
+    const text = stored instanceof Uint8Array ? new TextDecoder('utf-8', { fatal: true }).decode(stored) : stored;
     const value: unknown = JSON.parse(text ?? 'null');
     return value instanceof Object && !Array.isArray(value) ? (value as LeadCapture) : null;
   } catch {
@@ -38,10 +43,9 @@ export function captureIn(text: string | null | undefined): LeadCapture | null {
   }
 }
 
-/** Whether two texts are the same data of a visitor, independent of the order of members. Release 1.1 stored it as posted. */
-export function isSameData(one: string, other: string): boolean {
-  const [first, second] = [JSON.parse(one), JSON.parse(other)];
-  return canonical(asWritten(first)) === canonical(asWritten(second));
+/** Whether stored data and a text are the same data of a visitor, independent of the order of members. Release 1.1 stored it as posted. */
+export function isSameData(stored: LeadCapture | null, text: string): boolean {
+  return stored !== null && canonical(asWritten(stored)) === canonical(asWritten(JSON.parse(text)));
 }
 
 /** Returns equal text for equal data, in all languages: members sorted, null members left out. */

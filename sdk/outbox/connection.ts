@@ -28,7 +28,7 @@ export interface Statement {
 }
 
 /** A result row. Drivers return integers as numbers, strings or bigints. */
-export type Row = Readonly<Record<string, string | number | bigint | null>>;
+export type Row = Readonly<Record<string, string | number | bigint | Uint8Array | null>>;
 
 /** The result of a statement: the rows read, or the number of rows written. */
 export interface Result {
@@ -53,6 +53,33 @@ export function keyIn(row: Row): string {
 /** Converts a stored time in milliseconds to the nearest valid Date. */
 export function dateOf(time: Row[string] | undefined): Date {
   return new Date(Math.max(-LATEST_MS, Math.min(LATEST_MS, Number(time) || 0)));
+}
+
+/** The column `capture` as bytes on SQLite, which may store text that is not UTF-8: drivers would replace parts of it. */
+export const captureOf = (connection: Connection): string =>
+  isSqlite(connection) ? 'CAST(capture AS BLOB) AS capture' : 'capture';
+
+/** @throws OutboxError when a transaction is open, whose rollback would undo the outcomes of a pass */
+export async function requireNoTransaction(connection: Connection): Promise<void> {
+  const isOpen = isSqlite(connection) ? !canBegin(connection) : await isInTransaction(connection);
+  if (isOpen) throw new OutboxError('A transaction is open on this connection: a worker needs one of its own.');
+}
+
+function canBegin(connection: SqliteConnection): boolean {
+  try {
+    carryOut(connection, { sql: 'BEGIN', values: [] });
+  } catch (error) {
+    if (/within a transaction/.test(String(error))) return false;
+    throw error;
+  }
+  carryOut(connection, { sql: 'ROLLBACK', values: [] });
+  return true;
+}
+
+/** A transaction begins with its first statement: a later one shows that it was open. */
+async function isInTransaction(connection: PostgresConnection): Promise<boolean> {
+  const sql = 'SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END AS is_open';
+  return Number((await carryOutOnPostgres(connection, { sql, values: [] })).rows[0]?.is_open) === 1;
 }
 
 /** Executes a statement; synchronously on SQLite, so that it is part of the transaction that is open. */

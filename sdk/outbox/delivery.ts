@@ -1,7 +1,7 @@
 import type { LeadIntakeClient } from '../client.ts';
 import type { LeadCapture } from '../contract.ts';
 import { REASON_UNREADABLE } from '../outcomes.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, requireNoTransaction } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
 import { isOfAll, isUnanswered, type Outcome, outcomeOf, reasonOf } from './outcome.ts';
 
@@ -64,6 +64,7 @@ export async function deliver(
   const counts = { delivered: 0, already_open: 0, refused: 0, waiting: 0 };
   const errors: unknown[] = [];
   let unanswered = 0;
+  await requireNoTransaction(connection);
   // Check first: when the service asked one lead to wait, all leads wait.
   let stoppedBecause = await leads.pause();
 

@@ -1,6 +1,6 @@
 import type { LeadCapture } from '../contract.ts';
 import { captureIn } from './capture-text.ts';
-import { type Connection, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
+import { type Connection, captureOf, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
 import { IS_PAUSE, isOfAll, isUnanswered, OF_CONFIGURATION, type Outcome } from './outcome.ts';
 
 /** A lead that is due. */
@@ -106,13 +106,13 @@ export function leadsIn(connection: Connection, table: string): LeadRows {
       if (changes !== 1) return undefined;
       // Read after the lease is taken: until then a person may change the data.
       const { rows } = await run(
-        `SELECT capture, CAST(created_at AS TEXT) AS created_at, attempts FROM ${table}
+        `SELECT ${captureOf(connection)}, CAST(created_at AS TEXT) AS created_at, attempts FROM ${table}
          WHERE idempotency_key = ? AND state = 'waiting'`,
         key,
       );
       return rows.map((row) => ({
         key,
-        capture: captureIn(row.capture as string | null),
+        capture: captureIn(row.capture as string | Uint8Array | null),
         createdAt: dateOf(row.created_at),
         attempts: Number(row.attempts),
         leaseEnd,

@@ -49,6 +49,7 @@ export interface Outbox {
    * number of workers may run concurrently.
    *
    * @param connection a connection without an open transaction
+   * @throws OutboxError when a transaction is open on the connection
    * @throws AggregateError after the pass, with the errors thrown, for instance by `onSettled`; their leads keep waiting
    */
   deliver(connection: Connection, client: LeadIntakeClient, options?: DeliveryOptions): Promise<Delivery>;

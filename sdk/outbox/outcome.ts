@@ -80,10 +80,12 @@ export async function outcomeOf(
   }
 }
 
-/** Returns a text in the form of the column `reason`. */
+/** Returns a text in the form of the column `reason`: in ASCII, which a database of any encoding can store. */
 export function reasonOf(text: string): string {
-  const printable = text.replaceAll(/[\p{Control}\p{Surrogate}]+/gu, ' ');
-  return [...printable].slice(0, MAX_REASON).join('');
+  return text
+    .replaceAll(/\P{ASCII}/gu, '?')
+    .replaceAll(/\p{Control}+/gu, ' ')
+    .slice(0, MAX_REASON);
 }
 
 function outcomeOfProblem(problem: ProblemError): Outcome {

@@ -127,7 +127,14 @@ def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
     keep = {"keep_settled_days": arguments["keepSettledDays"]} if "keepSettledDays" in arguments else {}
     limit = {"limit": arguments["limit"]} if "limit" in arguments else {}
     connecting = connect_by_sqlalchemy if "--sqlalchemy" in sys.argv else connect
-    outbox = Outbox(connecting, table=TABLE, **keep)
+
+
+    def connect_with_statement() -> Connection:
+        connection: Any = connecting()
+        connection.cursor().execute(arguments["before"])
+        return connection  # type: ignore[no-any-return]
+
+    outbox = Outbox(connect_with_statement if "before" in arguments else connecting, table=TABLE, **keep)
     match command:
         case "set-up":
             outbox.set_up()

@@ -263,6 +263,33 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(await service.countLeads(studioId)).toBe(1);
   },
 
+  async 'ends a pass at the time limit of a job, wherever it comes'(website) {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.runStatements(
+      `${WITH_OUTBOX}
+      pcntl_async_signals(true);
+      pcntl_signal(SIGALRM, function () {
+        throw new LogicException('over');
+      });
+      class Interrupted implements Transport {
+        public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response {
+          posix_kill(posix_getpid(), SIGALRM);
+        }
+      }
+      $interrupt = fn () => posix_kill(posix_getpid(), SIGALRM);
+      foreach ([null, new Interrupted()] as $transport) {
+        $outbox->add(lead('Ada'));
+        $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), transport: $transport);
+        try { $outbox->deliver($client, onSettled: $interrupt); } catch (LogicException $error) { show($error->getMessage()); }
+      }
+      show($pdo->query('SELECT state, attempts, reason FROM lead_intake_outbox')->fetchAll(PDO::FETCH_NUM));`,
+      { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
+    );
+    const waits = ['waiting', 1, null];
+    expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual(['over', 'over', [waits, waits]]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  },
+
   async 'lists rows whatever their times, and reports rows that it cannot read'(website) {
     const printed = await website.runStatements(
       `${WITH_OUTBOX}

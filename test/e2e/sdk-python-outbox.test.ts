@@ -256,6 +256,36 @@ engine.dispose()`,
     for (const { capture } of website.rows()) expect(capture).toBe(null);
   },
 
+  async 'ends a pass at the time limit of a job, wherever it comes'(website) {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.run(
+      `${PROLOGUE}
+import signal
+
+class OverTime(Exception): ...
+
+def end(number, frame):
+    raise OverTime
+
+signal.signal(signal.SIGALRM, end)
+for name in ("Ada", "Grace"):
+    add(name)
+with client() as leads:
+    for on_settled in (lambda lead: signal.raise_signal(signal.SIGALRM), None):
+        if on_settled is None:
+            leads.create_lead = lambda *args, **options: signal.raise_signal(signal.SIGALRM)
+        try:
+            outbox.deliver(leads, on_settled=on_settled)
+        except OverTime as error:
+            print("over")
+print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbox"))
+`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual(['over', 'over', "('waiting', 1, None) ('waiting', 1, None)"]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  },
+
   async 'refuses invalid calls before anything is written'(website) {
     const printed = await website.run(`
 import sqlite3, uuid

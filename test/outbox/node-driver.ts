@@ -15,6 +15,7 @@ interface Arguments {
   readonly keepSettledDays?: number;
   readonly onSettled?: 'print' | 'throw';
   readonly pollMs?: number;
+  readonly before?: string;
   readonly submissions: readonly { readonly formKey: string; readonly capture: LeadCapture; readonly at: string }[];
 }
 
@@ -65,6 +66,7 @@ async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
       for (const lead of leads) await add(outbox, website, lead);
       return {};
     case 'deliver':
+      if (input.before !== undefined) await website.execute(input.before);
       return outbox.deliver(connection, client(), options);
     case 'run': {
       const stop = new AbortController();

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { LeadCapture } from '../../sdk/index.ts';
-import { REASON_NOT_TAKEN, REASON_REPLAYED } from '../../sdk/outcomes.ts';
+import { REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 import formKeys from './form-keys.json' with { type: 'json' };
@@ -479,6 +480,56 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
     await website.run('discard', { key: blocked });
   });
+
+  test(`${name}: delivers nothing within a transaction, whose end could undo what it has stored`, async () => {
+    const website = await aWebsite();
+    await website.add(aCapture());
+    const statements = language.name === 'PHP' && kind === 'MariaDB' ? ['BEGIN', 'SET autocommit = 0'] : ['BEGIN'];
+    for (const before of statements) {
+      expect(await website.refusal('deliver', { before })).toMatch(/transaction/);
+    }
+    expect(await website.rows()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
+    expect(await website.leads()).toEqual([]);
+  });
+
+  test.runIf(kind === 'SQLite')(`${name}: a row that is not UTF-8 is one unreadable lead`, async () => {
+    const website = await aWebsite();
+    const [key] = await website.add(aCapture());
+    const broken = Buffer.from('{"displayName":"J\xf6rg"}', 'latin1').toString('hex');
+    await website.database.run(`UPDATE ${TABLE} SET capture = CAST(X'${broken}' AS TEXT)`);
+    await website.add(aCapture());
+    expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1, refused: 1 });
+    expect((await website.run('needs-attention')).result).toMatchObject({
+      count: 1,
+      entries: [{ key, capture: null, reason: REASON_UNREADABLE }],
+    });
+    await website.run('add', { leads: [{ capture: aCapture(), key, end: 'commit-anyway' }] });
+    await website.run('discard', { key });
+  });
+
+  test.runIf(kind === 'PostgreSQL')(
+    `${name}: a database in LATIN1 stores what visitors write`,
+    async ({ onTestFinished }) => {
+      const website = await aWebsite();
+      const address = website.database.address as pg.ClientConfig;
+      const database = `${address.database}_latin1`;
+      await website.database.run(`CREATE DATABASE ${database} ENCODING LATIN1 TEMPLATE template0 LOCALE 'C'`);
+      const client = new pg.Client({ ...address, database });
+      await client.connect();
+      onTestFinished(() => client.end());
+      await client.query('CREATE TABLE visits (note VARCHAR(200))');
+      const env = { OUTBOX_DATABASE: JSON.stringify({ ...address, database }) };
+      await website.run('set-up', {}, env);
+      const capture = aCapture({ note: 'Zoë 😀 ключ' });
+      await website.run('add', { leads: [{ capture }] }, env);
+      const { result, before } = await website.run('deliver', { onSettled: 'print' }, env);
+      expect(result).toMatchObject({ delivered: 1 });
+      expect(before).toEqual([{ settled: expect.objectContaining({ capture }) }]);
+      // So are reasons.
+      await website.run('add', { leads: [{ capture: { ...aCapture(), ключ: '😀' } }] }, env);
+      expect((await website.run('deliver', {}, env)).result).toMatchObject({ refused: 1 });
+    },
+  );
 
   test(`${name}: a lead in flight is no pause for other workers`, async ({ onTestFinished }) => {
     const website = await aWebsite();

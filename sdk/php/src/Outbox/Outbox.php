@@ -117,8 +117,8 @@ final class Outbox
      * @param int $keepSettledDays the days after which entries with erased data are deleted
      *
      * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
-     * @throws OutboxException when the listener, sending or storing an outcome failed, see getPrevious(); the leads concerned
-     *     keep waiting, the others were sent
+     * @throws OutboxException when the listener or sending a lead failed, see getPrevious(); the leads concerned keep
+     *     waiting, the others were sent. What the handler of a signal throws, such as a job's time limit, ends the pass
      */
     public function deliver(
         LeadIntakeClient $client,

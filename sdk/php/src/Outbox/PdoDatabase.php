@@ -42,8 +42,24 @@ final class PdoDatabase implements Database
 
     public function isInTransaction(): bool
     {
-        return $this->pdo->inTransaction()
-            || ($this->dialect === Dialect::MySQL && !$this->pdo->getAttribute(\PDO::ATTR_AUTOCOMMIT));
+        return match ($this->dialect) {
+            Dialect::SQLite => !$this->canBegin(),
+            // PDO does not notice a SET autocommit.
+            Dialect::MySQL => $this->pdo->inTransaction() || !$this->query('SELECT @@autocommit AS automatic')[0]['automatic'],
+            Dialect::PostgreSQL => $this->pdo->inTransaction(),
+        };
+    }
+
+    /** PDO does not notice the statement BEGIN. */
+    private function canBegin(): bool
+    {
+        try {
+            $this->execute('BEGIN');
+        } catch (\PDOException $error) {
+            return str_contains($error->getMessage(), 'within a transaction') ? false : throw $error;
+        }
+        $this->execute('ROLLBACK');
+        return true;
     }
 
     private function run(string $sql, #[\SensitiveParameter] array $parameters, \Closure $read): mixed

@@ -61,7 +61,7 @@ final class Pass
             $this->table->release();
         }
         if ($this->error !== null) {
-            $message = 'onSettled, sending or storing an outcome has failed: the leads concerned keep waiting';
+            $message = 'onSettled or sending a lead has failed: the leads concerned keep waiting';
             throw new OutboxException($message, previous: $this->error);
         }
         return new Summary(
@@ -78,7 +78,7 @@ final class Pass
     {
         try {
             $this->send($entry);
-        } catch (\Throwable $error) {
+        } catch (\LogicException | \TypeError | \ValueError $error) {
             $this->postponeAfter($error, $entry, Reason::ofError($error));
         }
     }
@@ -150,6 +150,9 @@ final class Pass
 
     private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $reason): void
     {
+        if (self::isOfSignal($error)) {
+            throw $error;
+        }
         $this->error ??= $error;
         $this->silences = 0;
         $this->postpone($entry, $entry->attempts, BackOff::afterMs($entry->attempts, null), $reason);
@@ -160,5 +163,22 @@ final class Pass
         if ($this->table->postpone($entry, $attempts, $waitMs, $reason)) {
             $this->postponed++;
         }
+    }
+
+    /** Whether the handler of a signal has thrown it, such as of a job's time limit: it ends the pass. */
+    private static function isOfSignal(\Throwable $error): bool
+    {
+        $places = [['file' => $error->getFile(), 'line' => $error->getLine()], ...$error->getTrace()];
+        foreach (function_exists('pcntl_signal_get_handler') ? range(1, 31) : [] as $signal) {
+            $handler = pcntl_signal_get_handler($signal);
+            $code = is_callable($handler) ? new \ReflectionFunction($handler(...)) : null;
+            foreach ($code === null ? [] : $places as $place) {
+                $line = ($place['file'] ?? null) === $code->getFileName() ? $place['line'] : -1;
+                if ($line >= $code->getStartLine() && $line <= $code->getEndLine()) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 }

@@ -78,12 +78,10 @@ final class Reason
         return self::cut(get_debug_type($error));
     }
 
-    /** Keeps printable characters, up to the size of the column. Text that is not UTF-8 is reduced to ASCII, because databases reject it. */
+    /** Returns ASCII, which a database of any encoding can store, up to the size of the column. */
     private static function cut(string $text): string
     {
-        $isText = preg_match('//u', $text) === 1;
-        $printable = preg_replace($isText ? '/\p{Cc}+/u' : '/[^\x20-\x7e]+/', ' ', $text);
-        preg_match('/^.{0,' . self::MAX_CHARACTERS . '}/su', $printable, $found);
-        return $found[0];
+        $printable = preg_replace(['/[^\x00-\x7f]+/', '/[\x00-\x1f\x7f]+/'], ['?', ' '], $text);
+        return substr($printable, 0, self::MAX_CHARACTERS);
     }
 }

@@ -8,6 +8,8 @@ from contextlib import closing, contextmanager
 from inspect import iscoroutinefunction
 from typing import Any, Literal, Protocol
 
+from .errors import OutboxError
+
 #: MariaDB counts as MySQL.
 Engine = Literal["sqlite", "postgresql", "mysql"]
 
@@ -64,8 +66,22 @@ def committing(connect: Callable[[], Connection]) -> Iterator[Database]:
     """Yields a connection that commits after each statement, whatever the driver's autocommit, and then closes it."""
     connection = connect()
     database = database_of(connection)
+    if _is_in_transaction(connection):
+        raise OutboxError("connect has returned a connection with an open transaction, which the outbox would commit.")
     with closing(connection):
         yield _Committing(connection, database)
+
+
+def _is_in_transaction(connection: Any) -> bool:
+    is_open = getattr(connection, "in_transaction", False)  # sqlite3; a method in SQLAlchemy
+    if isinstance(is_open, bool):
+        # Without autocommit, sqlite3 has a transaction open at any time.
+        is_open = is_open and getattr(connection, "autocommit", None) is not False
+    else:
+        is_open = is_open()
+    status = getattr(getattr(connection, "info", None), "transaction_status", 0)  # psycopg
+    in_transaction = getattr(connection, "server_status", 0) & 1  # PyMySQL
+    return bool(is_open or status or in_transaction or getattr(connection, "in_atomic_block", False))
 
 
 _ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from traceback import walk_tb
 
 from .._client import LeadIntakeClient
 from ._entries import Delivery, SettledLead
@@ -84,7 +86,7 @@ class Pass:
     def _send(self, lead: TakenUp) -> Outcome:
         try:
             return send(self._client, lead.key, lead.capture, lead.attempts)
-        except Exception as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             self._fail(f"sending a lead has raised {type(error).__name__}: it keeps waiting", error)
             return postponed_by(error)
 
@@ -106,7 +108,18 @@ class Pass:
         return replace(outcome, reason=None)
 
     def _fail(self, message: str, cause: Exception) -> None:
-        """Keep the first error, to be raised at the end of the pass."""
+        """
+        Keep the first error, to be raised at the end of the pass. What the handler of a signal has raised, such as the
+        time limit of a job, ends the pass.
+        """
+        if _is_of_signal(cause):
+            raise cause
         if self._failure is None:
             self._failure = OutboxError(message)
             self._failure.__cause__ = cause
+
+
+def _is_of_signal(error: Exception) -> bool:
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = [getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers]
+    return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))

@@ -61,6 +61,8 @@ class Rows:
     def __init__(self, database: Database, table: str) -> None:
         self._database = database
         self._table = table
+        # As bytes, because SQLite may store text that is not UTF-8, which its driver does not return.
+        self._capture = "CAST(capture AS BLOB)" if database.engine == "sqlite" else "capture"
 
     def add(self, key: str, text: str) -> None:
         """
@@ -86,7 +88,7 @@ class Rows:
         # When the key already exists, the row counts of drivers differ. In MySQL, only a locking read sees what other
         # transactions have committed since this one began.
         locking = " FOR UPDATE" if is_mysql else ""
-        stored = self._database.read(f"SELECT capture FROM {self._table} WHERE idempotency_key = ?{locking}", key)
+        stored = self._database.read(f"SELECT {self._capture} FROM {self._table} WHERE idempotency_key = ?{locking}", key)
         if not stored:
             raise OutboxError(f"The lead {key} was not stored.")
         [(stored_text,)] = stored
@@ -136,7 +138,7 @@ class Rows:
             return None
         # Read after leasing, because a person may correct the data until then.
         for capture, created_at, attempts in self._database.read(
-            f"SELECT capture, created_at, attempts FROM {self._table}"
+            f"SELECT {self._capture}, created_at, attempts FROM {self._table}"
             " WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
             key,
             lease,
@@ -217,7 +219,7 @@ class Rows:
         values = (now - _DAY_MS, now + _DAY_MS)
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
         rows = self._database.read(
-            f"SELECT idempotency_key, state, created_at, attempts, reason, capture FROM {self._table} {where}"
+            f"SELECT idempotency_key, state, created_at, attempts, reason, {self._capture} FROM {self._table} {where}"
             " ORDER BY created_at, idempotency_key LIMIT ?",
             *values,
             limit,

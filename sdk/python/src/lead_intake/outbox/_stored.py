@@ -44,7 +44,7 @@ def text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     return text
 
 
-def capture_in(text: str | None) -> dict[str, Any] | None:
+def capture_in(text: str | bytes | None) -> dict[str, Any] | None:
     """Returns the stored data; None when there are none, or they are not a JSON object."""
     try:
         value = json.loads(text or "null")
@@ -58,7 +58,7 @@ def canonical_text_of(capture: LeadCapture | Mapping[str, Any]) -> str:
     return _canonical(json.loads(text_of(capture)))
 
 
-def is_same_data(one: str, other: str) -> bool:
+def is_same_data(one: str | bytes, other: str) -> bool:
     """
     Whether two texts are the same data of a visitor, regardless of the order of members and the writer. Release 1.1
     stored it as posted.
