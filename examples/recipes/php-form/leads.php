@@ -4,6 +4,8 @@
 
 declare(strict_types=1);
 
+PHP_SAPI === 'cli' || exit;
+
 require __DIR__ . '/website.php';
 
 [, $command, $key] = $argv + ['', '', ''];
