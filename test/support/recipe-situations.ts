@@ -82,6 +82,11 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
   'an outage': { settings: ({ key }) => ['http://127.0.0.1:1', key], visit: sendOnce, ...LATE },
   "a proxy's page in between": { settings: async ({ key }) => [await aProxy(), key], visit: sendOnce, ...LATE },
+  'a wrong address': {
+    settings: ({ key, service }) => [`${service.url}/elsewhere`, key],
+    visit: sendOnce,
+    ...LATE_AND_REPORTED,
+  },
   'a mistyped key': {
     settings: ({ key, service }) => [service.url, `${key.slice(0, -1)}~`],
     visit: sendOnce,
