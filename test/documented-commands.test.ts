@@ -52,10 +52,10 @@ const RUN_BY: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     ],
   },
   [`${RECIPE}/django/README.md`]: {
-    'test/examples/django.test.ts': ['django-set-up', 'django-serve', 'django-work', 'django-deliver'],
+    'test/examples/django.test.ts': ['django-set-up', 'django-serve', 'django-work', 'django-deliver', 'django-report'],
   },
   [`${RECIPE}/nextjs/README.md`]: {
-    'test/examples/nextjs.test.ts': ['nextjs-set-up', 'nextjs-website', 'nextjs-worker', 'nextjs-attention'],
+    'test/examples/nextjs.test.ts': ['nextjs-set-up', 'nextjs-website', 'nextjs-worker', 'nextjs-report'],
   },
   'docs/how-to/import-leads.md': {
     'test/e2e/import-files.test.ts': ['import-hubspot', 'import-salesforce', 'import-pipedrive', 'import-espocrm'],

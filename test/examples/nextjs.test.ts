@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { describeWithChromium } from '../support/browser.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { commandsIn, runCommands } from '../support/examples.ts';
+import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, watch } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
@@ -17,9 +17,9 @@ vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
 const service = aService();
 
-describeWithChromium('the recipe for Next.js', (open) => {
+describe('the recipe for Next.js', () => {
   let home: string;
-  let port: string;
+  let url: string;
   const running: RunningProcess[] = [];
   const env = () => ({
     // A separate home folder, but npm's own configuration and cache.
@@ -27,12 +27,13 @@ describeWithChromium('the recipe for Next.js', (open) => {
     NPM_CONFIG_USERCONFIG: join(homedir(), '.npmrc'),
     NPM_CONFIG_CACHE: join(homedir(), '.npm'),
     NEXT_TELEMETRY_DISABLED: '1',
-    PORT: port,
+    PORT: new URL(url).port,
+    LEAD_INTAKE_URL: service.url,
   });
-  const startBlock = (mark: string, more: Record<string, string> = {}, input = ''): RunningProcess => {
+  const startBlock = (mark: string, input = ''): RunningProcess => {
     const child = spawn('bash', ['-ec', commandsIn(page, mark)], {
       cwd: ROOT,
-      env: { ...process.env, ...env(), ...more },
+      env: { ...process.env, ...env() },
       stdio: ['pipe', 'pipe', 'pipe'],
       // A process group, because npx starts another process.
       detached: true,
@@ -44,7 +45,7 @@ describeWithChromium('the recipe for Next.js', (open) => {
   };
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    port = `${await freePort()}`;
+    url = `http://127.0.0.1:${await freePort()}`;
     const { status, stderr } = await runCommands(commandsIn(page, 'nextjs-set-up'), env());
     expect(status, stderr).toBe(0);
     await startBlock('nextjs-website').printed(/Ready/);
@@ -57,43 +58,76 @@ describeWithChromium('the recipe for Next.js', (open) => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  test('delivers each lead once, also after the service was unavailable, and sends its key to no browser', async () => {
-    const { studioId, secret } = await service.aStudioWithKey();
-    const worker = startBlock('nextjs-worker', { LEAD_INTAKE_URL: service.url }, `${secret}\n`);
-    const received: string[] = [];
-    const send = async (name: string) => {
-      const window = await open(`http://127.0.0.1:${port}/contact`);
-      window.on('response', async (response) => received.push(await response.text().catch(() => '')));
-      received.push(await window.content());
-      await window.getByLabel('Name').fill(name);
-      await window.getByLabel('E-mail').fill(`${name}@example.com`);
-      await window.getByLabel('Message').fill('A trial, please.');
-      await window.getByRole('button').click();
-      await window.getByText('Thank you').waitFor();
-      received.push(await window.content());
-    };
-    await send('grace');
-    await worker.printed(/ delivered /);
-    expect(await service.countLeads(studioId)).toBe(1);
+  const onTable = (sql: string) => {
+    const database = new DatabaseSync(join(home, 'website/website.db'), { timeout: 10_000 });
+    try {
+      return database.prepare(sql).all();
+    } finally {
+      database.close();
+    }
+  };
+  /** The website's leads, oldest first. */
+  const leads = () => onTable('SELECT state, reason, capture FROM lead_intake_outbox ORDER BY created_at, rowid');
+  const until = (state: object) =>
+    vi.waitFor(() => expect(leads().at(-1)).toMatchObject(state), { timeout: 60_000, interval: 100 });
+  const send = async (name: string, message = '') =>
+    (await openForm(`${url}/contact`)).send({ name, email: `${name}@example.com`, message });
+  /** In another folder than the website's. */
+  const report = async () => (await runCommands(commandsIn(page, 'nextjs-report'), env())).stdout;
+
+  test('delivers each lead once, loses no text, and reports until it is gone what needs somebody', async () => {
+    const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
+    const worker = startBlock('nextjs-worker', `${secret}\n`);
+    // A double click.
+    const form = await openForm(`${url}/contact`);
+    const grace = { name: 'grace', email: 'grace@example.com', message: 'A trial, please.' };
+    const answers = await Promise.all([form.send(grace), form.send(grace)]);
+    expect(answers).toMatchObject(Array(2).fill({ text: expect.stringContaining('Thank you') }));
+    await until({ state: 'delivered', capture: null });
+    expect(leads()).toHaveLength(1);
+
+    // The longest message, as a browser sends it; a longer one comes back to its author.
+    const longest = 'line\n'.repeat(400);
+    expect(await send('ada', longest)).toMatchObject({ text: expect.stringContaining('Thank you') });
+    expect(await send('ada', `${longest}.`)).toMatchObject({
+      status: 422,
+      text: expect.stringContaining('Message must be 1 to 2000 characters long.'),
+      form: { message: `${longest}.` },
+    });
+    await until({ state: 'delivered' });
+    expect(await report()).toBe('');
+
+    // The contact has an open lead: the message is in no lead.
+    await send('grace', 'On Monday, please.');
+    await until({ state: 'already_open' });
+    expect(await report()).toMatch(/^\S{36}, from \S+, already_open: .*\n {2}\{.*On Monday, please\..*\}\n$/);
+    const [key = ''] = (await report()).split(',');
+    expect((await runCommands(`node ~/website/leads.mjs discard ${key}`, env())).status).toBe(0);
+    expect(await report()).toBe('');
 
     await service.stopCore();
-    await send('ada');
-    const database = new DatabaseSync(join(home, 'website/website.db'), { timeout: 10_000 });
-    const waiting = () =>
-      database.prepare(`SELECT reason FROM lead_intake_outbox WHERE state = 'waiting' AND reason IS NOT NULL`).all();
-    while (waiting().length === 0) await sleep(100);
-    expect(waiting()).toEqual([{ reason: expect.stringMatching(/^503 |^no answer/) }]);
+    await send('mary');
+    await until({ state: 'waiting', reason: expect.stringMatching(/^503 |^no answer/) });
     await service.startCore();
     // Makes the lead due.
-    database.exec(`UPDATE lead_intake_outbox SET next_attempt_at = created_at WHERE state = 'waiting'`);
-    await worker.printed(/ delivered [\s\S]* delivered /);
-    expect(await service.countLeads(studioId)).toBe(2);
-    database.close();
+    onTable(`UPDATE lead_intake_outbox SET next_attempt_at = created_at WHERE state = 'waiting'`);
+    await until({ state: 'delivered' });
+    expect(await service.countLeads(studioId)).toBe(3);
 
-    expect(received.join('')).toContain('Contact us');
-    expect(received.join('')).not.toContain(secret);
-    expect((await runCommands(commandsIn(page, 'nextjs-attention'), env())).stdout).toBe('0 leads need a person\n');
+    await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+    await send('emmy');
+    await until({ state: 'waiting', reason: expect.stringMatching(/^401 /) });
+    expect(await report()).toMatch(/^\S{36}, from \S+, waiting: 401 integration_key_invalid: .*\n {2}\{.*\n$/);
     worker.child.kill('SIGTERM');
     expect(await worker.ended()).toBe(0);
+    expect(worker.output()).not.toContain(secret);
+  });
+
+  test('says in one line that the key of the worker is wrong, and loses nothing', async () => {
+    const before = leads();
+    const wrong = startBlock('nextjs-worker', `${newKeySecret().slice(0, -1)}\n`);
+    expect(await wrong.ended()).toBe(1);
+    expect(wrong.output()).toMatch(/^leads\.mjs: apiKey must .+\n$/);
+    expect(leads()).toEqual(before);
   });
 });

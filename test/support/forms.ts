@@ -32,8 +32,9 @@ export async function openForm(url: string): Promise<Form> {
 
 /** Returns the form of a page: what is hidden in it, and a field each for the name, the address and the message. */
 function formIn(html: string, url: string, cookie: string): Form | undefined {
-  const [, formTag = '', content = ''] =
-    /<form\b([^>]*\bmethod="?post[^>]*)>([\s\S]*?)<\/form>/i.exec(html.replaceAll(/<!--[\s\S]*?-->/g, '')) ?? [];
+  // So do browsers, before they look for tags.
+  const lines = html.replaceAll('\r\n', '\n').replaceAll(/<!--[\s\S]*?-->/g, '');
+  const [, formTag = '', content = ''] = /<form\b([^>]*\bmethod="?post[^>]*)>([\s\S]*?)<\/form>/i.exec(lines) ?? [];
   if (content === '') return undefined;
   const fields = [...content.matchAll(/<input\b([^>]*)>|<textarea\b([^>]*)>\n?([\s\S]*?)<\/textarea>/gi)].map(
     ([, input, textarea, text = '']) => ({
@@ -43,17 +44,18 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
       value: input === undefined ? decoded(text) : (attributeOf(input, 'value') ?? ''),
     }),
   );
-  const nameOf = (type: string) => fields.find((field) => field.type === type)?.name ?? '';
-  const [name, email, message] = [nameOf('text'), nameOf('email'), nameOf('textarea')];
+  const email = fields.find(({ type, name }) => type === 'email' || /mail/i.test(name));
+  const name = fields.find((field) => field.type === 'text' && field !== email);
+  const message = fields.find(({ type }) => type === 'textarea');
   return {
-    message: fields.find(({ type }) => type === 'textarea')?.value ?? '',
+    message: message?.value ?? '',
     async send(typed) {
       const hidden = fields.filter(({ type }) => type === 'hidden').map((field) => [field.name, field.value]);
       const body = new URLSearchParams(hidden);
-      body.set(name, typed.name);
-      body.set(email, typed.email);
+      body.set(name?.name ?? '', typed.name);
+      body.set(email?.name ?? '', typed.email);
       // Browsers send each line break as two characters.
-      body.set(message, (typed.message ?? '').replaceAll('\n', '\r\n'));
+      body.set(message?.name ?? '', (typed.message ?? '').replaceAll('\n', '\r\n'));
       const target = new URL(attributeOf(formTag, 'action') || url, url).href;
       const answer = await fetch(target, { method: 'POST', headers: { cookie }, body });
       const text = await answer.text();

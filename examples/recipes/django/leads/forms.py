@@ -1,18 +1,32 @@
+import re
 from uuid import uuid4
 
 from django import forms
 from lead_intake import EmailContact, LeadCapture
 
 
+class TextField(forms.CharField):
+    """A browser counts a line break as one character, and sends two."""
+
+    def to_python(self, value: object) -> str:
+        return re.sub(r"\r\n?", "\n", super().to_python(value))
+
+
 class ContactForm(forms.Form):
-    """The limits are those of the API, so that a visitor immediately sees what would be refused later."""
+    """A visitor is told at once what the service would refuse later."""
 
     #: Identifies the page: submitting it several times with the same data creates one lead.
     key = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput)
-    name = forms.CharField(max_length=160)
-    email = forms.EmailField(max_length=254)
-    note = forms.CharField(max_length=2000, required=False, widget=forms.Textarea)
+    name = TextField(widget=forms.TextInput({"maxlength": 160}))
+    # Browsers refuse addresses such as jörg@müller.de in fields for e-mail.
+    email = TextField(widget=forms.TextInput({"maxlength": 254, "inputmode": "email"}))
+    note = TextField(required=False, widget=forms.Textarea({"maxlength": 2000}))
+
+    def clean(self) -> None:
+        fields = {"displayName": "name", "contact.value": "email", "note": "note"}
+        for field, faults in (self.to_capture().faults() if not self.errors else {}).items():
+            self.add_error(fields[field], [f"It {fault}." for fault in faults])
 
     def to_capture(self) -> LeadCapture:
         data = self.cleaned_data
-        return LeadCapture(data["name"], EmailContact(data["email"]), note=data["note"] or None)
+        return LeadCapture(data["name"], EmailContact(data["email"]), note=data["note"])

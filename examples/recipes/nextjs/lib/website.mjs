@@ -1,7 +1,12 @@
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
 import { createOutbox } from 'lead-intake-sdk/outbox';
 
 export const outbox = createOutbox();
+
+/** Next to this folder, whichever one a command is run in. */
+const FILE = process.env.WEBSITE_DATABASE ?? join(dirname(fileURLToPath(import.meta.url)), '..', 'website.db');
 
 let opened;
 
@@ -12,7 +17,7 @@ export function openWebsite() {
 }
 
 async function open() {
-  const database = new DatabaseSync(process.env.WEBSITE_DATABASE ?? 'website.db', { timeout: 5000 });
+  const database = new DatabaseSync(FILE, { timeout: 5000 });
   // The worker and visitors write concurrently; erased data are overwritten.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON');
   await outbox.setUp(database);

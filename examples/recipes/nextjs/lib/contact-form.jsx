@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto';
+
+const LABELS = { displayName: 'Name', 'contact.value': 'E-mail', note: 'Message' };
+
+/**
+ * The form. It needs no JavaScript. The key makes one lead of a form that is sent twice.
+ *
+ * @param typed what the visitor has typed before; with its faults, as `faultsOf` returns them
+ */
+export function ContactForm({ typed = { formKey: randomUUID() }, faults = {} }) {
+  return (
+    <main>
+      <h1>Contact us</h1>
+      {Object.entries(faults).map(([field, [fault]]) => (
+        <p key={field} role="alert">
+          {LABELS[field]} {fault}.
+        </p>
+      ))}
+      <form action="/contact/send" method="post">
+        <input type="hidden" name="formKey" value={typed.formKey} />
+        <p>
+          <label>
+            Name <input name="name" required maxLength={160} autoComplete="name" defaultValue={typed.name} />
+          </label>
+        </p>
+        <p>
+          <label>
+            E-mail{' '}
+            <input name="email" type="email" required maxLength={254} autoComplete="email" defaultValue={typed.email} />
+          </label>
+        </p>
+        <p>
+          <label>
+            Message <textarea name="note" maxLength={2000} defaultValue={typed.note} />
+          </label>
+        </p>
+        <button type="submit">Send</button>
+      </form>
+    </main>
+  );
+}
