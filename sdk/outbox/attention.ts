@@ -10,7 +10,7 @@ export interface LeadInNeed {
   readonly idempotencyKey: string;
   /**
    * `refused`: it is not sent again. `waiting`: it is, but will fail again until someone fixes the cause. `already_open`,
-   * `delivered`: it need not be sent, but nobody may have got what the visitor wrote; discard it when somebody has.
+   * `delivered`: it need not be sent, but no one may have got what the visitor wrote; discard it when somebody has.
    */
   readonly state: 'refused' | 'waiting' | 'already_open' | 'delivered';
   readonly createdAt: Date;

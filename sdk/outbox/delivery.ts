@@ -29,7 +29,7 @@ export interface SettledLead {
   readonly leadId: string | undefined;
   readonly capture: LeadCapture;
   readonly createdAt: Date;
-  /** Why nobody may have got what the visitor wrote; null when the service has it. */
+  /** Why no one may have got what the visitor wrote; null when the service has it. */
   readonly reason: string | null;
 }
 

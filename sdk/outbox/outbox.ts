@@ -60,7 +60,7 @@ export interface Outbox {
   /**
    * Returns the leads that need a person's attention, oldest first, and their total number: leads that were refused, that
    * wait because of the API key, the studio or the address (401 to 405), that have waited for more than a day, that were stored by a
-   * clock more than a day ahead, or whose note or message nobody may have got.
+   * clock more than a day ahead, or whose note or message no one may have got.
    *
    * @param options.limit the maximum number of entries. Default: 100
    */

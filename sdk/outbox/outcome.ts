@@ -15,7 +15,7 @@ export type Outcome =
   | {
       readonly state: 'delivered' | 'already_open';
       readonly leadId: string | undefined;
-      /** Why the data is kept for a person: nobody may have got what the visitor wrote. Null: it is erased. */
+      /** Why the data is kept for a person: no one may have got what the visitor wrote. Null: it is erased. */
       readonly reason: string | null;
     }
   /** A retry cannot help: the lead needs a person's attention. */
@@ -35,7 +35,7 @@ const MAX_REASON = 1000;
 /** The length of the column `lead_id`. */
 const UUID_LENGTH = 36;
 
-/** The number of characters by which reasons are told apart. */
+/** The number of characters by which reasons are distinguished. */
 const MARK = 4;
 
 const UNANSWERED = 'no answer';

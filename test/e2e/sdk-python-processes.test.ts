@@ -134,7 +134,7 @@ with ThreadPoolExecutor() as pool:
     list(pool.map(lambda owner: asyncio.run(create_async(leads, f"loop{owner}")), range(4)))`,
       4,
     ],
-  ])('gives nobody the lead of another, and repeats nothing: %s', async (_, program, owners) => {
+  ])('gives no one the lead of another, and repeats nothing: %s', async (_, program, owners) => {
     const { secret, studioId } = await service.aStudioWithKey();
     expect(await run(program, secret)).toBe('');
     expect(await service.countLeads(studioId)).toBe(owners * 12);

@@ -273,8 +273,8 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
 
     // A listener gets the data, which is then erased.
     await website.run('retry', { key: noted });
-    const { before: told } = await website.run('deliver', { onSettled: 'print' });
-    expect(told).toEqual([
+    const { before: settled } = await website.run('deliver', { onSettled: 'print' });
+    expect(settled).toEqual([
       { settled: expect.objectContaining({ key: noted, outcome: 'already_open', reason: REASON_NOT_TAKEN }) },
     ]);
     expect(Object.keys(await inNeed())).toEqual([replayed]);
@@ -411,7 +411,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
   });
 
-  test(`${name}: once its cause has ended, a wait of all leads is over, and nobody knocks while it is asked for`, async ({
+  test(`${name}: once its cause has ended, a wait of all leads is over, and no one knocks while it is asked for`, async ({
     onTestFinished,
   }) => {
     const website = await aWebsite();

@@ -108,7 +108,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     name: 'the backoff of one lead is the pause of all',
     suite: OUTBOX,
     caughtBy:
-      'Node on SQLite: once its cause has ended, a wait of all leads is over, and nobody knocks while it is asked for',
+      'Node on SQLite: once its cause has ended, a wait of all leads is over, and no one knocks while it is asked for',
     patches: [
       {
         file: ROWS,

@@ -13,7 +13,7 @@ class TextField(forms.CharField):
 
 
 class ContactForm(forms.Form):
-    """A visitor is told at once what the service would refuse later."""
+    """A visitor reads at once what the service would refuse later."""
 
     #: Identifies the page: submitting it several times with the same data creates one lead.
     key = forms.UUIDField(initial=uuid4, widget=forms.HiddenInput)

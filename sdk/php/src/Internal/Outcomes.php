@@ -37,14 +37,14 @@ final class Outcomes
     /** How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary. */
     public const PAUSE_REASONS = ['429 ', '503 ', 'wait'];
 
-    /** The condition of rows of an outbox that a person may send again or discard: nobody is known to have their data. */
+    /** The condition of rows of an outbox that a person may send again or discard: no one is known to have their data. */
     public const SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)";
 
     /** Why an outbox keeps the note of an already open lead. */
-    public const REASON_NOT_TAKEN = 'already open: the contact has an open lead, and nobody has got this note';
+    public const REASON_NOT_TAKEN = 'already open: the contact has an open lead, and no one has got this note';
 
     /** Why an outbox keeps a lead whose first attempt was answered with an earlier one. */
-    public const REASON_REPLAYED = 'replayed: its key had been used before, and nobody may have got this message';
+    public const REASON_REPLAYED = 'replayed: its key had been used before, and no one may have got this message';
 
     /** Why an outbox refuses a row. */
     public const REASON_UNREADABLE = 'unreadable: the data in the table is not a JSON object';

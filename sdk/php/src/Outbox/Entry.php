@@ -16,7 +16,7 @@ final class Entry
      * @param \DateTimeImmutable $nextAttemptAt when it is sent next, while it waits; UTC
      * @param ?\DateTimeImmutable $settledAt when its data were erased; UTC
      * @param ?string $leadId the id of the created lead, or of the already open one if the service returned it
-     * @param ?string $reason why it needs attention; of a settled entry, why nobody may have got what the visitor wrote; human-readable
+     * @param ?string $reason why it needs attention; of a settled entry, why no one may have got what the visitor wrote; human-readable
      */
     public function __construct(
         public readonly string $idempotencyKey,

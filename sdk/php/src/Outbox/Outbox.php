@@ -138,7 +138,7 @@ final class Outbox
     /**
      * Returns the leads that need a person's attention, oldest first: leads that were refused, that wait because of the API
      * key, the studio or the address (401 to 405), that have waited for more than a day, that were added by a clock more than a day
-     * ahead, or whose note or message nobody may have got.
+     * ahead, or whose note or message no one may have got.
      */
     public function needsAttention(int $limit = 100): Attention
     {

@@ -1,4 +1,4 @@
-# What a visitor asks for: the website's own record. Its rules are those of the API, so that nobody is thanked for what it refuses.
+# What a visitor asks for: the website's own record. Its rules are those of the API, so that no one is thanked for what it refuses.
 class ContactRequest < ApplicationRecord
   # Of the page that it was sent from.
   attr_accessor :form_key

@@ -43,7 +43,7 @@ class LeadToSend < ApplicationRecord
     when "refused" then update!(state: "refused", reason: reason)
     else
       reason = "an earlier lead of a visitor, not this one's" if outcome.replayed && attempts == 1
-      # Nobody has what the visitor wrote if the service has not taken it.
+      # No one has what the visitor wrote if the service has not taken it.
       kept = reason && capture["note"] ? capture : nil
       update!(state: outcome.state, reason: reason, lead_id: outcome.lead_id, capture: kept, paused_until: nil)
     end

@@ -1,5 +1,5 @@
 namespace :leads do
-  # A wrong address or key is told at once, in one line.
+  # A wrong address or key is reported at once, in one line.
   task client: :environment do
     LeadToSend.client
   rescue ArgumentError => error

@@ -17,7 +17,7 @@ final class Reason
 {
     private const MAX_CHARACTERS = 1000;
 
-    /** The number of characters by which reasons are told apart. */
+    /** The number of characters by which reasons are distinguished. */
     private const MARK = 4;
 
     private const UNANSWERED = 'no answer';

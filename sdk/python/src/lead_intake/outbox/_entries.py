@@ -13,7 +13,7 @@ class Entry:
 
     idempotency_key: str
     #: ``refused``: it is not sent again. ``waiting``: it is, but will fail until someone fixes the cause.
-    #: ``already_open``, ``delivered``: it need not be sent, but nobody may have got what the visitor wrote.
+    #: ``already_open``, ``delivered``: it need not be sent, but no one may have got what the visitor wrote.
     state: Literal["waiting", "refused", "already_open", "delivered"]
     #: When it was stored; UTC.
     created_at: datetime
@@ -50,7 +50,7 @@ class SettledLead:
     capture: dict[str, Any] = field(repr=False)
     #: When it was stored; UTC.
     created_at: datetime
-    #: Why nobody may have got what the visitor wrote; None when the service has it.
+    #: Why no one may have got what the visitor wrote; None when the service has it.
     reason: str | None = None
 
 

@@ -116,7 +116,7 @@ class Outbox:
         """
         Return the leads that need a person's attention: leads that were refused, that wait because of the API key,
         the studio or the address (401 to 405), that have waited for more than a day, that were stored by a clock more than a day
-        ahead, or whose note or message nobody may have got.
+        ahead, or whose note or message no one may have got.
 
         :param limit: the maximum number of entries
         """

@@ -21,7 +21,7 @@ from ._stored import StoredCapture
 #: The length of the column ``reason``; characters.
 _MAX_REASON = 1000
 
-#: The number of characters by which reasons are told apart.
+#: The number of characters by which reasons are distinguished.
 _MARK = 4
 
 _UNANSWERED = "no answer"
@@ -33,7 +33,7 @@ class Settled:
 
     state: Literal["delivered", "already_open"]
     lead_id: str | None
-    #: Why the data is kept for a person: nobody may have got what the visitor wrote. None: it is erased.
+    #: Why the data is kept for a person: no one may have got what the visitor wrote. None: it is erased.
     reason: str | None
 
 
