@@ -74,7 +74,13 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     name: 'an invalid API key is tried again for each lead',
     suite: OUTBOX,
     caughtBy: 'Node on SQLite: an invalid key or an unavailable service delays all leads and loses none',
-    patches: [{ file: DELIVERY, find: 'if (isOfAll(reason) ||', put: 'if (' }],
+    patches: [
+      {
+        file: DELIVERY,
+        find: 'isOfAll(reason) || unanswered === MAX_UNANSWERED',
+        put: 'unanswered === MAX_UNANSWERED',
+      },
+    ],
     inSoak: true,
   },
   {
