@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { commandsIn, runCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, watch } from '../support/processes.ts';
+import { expectInEachSituation } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 
@@ -72,20 +74,15 @@ describe('the recipe for Next.js', () => {
     vi.waitFor(() => expect(leads().at(-1)).toMatchObject(state), { timeout: 60_000, interval: 100 });
   const send = async (name: string, message = '') =>
     (await openForm(`${url}/contact`)).send({ name, email: `${name}@example.com`, message });
+  const makeDue = () => onTable("UPDATE lead_intake_outbox SET next_attempt_at = 0 WHERE state = 'waiting'");
+  const leadsCommand = (command: string, settings = {}) =>
+    runCommands(`node ~/website/leads.mjs ${command}`, { ...env(), ...settings });
   /** In another folder than the website's. */
   const report = async () => (await runCommands(commandsIn(page, 'nextjs-report'), env())).stdout;
 
-  test('delivers each lead once, loses no text, and reports until it is gone what needs somebody', async () => {
-    const { studioId, memberId, apiKeyId, secret } = await service.aStudioWithKey();
+  test('the worker delivers each lead once, through a stop of the service, and no text is lost', async () => {
+    const { studioId, secret } = await service.aStudioWithKey();
     const worker = startBlock('nextjs-worker', `${secret}\n`);
-    // A double click.
-    const form = await openForm(`${url}/contact`);
-    const grace = { name: 'grace', email: 'grace@example.com', message: 'A trial, please.' };
-    const answers = await Promise.all([form.send(grace), form.send(grace)]);
-    expect(answers).toMatchObject(Array(2).fill({ text: expect.stringContaining('Thank you') }));
-    await until({ state: 'delivered', capture: null });
-    expect(leads()).toHaveLength(1);
-
     // The longest message, as a browser sends it; a longer one comes back to its author.
     const longest = 'line\n'.repeat(400);
     expect(await send('ada', longest)).toMatchObject({ text: expect.stringContaining('Thank you') });
@@ -94,33 +91,47 @@ describe('the recipe for Next.js', () => {
       text: expect.stringContaining('Message must be 1 to 2000 characters long.'),
       form: { message: `${longest}.` },
     });
-    await until({ state: 'delivered' });
-    expect(await report()).toBe('');
-
-    // The contact has an open lead: the message is in no lead.
-    await send('grace', 'On Monday, please.');
-    await until({ state: 'already_open' });
-    expect(await report()).toMatch(/^\S{36}, from \S+, already_open: .*\n {2}\{.*On Monday, please\..*\}\n$/);
-    const [key = ''] = (await report()).split(',');
-    expect((await runCommands(`node ~/website/leads.mjs discard ${key}`, env())).status).toBe(0);
-    expect(await report()).toBe('');
-
+    await until({ state: 'delivered', capture: null });
     await service.stopCore();
     await send('mary');
     await until({ state: 'waiting', reason: expect.stringMatching(/^503 |^no answer/) });
     await service.startCore();
-    // Makes the lead due.
-    onTable(`UPDATE lead_intake_outbox SET next_attempt_at = created_at WHERE state = 'waiting'`);
+    makeDue();
     await until({ state: 'delivered' });
-    expect(await service.countLeads(studioId)).toBe(3);
-
-    await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
-    await send('emmy');
-    await until({ state: 'waiting', reason: expect.stringMatching(/^401 /) });
-    expect(await report()).toMatch(/^\S{36}, from \S+, waiting: 401 integration_key_invalid: .*\n {2}\{.*\n$/);
+    expect(await service.countLeads(studioId)).toBe(2);
     worker.child.kill('SIGTERM');
     expect(await worker.ended()).toBe(0);
     expect(worker.output()).not.toContain(secret);
+  });
+
+  test('does in each situation what the table of recipes says', { timeout: 300_000 }, async () => {
+    let settings = {};
+    let said = '';
+    await expectInEachSituation(
+      {
+        empty: async () => onTable('DELETE FROM lead_intake_outbox'),
+        use: async (LEAD_INTAKE_URL, LEAD_INTAKE_KEY) => {
+          settings = { LEAD_INTAKE_URL, LEAD_INTAKE_KEY };
+        },
+        open: () => openForm(`${url}/contact`),
+        async send() {
+          makeDue();
+          const { stdout, stderr } = await leadsCommand('send', settings);
+          said = stdout + stderr;
+        },
+        report: async () => said + (await report()),
+      },
+      service,
+    );
+  });
+
+  test('the report has what a visitor wrote until it is discarded', async () => {
+    onTable(`INSERT INTO lead_intake_outbox (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
+      VALUES ('${randomUUID()}', '{"displayName":"Mary","note":"Zoë"}', 'refused', 1, 1, 1)`);
+    expect(await report()).toMatch(/^\S{36}, from \S+, refused: .+\n {2}\{"displayName":"Mary","note":"Zoë"\}\n$/);
+    const [key = ''] = (await report()).split(',');
+    expect(await leadsCommand(`discard ${key}`)).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(await report()).toBe('');
   });
 
   test('says in one line that the key of the worker is wrong, and loses nothing', async () => {

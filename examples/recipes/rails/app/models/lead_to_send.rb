@@ -10,9 +10,11 @@ class LeadToSend < ApplicationRecord
 
   attribute :next_attempt_at, default: -> { Time.current }
 
-  # The data of a lead is kept until somebody has it, so this is all that is not delivered yet, or never will be, and messages that the
-  # service did not take because the lead was there already.
-  scope :undelivered, -> { where.not(capture: nil).where("reason IS NOT NULL OR created_at < ?", 1.hour.ago).order(:id) }
+  # The data of a lead is kept until somebody has it. So these are the leads that are refused, or wait until somebody corrects something, or
+  # for a day; and the messages that the service did not take because the lead was there already.
+  scope :in_need, lambda {
+    where.not(capture: nil).where("state <> 'waiting' OR needs_somebody OR created_at < ?", 1.day.ago).order(:id)
+  }
 
   def self.client
     LeadIntake.new(ENV["LEAD_INTAKE_URL"], ENV["LEAD_INTAKE_KEY"])
@@ -53,7 +55,7 @@ class LeadToSend < ApplicationRecord
   def send_again
     raise ArgumentError, "its data is erased" unless capture
 
-    update!(state: "waiting", reason: nil, next_attempt_at: Time.current, paused_until: nil)
+    update!(state: "waiting", reason: nil, needs_somebody: false, next_attempt_at: Time.current, paused_until: nil)
   end
 
   # A person has read it: what the visitor wrote is erased.
@@ -70,6 +72,8 @@ class LeadToSend < ApplicationRecord
     paused_until = later if outcome.needs_somebody || outcome.retry_after
     # These have written nothing, and are no fault of the lead.
     attempted = outcome.needs_somebody || reason.start_with?("429") ? attempts - 1 : attempts
-    update!(reason: reason, next_attempt_at: later, paused_until: paused_until, attempts: attempted)
+    update!(
+      reason: reason, needs_somebody: outcome.needs_somebody, next_attempt_at: later, paused_until: paused_until, attempts: attempted
+    )
   end
 end

@@ -8,6 +8,7 @@ class CreateLeadsToSend < ActiveRecord::Migration[6.1]
       table.datetime :next_attempt_at, null: false
       table.datetime :paused_until
       table.string :reason
+      table.boolean :needs_somebody
       table.string :lead_id, limit: 36
       table.timestamps
       table.index [:state, :next_attempt_at]

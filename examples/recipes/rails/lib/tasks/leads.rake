@@ -23,10 +23,11 @@ namespace :leads do
     end
   end
 
-  desc "Prints what is not delivered, and nothing when there is nothing, for a cron job each day"
+  desc "Prints the leads that need somebody, with what the visitor wrote, for a cron job each day"
   task report: :environment do
-    LeadToSend.undelivered.each do |lead|
-      puts "#{lead.id} #{lead.state} since #{lead.created_at.iso8601}: #{lead.reason || "not tried yet"}"
+    LeadToSend.in_need.each do |lead|
+      puts "#{lead.id}, from #{lead.created_at.iso8601}, #{lead.state}: #{lead.reason || "not tried yet"}"
+      puts "  #{JSON.generate(lead.capture)}"
     end
   end
 end
