@@ -5,6 +5,7 @@
 declare(strict_types=1);
 
 const ATTEMPTS = 6;
+const UUID = '/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/iD';
 
 final class OutcomeUnknown extends Exception
 {
@@ -14,16 +15,20 @@ final class OutcomeUnknown extends Exception
 function createLead(array $lead, string $idempotencyKey): ?array
 {
     for ($attempt = 0; $attempt < ATTEMPTS; $attempt++) {
-        [$status, $body, $retryAfter] = send($lead, $idempotencyKey);
-        if ($status === 201 && isset($body['lead'])) {
+        [$status, $type, $body, $retryAfter] = send($lead, $idempotencyKey);
+        $id = $body['lead']['id'] ?? null;
+        $code = $body['code'] ?? null;
+        // Only the service's own response counts: proxies respond as well, even with JSON.
+        if ($status === 201 && $type === 'application/json' && is_string($id) && preg_match(UUID, $id)) {
             return $body['lead'];
         }
-        if (($body['code'] ?? '') === 'integration_lead_already_open') {
+        $isProblem = $status >= 400 && $type === 'application/problem+json' && is_string($code);
+        if ($isProblem && $code === 'integration_lead_already_open') {
             return null;
         }
         // A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response
         // states the problem.
-        if ($status >= 300 && $status < 500 && $status !== 408 && $status !== 429) {
+        if ($isProblem && $status < 500 && $status !== 408 && $status !== 429) {
             throw new RuntimeException(json_encode($body));
         }
 
@@ -32,27 +37,29 @@ function createLead(array $lead, string $idempotencyKey): ?array
             usleep((int) (1e6 * max($backOff, $retryAfter)));
         }
     }
-    $last = $status . ' ' . ($body['code'] ?? 'no answer');
+    $last = $status . ' ' . ($isProblem ? $code : 'not from the service');
     throw new OutcomeUnknown("no certain outcome ($last): repeat later with the same data and the key $idempotencyKey");
 }
 
 /**
- * Returns status, body and Retry-After. Without a response (0), the lead may have been created nevertheless; a retry with
- * the same key finds out.
+ * Returns status, media type, body and Retry-After. Without a response (0), the lead may have been created nevertheless;
+ * a retry with the same key finds out. curl follows no redirect by itself.
  */
 function send(array $lead, string $idempotencyKey): array
 {
     $retryAfter = 0;
-    $request = curl_init(getenv('LEAD_INTAKE_URL') . '/v1/integrations/leads');
+    $request = curl_init(rtrim(getenv('LEAD_INTAKE_URL'), '/') . '/v1/integrations/leads');
     curl_setopt_array($request, [
         CURLOPT_POSTFIELDS => json_encode($lead, JSON_THROW_ON_ERROR),
         CURLOPT_HTTPHEADER => [
             'Authorization: Bearer ' . getenv('LEAD_INTAKE_KEY'),
             'Content-Type: application/json',
             "Idempotency-Key: $idempotencyKey",
+            // Firewalls refuse programs without a name.
+            'User-Agent: website/1.0',
         ],
         CURLOPT_HEADERFUNCTION => function ($request, string $line) use (&$retryAfter): int {
-            if (preg_match('/^Retry-After: *(\d+)/i', $line, $found)) {
+            if (preg_match('/^Retry-After: *(\d+)\s*$/i', $line, $found)) {
                 $retryAfter = (int) $found[1];
             }
             return strlen($line);
@@ -62,7 +69,9 @@ function send(array $lead, string $idempotencyKey): array
     ]);
     $text = curl_exec($request);
     $status = $text === false ? 0 : curl_getinfo($request, CURLINFO_RESPONSE_CODE);
-    return [$status, json_decode((string) $text, true) ?? [], $retryAfter];
+    $type = strtolower(explode(';', (string) curl_getinfo($request, CURLINFO_CONTENT_TYPE))[0]);
+    $body = json_decode((string) $text, true);
+    return [$status, $type, is_array($body) ? $body : [], $retryAfter];
 }
 
 /** A random UUID (version 4). */

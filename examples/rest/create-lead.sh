@@ -11,18 +11,24 @@ answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
 # curl repeats what may succeed later (no answer, 408, 429, 5xx), and waits as Retry-After says, else twice as long each
-# time. From a file, the API key is not seen in the list of processes.
-status=$(curl --silent --output "$answer" --write-out '%{http_code}' --max-time 10 \
+# time. It follows no redirect. From a file, the API key is not seen in the list of processes.
+status=$(curl --silent --output "$answer" --write-out '%{http_code} %{content_type}' --max-time 10 \
   --retry $((ATTEMPTS - 1)) --retry-all-errors \
-  "$LEAD_INTAKE_URL/v1/integrations/leads" \
+  "${LEAD_INTAKE_URL%/}/v1/integrations/leads" \
   --header @<(echo "Authorization: Bearer $LEAD_INTAKE_KEY") \
   --header 'Content-Type: application/json' \
   --header "Idempotency-Key: $key" \
   --data-binary "$lead") || status=none
-code=$(sed -n 's/.*"code":"\([a-z_]*\)".*/\1/p' "$answer")
+# Only the service's own response counts: proxies respond as well, even with JSON.
+read -r status type <<< "${status,,}"
+type=${type%%;*}
+uuid='[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+code=
+[ "$type" = application/problem+json ] && code=$(sed -n 's/.*"code":"\([a-z_]*\)".*/\1/p' "$answer")
+[ "$type" = application/json ] && grep -qiE "^\{.*\"lead\":\{.*\"id\":\"$uuid\".*\} *$" "$answer" && code=lead
 
 case "$status $code" in
-  '201 ') cat "$answer" && echo ;;
+  '201 lead') cat "$answer" && echo ;;
   # The contact has an open lead: a normal outcome, the studio knows this person.
   '409 integration_lead_already_open') echo 'open already' ;;
   # The key has created a lead with other data: new data needs a new key.
@@ -30,7 +36,7 @@ case "$status $code" in
     echo "$code: $key belongs to another lead" >&2
     exit 1
     ;;
-  'none '* | 408* | 429* | 5*)
+  408* | 429* | [!4]* | *' ')
     echo "no certain outcome ($status $code): repeat later with the same data and the key $key" >&2
     exit 75
     ;;

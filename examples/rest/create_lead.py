@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import sys
 import time
 import urllib.error
@@ -20,26 +21,36 @@ class OutcomeUnknown(Exception):
 def create_lead(lead: dict, idempotency_key: str) -> "dict | None":
     """Returns the lead; None when the contact already has an open one, which is a normal outcome."""
     for attempt in range(ATTEMPTS):
-        status, body, retry_after = send(lead, idempotency_key)
-        if status == 201:
-            return body["lead"]
-        if body.get("code") == "integration_lead_already_open":
+        status, media_type, body, retry_after = send(lead, idempotency_key)
+        created, code = body.get("lead"), body.get("code")
+        # Only the service's own response counts: proxies respond as well, even with JSON.
+        if status == 201 and media_type == "application/json" and isinstance(created, dict) and is_uuid(created.get("id")):
+            return created
+        is_problem = status >= 400 and media_type == "application/problem+json" and isinstance(code, str)
+        if is_problem and code == "integration_lead_already_open":
             return None
         # A retry does not help for other 4xx, nor for a key that created a lead with other data (409): the response
         # states the problem.
-        if status and status < 500 and status not in (408, 429):
+        if is_problem and status < 500 and status not in (408, 429):
             raise ValueError(json.dumps(body))
 
         back_off = 2**attempt * (1 + random.random() / 4)
         if attempt + 1 < ATTEMPTS:
-            time.sleep(max(back_off, retry_after))
-    last = f"{status} {body.get('code', '')}" if status else "no answer"
+            time.sleep(min(max(back_off, retry_after), 86_400))
+    last = f"{status} {code if is_problem else 'not from the service'}" if status else "no answer"
     raise OutcomeUnknown(f"no certain outcome ({last}): repeat later with the same data and the key {idempotency_key}")
 
 
-def send(lead: dict, idempotency_key: str) -> "tuple[int | None, dict, int]":
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """To follow one would send the key elsewhere, or turn the creation into a GET."""
+
+    def redirect_request(self, *args) -> None:
+        return None
+
+
+def send(lead: dict, idempotency_key: str) -> "tuple[int, str, dict, int]":
     request = urllib.request.Request(
-        os.environ["LEAD_INTAKE_URL"] + "/v1/integrations/leads",
+        os.environ["LEAD_INTAKE_URL"].rstrip("/") + "/v1/integrations/leads",
         data=json.dumps(lead).encode(),
         headers={
             "Authorization": "Bearer " + os.environ["LEAD_INTAKE_KEY"],
@@ -49,14 +60,22 @@ def send(lead: dict, idempotency_key: str) -> "tuple[int | None, dict, int]":
     )
     try:
         try:
-            response = urllib.request.urlopen(request, timeout=10)
+            response = urllib.request.build_opener(NoRedirect).open(request, timeout=10)
         except urllib.error.HTTPError as problem:
             response = problem
         with response:
-            return response.status, json.load(response), int(response.headers.get("Retry-After", 0))
+            media_type, text = response.headers.get_content_type(), response.read()
+            retry_after = response.headers.get("Retry-After", "")
+            body = json.loads(text) if media_type.endswith("json") else {}
+            seconds = int(retry_after) if retry_after.isdecimal() else 0
+            return response.status, media_type, body if isinstance(body, dict) else {}, seconds
     except (OSError, HTTPException, ValueError):
         # The lead may have been created nevertheless; a retry with the same key finds out.
-        return None, {}, 0
+        return 0, "", {}, 0
+
+
+def is_uuid(value: object) -> bool:
+    return isinstance(value, str) and bool(re.fullmatch(r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}", value, re.I | re.A))
 
 
 if __name__ == "__main__":

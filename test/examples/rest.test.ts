@@ -5,11 +5,12 @@ import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { commandsOf, describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
+import { expectToBeASender } from '../support/senders.ts';
 import { aCapture, aService, expectLead, type Service, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 // The tests run programs concurrently.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 400_000 });
 
 const service = aService();
 const scarce = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '4' } });
@@ -71,12 +72,70 @@ function leadIn({ status, stdout, stderr }: Outcome) {
   return expectLead(JSON.parse(stdout).lead);
 }
 
+/** A copy of a program that repeats sooner, so that the suite does not take minutes for each. */
+function repeatingSooner(name: string, source: string): string {
+  const copy = join(folder, name);
+  writeFileSync(copy, source.replace(/2 ?\*\* ?\$?attempt/, '0.4 * $&'));
+  return copy;
+}
+
+/** The conversations that the programs cannot hold. Nothing is lost in them: a program ends with 75, or repeats too much. */
+const CANNOT_HOLD: Readonly<Record<string, string>> = {
+  'configuration/not-a-key': 'it does not look at the key',
+  'configuration/not-a-base-url': 'it does not look at the address',
+  'retry-after/beyond-the-deadline': 'it has none, and waits',
+  'deadlines/too-late-for-another-attempt': 'it has none, and waits',
+  'answers/an-answer-that-is-too-long': 'it reads all of a response',
+  'proxies/the-lead-of-another-request': 'it shares its connection with nobody',
+};
+const REPEATS_ALL_THAT_IS_FROM_ELSEWHERE = Object.fromEntries(
+  ['proxies/refused-by-a-firewall', 'proxies/redirects', 'written/not-settled-by-a-proxy'].map((name) => [
+    name,
+    'it also repeats what a program in between refuses',
+  ]),
+);
+const CANNOT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  node: REPEATS_ALL_THAT_IS_FROM_ELSEWHERE,
+  php: REPEATS_ALL_THAT_IS_FROM_ELSEWHERE,
+  python3: {
+    ...REPEATS_ALL_THAT_IS_FROM_ELSEWHERE,
+    clocks: 'time.sleep fails under faketime',
+    'answers/after-early-hints': 'http.client takes them for the response',
+    'lost-replies/dripping': 'the timeout of urllib bounds each step only',
+  },
+  bash: {
+    clocks: 'curl waits by the clock on the wall',
+    'retry-after/not-a-whole-number': 'curl waits until a date',
+    ...Object.fromEntries(
+      [
+        'lost-replies/cut-at-every-byte',
+        'lost-replies/refusal-cut-at-every-byte',
+        'proxies/a-sign-in-page',
+        'proxies/the-right-json-as-a-page',
+        'proxies/json-of-something-else',
+        'proxies/a-lead-without-an-id',
+        'proxies/no-json-at-all',
+        'proxies/nothing-at-all',
+        'proxies/a-success-as-a-problem',
+        'written/unknown-stays-unknown-after-a-failure',
+      ].map((name) => [name, 'curl repeats by the status alone']),
+    ),
+  },
+};
+
 for (const command of commandsOf('rest').trim().split('\n')) {
   const [program = ''] = command.split(' ');
   const tools = [`${program} --version`, ...(program === 'bash' ? ['curl --version'] : [])];
 
   describeWithTools(tools, `REST example in ${program}`, () => {
     const create = createBy(command);
+
+    test('does in every conversation that it can hold what a client must do', async () => {
+      const [path = ''] = /examples\/\S+/.exec(command) ?? [];
+      const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
+      const driver = [process.execPath, 'test/examples/program-driver.ts', '20', program, copy];
+      await expectToBeASender(driver, { ...CANNOT_HOLD, ...CANNOT[program] });
+    });
 
     test('creates a lead, and prints the same one when it runs again with the same key', async () => {
       const studio = await service.aStudioWithKey();
@@ -157,3 +216,24 @@ for (const command of commandsOf('rest').trim().split('\n')) {
     });
   });
 }
+
+test('the loop on the page of retries does in every conversation that it can hold what a client must do', async () => {
+  const page = readFileSync(join(ROOT, 'gateway/docs/pages/retries.md'), 'utf8');
+  const [, loop = ''] = /```js\n([\s\S]*?)```/.exec(page) ?? [];
+  const program = `${loop}
+    const [lead, key] = process.argv.slice(2);
+    const { LEAD_INTAKE_URL, LEAD_INTAKE_KEY } = process.env;
+    const url = LEAD_INTAKE_URL.replace(/\\/$/, '') + '/v1/integrations/leads';
+    try {
+      const { status, body } = await createLead(url, LEAD_INTAKE_KEY, key, JSON.parse(lead));
+      const isOpen = body.code === 'integration_lead_already_open';
+      if (status === 201 || isOpen) console.log(isOpen ? 'open already' : JSON.stringify(body));
+      else throw Object.assign(new Error(body.code), { exitCode: 1 });
+    } catch (error) {
+      console.error(error.message);
+      process.exitCode = error.exitCode ?? 75;
+    }`;
+  const copy = repeatingSooner('retries.mjs', program);
+  const driver = [process.execPath, 'test/examples/program-driver.ts', '20', process.execPath, copy];
+  await expectToBeASender(driver, CANNOT_HOLD);
+});
