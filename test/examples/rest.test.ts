@@ -86,7 +86,7 @@ const CANNOT_HOLD: Readonly<Record<string, string>> = {
   'retry-after/beyond-the-deadline': 'it has none, and waits',
   'deadlines/too-late-for-another-attempt': 'it has none, and waits',
   'answers/an-answer-that-is-too-long': 'it reads all of a response',
-  'proxies/the-lead-of-another-request': 'it shares its connection with nobody',
+  'proxies/the-lead-of-another-request': 'it shares its connection with no one',
 };
 const REPEATS_ALL_THAT_IS_FROM_ELSEWHERE = Object.fromEntries(
   ['proxies/refused-by-a-firewall', 'proxies/redirects', 'written/not-settled-by-a-proxy'].map((name) => [
