@@ -71,7 +71,7 @@ function fail(error: unknown): never {
 /** What to do about a port that the process may not have; undefined for other errors. */
 function portFault(error: unknown): string | undefined {
   const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
-  if (syscall !== 'listen') return undefined;
-  const why = code === 'EADDRINUSE' ? 'another process uses it' : 'this process may not use it';
+  const why = { EADDRINUSE: 'another process uses it', EACCES: 'this process may not use it' }[String(code)];
+  if (syscall !== 'listen' || why === undefined) return undefined;
   return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_PORT, GATEWAY_PORT, or the port of CORE_METRICS_ADDRESS or GATEWAY_METRICS_ADDRESS.`;
 }

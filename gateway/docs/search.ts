@@ -6,10 +6,14 @@ interface Section {
   readonly address: string;
   readonly title: string;
   readonly text: string;
+  /** In lower case, once: a query must not convert all pages once for each of its words. */
+  readonly lowerTitle: string;
+  /** The title, too. */
+  readonly lowerText: string;
 }
 
 /** The length of the longest query that is searched for; characters. */
-const MAX_QUERY = 200;
+export const MAX_QUERY = 200;
 
 const MAX_RESULTS = 20;
 
@@ -26,9 +30,9 @@ export function searchIn(pages: readonly DocsPage[]): (query: string) => string 
   return (query) => {
     const words = query.slice(0, MAX_QUERY).toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length === 0) return '';
-    const has = (text: string) => words.every((word) => text.toLowerCase().includes(word));
-    const found = sections.filter(({ title, text }) => has(`${title} ${text}`));
-    const best = found.toSorted((a, b) => Number(has(b.title)) - Number(has(a.title))).slice(0, MAX_RESULTS);
+    const has = (lower: string) => words.every((word) => lower.includes(word));
+    const found = sections.filter(({ lowerText }) => has(lowerText));
+    const best = found.toSorted((a, b) => Number(has(b.lowerTitle)) - Number(has(a.lowerTitle))).slice(0, MAX_RESULTS);
     const items = best.map(
       (section) =>
         `<li><a href="${section.address}">${escapeHtml(section.title)}</a><br>${excerptOf(section, words)}</li>`,
@@ -43,11 +47,17 @@ function sectionsOf({ path, mediaType, text }: DocsPage): Section[] {
   const [, content = ''] = text.split('<main class="page">');
   const [, pageTitle = ''] = /<h1[^>]*>(.*?)<\/h1>/.exec(content) ?? [];
   return [...content.matchAll(/<h([1-3]) id="([^"]*)">(.*?)<\/h\1>([\s\S]*?)(?=<h[1-3] |$)/g)].map(
-    ([, level, id, heading = '', body = '']) => ({
-      address: `${path.slice('/docs/'.length)}${level === '1' ? '' : `#${id}`}`,
-      title: shown(level === '1' ? heading : `${pageTitle}: ${heading}`),
-      text: shown(body),
-    }),
+    ([, level, id, heading = '', body = '']) => {
+      const title = shown(level === '1' ? heading : `${pageTitle}: ${heading}`);
+      const text = shown(body);
+      return {
+        address: `${path.slice('/docs/'.length)}${level === '1' ? '' : `#${id}`}`,
+        title,
+        text,
+        lowerTitle: title.toLowerCase(),
+        lowerText: `${title} ${text}`.toLowerCase(),
+      };
+    },
   );
 }
 

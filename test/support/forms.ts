@@ -75,7 +75,8 @@ const attributeOf = (attributes: string, name: string): string | undefined => {
   return value === undefined ? undefined : decoded(value);
 };
 
-const decoded = (text: string): string =>
+/** Returns the text that HTML stands for. */
+export const decoded = (text: string): string =>
   text
     .replaceAll(/&#(?:x([\da-f]+)|(\d+));/gi, (_, hex, decimal) =>
       String.fromCodePoint(hex ? Number.parseInt(hex, 16) : Number(decimal)),

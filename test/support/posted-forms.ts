@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import { faultsOf } from '../../sdk/index.ts';
+import { decoded } from './forms.ts';
 import { POSTED_CAPTURES } from './posted-captures.ts';
 
 /** What a visitor enters. */
@@ -36,15 +37,10 @@ export async function postForms(post: (form: PostedForm) => Promise<Response>): 
     if (response.status === 303) {
       thanked += 1;
     } else {
-      const page = unescaped(await response.text());
+      const page = decoded(await response.text());
       expect(page, name).toContain('role="alert"');
       for (const text of Object.values(form)) expect(page, name).toContain(text);
     }
   }
   return thanked;
 }
-
-const unescaped = (html: string): string =>
-  html.replace(/&(?:#(\d+)|quot|lt|gt|amp);/g, (entity, code) =>
-    code === undefined ? ({ '&quot;': '"', '&lt;': '<', '&gt;': '>' }[entity] ?? '&') : String.fromCodePoint(code),
-  );

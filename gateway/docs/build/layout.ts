@@ -1,7 +1,8 @@
 import { escapeHtml } from '../pages.ts';
+import { MAX_QUERY } from '../search.ts';
 
 /** The path and the name of every page, in the order of the menu. */
-const MENU = [
+export const MENU = [
   ['/docs', 'Reference'],
   ['/docs/quick-start', 'Quick start'],
   ['/docs/clients', 'Clients'],
@@ -46,7 +47,7 @@ ${menu.join('\n')}
 </nav>
 <search>
 <form action="${link('/docs/search')}">
-<input type="search" name="q" maxlength="200" placeholder="Search" aria-label="Search the pages">
+<input type="search" name="q" maxlength="${MAX_QUERY}" placeholder="Search" aria-label="Search the pages">
 </form>
 </search>
 </header>

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import GithubSlugger from 'github-slugger';
 import { Marked, Renderer } from 'marked';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
 import { exampleOf, REQUEST_ID } from '../examples.ts';
 import { openApiInfo } from '../openapi.ts';
-import { layout, relativeFrom } from './layout.ts';
+import { layout, MENU, relativeFrom } from './layout.ts';
 
 /** A page in Markdown and in HTML. */
 interface WrittenPage {
@@ -19,8 +19,8 @@ const CODES = Object.keys(PROBLEMS) as ProblemCode[];
 
 /** Renders `pages/`, and `problems/` for each code. Values of a running service stay `{{name}}`. */
 export function renderPages(): WrittenPage[] {
-  const written = ['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) =>
-    renderPage(`/docs/${name}`, read('pages', name).replace('{{problems}}', problemList)),
+  const written = MENU.filter(([path]) => path !== '/docs').map(([path]) =>
+    renderPage(path, read('pages', basename(path)).replace('{{problems}}', problemList)),
   );
   return [...written, ...CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code)))];
 }
