@@ -17,6 +17,7 @@ const LONGEST = [
   'test/upgrade/mixed-cores',
   'test/containers',
   'test/crash/stopping',
+  'test/examples/rest',
   'test/contract/mongo-store',
 ];
 

@@ -134,7 +134,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
     test('does in every conversation that it can hold what a client must do', async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
-      const driver = [process.execPath, 'test/examples/program-driver.ts', '20', program, copy];
+      const driver = [process.execPath, 'test/examples/program-driver.ts', '16', program, copy];
       await expectToBeASender(driver, { ...CANNOT_HOLD, ...CANNOT[program] });
     });
 
@@ -235,6 +235,6 @@ test('the loop on the page of retries does in every conversation that it can hol
       process.exitCode = error.exitCode ?? 75;
     }`;
   const copy = repeatingSooner('retries.mjs', program);
-  const driver = [process.execPath, 'test/examples/program-driver.ts', '20', process.execPath, copy];
+  const driver = [process.execPath, 'test/examples/program-driver.ts', '16', process.execPath, copy];
   await expectToBeASender(driver, CANNOT_HOLD);
 });
