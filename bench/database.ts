@@ -51,7 +51,7 @@ export async function createStudioWithKey(store: Store, studioId: string): Promi
   const owner = aMember({ studioId });
   const source = aLeadSource({ studioId });
   await store.putStudio(aStudio({ id: studioId }), BY);
-  await store.putMember(owner);
+  await store.putMember(owner, BY);
   await store.putLeadSource(source);
   const deps = { store, clock: systemClock, newId };
   const { secret } = await createApiKey(deps, {

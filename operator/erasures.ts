@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline';
 import { isCanonicalUuid } from '../common/rules/field-rules.ts';
-import { COMMAND_LINE } from '../src/domain/audit.ts';
 import { type ReportUnreadable, UnreadableRecord } from '../src/store/store.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
+import { BY_HAND } from './by-hand.ts';
 
 /** The number of leads that are read, or erased, at a time. */
 const BATCH_SIZE = 500;
@@ -54,7 +54,7 @@ export async function applyErasures(
     const outcomes = await Promise.all(
       batch.map(({ studioId, leadId }) =>
         store
-          .eraseLead({ studioId, leadId, memberId: null, caller: COMMAND_LINE, now: clock() })
+          .eraseLead({ studioId, leadId, memberId: null, ...BY_HAND, now: clock() })
           .then(({ kind }) => (kind === 'erased' ? 'erased' : 'notFound'))
           .catch((error) => {
             if (!(error instanceof UnreadableRecord)) throw error;

@@ -4,8 +4,9 @@ import { StoreUnavailable } from '../../src/store/store.ts';
 import { createDemo } from '../../src/usecases/create-demo.ts';
 import { listAuditEvents } from '../../src/usecases/list-audit-events.ts';
 import { listApiKeys, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
+import { BY_HAND } from '../by-hand.ts';
 import { progressBar } from '../progress-bar.ts';
-import { abortOnSignal, BY_HAND, program, runOnStore, runReported, showResult, showSecret } from './program.ts';
+import { abortOnSignal, program, runOnStore, runReported, showResult, showSecret } from './program.ts';
 
 /** Adds the commands for the audit log and the database as a whole. */
 export function addDatabaseCommands(): void {

@@ -11,9 +11,10 @@ import {
   removeMember,
 } from '../../src/usecases/keep-directory.ts';
 import { everyStudio } from '../../src/usecases/list-studios.ts';
+import { BY_HAND } from '../by-hand.ts';
 import { publicStudio } from '../cli-output.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
-import { BY_HAND, program, runOnStore } from './program.ts';
+import { program, runOnStore } from './program.ts';
 
 /** Adds the commands for studios, their members and their lead sources. */
 export function addDirectoryCommands(): void {
@@ -69,13 +70,13 @@ function addMemberCommands(): void {
         .makeOptionMandatory(),
     )
     .action((studioId: string, id: string, { role }: { role: MemberRole }) =>
-      runOnStore((deps) => putMember(deps, { studioId, id, role })),
+      runOnStore((deps) => putMember(deps, { studioId, id, role, ...BY_HAND })),
     );
   members
     .command('remove <studio> <member>')
     .description('remove a member; the keys that the member issued stop working')
     .action((studioId: string, memberId: string) =>
-      runOnStore(async (deps) => ({ removed: await removeMember(deps, { studioId, memberId }) })),
+      runOnStore(async (deps) => ({ removed: await removeMember(deps, { studioId, memberId, ...BY_HAND }) })),
     );
 }
 

@@ -4,11 +4,12 @@ import { countClosedLeads, eraseClosedLeads } from '../../src/usecases/erase-clo
 import { eraseContact } from '../../src/usecases/erase-contact.ts';
 import { eraseLead } from '../../src/usecases/erase-lead.ts';
 import { getStudio } from '../../src/usecases/keep-directory.ts';
+import { BY_HAND } from '../by-hand.ts';
 import { applyErasures, exportErasures } from '../erasures.ts';
 import { standardOutput } from '../export-output.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
-import { BY_HAND, program, progressPrinter, reportUnreadable, runOnStore } from './program.ts';
+import { program, progressPrinter, reportUnreadable, runOnStore } from './program.ts';
 
 /** Adds the commands that erase leads to the group `leads`. */
 export function addEraseCommands(leads: Command): void {

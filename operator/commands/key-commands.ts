@@ -12,6 +12,7 @@ import {
   revokeApiKey,
 } from '../../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
+import { BY_HAND } from '../by-hand.ts';
 import { foundSecret, publicKey } from '../cli-output.ts';
 import {
   AUDITED_MEMBER,
@@ -21,7 +22,7 @@ import {
   quotaOption,
   wholeNumber,
 } from './options.ts';
-import { BY_HAND, program, runOnStore, showSecret } from './program.ts';
+import { program, runOnStore, showSecret } from './program.ts';
 
 const MANAGER = ['--member <id>', 'owner or admin of the studio who issues the secret'] as const;
 const MANAGER_OR_OPERATOR = [

@@ -7,6 +7,7 @@ import { findLeads } from '../../src/usecases/find-leads.ts';
 import { getLead } from '../../src/usecases/get-lead.ts';
 import { getStudio } from '../../src/usecases/keep-directory.ts';
 import { updateLead } from '../../src/usecases/update-lead.ts';
+import { BY_HAND } from '../by-hand.ts';
 import { listedLead } from '../cli-output.ts';
 import { EXPORT_FORMATS } from '../export-format.ts';
 import { writeLeads } from '../export-leads.ts';
@@ -18,7 +19,7 @@ import { newestLeads } from '../newest-leads.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { addEraseCommands } from './erasure-commands.ts';
 import { AUDITED_MEMBER, columnOption, positiveInteger } from './options.ts';
-import { BY_HAND, isJson, program, runOnStore } from './program.ts';
+import { isJson, program, runOnStore } from './program.ts';
 
 const STUDIO = ['--studio <id>', 'studio of the leads'] as const;
 

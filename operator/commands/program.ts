@@ -5,7 +5,6 @@ import { printableLines } from '../../common/printable.ts';
 import { SettingsError } from '../../common/settings.ts';
 import { Throttle } from '../../common/throttle.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
-import { COMMAND_LINE } from '../../src/domain/audit.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
@@ -25,9 +24,6 @@ export const program = new Command('lead-intake')
   .option('--json', 'print JSON instead of text')
   .showHelpAfterError('(add --help for usage)')
   .configureOutput({ writeOut });
-
-/** The caller that the audit log records for commands. */
-export const BY_HAND = { caller: COMMAND_LINE };
 
 /** How often a long command prints its progress; milliseconds. */
 const PROGRESS_INTERVAL_MS = 5000;

@@ -6,6 +6,8 @@ export const AUDIT_ACTIONS = [
   'api-key-quota-changed',
   'studio-status-changed',
   'studio-quota-changed',
+  'studio-region-changed',
+  'studio-member-changed',
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
@@ -18,14 +20,17 @@ export interface AuditEvent {
   readonly action: AuditAction;
   /** The member who did it; null: the request named none. */
   readonly memberId: string | null;
-  /** The program that did it: a name in the callers file, or COMMAND_LINE; null: the caller has no name. */
+  /** The program that did it: a name in the callers file, or a command line; null: the caller has no name. */
   readonly caller: string | null;
   /** Whole milliseconds. */
   readonly time: Date;
   /** The API key or lead that changed; both null: the studio itself. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
-  /** The status, stage or quota before and after; null: none. `lead-updated`: null, and the corrected fields' names. */
+  /**
+   * The status, stage, quota, region, or the member's id and role, before and after; null: none. `lead-updated`: null, and
+   * the corrected fields' names.
+   */
   readonly from: string | null;
   readonly to: string | null;
 }
@@ -51,9 +56,6 @@ export interface Requester extends Repeatable {
   /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;
 }
-
-/** The operator's command line in the audit log. Not a valid caller name, so no caller can use it. */
-export const COMMAND_LINE = '(command line)';
 
 /** Who performs an action, and when. */
 export interface AuditContext extends Actor, Repeatable {

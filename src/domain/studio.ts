@@ -28,6 +28,10 @@ export interface Member {
   readonly role: MemberRole;
 }
 
+/** Returns a member as the audit log stores it; null: it is not a member. A role that no release wrote is unknown. */
+export const memberText = (id: string, role: unknown): string | null =>
+  role === undefined ? null : `${id} ${MEMBER_ROLES.find((known) => known === role) ?? 'unknown'}`;
+
 /** Whether a member may list, issue, replace and revoke keys: owners and admins may. @rule 5.4 5.10 */
 export const mayManageKeys = (role: MemberRole | null): boolean => role === 'owner' || role === 'admin';
 

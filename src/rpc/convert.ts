@@ -69,6 +69,8 @@ const auditAction = enumeration<AuditAction, audit.AuditAction>({
   'api-key-quota-changed': audit.AuditAction.API_KEY_QUOTA_CHANGED,
   'studio-status-changed': audit.AuditAction.STUDIO_STATUS_CHANGED,
   'studio-quota-changed': audit.AuditAction.STUDIO_QUOTA_CHANGED,
+  'studio-region-changed': audit.AuditAction.STUDIO_REGION_CHANGED,
+  'studio-member-changed': audit.AuditAction.STUDIO_MEMBER_CHANGED,
   'lead-stage-changed': audit.AuditAction.LEAD_STAGE_CHANGED,
   'lead-updated': audit.AuditAction.LEAD_UPDATED,
   'lead-erased': audit.AuditAction.LEAD_ERASED,

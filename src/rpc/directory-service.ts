@@ -39,14 +39,16 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
       return { apiKey: apiKeyToWire(await putApiKeyQuota(deps, command)) };
     },
 
-    async putMember({ member, requestId }) {
-      const command = member && { ...member, role: memberRole.fromWire(member.role), requestId };
+    async putMember({ member, actingMemberId, requestId }, context) {
+      const role = member && memberRole.fromWire(member.role);
+      const command = member && { ...member, role, actingMemberId, requestId, ...actorOf(context) };
       const stored = await putMember(deps, command);
       return stored ? { member: memberToWire(stored) } : {};
     },
 
-    async removeMember({ studioId, memberId, requestId }) {
-      const removed = await removeMember(deps, { studioId, memberId, requestId });
+    async removeMember({ studioId, memberId, actingMemberId, requestId }, context) {
+      const command = { studioId, memberId, actingMemberId, requestId, ...actorOf(context) };
+      const removed = await removeMember(deps, command);
       return removed ? { member: memberToWire(removed) } : {};
     },
 

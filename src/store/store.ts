@@ -424,8 +424,8 @@ export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
 export interface DirectoryStore {
   /**
    * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and
-   * sources must not change. A new status or quota, including the first, must be stored with an event in the same
-   * write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
+   * sources must not change. A new status, quota or region, including the first, must be stored with an event in the
+   * same write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
    * former ones in the same write, also by concurrent calls.
    *
    * @returns the studio after the change; null: it does not exist, and `status` is undefined
@@ -440,15 +440,15 @@ export interface DirectoryStore {
 
   /**
    * putMember must create or replace a member. A new member must not be stored when the studio does not exist or has
-   * MAX_MEMBERS members, which must hold for concurrent calls.
+   * MAX_MEMBERS members, which must hold for concurrent calls. A change must be stored with an event in one write.
    */
-  putMember(member: Member, by?: Repeatable): Promise<PutOutcome>;
+  putMember(member: Member, by: AuditContext): Promise<PutOutcome>;
 
   /** Returns a member; null when its role is unknown. */
   findMember(studioId: string, memberId: string): Promise<Member | null>;
 
-  /** Removes a member and returns it; null when there was none, or its role is unknown. */
-  removeMember(studioId: string, memberId: string, by?: Repeatable): Promise<Member | null>;
+  /** Removes a member, with an event in one write, and returns it; null when there was none, or its role is unknown. */
+  removeMember(studioId: string, memberId: string, by: AuditContext): Promise<Member | null>;
 
   /** putLeadSource must create or replace a source, as putMember does, with the limit MAX_LEAD_SOURCES. */
   putLeadSource(source: LeadSource, by?: Repeatable): Promise<PutOutcome>;

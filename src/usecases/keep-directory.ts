@@ -21,6 +21,10 @@ interface DirectoryDependencies {
   readonly store: DirectoryStore;
 }
 
+interface TimedDependencies extends DirectoryDependencies {
+  readonly clock: Clock;
+}
+
 /** A request to create or change a studio, not yet checked. */
 export interface PutStudioCommand extends Requester {
   readonly id: string;
@@ -34,7 +38,7 @@ export interface PutStudioCommand extends Requester {
 
 /** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
 export async function putStudio(
-  { store, clock }: DirectoryDependencies & { readonly clock: Clock },
+  { store, clock }: TimedDependencies,
   command: PutStudioCommand | undefined,
 ): Promise<Studio> {
   const faults = new Faults();
@@ -72,8 +76,14 @@ export function getStudio({ store }: DirectoryDependencies, studioId: string): P
   return existingStudio(store, studioId, new Faults());
 }
 
+/** Who changes the members of a studio; not yet checked. */
+interface MemberRequester extends Repeatable, Pick<Requester, 'caller'> {
+  /** Undefined: no member is named. */
+  readonly actingMemberId?: string | undefined;
+}
+
 /** A request to create or replace a member, not yet checked. */
-export interface PutMemberCommand extends Repeatable {
+export interface PutMemberCommand extends MemberRequester {
   readonly studioId: string;
   readonly id: string;
   readonly role: MemberRole | undefined;
@@ -84,32 +94,36 @@ export interface PutMemberCommand extends Repeatable {
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED
  */
 export async function putMember(
-  { store }: DirectoryDependencies,
+  { store, clock }: TimedDependencies,
   command: PutMemberCommand | undefined,
 ): Promise<Member | null> {
   const faults = new Faults();
   faults.note('member.studioId', crmIdFault(command?.studioId ?? ''));
   faults.note('member.id', crmIdFault(command?.id ?? ''));
   if (!command?.role) faults.note('member.role', 'must be given');
+  noteActingMember(faults, command);
   noteRequestId(faults, command);
   faults.refuseIfAny();
-  const { studioId, id, role } = command as PutMemberCommand & Member;
+  const { studioId, id, role, actingMemberId: memberId = null, caller } = command as PutMemberCommand & Member;
   const requestId = requestIdentity(command?.requestId, 'put member', studioId, id);
-  refuseUnlessPut(await store.putMember({ studioId, id, role }, { requestId }), `${MAX_MEMBERS} members`);
+  const by = { memberId, caller, now: clock(), requestId };
+  refuseUnlessPut(await store.putMember({ studioId, id, role }, by), `${MAX_MEMBERS} members`);
   return requestId === undefined ? { studioId, id, role } : store.findMember(studioId, id);
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
 export async function removeMember(
-  { store }: DirectoryDependencies,
-  { studioId, memberId, requestId }: Repeatable & { readonly studioId: string; readonly memberId: string },
+  { store, clock }: TimedDependencies,
+  command: MemberRequester & { readonly studioId: string; readonly memberId: string },
 ): Promise<Member | null> {
+  const { studioId, memberId, actingMemberId = null, caller } = command;
   const faults = new Faults();
   faults.note('memberId', crmIdFault(memberId));
-  noteRequestId(faults, { requestId });
+  noteActingMember(faults, command);
+  noteRequestId(faults, command);
   await existingStudio(store, studioId, faults);
-  const identity = requestIdentity(requestId, 'remove member', studioId, memberId);
-  return store.removeMember(studioId, memberId, { requestId: identity });
+  const requestId = requestIdentity(command.requestId, 'remove member', studioId, memberId);
+  return store.removeMember(studioId, memberId, { memberId: actingMemberId, caller, now: clock(), requestId });
 }
 
 /** Returns, and throws, as putMember does. */
@@ -207,6 +221,10 @@ export async function existingStudio(
 /** Returns the regions of a studio; an unknown one has none. */
 export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
   return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
+}
+
+function noteActingMember(faults: Faults, command: MemberRequester | undefined): void {
+  if (command?.actingMemberId !== undefined) faults.note('actingMemberId', crmIdFault(command.actingMemberId));
 }
 
 function noteRequestId(faults: Faults, command: Repeatable | undefined): void {

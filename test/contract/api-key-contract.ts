@@ -27,7 +27,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
   describe('api keys', () => {
     beforeEach(async () => {
       await store.putStudio(aStudio(), BY);
-      await store.putMember(aMember());
+      await store.putMember(aMember(), BY);
     });
 
     async function issued(key: ApiKey = anApiKey(), now = NOW): Promise<ApiKey> {
@@ -296,27 +296,27 @@ export function apiKeyContract(opened: () => OpenedStore): void {
       };
 
       await expectInBoth('active', 'owner');
-      await store.putMember(aMember({ role: 'staff' }));
+      await store.putMember(aMember({ role: 'staff' }), BY);
       await expectInBoth('active', 'staff');
       await store.putStudio(aStudio({ status: 'suspended' }), BY);
       await expectInBoth('suspended', 'staff');
-      await another.putMember(aMember({ role: 'admin' }));
+      await another.putMember(aMember({ role: 'admin' }), BY);
       await expectInBoth('suspended', 'admin');
       await another.putStudio(aStudio(), BY);
       await expectInBoth('active', 'admin');
-      await store.removeMember(STUDIO_ID, 'member-1');
+      await store.removeMember(STUDIO_ID, 'member-1', BY);
       await expectInBoth('active', null);
     });
 
     test("a credential depends on its last issuer, and on no other studio's member of the same id", async () => {
       await store.putStudio(aStudio({ id: 'studio-0' }), BY);
-      await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }));
-      await store.putMember(aMember({ id: 'member-2', role: 'admin' }));
+      await store.putMember(aMember({ studioId: 'studio-0', id: 'member-2', role: 'staff' }), BY);
+      await store.putMember(aMember({ id: 'member-2', role: 'admin' }), BY);
       const key = await issued();
       const next = replacementOf(key, { memberId: 'member-2' });
       await store.replaceApiKey(next);
 
-      await store.removeMember(STUDIO_ID, 'member-1');
+      await store.removeMember(STUDIO_ID, 'member-1', BY);
 
       expect(await store.findCredential(next.secretSha256)).toMatchObject({ issuerRole: 'admin' });
     });
@@ -326,7 +326,7 @@ export function apiKeyContract(opened: () => OpenedStore): void {
     test('are part of a credential, survive a restart, and can be removed', async () => {
       const key = anApiKey();
       await store.putStudio(aStudio(), BY);
-      await store.putMember(aMember());
+      await store.putMember(aMember(), BY);
       await store.createApiKey(key, NOW);
       const limits = async () => {
         const credential = await store.findCredential(key.secretSha256);

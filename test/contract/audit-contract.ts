@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { AuditEvent } from '../../src/domain/audit.ts';
+import { AUDIT_ACTIONS, type AuditEvent } from '../../src/domain/audit.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import type { MemberRole } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aMember, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead, OPEN_STAGES, replacementOf } from './store-actions.ts';
 
@@ -48,9 +49,11 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
         [
           event('studio-status-changed', 0, { to: 'active' }),
+          event('studio-region-changed', 1, { memberId: 'member-9', to: 'DE' }),
           event('api-key-created', 2, { memberId: 'member-1', apiKeyId }),
           event('api-key-replaced', 3, { memberId: 'member-2', apiKeyId }),
           event('studio-status-changed', 4, { memberId: 'member-3', from: 'active', to: 'suspended' }),
+          event('studio-region-changed', 4, { memberId: 'member-3', from: 'DE' }),
           event('api-key-revoked', 6, { memberId: 'member-4', apiKeyId }),
           event('studio-status-changed', 8, { from: 'suspended', to: 'active' }),
         ].toReversed(),
@@ -90,6 +93,33 @@ export function auditContract(opened: () => OpenedStore): void {
       );
     });
 
+    test('record who may manage keys and what region counts: the coming, role and going of each member, and each region', async () => {
+      const at = (ms: number) => ({ memberId: 'member-1', caller: 'crm', now: plus(NOW, ms) });
+      const member = (role: MemberRole) => aMember({ id: 'member-2', role });
+      await store.putStudio(aStudio({ regionCode: 'DE' }), at(0));
+      await store.putMember(member('staff'), at(1));
+      await store.putMember(member('staff'), at(2));
+      await store.putMember(member('admin'), at(3));
+      await store.removeMember(STUDIO_ID, 'member-2', at(4));
+      await store.removeMember(STUDIO_ID, 'member-2', at(5));
+      expect(await store.putMember(aMember({ studioId: 'studio-2' }), at(6))).toBe('no-studio');
+      await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, at(7));
+      await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: null }, at(8));
+
+      const by = { memberId: 'member-1', caller: 'crm' };
+      store = await opened().reopen();
+      expect(await store.listAuditEvents(STUDIO_ID, null)).toEqual(
+        [
+          event('studio-status-changed', 0, { ...by, to: 'active' }),
+          event('studio-region-changed', 0, { ...by, to: 'DE' }),
+          event('studio-member-changed', 1, { ...by, to: 'member-2 staff' }),
+          event('studio-member-changed', 3, { ...by, from: 'member-2 staff', to: 'member-2 admin' }),
+          event('studio-member-changed', 4, { ...by, from: 'member-2 admin' }),
+          event('studio-region-changed', 8, { ...by, from: 'DE' }),
+        ].toReversed(),
+      );
+    });
+
     test('record changes of a lead, without effect on how the lead is read', async () => {
       const lead = await created();
       const { id: leadId, studioId } = lead;
@@ -119,9 +149,14 @@ export function auditContract(opened: () => OpenedStore): void {
       const by = (caller: string) => ({ memberId: 'member-1', caller, now: NOW });
       await store.putStudio(aStudio(), by('studio-maker'));
       await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
+      await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE' }), by('studio-mover'));
+      await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE', quotaLimit: 9 }), by('studio-limiter'));
+      await store.putMember(aMember(), by('member-maker'));
+      await store.removeMember(STUDIO_ID, aMember().id, by('member-remover'));
       const key = anApiKey();
       await store.createApiKey(key, NOW, 'key-maker');
       await store.replaceApiKey(replacementOf(key, by('key-replacer')));
+      await store.putApiKeyQuota(STUDIO_ID, key.id, 9, by('key-limiter'));
       await store.revokeApiKey(STUDIO_ID, key.id, by('key-revoker'));
       const lead = await created();
       const { id: leadId, studioId } = lead;
@@ -130,11 +165,25 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.eraseLead({ studioId, leadId, ...by('eraser') });
 
       store = await opened().reopen();
-      const callersOf = (events: readonly AuditEvent[]) => events.map(({ caller }) => caller).toSorted();
-      expect(callersOf(await store.listAuditEvents(studioId, leadId))).toEqual(['corrector', 'eraser', 'mover']);
-      expect(callersOf(await store.listAuditEvents(studioId, null))).toEqual(
-        ['studio-maker', 'studio-stopper', 'key-maker', 'key-replacer', 'key-revoker'].toSorted(),
-      );
+      const callersOf = (events: readonly AuditEvent[]) => events.map(({ caller }) => caller).toReversed();
+      const ofLead = await store.listAuditEvents(studioId, leadId);
+      expect(callersOf(ofLead)).toEqual(['mover', 'corrector', 'eraser']);
+      const ofStudio = await store.listAuditEvents(studioId, null);
+      expect(callersOf(ofStudio.filter((each) => each.apiKeyId === null))).toEqual([
+        'studio-maker',
+        'studio-stopper',
+        'studio-mover',
+        'studio-limiter',
+        'member-maker',
+        'member-remover',
+      ]);
+      expect(callersOf(ofStudio.filter((each) => each.apiKeyId !== null))).toEqual([
+        'key-maker',
+        'key-replacer',
+        'key-limiter',
+        'key-revoker',
+      ]);
+      expect(new Set([...ofLead, ...ofStudio].map((each) => each.action))).toEqual(new Set(AUDIT_ACTIONS));
     });
 
     test('do not record what was refused', async () => {

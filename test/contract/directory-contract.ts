@@ -47,7 +47,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     test('putting a studio again does not change its members, sources, keys or leads', async () => {
       const [source, key] = [aLeadSource(), anApiKey()];
       await store.putStudio(aStudio(), BY);
-      await store.putMember(aMember());
+      await store.putMember(aMember(), BY);
       await store.putLeadSource(source);
       await store.createApiKey(key, NOW);
       const lead = await created();
@@ -71,7 +71,7 @@ export function directoryContract(opened: () => OpenedStore): void {
     test('members and sources of an unknown studio are not written', async () => {
       const source = aLeadSource();
 
-      expect(await store.putMember(aMember())).toBe('no-studio');
+      expect(await store.putMember(aMember(), BY)).toBe('no-studio');
       expect(await store.putLeadSource(source)).toBe('no-studio');
 
       await store.putStudio(aStudio(), BY);
@@ -84,7 +84,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       for (const role of ['owner', 'admin', 'staff'] as const) {
-        expect(await store.putMember(aMember({ role }))).toBe('put');
+        expect(await store.putMember(aMember({ role }), BY)).toBe('put');
         expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember({ role }));
       }
       expect(await store.findMember('studio-2', 'member-1')).toBeNull();
@@ -95,11 +95,11 @@ export function directoryContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio(), BY);
       await store.putStudio(aStudio({ id: 'studio-2' }), BY);
       const others = [aMember({ id: 'member-2' }), aMember({ studioId: 'studio-2' })];
-      for (const member of [aMember(), ...others]) await store.putMember(member);
+      for (const member of [aMember(), ...others]) await store.putMember(member, BY);
 
-      expect(await store.removeMember(STUDIO_ID, 'member-1')).toEqual(aMember());
-      expect(await store.removeMember(STUDIO_ID, 'member-1')).toBeNull();
-      expect(await store.removeMember('studio-3', 'member-1')).toBeNull();
+      expect(await store.removeMember(STUDIO_ID, 'member-1', BY)).toEqual(aMember());
+      expect(await store.removeMember(STUDIO_ID, 'member-1', BY)).toBeNull();
+      expect(await store.removeMember('studio-3', 'member-1', BY)).toBeNull();
       expect(await store.findMember(STUDIO_ID, 'member-1')).toBeNull();
       for (const member of others) expect(await store.findMember(member.studioId, member.id)).toEqual(member);
     });
@@ -112,7 +112,7 @@ export function directoryContract(opened: () => OpenedStore): void {
 
       await Promise.all([
         ...sources.map((source, index) => (index % 2 ? store : another).putLeadSource(source)),
-        ...members.map((member, index) => (index % 2 ? another : store).putMember(member)),
+        ...members.map((member, index) => (index % 2 ? another : store).putMember(member, BY)),
       ]);
 
       expect(await sourcesIn(store, STUDIO_ID)).toEqual(sources);
@@ -164,7 +164,7 @@ export function directoryContract(opened: () => OpenedStore): void {
         });
 
         const outcomes = await Promise.all([
-          ...times(30, (index) => through(index).putMember(aMember({ id: `new-${index}` }))),
+          ...times(30, (index) => through(index).putMember(aMember({ id: `new-${index}` }), BY)),
           ...times(30, (index) => through(index).putLeadSource(aLeadSource())),
         ]);
 
@@ -182,13 +182,13 @@ export function directoryContract(opened: () => OpenedStore): void {
       await opened().fill({ members, sources });
       const [member, source] = [members[5] as Member, sources[5] as LeadSource];
 
-      expect(await store.putMember({ ...member, role: 'staff' })).toBe('put');
+      expect(await store.putMember({ ...member, role: 'staff' }, BY)).toBe('put');
       expect(await store.putLeadSource({ ...source, enabled: false })).toBe('put');
-      expect(await store.putMember(aMember({ id: 'another' }))).toBe('limit-reached');
+      expect(await store.putMember(aMember({ id: 'another' }), BY)).toBe('limit-reached');
       expect(await store.putLeadSource(aLeadSource())).toBe('limit-reached');
-      expect(await store.removeMember(STUDIO_ID, member.id)).toEqual({ ...member, role: 'staff' });
+      expect(await store.removeMember(STUDIO_ID, member.id, BY)).toEqual({ ...member, role: 'staff' });
       expect(await store.removeLeadSource(STUDIO_ID, source.id)).toEqual({ ...source, enabled: false });
-      expect(await store.putMember(aMember({ id: 'another' }))).toBe('limit-reached');
+      expect(await store.putMember(aMember({ id: 'another' }), BY)).toBe('limit-reached');
     });
 
     test('sources are listed by id, in pages that together have every source once', async () => {

@@ -59,7 +59,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
     test('acknowledged writes survive a restart', async () => {
       const [source, key] = [aLeadSource(), anApiKey()];
       await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
-      await store.putMember(aMember());
+      await store.putMember(aMember(), BY);
       await store.putLeadSource(source);
       await store.createApiKey(key, NOW);
       const lead = aLead();

@@ -186,7 +186,7 @@ async function useSome(store: Store): Promise<void> {
   await store.putStudio(aStudio(), BY);
   await store.createLead(lead, claimsOf(lead));
   await store.recordApiKeyUse({ studioId: key.studioId, keyId: key.id, now: NOW, unlessSince: NOW });
-  await store.removeMember(lead.studioId, aMember().id);
+  await store.removeMember(lead.studioId, aMember().id, BY);
   await store.measureLeadChanges(1);
 }
 

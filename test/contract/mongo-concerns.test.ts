@@ -90,9 +90,9 @@ async function useAllOf(store: Store): Promise<void> {
   await store.putStudio(studio, BY);
   await store.putStudio({ ...studio, status: 'suspended' }, BY);
   await store.findStudio(studioId);
-  await store.putMember(member);
+  await store.putMember(member, BY);
   await store.findMember(studioId, member.id);
-  await store.removeMember(studioId, member.id);
+  await store.removeMember(studioId, member.id, BY);
   await store.putLeadSource(source);
   await store.listLeadSources(studioId, null, 10);
   await store.createLead(lead, claims);

@@ -40,7 +40,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     proxy = await startProxy(hostname, Number(port));
     store = await openMongoStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
     await store.putStudio(aStudio(), BY);
-    await store.putMember(aMember());
+    await store.putMember(aMember(), BY);
     await store.createLead(lead, claims);
     await store.createApiKey(key, NOW);
   });

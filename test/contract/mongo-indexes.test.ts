@@ -237,7 +237,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const cores = [await open(), await open()];
     const [store] = cores as [Store];
     await store.putStudio(aStudio(), BY);
-    await store.putMember(aMember());
+    await store.putMember(aMember(), BY);
     const key = anApiKey();
     await store.createApiKey(key, NOW);
     // Another index in its place keeps it from being recreated.

@@ -88,12 +88,12 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   });
 
   test('has an unknown outcome when so many changes followed that its identity may be gone', async () => {
-    await other.putMember(aMember({ id: 'earlier' }));
+    await other.putMember(aMember({ id: 'earlier' }), BY);
     const identities = () => times(MAX_APPLIED_REQUESTS, () => new UUID());
     proxy.loseReplies({
       of: isWrite,
       meanwhile: async () => {
-        await other.removeMember(STUDIO_ID, 'member-1');
+        await other.removeMember(STUDIO_ID, 'member-1', BY);
         // As if that many changes of other members had followed.
         await withStudios((studios) =>
           studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities() } }),
@@ -101,7 +101,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
       },
     });
 
-    await expect(store.putMember(aMember())).rejects.toBeInstanceOf(StoreUnavailable);
+    await expect(store.putMember(aMember(), BY)).rejects.toBeInstanceOf(StoreUnavailable);
 
     expect(await other.findMember(STUDIO_ID, 'member-1')).toBeNull();
   });
@@ -109,7 +109,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   test('leaves a bounded number of identities in its record', async () => {
     const identities = times(MAX_APPLIED_REQUESTS, () => new UUID());
     await withStudios((studios) => studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities } }));
-    await store.putMember(aMember());
+    await store.putMember(aMember(), BY);
 
     const stored = await withStudios((studios) => studios.findOne({ _id: STUDIO_ID }));
     expect(stored?.appliedRequests).toHaveLength(MAX_APPLIED_REQUESTS);

@@ -96,7 +96,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     store = storeOn(connection);
 
     for (const studio of times(STUDIOS, (index) => aStudio({ id: studioOf(index) }))) await store.putStudio(studio, BY);
-    await store.putMember(aMember());
+    await store.putMember(aMember(), BY);
     const early = times(QUIET_LEADS, () => aLead({ studioId: QUIET_STUDIO_ID }));
     await leads.insertMany(early.map((each) => leadDocument(each, claimsOf(each))));
     // The leads of the busy studios are interleaved.
@@ -345,9 +345,9 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'the first page of studios': { call: () => store.listStudios(null, PAGE), by: ['_id_'], atMost: PAGE + 2 },
     'a later page of studios': { call: () => store.listStudios('studio-50', PAGE), by: ['_id_'], atMost: PAGE + 2 },
     'a studio': { call: () => store.findStudio(studioId), by: ['_id_'], atMost: 1 },
-    'putting a member': { call: () => store.putMember(aMember()), by: ['_id_', '_id_'], atMost: 1 },
+    'putting a member': { call: () => store.putMember(aMember(), BY), by: ['_id_', '_id_'], atMost: 1 },
     'a member': { call: () => store.findMember(studioId, 'member-1'), by: ['_id_'], atMost: 1 },
-    'removing a member': { call: () => store.removeMember(studioId, 'member-1'), by: ['_id_', '_id_'], atMost: 1 },
+    'removing a member': { call: () => store.removeMember(studioId, 'member-1', BY), by: ['_id_', '_id_'], atMost: 1 },
     'removing a source': { call: () => store.removeLeadSource(studioId, newId()), by: ['_id_'], atMost: 1 },
     'putting a source': { call: () => store.putLeadSource(aLeadSource()), by: ['_id_', '_id_', '_id_'], atMost: 1 },
     'a source': { call: () => store.findLeadSource(studioId, newId()), by: ['_id_'], atMost: 1 },

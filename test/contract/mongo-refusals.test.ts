@@ -85,8 +85,8 @@ const CALLS: Readonly<Record<string, { readonly write: 'insert' | 'update'; call
     call: (store) => store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: NOW }),
   },
   putStudio: { write: 'update', call: (store) => store.putStudio(aStudio({ status: 'suspended' }), BY) },
-  putMember: { write: 'update', call: (store) => store.putMember(aMember()) },
-  removeMember: { write: 'update', call: (store) => store.removeMember(STUDIO_ID, 'member-2') },
+  putMember: { write: 'update', call: (store) => store.putMember(aMember(), BY) },
+  removeMember: { write: 'update', call: (store) => store.removeMember(STUDIO_ID, 'member-2', BY) },
   putLeadSource: {
     write: 'update',
     call: (store) => store.putLeadSource({ studioId: STUDIO_ID, id: lead.id, name: 'Form', enabled: true }),

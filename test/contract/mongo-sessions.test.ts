@@ -74,7 +74,7 @@ describe('after a reply of a replica set', () => {
   test.each(Object.entries(READS))('%s reads nothing that is older', async (_, read) => {
     const { fake, store } = await aStoreOnAFake();
     fake.operationTime = at(1000);
-    await store.putMember(member);
+    await store.putMember(member, BY);
     fake.commands.length = 0;
     // A primary that was just elected, and whose majority lags behind.
     fake.operationTime = at(900);
@@ -93,7 +93,7 @@ describe('after a reply of a replica set', () => {
     await store.findStudio('a');
     fake.operationTime = at(2000);
     fake.answer = (command) => (command.update ? refusal(13, 'Unauthorized') : undefined);
-    await store.removeMember('a', 'b').catch(() => {});
+    await store.removeMember('a', 'b', BY).catch(() => {});
     await store.recordApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW }).catch(() => {});
     fake.operationTime = at(900);
     fake.disconnect();
@@ -107,7 +107,7 @@ describe('after a reply of a replica set', () => {
   test('concurrent commands have sessions of their own', async () => {
     const { fake, store } = await aStoreOnAFake();
     await Promise.all([
-      ...['a', 'b', 'c'].map((id) => store.putMember(aMember({ id }))),
+      ...['a', 'b', 'c'].map((id) => store.putMember(aMember({ id }), BY)),
       store.createApiKey(key, NOW),
       store.listLeads(studioId, null, 1),
     ]);
@@ -132,7 +132,7 @@ describe('after a reply of a replica set', () => {
 
 test('a server that sends no times gets the commands without any', async () => {
   const { fake, store } = await aStoreOnAFake();
-  await store.putMember(member);
+  await store.putMember(member, BY);
   await store.findStudio('a');
   for (const command of fake.commands) expect(command).not.toHaveProperty('$clusterTime');
   for (const { readConcern } of reads(fake.commands)) expect(readConcern).toEqual({ level: 'majority' });

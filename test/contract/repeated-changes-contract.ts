@@ -74,13 +74,13 @@ export function repeatedChangesContract(opened: () => OpenedStore): void {
 
     test('is recognised after as many other changes of its record as the bound allows', async () => {
       const requestId = randomUUID();
-      await first.putMember(aMember(), { requestId });
+      await first.putMember(aMember(), { ...BY, requestId });
       for (let left = MAX_APPLIED_REQUESTS - 1; left > 0; left -= 100) {
-        const others = times(Math.min(left, 100), (index) => through(index).putMember(aMember({ role: 'staff' })));
+        const others = times(Math.min(left, 100), (index) => through(index).putMember(aMember({ role: 'staff' }), BY));
         await Promise.all(others);
       }
 
-      await second.putMember(aMember(), { requestId });
+      await second.putMember(aMember(), { ...BY, requestId });
 
       expect(await first.findMember(STUDIO_ID, 'member-1')).toEqual(aMember({ role: 'staff' }));
     });

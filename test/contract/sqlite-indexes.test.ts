@@ -198,7 +198,7 @@ describe('the indexes in SQLite', () => {
     const { store, direct } = aDatabase();
     const key = anApiKey();
     await store.putStudio(aStudio(), BY);
-    await store.putMember(aMember());
+    await store.putMember(aMember(), BY);
     await store.createApiKey(key, NOW);
     // A copy of the table, with another index in place of the original one.
     direct.exec(`

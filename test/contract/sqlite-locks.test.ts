@@ -68,9 +68,9 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   putStudio: ['writes', (store) => store.putStudio(aStudio({ status: 'suspended' }), BY)],
   findStudio: ['reads', (store) => store.findStudio(STUDIO_ID)],
   listStudios: ['reads', (store) => store.listStudios(null, 10)],
-  putMember: ['writes', (store) => store.putMember(aMember({ role: 'staff' }))],
+  putMember: ['writes', (store) => store.putMember(aMember({ role: 'staff' }), BY)],
   findMember: ['reads', (store) => store.findMember(STUDIO_ID, 'member-1')],
-  removeMember: ['writes', (store) => store.removeMember(STUDIO_ID, 'member-1')],
+  removeMember: ['writes', (store) => store.removeMember(STUDIO_ID, 'member-1', BY)],
   putLeadSource: ['writes', (store) => store.putLeadSource(aLeadSource())],
   removeLeadSource: ['writes', (store) => store.removeLeadSource(STUDIO_ID, source.id)],
   findLeadSource: ['reads', (store) => store.findLeadSource(STUDIO_ID, source.id)],
@@ -102,7 +102,7 @@ describe('while another process holds the write lock of the file', () => {
     onTestFinished(() => opened.close());
     other = lockHolder(path);
     await store.putStudio(aStudio(), BY);
-    await store.putMember(aMember());
+    await store.putMember(aMember(), BY);
     await store.putLeadSource(source);
     await store.createApiKey(key, NOW);
     await store.createLead(lead, claimsOf(lead));
@@ -174,7 +174,7 @@ describe('while another process holds the write lock of the file', () => {
 
   test('a bounded number of writes wait; the next is refused immediately', async () => {
     await other.lock();
-    const put = () => store.putMember(aMember({ role: 'staff' }));
+    const put = () => store.putMember(aMember({ role: 'staff' }), BY);
     const first = put();
     // The first has met the lock.
     await readAll();

@@ -628,7 +628,7 @@ describe('SQLite', () => {
       WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < ${MAX_STORED_REQUESTS})
       INSERT INTO applied_requests (number, id) SELECT number, randomblob(16) FROM numbers`);
 
-    await store.putMember(aMember(), { requestId: randomUUID() });
+    await store.putMember(aMember(), { ...BY, requestId: randomUUID() });
 
     const stored = connect().prepare('SELECT count(*) AS count, min(number) AS oldest FROM applied_requests').get();
     expect(stored).toEqual({ count: 100_000, oldest: 2 });

@@ -38,7 +38,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
 
     beforeEach(async () => {
       await store.putStudio(aStudio(), BY);
-      await store.putMember(aMember());
+      await store.putMember(aMember(), BY);
     });
 
     test.each(damagesOf('lead'))('$title: only requests for it fail, and its claims stay', async ({ damage }) => {
@@ -321,7 +321,8 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         await store.putStudio(aStudio({ status, regionCode: 'DE' }), BY);
 
         expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status, regionCode: 'DE' });
-        expect((await store.listAuditEvents(STUDIO_ID, null))[0]).toMatchObject({ from: null, to: status });
+        const [, made] = await store.listAuditEvents(STUDIO_ID, null);
+        expect(made).toMatchObject({ action: 'studio-status-changed', from: null, to: status });
       },
     );
 
@@ -348,10 +349,18 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await store.findCredential(key.secretSha256)).toMatchObject({ issuerRole: null });
       expect(opened().reported[0]).toMatchObject({ kind: 'member', id: 'member-1' });
 
-      await store.putMember(aMember());
+      await store.putMember(aMember(), BY);
       expect(await store.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
       await opened().damage(damage, aMember());
-      expect(await store.removeMember(STUDIO_ID, 'member-1')).toBeNull();
+      expect(await store.removeMember(STUDIO_ID, 'member-1', BY)).toBeNull();
+      const changes = (await store.listAuditEvents(STUDIO_ID, null)).flatMap(({ action, from, to }) =>
+        action === 'studio-member-changed' ? [[from, to]] : [],
+      );
+      expect(changes).toEqual([
+        ['member-1 unknown', null],
+        ['member-1 unknown', 'member-1 owner'],
+        [null, 'member-1 owner'],
+      ]);
     });
 
     test.each(damagesOf('source'))('$title does not exist until it is put again', async ({ damage }) => {

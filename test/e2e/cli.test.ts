@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -93,7 +94,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
   expect(revoked.revokedAt).toEqual(expect.any(String));
 
   const events = await json('audit', 's1');
-  const caller = '(command line)';
+  const caller = `(command line, ${userInfo().username})`;
   expect(
     events.map((event: Record<string, unknown>) => [event.action, event.memberId, event.caller, event.to]),
   ).toEqual([
@@ -102,9 +103,12 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     ['api-key-quota-changed', null, caller, null],
     ['api-key-quota-changed', 'the-boss', caller, '40'],
     ['api-key-created', 'owner', caller, null],
+    ['studio-member-changed', null, caller, 'owner owner'],
     ['studio-quota-changed', null, caller, null],
     ['studio-quota-changed', null, caller, '5000'],
+    ['studio-region-changed', null, caller, null],
     ['studio-status-changed', 'the-boss', caller, 'suspended'],
+    ['studio-region-changed', null, caller, 'DE'],
     ['studio-status-changed', null, caller, 'active'],
   ]);
 
@@ -368,7 +372,13 @@ test('the operator finds the owners of leaked keys, and revokes one without bein
   expect((await json('keys', 'list', 's1')).map(({ id }: { id: string }) => id)).toEqual([second.id, first.id]);
   await cli('keys', 'revoke', 's1', first.id);
   expect(await json('audit', 's1')).toMatchObject([
-    { action: 'api-key-revoked', apiKeyId: first.id, memberId: null, caller: '(command line)' },
+    {
+      action: 'api-key-revoked',
+      apiKeyId: first.id,
+      memberId: null,
+      caller: expect.stringMatching(/^\(command line, .+\)$/),
+    },
+    {},
     {},
     {},
     {},

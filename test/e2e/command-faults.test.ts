@@ -101,7 +101,7 @@ beforeAll(async () => {
   const file = (name: string) => join(original, name);
   const store = await openStore(`sqlite:${file('leads.db')}`);
   await store.putStudio(aStudio({ id: 's1' }), BY);
-  await store.putMember(aMember({ studioId: 's1' }));
+  await store.putMember(aMember({ studioId: 's1' }), BY);
   await store.putLeadSource(source);
   await store.createApiKey(key, key.createdAt);
   for (const each of [lead, erased]) await store.createLead(each, claimsOf(each));

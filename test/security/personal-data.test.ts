@@ -31,6 +31,7 @@ import {
   aMember,
   anApiKey,
   aStudio,
+  BY,
   claimsOf,
   DAY_MS,
   plus,
@@ -517,7 +518,7 @@ describe('what a command prints, unless it is for printing leads, has nothing of
     const store = await openStore(env.DATABASE_URL);
     const by = { memberId: null, now: new Date() };
     await store.putStudio(aStudio(), by);
-    await store.putMember(aMember({ id: 'owner' }));
+    await store.putMember(aMember({ id: 'owner' }), BY);
     const source = aLeadSource();
     await store.putLeadSource(source);
     const secret = canaries.addKey(newKeySecret());

@@ -1,7 +1,14 @@
 import type { Filter } from 'mongodb';
 import type { AuditContext, Repeatable } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import {
+  type LeadSource,
+  MAX_LEAD_SOURCES,
+  MAX_MEMBERS,
+  memberText,
+  STUDIO_STATUSES,
+  type Studio,
+} from '../../domain/studio.ts';
 import { type Checked, isOneOf, readableOrNull, readableOrThrow } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionsToNote } from '../release-1-1.ts';
@@ -54,8 +61,10 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
         );
       }),
 
-    putMember: ({ studioId, id, role }, by) =>
-      putEntry({ studioId, list: 'members', id }, { value: role, max: MAX_MEMBERS }, by),
+    putMember: ({ studioId, id, role }, by) => {
+      const eventsOf = (before: unknown) => (before === role ? [] : [memberEntry(by, id, before, role)]);
+      return putEntry({ studioId, list: 'members', id }, { value: role, max: MAX_MEMBERS, eventsOf }, by);
+    },
 
     findMember: (studioId, memberId) =>
       call(async (deadline) => {
@@ -64,7 +73,8 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     removeMember: async (studioId, memberId, by) => {
-      const before = await removeEntry({ studioId, list: 'members', id: memberId }, by);
+      const eventsOf = (value: unknown) => [memberEntry(by, memberId, value, undefined)];
+      const before = await removeEntry({ studioId, list: 'members', id: memberId }, by, eventsOf);
       return before && readableOrNull(memberOf(before, memberId), report);
     },
 
@@ -98,7 +108,11 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 function studioPutter({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] {
   function creation(put: StudioPut & Pick<Studio, 'status'>, by: AuditContext): StudioDecision {
     const { id, status, regionCode = null, quotaLimit = null } = put;
-    const history = [statusEntry(by, status), ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)])];
+    const history = [
+      statusEntry(by, status),
+      ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)]),
+      ...(regionCode === null ? [] : [regionEntry(by, null, regionCode)]),
+    ];
     const record = { status, regionCode, quotaLimit };
     return {
       outcome: { id, ...record, formerRegions: [] },
@@ -139,6 +153,9 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
         ...(quotaLimit === undefined || quotaLimit === (found.quotaLimit ?? null)
           ? []
           : [quotaEntry(by, before.quotaLimit, quotaLimit)]),
+        ...(regionCode === undefined || regionCode === before.regionCode
+          ? []
+          : [regionEntry(by, before.regionCode, regionCode)]),
       ],
     };
   }
@@ -192,7 +209,7 @@ function entryWriter({ studios, call }: Connection) {
     /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
     putEntry: (
       entry: Entry,
-      { value, max }: { readonly value: unknown; readonly max: number },
+      { value, max, eventsOf = () => [] }: { readonly value: unknown; readonly max: number; eventsOf?: EventsOf },
       by: Repeatable = {},
     ): Promise<PutOutcome> =>
       change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
@@ -200,26 +217,39 @@ function entryWriter({ studios, call }: Connection) {
         if (isApplied) return { outcome: 'put' };
         const count = { $size: { $objectToArray: { $ifNull: [`$${entry.list}`, {}] } } };
         const where: Filter<StudioDocument> = {
-          $or: [{ [path]: { $exists: true } }, { $expr: { $lt: [count, max] } }],
+          ...isStill(path, before),
+          ...(before === undefined && { $expr: { $lt: [count, max] } }),
         };
         const fits = before !== undefined || (await studios.findOne({ _id: studio._id, ...where }, ID_ONLY));
         if (!fits) return { outcome: 'limit-reached' };
-        return { outcome: 'put', where, update: { $set: { [path]: value } } };
+        return { outcome: 'put', where, update: { $set: { [path]: value } }, events: eventsOf(before) };
       }),
 
     /** Removes an entry; returns the studio as it was before, with only that entry. */
-    async removeEntry(entry: Entry, by: Repeatable = {}): Promise<StudioDocument | null> {
+    async removeEntry(
+      entry: Entry,
+      by: Repeatable = {},
+      eventsOf: EventsOf = () => [],
+    ): Promise<StudioDocument | null> {
       /** As the last attempt has read it: if one took effect, it was the last that wrote. */
       let before: StudioDocument | null = null;
       return change<StudioDocument | null>(entry, by, async ({ path, value }, studio, isApplied) => {
         if (!isApplied) before = studio;
         if (!studio || isApplied) return { outcome: before };
-        const where = { [path]: value === undefined ? { $exists: false } : { $eq: value } } as Filter<StudioDocument>;
-        return { outcome: before, where, ...(value !== undefined && { update: { $unset: { [path]: 1 } } }) };
+        const where = isStill(path, value);
+        if (value === undefined) return { outcome: before, where };
+        return { outcome: before, where, update: { $unset: { [path]: 1 } }, events: eventsOf(value) };
       });
     },
   };
 }
+
+/** A condition that an entry has not changed since it was read. */
+const isStill = (path: string, value: unknown) =>
+  ({ [path]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
+
+/** Returns what the history gets when an entry changes that was `before`. */
+type EventsOf = (before: unknown) => HistoryEntry[];
 
 const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 
@@ -227,17 +257,19 @@ const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 const sameRegions = (regions: unknown) =>
   Array.isArray(regions) ? { $size: regions.length } : regions === undefined ? { $exists: false } : { $eq: regions };
 
-const statusEntry = ({ now: time, ...by }: AuditContext, to: Studio['status']): HistoryEntry => ({
-  action: 'studio-status-changed',
-  ...actor(by),
-  time,
-  to,
-});
+const entry = (
+  { now: time, ...by }: AuditContext,
+  action: HistoryEntry['action'],
+  fromTo: Pick<HistoryEntry, 'from' | 'to'>,
+): HistoryEntry => ({ action, ...actor(by), time, ...fromTo });
 
-const quotaEntry = ({ now: time, ...by }: AuditContext, from: number | null, to: number | null): HistoryEntry => ({
-  action: 'studio-quota-changed',
-  ...actor(by),
-  time,
-  from: quotaLimitText(from),
-  to: quotaLimitText(to),
-});
+const statusEntry = (by: AuditContext, to: Studio['status']) => entry(by, 'studio-status-changed', { to });
+
+const quotaEntry = (by: AuditContext, from: number | null, to: number | null) =>
+  entry(by, 'studio-quota-changed', { from: quotaLimitText(from), to: quotaLimitText(to) });
+
+const regionEntry = (by: AuditContext, from: Studio['regionCode'], to: Studio['regionCode']) =>
+  entry(by, 'studio-region-changed', { from, to });
+
+const memberEntry = (by: AuditContext, id: string, from: unknown, to: unknown) =>
+  entry(by, 'studio-member-changed', { from: memberText(id, from), to: memberText(id, to) });

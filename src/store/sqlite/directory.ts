@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { AuditContext, AuditEvent } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { MAX_LEAD_SOURCES, MAX_MEMBERS, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { MAX_LEAD_SOURCES, MAX_MEMBERS, memberText, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, readableOrNull } from '../checked.ts';
 import { readPage } from '../pages.ts';
 import { regionsToNote } from '../release-1-1.ts';
@@ -56,8 +57,14 @@ function sqliteStudios(
           const fromTo = { from: quotaLimitText(before?.quotaLimit ?? null), to: quotaLimitText(quota) };
           recordEvent({ studioId: id, action: 'studio-quota-changed', memberId, caller, time: now, ...fromTo });
         }
+        const regionBefore = before?.regionCode ?? null;
+        const region = regionCode === undefined ? regionBefore : regionCode;
+        if (region !== regionBefore) {
+          const fromTo = { from: regionBefore, to: region };
+          recordEvent({ studioId: id, action: 'studio-region-changed', memberId, caller, time: now, ...fromTo });
+        }
         const former = before ? regionsToNote(before, put, row.claim_renewal !== null) : [];
-        for (const region of former) insertFormerRegion.run(id, region ?? '');
+        for (const each of former) insertFormerRegion.run(id, each ?? '');
         upsertStudio.run({
           id,
           status: status ?? (row?.status as string),
@@ -68,7 +75,7 @@ function sqliteStudios(
         return {
           id,
           status: (status ?? before?.status) as Studio['status'],
-          regionCode: regionCode === undefined ? (before?.regionCode ?? null) : regionCode,
+          regionCode: region,
           quotaLimit: quotaLimit === undefined ? (before?.quotaLimit ?? null) : quotaLimit,
           formerRegions: [...new Set([...(before?.formerRegions ?? []), ...former])],
         };
@@ -88,6 +95,8 @@ function sqliteStudios(
   };
 }
 
+type FromTo = Pick<AuditEvent, 'from' | 'to'>;
+
 function sqliteMembers(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
@@ -100,15 +109,21 @@ function sqliteMembers(
   const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
   const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
   const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
+  const recordEvent = auditWriter(database);
+  const record = (studioId: string, { memberId, caller, now: time }: AuditContext, change: FromTo) =>
+    recordEvent({ studioId, action: 'studio-member-changed', memberId, caller, time, ...change });
   const requests = appliedRequests(database);
   return {
-    putMember({ studioId, id, role }, { requestId } = {}) {
+    putMember({ studioId, id, role }, by) {
       return commits.write(() => {
         if (!selectStudio.get(studioId)) return 'no-studio';
-        if (requests.has(requestId)) return 'put';
-        if (!selectMember.get(studioId, id) && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
+        if (requests.has(by.requestId)) return 'put';
+        const before = selectMember.get(studioId, id);
+        if (!before && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
+        if (before?.role !== role)
+          record(studioId, by, { from: memberText(id, before?.role), to: memberText(id, role) });
         upsertMember.run({ studioId, id, role });
-        requests.add(requestId);
+        requests.add(by.requestId);
         return 'put';
       });
     },
@@ -118,12 +133,14 @@ function sqliteMembers(
       return row ? readableOrNull(memberOf(row), report) : null;
     },
 
-    removeMember(studioId, memberId, { requestId } = {}) {
+    removeMember(studioId, memberId, by) {
       return commits.write(() => {
-        if (requests.has(requestId)) return null;
-        requests.add(requestId);
+        if (requests.has(by.requestId)) return null;
+        requests.add(by.requestId);
         const row = deleteMember.get(studioId, memberId);
-        return row ? readableOrNull(memberOf(row), report) : null;
+        if (!row) return null;
+        record(studioId, by, { from: memberText(memberId, row.role), to: null });
+        return readableOrNull(memberOf(row), report);
       });
     },
   };

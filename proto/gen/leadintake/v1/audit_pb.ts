@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/audit.proto.
  */
 export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KusCCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJMnUKDEF1ZGl0U2VydmljZRJlCg9MaXN0QXVkaXRFdmVudHMSJS5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KrsDCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJEiYKIkFVRElUX0FDVElPTl9TVFVESU9fUkVHSU9OX0NIQU5HRUQQChImCiJBVURJVF9BQ1RJT05fU1RVRElPX01FTUJFUl9DSEFOR0VEEAsydQoMQXVkaXRTZXJ2aWNlEmUKD0xpc3RBdWRpdEV2ZW50cxIlLmxlYWRpbnRha2UudjEuTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * An entry of the audit log.
@@ -64,14 +64,15 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
 
   /**
    * The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota, in digits; absent if it was
-   * the gateways' default.
+   * the gateways' default. The previous region; absent if there was none. The member and its previous role: `member-2 staff`;
+   * absent if it came.
    *
    * @generated from field: optional string from = 7;
    */
   from?: string | undefined;
 
   /**
-   * The new status, stage or quota. For an update, the names of the changed fields as in the public API, never their values:
+   * The new status, stage, quota or region; the member and its new role, absent if it went. For an update, the names of the changed fields as in the public API, never their values:
    * `displayName,contact,sourceId,note`.
    *
    * @generated from field: optional string to = 8;
@@ -79,7 +80,8 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   to?: string | undefined;
 
   /**
-   * The program that did it: its name in the core's callers file, or `(command line)`; absent if the caller has no name.
+   * The program that did it: its name in the core's callers file, or `(command line, USER)` with the user
+   * at the operating system; absent if the caller has no name.
    *
    * @generated from field: optional string caller = 9;
    */
@@ -207,6 +209,20 @@ export const AuditAction = {
    * @generated from enum value: AUDIT_ACTION_API_KEY_QUOTA_CHANGED = 9;
    */
   API_KEY_QUOTA_CHANGED: 9,
+
+  /**
+   * A studio's region was set, changed or removed.
+   *
+   * @generated from enum value: AUDIT_ACTION_STUDIO_REGION_CHANGED = 10;
+   */
+  STUDIO_REGION_CHANGED: 10,
+
+  /**
+   * A member came, went, or got another role.
+   *
+   * @generated from enum value: AUDIT_ACTION_STUDIO_MEMBER_CHANGED = 11;
+   */
+  STUDIO_MEMBER_CHANGED: 11,
 } as const;
 
 /**
