@@ -118,8 +118,8 @@ export const UNREADABLE_MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/directory.ts',
-        find: "return { outcome: 'put', where, update: $UPDATE };",
-        put: "return { outcome: 'put', where: {}, update: $UPDATE };",
+        find: "return { outcome: 'put', where, update: $UPDATE, events: $EVENTS };",
+        put: "return { outcome: 'put', where: {}, update: $UPDATE, events: $EVENTS };",
       },
     ],
   },
