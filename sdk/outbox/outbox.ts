@@ -4,12 +4,15 @@ import { add } from './add.ts';
 import { discard, type LeadInNeed, needsAttention, retry } from './attention.ts';
 import type { Connection, PostgresConnection, SqliteConnection } from './connection.ts';
 import { type Delivery, type DeliveryOptions, deliver } from './delivery.ts';
-import { checkedTable, DEFAULT_TABLE, setUp, tableStatements } from './table.ts';
+import { checkedTable, DEFAULT_TABLE, setUp, tableStatements, warnOfDefaultTable } from './table.ts';
 import { run, type WorkerOptions } from './worker.ts';
 
 /** Options of {@link createOutbox}. */
 export interface OutboxOptions {
-  /** The table's name: letters, digits and `_`. Default: `lead_intake_outbox`. */
+  /**
+   * The table's name: letters, digits and `_`. Name it after the website, because a website sends all leads in its table. The default,
+   * `lead_intake_outbox`, is deprecated.
+   */
   readonly table?: string;
 }
 
@@ -18,7 +21,7 @@ export interface OutboxOptions {
  * operation that the table's state does not permit throws an OutboxError, invalid input a TypeError.
  */
 export interface Outbox {
-  /** Creates the table and its index if they do not exist. Safe to call concurrently from several processes. */
+  /** Creates the table and its index if they do not exist. Safe to call concurrently from several processes. Warns if no table was named. */
   setUp(connection: Connection): Promise<void>;
 
   /** Returns the same as SQL, for the website's own migrations. */
@@ -91,10 +94,14 @@ export interface Outbox {
  *
  * @throws TypeError when the table's name is invalid
  */
-export function createOutbox({ table: name = DEFAULT_TABLE }: OutboxOptions = {}): Outbox {
-  const table = checkedTable(name);
+export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
+  const table = checkedTable(name ?? DEFAULT_TABLE);
   return {
-    setUp: (connection) => setUp(connection, table),
+    async setUp(connection) {
+      // Here alone: a worker or a report that warned would have cron mail it each time.
+      if (name === undefined) warnOfDefaultTable();
+      await setUp(connection, table);
+    },
     setUpSql: () => `${tableStatements(table).join(';\n')};\n`,
     add: ((connection: Connection, capture: LeadCapture, { idempotencyKey }: { idempotencyKey?: string } = {}) =>
       add(connection, table, capture, idempotencyKey)) as Outbox['add'],

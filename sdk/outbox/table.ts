@@ -1,7 +1,9 @@
 import { type Connection, carryOut, isSqlite } from './connection.ts';
 
-/** The default name of the table. */
+/** The default name of the table, deprecated. */
 export const DEFAULT_TABLE = 'lead_intake_outbox';
+
+const DEFAULT_TABLE_WARNING = `The default table ${DEFAULT_TABLE} of an outbox is deprecated, because a second website in the same database would send its leads: name a table, such as createOutbox({ table: 'example_com_leads' }), or the present one.`;
 
 /** An arbitrary advisory lock: concurrent CREATE TABLE IF NOT EXISTS can fail in PostgreSQL's catalogue. */
 const SET_UP_LOCK = 7_165_204_417;
@@ -12,6 +14,11 @@ export function checkedTable(name: string): string {
     throw new TypeError('The name of the table must have letters, digits and _ only, and at most 63 of them.');
   }
   return name;
+}
+
+/** Warns by the process, where there is one. */
+export function warnOfDefaultTable(): void {
+  globalThis.process?.emitWarning?.(DEFAULT_TABLE_WARNING, 'DeprecationWarning');
 }
 
 /** Returns the statements that create the table and its index if they do not exist, on SQLite and PostgreSQL. */

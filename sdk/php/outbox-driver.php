@@ -10,6 +10,9 @@ use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\Outbox;
 use LeadIntake\Outbox\State;
 
+// stdout has only JSON.
+ini_set('display_errors', 'stderr');
+
 spl_autoload_register(static function (string $class): void {
     require __DIR__ . '/src/' . str_replace('\\', '/', substr($class, strlen('LeadIntake\\'))) . '.php';
 });
@@ -25,10 +28,10 @@ try {
 /** @param array<string, mixed> $arguments */
 function resultOf(string $command, array $arguments): object
 {
-    $table = getenv('OUTBOX_TABLE') ?: Outbox::TABLE;
+    $table = getenv('OUTBOX_TABLE') ?: null;
     $settings = json_decode(getenv('OUTBOX_DATABASE'), true, flags: JSON_THROW_ON_ERROR);
     if ($command === 'set-up-sql') {
-        return (object) ['sql' => implode(";\n", Outbox::schema(dialectOf($settings['kind']), $table)) . ";\n"];
+        return (object) ['sql' => implode(";\n", Outbox::schema(dialectOf($settings['kind']), ...array_filter([$table]))) . ";\n"];
     }
     if ($command === 'keys-for') {
         return (object) ['keys' => array_map(keyFor(...), $arguments['submissions'])];

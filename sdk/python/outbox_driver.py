@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from lead_intake import LeadIntakeClient  # noqa: E402
 from lead_intake.outbox import (  # noqa: E402
-    DEFAULT_TABLE,
     Connection,
     Engine,
     Outbox,
@@ -32,7 +31,7 @@ BUSY_TIMEOUT_SECONDS = 10
 ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "mariadb": "mysql", "postgresql": "postgresql"}
 
 DATABASE = json.loads(os.environ["OUTBOX_DATABASE"])
-TABLE = os.environ.get("OUTBOX_TABLE", DEFAULT_TABLE)
+TABLE = os.environ.get("OUTBOX_TABLE")
 
 
 def print_line(line: dict[str, Any]) -> None:
@@ -139,7 +138,7 @@ def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "set-up":
             outbox.set_up()
         case "set-up-sql":
-            return {"sql": set_up_sql(ENGINES[DATABASE["kind"]], TABLE)}
+            return {"sql": set_up_sql(ENGINES[DATABASE["kind"]], *([TABLE] if TABLE else []))}
         case "keys-for":
             keys = [
                 key_for(each["formKey"], each["capture"], submitted_at=datetime.fromisoformat(each["at"]))

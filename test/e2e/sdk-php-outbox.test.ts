@@ -27,7 +27,7 @@ const WITH_OUTBOX = `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
   use LeadIntake\\Outbox\\{Database, Dialect, Outbox, OutboxException, PdoDatabase};
   use LeadIntake\\Transport\\{CurlTransport, Psr18Transport, Response, Transport, TransportException};
   $pdo = new PDO('sqlite:website.db', options: [PDO::ATTR_TIMEOUT => 10]);
-  $outbox = new Outbox($pdo);
+  $outbox = new Outbox($pdo, 'example_com_leads');
   $outbox->setUp();
   function lead(string $name): LeadCapture { return new LeadCapture($name, Contact::phone('12345')); }
   function show(mixed $what): void { echo json_encode($what), "\\n"; }
@@ -60,11 +60,11 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
       $form = ['name' => 'Ada', 'email' => 'nowhere', 'message' => 'Psst', 'key' => 'another page'];
       $website = new PDO('sqlite:website.db');
       echo json_encode(storeEnquiry($website, $form));
-      (new LeadIntake\\Outbox\\Outbox($website))->add(['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'nowhere']]);`,
+      (new LeadIntake\\Outbox\\Outbox($website, 'example_com_leads'))->add(['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'nowhere']]);`,
     );
     expect(Object.keys(JSON.parse(faults))).toEqual(['contact.value']);
     await onTable(
-      "UPDATE lead_intake_outbox SET next_attempt_at = 0 WHERE reason = 'no answer: Couldn''t connect to server'",
+      "UPDATE example_com_leads SET next_attempt_at = 0 WHERE reason = 'no answer: Couldn''t connect to server'",
     );
     expect(await send(service.url)).toBe('1 delivered, 0 wait');
     expect(await send(service.url)).toBe('0 delivered, 0 wait');
@@ -85,7 +85,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
     expect(await website.run('leads-in-need.php')).toMatch(
       /^\S{36} refused since \S+: 400 integration_invalid_request: .*contact\.value.*\(request .+\)$/,
     );
-    const rows = await onTable('SELECT state, capture FROM lead_intake_outbox ORDER BY state');
+    const rows = await onTable('SELECT state, capture FROM example_com_leads ORDER BY state');
     expect(JSON.parse(rows)).toEqual([
       ['delivered', null],
       ['delivered', null],
@@ -106,7 +106,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         PDO::ATTR_DEFAULT_FETCH_MODE => PDO::FETCH_KEY_PAIR,
       ]);
       $grace = ['displayName' => 'Grace', 'contact' => ['type' => 'email', 'value' => 'grace@example.org']];
-      $outbox = new Outbox($pdo);
+      $outbox = new Outbox($pdo, 'example_com_leads');
       try { $outbox->add($grace); } catch (PDOException $error) { echo $error->getMessage(), "\\n"; }
       echo $pdo->getAttribute(PDO::ATTR_ERRMODE) === PDO::ERRMODE_SILENT ? "silent again\\n" : "changed\\n";
       $outbox->setUp();
@@ -133,7 +133,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
       `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
       use LeadIntake\\Outbox\\Outbox;
       $pdo = new PDO('sqlite::memory:');
-      $outbox = new Outbox($pdo);
+      $outbox = new Outbox($pdo, 'example_com_leads');
       $outbox->setUp();
       $ada = new LeadCapture('Ada', Contact::phone('12345'));
       $key = $outbox->add($ada);
@@ -237,18 +237,18 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         }
       }
       foreach (['Ada', 'Eve', 'Grace'] as $name) $outbox->add(lead($name));
-      $pdo->exec("UPDATE lead_intake_outbox SET idempotency_key = 'ä' WHERE capture LIKE '%Eve%'");
+      $pdo->exec("UPDATE example_com_leads SET idempotency_key = 'ä' WHERE capture LIKE '%Eve%'");
       $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), transport: new Failing());
       try { $outbox->deliver($client); } catch (OutboxException $error) { show($error->getPrevious() !== null); }
-      $select = 'SELECT state, reason FROM lead_intake_outbox ORDER BY reason';
+      $select = 'SELECT state, reason FROM example_com_leads ORDER BY reason';
       show($pdo->query($select)->fetchAll(PDO::FETCH_NUM));
       foreach (['ä', 'A'] as $key) {
-        $pdo->exec("UPDATE lead_intake_outbox SET idempotency_key = '$key' WHERE capture LIKE '%Eve%'");
+        $pdo->exec("UPDATE example_com_leads SET idempotency_key = '$key' WHERE capture LIKE '%Eve%'");
         $outbox->retry($key);
       }
       $outbox->discard('A');
       $outbox->discard('A');
-      show($pdo->query("SELECT state FROM lead_intake_outbox WHERE idempotency_key = 'A'")->fetchColumn());`,
+      show($pdo->query("SELECT state FROM example_com_leads WHERE idempotency_key = 'A'")->fetchColumn());`,
       { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
     );
     expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual([
@@ -282,7 +282,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), transport: $transport);
         try { $outbox->deliver($client, onSettled: $interrupt); } catch (LogicException $error) { show($error->getMessage()); }
       }
-      show($pdo->query('SELECT state, attempts, reason FROM lead_intake_outbox')->fetchAll(PDO::FETCH_NUM));`,
+      show($pdo->query('SELECT state, attempts, reason FROM example_com_leads')->fetchAll(PDO::FETCH_NUM));`,
       { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
     );
     const waits = ['waiting', 1, null];
@@ -297,7 +297,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
       show($outbox->needsAttention()->count);
       $inTwoDays = (time() + 2 * 86_400) * 1000;
       foreach ([$inTwoDays, '-1', '1e300', '-1e300', PHP_INT_MAX, PHP_INT_MIN] as $time) {
-        $pdo->exec("UPDATE lead_intake_outbox SET created_at = $time, settled_at = $time");
+        $pdo->exec("UPDATE example_com_leads SET created_at = $time, settled_at = $time");
         $attention = $outbox->needsAttention();
         show([$attention->count, $attention->entries[0]->createdAt->format('Y-m-d') !== '']);
         $outbox->newest();
@@ -313,7 +313,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
         }
       }
       try {
-        (new Outbox(new Prefixing(new PdoDatabase($pdo))))->newest();
+        (new Outbox(new Prefixing(new PdoDatabase($pdo)), 'example_com_leads'))->newest();
       } catch (UnexpectedValueException $error) {
         show($error->getMessage());
       }`,

@@ -65,7 +65,7 @@ class Website {
   rows(): Record<string, unknown>[] {
     const database = new DatabaseSync(join(this.folder, 'website.db'), { timeout: 10_000 });
     try {
-      return database.prepare('SELECT state, capture FROM lead_intake_outbox ORDER BY created_at').all();
+      return database.prepare('SELECT state, capture FROM example_com_leads ORDER BY created_at').all();
     } finally {
       database.close();
     }
@@ -92,7 +92,7 @@ def client(**options):
 def add(name):
     return outbox.add(connection, LeadCapture(name, EmailContact(f"{time.time_ns()}@example.org")))
 
-outbox = Outbox(connect)
+outbox = Outbox(connect, table="example_com_leads")
 outbox.set_up()
 connection = connect()`;
 
@@ -175,7 +175,7 @@ try:
     outbox.deliver(leads)
 except OutboxError as error:
     print(error, type(error.__cause__).__name__, sep=", ")
-print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbox"))
+print(*connection.execute("SELECT state, attempts, reason FROM example_com_leads"))
 `);
     const [error, rows] = printed.split('\n');
     expect(error).toBe('sending a lead has raised RuntimeError: it keeps waiting, RuntimeError');
@@ -186,17 +186,17 @@ print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbo
     const printed = await website.run(`${PROLOGUE}
 for created_at in (10**18, -10**18, time.time_ns() // 1_000_000 + 2 * 86_400_000):
     key = add(str(created_at))
-    connection.execute("UPDATE lead_intake_outbox SET created_at = ? WHERE idempotency_key = ?", (created_at, key))
-    connection.execute("UPDATE lead_intake_outbox SET capture = '{}' WHERE idempotency_key = ?", (key,))
+    connection.execute("UPDATE example_com_leads SET created_at = ? WHERE idempotency_key = ?", (created_at, key))
+    connection.execute("UPDATE example_com_leads SET capture = '{}' WHERE idempotency_key = ?", (key,))
 print(*(entry.created_at.year - datetime.now().year for entry in outbox.needs_attention().entries if entry.created_at.year not in (1, 9999)))
 print(outbox.needs_attention().count)
 odd = "AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA"
-connection.execute("UPDATE lead_intake_outbox SET idempotency_key = ? WHERE idempotency_key = ?", (odd, key))
+connection.execute("UPDATE example_com_leads SET idempotency_key = ? WHERE idempotency_key = ?", (odd, key))
 outbox.retry(odd)
 outbox.discard(odd)
 connection.close()
 try:
-    Outbox(as_bytes).needs_attention()
+    Outbox(as_bytes, table="example_com_leads").needs_attention()
 except OutboxError as error:
     print(error)`);
     const [years, count, error] = printed.split('\n');
@@ -236,7 +236,7 @@ ways = {
 }
 with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
     for way, connect_so in ways.items():
-        outbox = Outbox(connect_so)
+        outbox = Outbox(connect_so, table="example_com_leads")
         outbox.set_up()
         capture = LeadCapture(way, EmailContact(f"{uuid.uuid4()}@example.org"))
         connection = connect_so()
@@ -278,7 +278,7 @@ with client() as leads:
             outbox.deliver(leads, on_settled=on_settled)
         except OverTime as error:
             print("over")
-print(*connection.execute("SELECT state, attempts, reason FROM lead_intake_outbox"))
+print(*connection.execute("SELECT state, attempts, reason FROM example_com_leads"))
 `,
       secret,
     );
@@ -296,7 +296,7 @@ class OfAsyncio:
     async def commit(self): ...
 
 connect = lambda: sqlite3.connect("website.db")
-outbox = Outbox(connect)
+outbox = Outbox(connect, table="example_com_leads")
 outbox.set_up()
 connection = connect()
 ada, eve = (LeadCapture(name, EmailContact("a@example.org")) for name in ("Ada", "Eve"))

@@ -67,12 +67,12 @@ echo 'DATABASES["default"]["ATOMIC_REQUESTS"] = True' >> website/settings.py`;
       }
     };
     /** The website's leads, oldest first. */
-    const leads = () => onTable('SELECT state, reason FROM lead_intake_outbox ORDER BY created_at, rowid');
+    const leads = () => onTable('SELECT state, reason FROM example_com_leads ORDER BY created_at, rowid');
     const run = (mark: string, more: Record<string, string> = {}) =>
       runCommands(commandsIn(recipe, mark), { ...env, ...more });
     const report = async () => (await run('django-report')).stdout;
     const deliver = async (more: Record<string, string> = {}) => {
-      onTable("UPDATE lead_intake_outbox SET next_attempt_at = 0 WHERE state = 'waiting'");
+      onTable("UPDATE example_com_leads SET next_attempt_at = 0 WHERE state = 'waiting'");
       return run('django-deliver', more);
     };
     const send = async (name: string, message = '') =>
@@ -105,7 +105,7 @@ echo 'DATABASES["default"]["ATOMIC_REQUESTS"] = True' >> website/settings.py`;
       }
       // The contact of Ada has an open lead. Another row cannot be read.
       await send('Ada', 'On Monday, please.');
-      onTable(`INSERT INTO lead_intake_outbox (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
+      onTable(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
         VALUES ('${randomUUID()}', CAST(x'ff' AS TEXT), 'refused', 1, 1, 1)`);
       const staff = await open(`${site}/admin/leads/storedlead/`);
       await staff.getByLabel('Username').fill('staff');
@@ -148,7 +148,7 @@ echo 'DATABASES["default"]["ATOMIC_REQUESTS"] = True' >> website/settings.py`;
       let said = '';
       await expectInEachSituation(
         {
-          empty: async () => onTable('DELETE FROM lead_intake_outbox'),
+          empty: async () => onTable('DELETE FROM example_com_leads'),
           use: async (LEAD_INTAKE_URL, LEAD_INTAKE_KEY) => {
             settings = { LEAD_INTAKE_URL, LEAD_INTAKE_KEY };
           },

@@ -69,12 +69,12 @@ describe('the recipe for Next.js', () => {
     }
   };
   /** The website's leads, oldest first. */
-  const leads = () => onTable('SELECT state, reason, capture FROM lead_intake_outbox ORDER BY created_at, rowid');
+  const leads = () => onTable('SELECT state, reason, capture FROM example_com_leads ORDER BY created_at, rowid');
   const until = (state: object) =>
     vi.waitFor(() => expect(leads().at(-1)).toMatchObject(state), { timeout: 60_000, interval: 100 });
   const send = async (name: string, message = '') =>
     (await openForm(`${url}/contact`)).send({ name, email: `${name}@example.com`, message });
-  const makeDue = () => onTable("UPDATE lead_intake_outbox SET next_attempt_at = 0 WHERE state = 'waiting'");
+  const makeDue = () => onTable("UPDATE example_com_leads SET next_attempt_at = 0 WHERE state = 'waiting'");
   const leadsCommand = (command: string, settings = {}) =>
     runCommands(`node ~/website/leads.mjs ${command}`, { ...env(), ...settings });
   /** In another folder than the website's. */
@@ -109,7 +109,7 @@ describe('the recipe for Next.js', () => {
     let said = '';
     await expectInEachSituation(
       {
-        empty: async () => onTable('DELETE FROM lead_intake_outbox'),
+        empty: async () => onTable('DELETE FROM example_com_leads'),
         use: async (LEAD_INTAKE_URL, LEAD_INTAKE_KEY) => {
           settings = { LEAD_INTAKE_URL, LEAD_INTAKE_KEY };
         },
@@ -126,7 +126,7 @@ describe('the recipe for Next.js', () => {
   });
 
   test('the report has what a visitor wrote until it is discarded', async () => {
-    onTable(`INSERT INTO lead_intake_outbox (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
+    onTable(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
       VALUES ('${randomUUID()}', '{"displayName":"Mary","note":"Zoë"}', 'refused', 1, 1, 1)`);
     expect(await report()).toMatch(/^\S{36}, from \S+, refused: .+\n {2}\{"displayName":"Mary","note":"Zoë"\}\n$/);
     const [key = ''] = (await report()).split(',');

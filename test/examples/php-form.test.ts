@@ -62,7 +62,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     database.close();
     return found;
   };
-  const rows = () => query('SELECT * FROM lead_intake_outbox ORDER BY created_at');
+  const rows = () => query('SELECT * FROM example_com_leads ORDER BY created_at');
   const delivered = (count: number) =>
     vi.waitUntil(() => rows().filter(({ state }) => state === 'delivered').length === count, { timeout: 50_000 });
   const run = async (mark: string, more: Record<string, string> = {}) => {
@@ -71,7 +71,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   };
   /** Makes all leads due and runs the cron job that sends them. */
   const sendByCron = (more: Record<string, string> = {}) => {
-    query("UPDATE lead_intake_outbox SET next_attempt_at = 0 WHERE state = 'waiting'");
+    query("UPDATE example_com_leads SET next_attempt_at = 0 WHERE state = 'waiting'");
     return run('php-form-send', more);
   };
 
@@ -144,7 +144,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     let said = '';
     await expectInEachSituation(
       {
-        empty: async () => query('DELETE FROM lead_intake_outbox'),
+        empty: async () => query('DELETE FROM example_com_leads'),
         async use(address, key) {
           server.kill('SIGKILL');
           env = { ...env, ADDRESS: `127.0.0.1:${await freePort()}`, LEAD_INTAKE_URL: address, LEAD_INTAKE_KEY: key };

@@ -180,6 +180,54 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.refusal('deliver', {}, { OUTBOX_TABLE: `${TABLE}; DROP TABLE visits` })).toMatch(/./);
   });
 
+  test(`${name}: two websites in one database, with a table each, send their own leads with their own keys`, async () => {
+    const website = await aWebsite();
+    const studios = [website.studio, await service.aStudioWithKey()];
+    const envs = studios.map(({ secret }, index) => ({
+      LEAD_INTAKE_KEY: secret,
+      OUTBOX_TABLE: `example_${index}_leads`,
+    }));
+    for (const env of envs) await website.run('set-up', {}, env);
+    for (const [index, env] of envs.entries()) {
+      const leads = Array.from({ length: index + 1 }, () => ({
+        capture: aCapture({ displayName: `Ada of ${index}` }),
+      }));
+      await website.run('add', { leads }, env);
+    }
+    for (const [index, env] of envs.entries()) {
+      expect((await website.run('deliver', {}, env)).result).toEqual({ ...NOTHING_DONE, delivered: index + 1 });
+    }
+    for (const [index, { secret }] of studios.entries()) {
+      const { leads } = (await (await service.get(secret)).json()) as { leads: { displayName: string }[] };
+      expect(leads.map(({ displayName }) => displayName)).toEqual(Array(index + 1).fill(`Ada of ${index}`));
+    }
+  });
+
+  if (kind === 'SQLite') {
+    test(`${name}: warns that the default table is deprecated when it is set up without a name, and never otherwise`, async () => {
+      const website = await aWebsite();
+      const [other = ''] = await website.add(aCapture({ contact: { type: 'email', value: 'nowhere' } }));
+      const commands: readonly [command: string, args: object, table?: string][] = [
+        ['set-up', {}],
+        ['set-up', {}, TABLE],
+        ['set-up', {}, 'example_com_leads'],
+        ['set-up-sql', {}],
+        ['add', { leads: [{ capture: aCapture() }] }],
+        ['deliver', {}],
+        ['needs-attention', {}],
+        ['retry', { key: other }],
+        ['discard', { key: other }],
+      ];
+      const warned: unknown[] = [];
+      for (const [command, args, table] of commands) {
+        const driver = website.begin(command, args, table === undefined ? {} : { OUTBOX_TABLE: table });
+        expect(await driver.result()).not.toHaveProperty('error');
+        if (/deprecated/i.test(driver.process.output())) warned.push([command, table]);
+      }
+      expect(warned).toEqual([['set-up', undefined]]);
+    });
+  }
+
   test(`${name}: settles already open leads, and keeps refused ones until a person corrects or discards them`, async () => {
     const website = await aWebsite();
     const open = aCapture();

@@ -7,7 +7,7 @@ import type { Service, StudioWithKey } from '../support/service.ts';
 import type { WebsiteDatabase } from '../support/website-databases.ts';
 import type { StartDriver } from './languages.ts';
 
-/** The default name of the table. */
+/** The default name of the table, which websites of 1.1 have. */
 export const TABLE = 'lead_intake_outbox';
 
 /** A line that a driver prints; see README.md. */

@@ -21,10 +21,11 @@ function database(): PDO
     );
 }
 
+/** The table is named after this website: another one in the same database would send its leads. */
 function outbox(): Outbox
 {
     static $outbox;
-    return $outbox ??= new Outbox(database());
+    return $outbox ??= new Outbox(database(), 'example_com_leads');
 }
 
 function client(float $deadlineSeconds): LeadIntakeClient

@@ -2,6 +2,8 @@ from datetime import datetime, timezone
 
 from django.db import models
 
+from leads.outbox import TABLE
+
 
 class StoredLead(models.Model):
     """The table of the outbox, for the admin's pages; only the outbox writes to it."""
@@ -18,7 +20,7 @@ class StoredLead(models.Model):
 
     class Meta:
         managed = False
-        db_table = "lead_intake_outbox"
+        db_table = TABLE
         verbose_name = "lead that needs a person"
         verbose_name_plural = "leads that need a person"
 

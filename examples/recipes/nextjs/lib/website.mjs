@@ -3,7 +3,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { createOutbox } from 'lead-intake-sdk/outbox';
 
-export const outbox = createOutbox();
+/** The table is named after this website: another one in the same database would send its leads. */
+export const outbox = createOutbox({ table: 'example_com_leads' });
 
 /** Next to this folder, whichever one a command is run in. */
 const FILE = process.env.WEBSITE_DATABASE ?? join(dirname(fileURLToPath(import.meta.url)), '..', 'website.db');

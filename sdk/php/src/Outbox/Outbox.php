@@ -18,19 +18,28 @@ use LeadIntake\Outbox\Internal\Table;
  */
 final class Outbox
 {
+    /** The default name of the table, deprecated. */
     public const TABLE = 'lead_intake_outbox';
+
+    private const DEFAULT_TABLE_WARNING = 'The default table ' . self::TABLE . ' of an outbox is deprecated, because a second website'
+        . " in the same database would send its leads: name a table, such as new Outbox(…, 'example_com_leads'), or the present one.";
 
     private readonly Table $table;
 
+    private readonly bool $isTableNamed;
+
     /**
      * @param \PDO|Database $database a connection of the website; SQLite, MySQL, MariaDB or PostgreSQL
+     * @param ?string $table the table's name. Name it after the website, because a website sends all leads in its table. The
+     *     default, `lead_intake_outbox`, is deprecated
      *
      * @throws \InvalidArgumentException when the table name is invalid or the database is not supported
      */
-    public function __construct(\PDO|Database $database, string $table = self::TABLE)
+    public function __construct(\PDO|Database $database, ?string $table = null)
     {
+        $this->isTableNamed = $table !== null;
         $database = $database instanceof \PDO ? new PdoDatabase($database) : $database;
-        $this->table = new Table($database, self::checkedName($table));
+        $this->table = new Table($database, self::checkedName($table ?? self::TABLE));
     }
 
     /** @return list<string> the statements of setUp, for the website's own migrations */
@@ -64,13 +73,15 @@ final class Outbox
     }
 
     /**
-     * Creates the table if it does not exist. Safe to call concurrently from several processes.
+     * Creates the table if it does not exist. Safe to call concurrently from several processes. Warns if no table was named.
      *
      * @throws \LogicException when a transaction is open, which it would commit on MySQL
      */
     public function setUp(): void
     {
         $this->requireNoTransaction();
+        // Here alone: a worker or a report that warned would have cron mail it each time.
+        $this->isTableNamed || trigger_error(self::DEFAULT_TABLE_WARNING, E_USER_DEPRECATED);
         $this->table->create();
     }
 

@@ -1,15 +1,17 @@
 from django.db import migrations, models
 from lead_intake.outbox import set_up_sql
 
+from leads.outbox import TABLE
+
 
 def set_up(apps, schema_editor) -> None:
-    for statement in set_up_sql(schema_editor.connection.vendor).split(";\n"):
+    for statement in set_up_sql(schema_editor.connection.vendor, TABLE).split(";\n"):
         if statement:
             schema_editor.execute(statement)
 
 
 def take_down(apps, schema_editor) -> None:
-    schema_editor.execute("DROP TABLE lead_intake_outbox")
+    schema_editor.execute(f"DROP TABLE {TABLE}")
 
 
 class Migration(migrations.Migration):
@@ -34,7 +36,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "managed": False,
-                "db_table": "lead_intake_outbox",
+                "db_table": TABLE,
                 "verbose_name": "lead that needs a person",
                 "verbose_name_plural": "leads that need a person",
             },

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event
@@ -15,7 +16,7 @@ from ._entries import Attention, Delivery
 from ._keys import checked_key
 from ._rows import Rows
 from ._stored import text_of
-from ._table import DEFAULT_TABLE, checked_table, set_up
+from ._table import DEFAULT_TABLE, DEFAULT_TABLE_WARNING, checked_table, set_up
 
 #: How often a pausing worker checks whether to stop; seconds.
 _CHECK_INTERVAL = 0.2
@@ -34,23 +35,31 @@ class Outbox:
     """
 
     def __init__(
-        self, connect: Callable[[], Connection], *, table: str = DEFAULT_TABLE, keep_settled_days: float = 30
+        self, connect: Callable[[], Connection], *, table: str | None = None, keep_settled_days: float = 30
     ) -> None:
         """
         :param connect: opens a connection for every operation except ``add``; the outbox commits each statement on it
             and closes it
-        :param table: the table's name, of letters, digits and ``_``
+        :param table: the table's name, of letters, digits and ``_``. Name it after the website, because a website sends all
+            leads in its table. The default, ``lead_intake_outbox``, is deprecated.
         :param keep_settled_days: how long rows of settled leads stay in the table, without their data
         :raises ValueError: when the name or the number of days is invalid
         """
         if not 0 <= keep_settled_days < float("inf"):
             raise ValueError("keep_settled_days must be a number of days")
         self._connect = connect
-        self._table = checked_table(table)
+        self._table = checked_table(DEFAULT_TABLE if table is None else table)
+        self._is_table_named = table is not None
         self._keep_settled_days = keep_settled_days
 
     def set_up(self) -> None:
-        """Create the table and its index if they do not exist. Safe to call concurrently from several processes."""
+        """
+        Create the table and its index if they do not exist. Safe to call concurrently from several processes. Warns if
+        no table was named.
+        """
+        # Here alone: a worker or a report that warned would have cron mail it each time.
+        if not self._is_table_named:
+            warnings.warn(DEFAULT_TABLE_WARNING, DeprecationWarning, stacklevel=2)
         with committing(self._connect) as database:
             set_up(database, self._table)
 

@@ -6,8 +6,13 @@ import re
 
 from ._database import Database, Engine
 
-#: The default name of the table.
+#: The default name of the table, deprecated.
 DEFAULT_TABLE = "lead_intake_outbox"
+
+DEFAULT_TABLE_WARNING = (
+    f"The default table {DEFAULT_TABLE} of an outbox is deprecated, because a second website in the same database would "
+    'send its leads: name a table, such as Outbox(…, table="example_com_leads"), or the present one.'
+)
 
 #: Prevents conflicts in PostgreSQL's catalogue between concurrent set-ups; the same number in all languages.
 _SET_UP_LOCK = 7_165_204_417
