@@ -8,6 +8,12 @@ import { errorSummary } from './error-summary.ts';
 const LOG_INTERVAL_MS = 30_000;
 
 /**
+ * The response header of a core's health check while the core drains: probes must see it as not serving, but it executes
+ * calls as before, so who is connected already has lost nothing.
+ */
+export const DRAINING_HEADER = 'lead-intake-draining';
+
+/**
  * Checks once a second whether a dependency of the process is available, and caches the result: the cost does not
  * depend on the number of callers. A fault is logged when it begins, again every 30 seconds, and when it ends.
  */

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
+import { DRAINING_HEADER } from '../common/readiness.ts';
 import { textOfHash } from '../common/rules/key-secret.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan } from '../common/tracing.ts';
@@ -130,7 +131,11 @@ export function createCoreClient(
     isBusy: (operation = 'other') => authenticating + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
 
     async check() {
-      const check = () => health.check({ service: ExchangeService.typeName }, { timeoutMs: CORE_HEALTH_MS });
+      let isDraining = false;
+      const onHeader = (headers: Headers) => {
+        isDraining = headers.has(DRAINING_HEADER);
+      };
+      const check = () => health.check({ service: ExchangeService.typeName }, { timeoutMs: CORE_HEALTH_MS, onHeader });
       const retry = (error: unknown) => (isUnprocessed(error) ? check() : Promise.reject(error));
       const { status } = await check()
         .catch(retry)
@@ -138,7 +143,8 @@ export function createCoreClient(
           const reason = HEALTH_CHECK_FAULTS[ConnectError.from(error).code];
           throw reason === undefined ? error : new Error(reason, { cause: error });
         });
-      if (status !== Serving.SERVING) throw new Error('it reports that it is not serving; see its log');
+      // A core that drains serves until it closes the connection; the next one leads to another core.
+      if (status !== Serving.SERVING && !isDraining) throw new Error('it reports that it is not serving; see its log');
     },
 
     close: () => sessions.abort(),

@@ -1,5 +1,5 @@
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
-import type { Readiness } from '../../common/readiness.ts';
+import { DRAINING_HEADER, type Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { callerIfAny, forbidden, mayUse } from './caller-access.ts';
 import { connectionDraining } from './connection-draining.ts';
@@ -34,6 +34,7 @@ export function healthService(serviceNames: readonly string[], serving: Serving)
       if (!known.includes(service)) throw new ConnectError('unknown service', Code.NotFound);
       const caller = callerIfAny(context);
       if (caller && !mayUse(caller, service)) throw connectErrorOf(forbidden(caller.name, 'may not use this service'));
+      if (draining.aborted && (await store.fault()) === undefined) context.responseHeader.set(DRAINING_HEADER, 'yes');
       return { status: await statusNow() };
     },
 
