@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, exampleOf, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { postForms } from '../support/posted-forms.ts';
 import { ROOT } from '../support/processes.ts';
-import { expectInEachSituation } from '../support/recipe-situations.ts';
+import { testRecipe } from '../support/recipe-situations.ts';
 import { describeIf, freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -47,16 +47,19 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   let database: WebsiteDatabase;
   let studio: StudioWithKey;
   let proxy: TcpProxy;
+  let clock: DriverClock;
   let env: Record<string, string>;
   let server: ReturnType<typeof startCommands> | undefined;
   afterAll(async () => {
     server?.kill('SIGKILL');
     await proxy?.stop();
+    clock?.remove();
     await database?.close();
     await databases?.stop();
     rmSync(scratch, { recursive: true });
   });
   beforeAll(async () => {
+    clock = new DriverClock();
     scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     databases = await startWebsiteServer.MariaDB();
     database = await databases.database();
@@ -85,7 +88,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     writeFileSync(config, readFileSync(config, 'utf8').replace('<?php', `<?php ${TEST_SETTINGS}`));
     mkdirSync(inSite('wp-content/mu-plugins'));
     writeFileSync(inSite('wp-content/mu-plugins/test.php'), TEST_PLUGIN);
-    server = startCommands(commandsIn(recipe, 'wordpress-serve'), env);
+    server = startCommands(commandsIn(recipe, 'wordpress-serve'), { ...env, ...clock.env });
     await vi.waitUntil(() => fetch(site()).catch(() => false), { timeout: 60_000, interval: 50 });
   });
 
@@ -114,20 +117,18 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     const json = Buffer.from(JSON.stringify(settings)).toString('base64');
     return run(`update_option('lead_intake_settings', json_decode(base64_decode('${json}'), true)); ${statements}`);
   };
-  /** Activates the plugin for one test. */
-  const activate = async () => {
-    const first = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
-    await run(`${first} activate_plugin('lead-intake/lead-intake.php');`);
-    onTestFinished(async () => {
-      define({});
-      await run(`${first} deactivate_plugins('lead-intake/lead-intake.php'); delete_option('lead_intake_settings');`);
-      await database.run(`DROP TABLE IF EXISTS ${TABLE}`);
-    });
+  const FIRST = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
+  const activate = async () => void (await run(`${FIRST} activate_plugin('lead-intake/lead-intake.php');`));
+  const deactivate = async () => {
+    define({});
+    await run(`${FIRST} deactivate_plugins('lead-intake/lead-intake.php'); delete_option('lead_intake_settings');`);
+    await database.run(`DROP TABLE IF EXISTS ${TABLE}`);
   };
   const rows = () => database.run(`SELECT state, capture, reason FROM ${TABLE} ORDER BY created_at`);
 
   test('whatever is wrong with its settings, table or schedule, each page appears, says what is wrong and repeats no key', async () => {
     await activate();
+    onTestFinished(deactivate);
     const login = await fetch(site('wp-login.php'), {
       method: 'POST',
       body: new URLSearchParams({ log: 'admin', pwd: PASSWORD }),
@@ -202,51 +203,43 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     expect(complaints[0]).toContain('a lead could not be stored: the database has failed');
   });
 
-  test('what the service refuses is said before any thanks; what was entered stays in the form, on whatever page it is', async () => {
-    await activate();
-    const { secret } = await service.aStudioWithKey();
-    await store({ url: service.url, key: secret });
-    // The home page has the form below its posts.
+  describe('with its form on a page, and below the posts of the home page', () => {
     const pages = ['?pagename=contact', ''];
-    let posted = 0;
-    const send = (fields: Record<string, string>) => {
-      const body = new URLSearchParams(Object.entries(fields).map(([name, text]) => [`lead_intake[${name}]`, text]));
-      posted += 1;
-      return fetch(site(pages[posted % 2]), { method: 'POST', body, redirect: 'manual' });
-    };
-    const thanked = await postForms((form) => send({ ...form }));
-    // A list is no text.
-    expect((await send({ 'name][': 'Ada', email: 'ada@example.org' })).status).toBe(422);
-    expect(await rows()).toHaveLength(thanked);
-    await cron();
-    expect(new Set((await rows()).map(({ state }) => state))).toEqual(new Set(['delivered']));
+    let opened = 0;
+    beforeAll(activate);
+    afterAll(deactivate);
 
-    const { headers } = await send({ name: 'Ada', email: 'ada@example.org' });
-    const thanks = await fetch(new URL(headers.get('location') ?? '', site()));
-    expect(thanks.headers.get('cache-control')).toContain('no-cache');
-    expect(await thanks.text()).toContain('Thank you.');
-  });
-
-  test('does in each situation what the table of recipes says', async () => {
-    await activate();
-    await expectInEachSituation(
-      {
-        empty: () => database.run(`DELETE FROM ${TABLE}`),
-        use: (url, key) => store({ url, key }),
-        open: () => openForm(site('?pagename=contact')),
-        async send() {
-          await database.run(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
-          await run(`wp_schedule_single_event(time(), 'lead_intake_deliver_soon');`);
-          await cron();
-        },
-        async report() {
-          const before = textOf('mails');
-          await report();
-          return textOf('mails').slice(before.length);
-        },
+    testRecipe(service, () => ({
+      clock,
+      empty: () => database.run(`DELETE FROM ${TABLE}`),
+      use: ({ LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: key }) => store({ url, key }),
+      open: () => openForm(site(pages[opened++ % 2])),
+      async send() {
+        await database.run(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
+        await run(`wp_schedule_single_event(time(), 'lead_intake_deliver_soon');`);
+        await cron();
+        return { stdout: '', stderr: '' };
       },
-      service,
-    );
+      async report() {
+        const before = textOf('mails');
+        await report();
+        return textOf('mails').slice(before.length);
+      },
+    }));
+
+    test('a list is no text, and the page of thanks is not cached', async () => {
+      const send = (name: string) => {
+        const body = new URLSearchParams({
+          [`lead_intake[name]${name}`]: 'Ada',
+          'lead_intake[email]': 'ada@example.org',
+        });
+        return fetch(site(pages[0]), { method: 'POST', body, redirect: 'manual' });
+      };
+      expect((await send('[]')).status).toBe(422);
+      const thanks = await fetch(new URL((await send('')).headers.get('location') ?? '', site()));
+      expect(thanks.headers.get('cache-control')).toContain('no-cache');
+      expect(await thanks.text()).toContain('Thank you.');
+    });
   });
 
   describeWithChromium('in a browser', (open) => {

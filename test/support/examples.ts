@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe } from 'vitest';
-import { ROOT } from './processes.ts';
+import { ROOT, type RunningProcess, watch } from './processes.ts';
 
 /** The README of the examples, with the commands that run them. */
 export const readme = readFileSync(join(ROOT, 'examples/README.md'), 'utf8');
@@ -47,6 +47,25 @@ export function describeWithTools(tools: readonly string[], name: string, body: 
 /** Starts commands in the project folder that run until they are killed. The returned process is the last of them. */
 export function startCommands(commands: string, env: Readonly<Record<string, string>>): ChildProcess {
   return spawn('bash', ['-ec', commands], { cwd: ROOT, env: { ...process.env, ...env }, stdio: 'ignore' });
+}
+
+/** Starts commands like `startCommands`, with an input. `kill` ends all their processes, such as those that npx starts. */
+export function watchCommands(commands: string, env: Readonly<Record<string, string>>, input = ''): RunningProcess {
+  const child = spawn('bash', ['-ec', commands], {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
+  child.stdin.end(input);
+  const running = watch(child);
+  return {
+    ...running,
+    async kill() {
+      if (child.exitCode === null && child.signalCode === null && child.pid) process.kill(-child.pid, 'SIGKILL');
+      await running.ended();
+    },
+  };
 }
 
 /** The outcome of a command. */

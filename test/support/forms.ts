@@ -16,8 +16,10 @@ export interface Answer {
 
 /** A form that is open in a browser. */
 export interface Form {
-  /** What its message field contains. */
-  readonly message: string;
+  /** What its fields contain. */
+  readonly entered: Required<Typed>;
+  /** What its page says, without its tags. */
+  readonly text: string;
   /** Sends it, as a browser does without JavaScript, any number of times. */
   send(typed: Typed): Promise<Answer>;
 }
@@ -48,27 +50,29 @@ function formIn(html: string, url: string, cookie: string): Form | undefined {
   const name = fields.find((field) => field.type === 'text' && field !== email);
   const message = fields.find(({ type }) => type === 'textarea');
   return {
-    message: message?.value ?? '',
+    entered: { name: name?.value ?? '', email: email?.value ?? '', message: message?.value ?? '' },
+    text: textOf(html),
     async send(typed) {
       const hidden = fields.filter(({ type }) => type === 'hidden').map((field) => [field.name, field.value]);
       const body = new URLSearchParams(hidden);
       body.set(name?.name ?? '', typed.name);
       body.set(email?.name ?? '', typed.email);
       // Browsers send each line break as two characters.
-      body.set(message?.name ?? '', (typed.message ?? '').replaceAll('\n', '\r\n'));
+      body.set(message?.name ?? '', (typed.message ?? '').replaceAll(/\r\n?|\n/g, '\r\n'));
       const target = new URL(attributeOf(formTag, 'action') || url, url).href;
       const answer = await fetch(target, { method: 'POST', headers: { cookie }, body });
       const text = await answer.text();
       return {
         status: answer.status,
-        text: decoded(
-          text.replaceAll(/<(style|script|title)[\s\S]*?<\/\1>|<[^>]*>/gi, ' ').replaceAll(/\s+/g, ' '),
-        ).trim(),
+        text: textOf(text),
         form: formIn(text, answer.url, cookie),
       };
     },
   };
 }
+
+const textOf = (html: string): string =>
+  decoded(html.replaceAll(/<(style|script|title)[\s\S]*?<\/\1>|<[^>]*>/gi, ' ').replaceAll(/\s+/g, ' ')).trim();
 
 const attributeOf = (attributes: string, name: string): string | undefined => {
   const [, value] = new RegExp(`(?:^|\\s)${name}="([^"]*)"`, 'i').exec(attributes) ?? [];

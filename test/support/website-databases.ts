@@ -247,3 +247,13 @@ function postgresBin(): string | undefined {
     .toSorted()
     .at(-1);
 }
+
+/** Executes a statement on a website's SQLite file, and returns its rows. */
+export function queryFile(file: string, sql: string): Record<string, unknown>[] {
+  const database = new DatabaseSync(file, { timeout: 10_000 });
+  try {
+    return database.prepare(sql).all();
+  } finally {
+    database.close();
+  }
+}

@@ -6,6 +6,7 @@ class ContactRequest < ApplicationRecord
   validates :name, presence: true, length: { maximum: 160 }
   validates :email, length: { maximum: 254 }, format: /\A[^@[:space:][:cntrl:]\uFEFF]+@[^@[:space:][:cntrl:]\uFEFF]+\z/
   validates :message, length: { maximum: 2000 }
+  validates :name, :message, format: { without: /\0/ }
 
   # A browser counts a line break as one character, and sends two.
   def message=(text)
