@@ -135,17 +135,23 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   write(
     'visits.js',
     `import { onContactForm } from './form.js';
+    import { database, outbox } from './website.js';
     const grace = { name: 'Grace', email: 'grace@example.com', note: 'Asks for a trial.' };
     const formKey = crypto.randomUUID();
-    // A double click, followed by a return to the form with another address.
-    onContactForm({ formKey, ...grace });
-    onContactForm({ formKey, ...grace });
-    onContactForm({ formKey, ...grace, email: 'nowhere' });
-    // Without a message.
-    onContactForm({ formKey, name: 'Eve', email: 'eve@example.com', note: '' });`,
+    // A double click, followed by a return to the form with an address that the service would refuse.
+    const faults = [
+      onContactForm({ formKey, ...grace }),
+      onContactForm({ formKey, ...grace }),
+      onContactForm({ formKey, ...grace, email: 'nowhere' }),
+      // Without a message.
+      onContactForm({ formKey, name: 'Eve', email: 'eve@example.com', note: '' }),
+    ];
+    console.log(JSON.stringify(faults.map((each) => Object.keys(each))));
+    outbox.add(database, { displayName: 'Ada', contact: { type: 'email', value: 'nowhere' } });`,
   );
   // The outbox needs SQLite, so a newer Node than the rest of the package.
-  await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });
+  const { stdout: faults } = await run(process.execPath, [join(website, 'visits.js')], { cwd: tmpdir(), env });
+  expect(JSON.parse(faults)).toEqual([[], [], ['contact.value'], []]);
   const worker = watch(
     spawn(process.execPath, ['send-leads.js'], { cwd: website, env, stdio: ['ignore', 'pipe', 'pipe'] }),
   );
@@ -164,12 +170,15 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   write(
     'visit-page.js',
     `import { onContactForm, work } from './page.js';
-    onContactForm({ formKey: crypto.randomUUID(), name: 'Ada', email: 'ada@example.com', note: '' });
+    const ada = { formKey: crypto.randomUUID(), name: 'Ada', note: '' };
+    const faults = [onContactForm({ ...ada, email: 'ada@example.com' }), onContactForm({ ...ada, email: 'ada' })];
+    console.log(JSON.stringify(faults.map((each) => Object.keys(each))));
     const stop = new AbortController();
     setTimeout(() => stop.abort());
     await work(stop.signal);`,
   );
-  await run(process.execPath, ['visit-page.js'], { cwd: website, env });
+  const { stdout: shown } = await run(process.execPath, ['visit-page.js'], { cwd: website, env });
+  expect(JSON.parse(shown)).toEqual([[], ['contact.value']]);
   expect(await service.countLeads(studioId)).toBe(3);
 
   const sql = `import { createOutbox } from 'lead-intake-sdk/outbox'; console.log(createOutbox({ table: 'leads' }).setUpSql());`;

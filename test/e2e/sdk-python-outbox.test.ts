@@ -100,18 +100,28 @@ connection = connect()`;
 const EXPECTATIONS: Readonly<Record<string, (website: Website) => Promise<void>>> = {
   async 'does what its README shows: stores, sends, and lists what needs attention'(website) {
     const { secret, studioId } = await service.aStudioWithKey();
-    await website.run(`
-import sqlite3, contact_form, website
+    const faults = await website.run(`
+import sqlite3, contact_form, website, with_sqlalchemy
+from lead_intake import EmailContact, LeadCapture
 connection = website.connect()
 send = contact_form.on_contact_form
-send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀")
-send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀")
-send(connection, "another form", "Ada", "nowhere", "")
+ada = LeadCapture("Ada", EmailContact("nowhere"))
+for each in (
+    send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀"),
+    send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀"),
+    send(connection, "another form", "Ada", "nowhere", ""),
+    with_sqlalchemy.on_contact_form("another form", ada),
+):
+    print(*each)
+with_sqlalchemy.engine.dispose()
+with connection:
+    website.outbox.add(connection, ada)
 try:
     with connection:
         send(connection, "", "Eve", "eve@example.org", "")
 except ValueError:
     connection.close()`);
+    expect(faults.split('\n')).toEqual(['contact.value', 'contact.value']);
     expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }]);
 
     const worker = website.work(secret);
@@ -132,7 +142,7 @@ except ValueError:
     expect(await service.countLeads(studioId)).toBe(1);
     const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
     expect(first).toBe('1 leads need a person');
-    const why = `^[\\da-f]{8}-[\\da-f]{4}-8[\\da-f]{3}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
+    const why = `^[\\da-f]{8}-[\\da-f]{4}-[\\da-f]{4}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
     expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
 
     // A visitor who goes back and corrects the address is not lost, although the first lead exists.
