@@ -155,7 +155,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     const [log = '', ...others] = printed.split('\n');
     expect(others).toEqual(['bool(true)', '400 integration_invalid_request displayName']);
     expect(JSON.parse(log)).toEqual([
-      'warning',
+      'info',
       expect.stringContaining('{failure}'),
       { attempt: 1, failure: 'no answer', seconds: expect.any(Number) },
     ]);

@@ -127,12 +127,13 @@ with httpx2.Client(auth=("another", "password")) as http:
     proxy.loseReplies({ of: (bytes) => bytes.toString('latin1').startsWith('POST ') });
     const printed = await run(
       withClient(`import logging, sys
-logging.basicConfig(stream=sys.stdout, level=logging.WARNING)
+logging.basicConfig(stream=sys.stdout)
+logging.getLogger("lead_intake").setLevel(logging.INFO)
 print((await leads.create_lead(grace)).replayed)`),
       secret,
       `http://127.0.0.1:${proxy.port}`,
     ).finally(() => proxy.stop());
-    expect(printed).toMatch(/^WARNING:lead_intake:attempt 1 failed \(no answer\), the next one in \d\.\d s\nTrue$/);
+    expect(printed).toMatch(/^INFO:lead_intake:attempt 1 failed \(no answer\), the next one in \d\.\d s\nTrue$/);
     expect(await service.countLeads(studioId)).toBe(1);
   });
 

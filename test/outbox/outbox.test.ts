@@ -204,6 +204,22 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
   });
 
   if (kind === 'SQLite') {
+    test(`${name}: a pass prints nothing by itself, whatever becomes of its leads: cron would mail it each minute`, async () => {
+      const website = await aWebsite();
+      await website.add(aCapture(), aCapture({ contact: { type: 'email', value: 'nowhere' } }));
+      // Time for a repetition.
+      const outage = { LEAD_INTAKE_URL: 'http://127.0.0.1:1', LEAD_INTAKE_DEADLINE_MS: '2000' };
+      for (const [env, result] of [
+        [outage, { postponed: 2 }],
+        [{}, { delivered: 1, refused: 1 }],
+      ] as const) {
+        await website.letTimePass();
+        const driver = website.begin('deliver', {}, env);
+        expect(await driver.result()).toMatchObject(result);
+        expect(driver.process.output()).toMatch(/^\{.+\}\n$/);
+      }
+    });
+
     test(`${name}: warns that the default table is deprecated when it is set up without a name, and never otherwise`, async () => {
       const website = await aWebsite();
       const [other = ''] = await website.add(aCapture({ contact: { type: 'email', value: 'nowhere' } }));

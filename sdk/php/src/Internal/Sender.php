@@ -66,7 +66,7 @@ final class Sender
                 $written = $call->idempotencyKey !== null && $isOpen ? Written::Unknown : Written::No;
                 throw $outcome->toException($written, $call->idempotencyKey, $attempts);
             }
-            $this->logger?->warning('Lead Intake: attempt {attempt} failed ({failure}), the next one in {seconds} s', [
+            $this->logger?->info('Lead Intake: attempt {attempt} failed ({failure}), the next one in {seconds} s', [
                 'attempt' => $attempts,
                 'failure' => $outcome->name(),
                 'seconds' => round($waitSeconds, 1),

@@ -80,7 +80,7 @@ class Sending:
         if is_last:
             written: Written = "unknown" if self._idempotency_key is not None and self._is_open else "no"
             raise failed.to_error(written, self._idempotency_key, self._attempts)
-        _log.warning("attempt %d failed (%s), the next one in %.1f s", self._attempts, failed.name, seconds)
+        _log.info("attempt %d failed (%s), the next one in %.1f s", self._attempts, failed.name, seconds)
         return seconds
 
     def _report(self, outcome: Answer[Any] | Problem | Silence, attempt: int, retry_in_seconds: float | None) -> None:

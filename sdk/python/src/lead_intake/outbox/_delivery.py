@@ -79,7 +79,7 @@ class Pass:
         self._unanswered = self._unanswered + 1 if postponed and postponed.is_unanswered else 0
         if not isinstance(outcome, Settled):
             if is_noted:
-                _log.warning("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
+                _log.info("lead %s is %s: %s", lead.key, outcome.state, outcome.reason)
             if (postponed and postponed.is_of_all) or self._unanswered == _MAX_UNANSWERED:
                 self._stopped_because = outcome.reason
 

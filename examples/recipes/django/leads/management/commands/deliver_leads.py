@@ -30,8 +30,8 @@ class Command(BaseCommand):
                 stop = Event()
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, lambda *_: stop.set())
+                # Failed passes, such as without the database, go to stderr.
+                logging.basicConfig()
                 outbox.run(client, stop)
             else:
-                # Cron would mail each line each minute.
-                logging.getLogger("lead_intake").setLevel(logging.ERROR)
                 outbox.deliver(client)
