@@ -67,7 +67,12 @@ export async function startGateway(
   const log = await createLogger('gateway', config.LOG_LEVEL);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
   const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
-  const counter = await openQuota(policy.windowSeconds, config.REDIS_URL?.reveal(), config.REDIS_CLUSTER);
+  const counter = await openQuota(
+    policy.windowSeconds,
+    config.REDIS_URL?.reveal(),
+    config.REDIS_CLUSTER,
+    config.REDIS_KEY_PREFIX,
+  );
   const quota = observedQuota(counter, metrics, tracer !== undefined && config.REDIS_URL !== undefined);
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);

@@ -50,6 +50,11 @@ export const gatewaySettings = {
     fallback: 'no',
     about: 'whether `REDIS_URL` is the address of a node of a Redis Cluster: yes or no',
   },
+  REDIS_KEY_PREFIX: {
+    parse: keyPrefix,
+    about:
+      'what the names of all entries in Redis begin with; needed when deployments share a database of Redis, or they count together. Unset: nothing',
+  },
   QUOTA_LIMIT: {
     parse: integer(1, 1_000_000_000),
     fallback: '600',
@@ -95,7 +100,15 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
 
 function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   const faults: string[] = [];
-  const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
+  const {
+    CORE_CA_FILE,
+    CORE_CLIENT_CERT_FILE,
+    CORE_CLIENT_KEY_FILE,
+    CORE_URL,
+    REDIS_URL,
+    REDIS_CLUSTER,
+    REDIS_KEY_PREFIX,
+  } = config;
   if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
     faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
   }
@@ -105,6 +118,7 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
   }
+  if (REDIS_KEY_PREFIX && !REDIS_URL) faults.push('REDIS_KEY_PREFIX needs REDIS_URL');
   if (REDIS_CLUSTER && REDIS_URL && readSentinelAddress(REDIS_URL.reveal())) {
     faults.push('REDIS_CLUSTER must be no when REDIS_URL names sentinels');
   }
@@ -126,6 +140,12 @@ function redisUrl(value: string): Secret {
     );
   }
   return new Secret(value);
+}
+
+/** Without braces: those in the names of a Redis Cluster determine the node. */
+function keyPrefix(value: string): string {
+  if (!/^[\w.:-]{1,64}$/.test(value)) throw new Error('must be 1 to 64 of the characters A-Z a-z 0-9 _ . : -');
+  return value;
 }
 
 /** Checked here because the client's error would not name the setting. */

@@ -6,7 +6,7 @@ import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
 
-export type QuotaOutcome = 'admitted' | 'limited' | 'unavailable';
+export type QuotaOutcome = 'admitted' | 'limited' | 'delayed' | 'unavailable';
 
 /** The gateway's metrics. Each label has a closed list of values; none comes from a caller. */
 export interface GatewayMetrics {
@@ -42,12 +42,12 @@ export function createGatewayMetrics(): GatewayMetrics {
   for (const operation of OPERATIONS) for (const outcome of INITIAL_OUTCOMES) requests.zero({ operation, outcome });
   const quota = new Histogram({
     name: 'lead_intake_gateway_quota_duration_seconds',
-    help: 'Duration of quota checks by decision: admitted, limited or unavailable.',
+    help: 'Duration of quota checks by decision: admitted, limited, delayed or unavailable.',
     labelNames: ['decision'],
     buckets: DURATIONS,
     registers: [registry],
   });
-  for (const decision of ['admitted', 'limited', 'unavailable'] as const) quota.zero({ decision });
+  for (const decision of ['admitted', 'limited', 'delayed', 'unavailable'] as const) quota.zero({ decision });
   const batches = new Histogram({
     name: 'lead_intake_gateway_core_batch_requests',
     help: 'Number of requests per message to the core, by operation.',

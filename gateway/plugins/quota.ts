@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { Problem } from '../problems.ts';
 import {
+  MAX_HOLD_MS,
   type Quota,
   type QuotaDecision,
   type QuotaLimits,
@@ -58,10 +60,20 @@ export function removeQuotaHeaders(reply: FastifyReply): void {
   reply.removeHeader('ratelimit');
 }
 
-// @rule 7.integration_rate_unavailable 7.3
+/**
+ * Consumes a request, once it has waited for the end of a refusal that is less than a second away: no `Retry-After` could
+ * say so, and the request would be too early.
+ *
+ * @rule 7.1 7.integration_rate_unavailable 7.3
+ */
 async function consume(quota: Quota, caller: AuthenticateApiKeyResponse, policy: QuotaPolicy): Promise<QuotaDecision> {
   try {
-    return await quota.consume(caller, limitsOf(caller, policy));
+    for (let patienceMs = MAX_HOLD_MS; ; ) {
+      const decision = await quota.consume(caller, limitsOf(caller, policy), patienceMs);
+      if (decision.waitMs === 0) return decision;
+      patienceMs -= decision.waitMs;
+      await sleep(decision.waitMs);
+    }
   } catch (error) {
     if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });
     throw error;

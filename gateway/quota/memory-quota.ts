@@ -1,4 +1,11 @@
-import { isMoreRestrictive, type Quota, type QuotaBearer, type QuotaLimits, QuotaUnavailable } from './quota-port.ts';
+import {
+  isMoreRestrictive,
+  MAX_HOLD_MS,
+  type Quota,
+  type QuotaBearer,
+  type QuotaLimits,
+  QuotaUnavailable,
+} from './quota-port.ts';
 
 /** A window of a key or studio. Times are those of the clock. */
 interface Window {
@@ -6,15 +13,9 @@ interface Window {
   readonly endsAtMs: number;
   /** The number of admitted requests. */
   count: number;
-  /** The latest time that a refusal gave for its retry; 0 when no request was refused. */
+  /** The latest time that a refusal gave for its retry, or 0; and the limit that was used up. */
   refusesUntilMs: number;
-}
-
-/** A key or studio whose requests are counted. */
-interface Subject {
-  readonly of: keyof QuotaLimits;
-  readonly name: string;
-  readonly limit: number;
+  refusedLimit: number | undefined;
 }
 
 /**
@@ -50,41 +51,49 @@ export function createMemoryQuota(
       generationEndsAtMs = nowMs + generationMs;
     }
     windowCount += 1;
-    const window = { id: windowCount, endsAtMs: nowMs + windowMs, count: 0, refusesUntilMs: 0 };
+    const window = {
+      id: windowCount,
+      endsAtMs: nowMs + windowMs,
+      count: 0,
+      refusesUntilMs: 0,
+      refusedLimit: undefined,
+    };
     current.set(name, window);
     return window;
   }
 
-  /** Returns what one more request would get, without counting it. */
-  function evaluate({ of, name, limit }: Subject, nowMs: number) {
-    const window = findWindow(name, nowMs);
-    const leftMs = (window?.endsAtMs ?? nowMs + windowMs) - nowMs;
-    const refuses = window !== undefined && (window.count >= limit || window.refusesUntilMs > 0);
-    const remaining = refuses ? 0 : limit - (window?.count ?? 0) - 1;
-    return { of, name, limit, window, refuses, leftMs, remaining, resetSeconds: Math.max(1, Math.ceil(leftMs / 1000)) };
-  }
-
   return {
-    async consume(bearer, limits) {
+    async consume(bearer, limits, patienceMs = 0) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
-      const evaluated = subjectsOf(bearer, limits).map((subject) => evaluate(subject, nowMs));
-      const refusing = evaluated.filter(({ refuses }) => refuses);
-      const admitted = refusing.length === 0;
-      const reported = (admitted ? evaluated : refusing).reduce((first, second) =>
-        isMoreRestrictive(first, second) ? second : first,
-      );
-      const { of, limit, remaining, resetSeconds, leftMs } = reported;
+      const [keyName, studioName] = namesOf(bearer);
+      const subjects = [
+        { of: 'key', name: keyName, limit: limits.key, window: findWindow(keyName, nowMs) },
+        { of: 'studio', name: studioName, limit: limits.studio, window: findWindow(studioName, nowMs) },
+      ] as const;
+      const evaluated = subjects
+        .map((subject) => evaluate(subject, nowMs, windowMs))
+        .filter(({ isCounted, refuses }) => isCounted || refuses);
+      const admitted = !evaluated.some(({ refuses }) => refuses);
+      const reported = evaluated.reduce((first, second) => {
+        const isNext = admitted ? isMoreRestrictive(first, second) : second.restMs > first.restMs;
+        return isNext ? second : first;
+      });
+      const { of, limit = 0, remaining, resetSeconds, restMs, leftMs } = reported;
+      // Within its window a request that cannot wait any more is refused for another second.
+      const waits = !admitted && (restMs < patienceMs || (restMs < MAX_HOLD_MS && leftMs <= 0));
+      const waitMs = waits ? restMs : 0;
       const windows: number[] = [];
       if (admitted) {
         for (const { name, window = beginWindow(name, nowMs) } of evaluated) {
           window.count += 1;
           windows.push(window.id);
         }
-      } else if (reported.window && leftMs > 0) {
+      } else if (reported.window && waitMs === 0) {
         reported.window.refusesUntilMs = Math.max(reported.window.refusesUntilMs, nowMs + resetSeconds * 1000);
+        reported.window.refusedLimit = limit;
       }
-      return { admitted, of, limit, remaining, resetSeconds, windows };
+      return { admitted, waitMs, of, limit, remaining, resetSeconds, windows };
     },
     async refund(bearer, windows) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
@@ -105,8 +114,31 @@ export function createMemoryQuota(
 
 const namesOf = ({ apiKeyId, studioId }: QuotaBearer) => [apiKeyId, `studio ${studioId}`] as const;
 
-function subjectsOf(bearer: QuotaBearer, limits: QuotaLimits): Subject[] {
-  const [keyName, studioName] = namesOf(bearer);
-  const key: Subject = { of: 'key', name: keyName, limit: limits.key };
-  return limits.studio === undefined ? [key] : [key, { of: 'studio', name: studioName, limit: limits.studio }];
+/** A key or studio, whose requests are counted if it has a limit, and its window. */
+interface Subject {
+  readonly of: keyof QuotaLimits;
+  readonly name: string;
+  readonly limit: number | undefined;
+  readonly window: Window | undefined;
+}
+
+/** Returns what one more request would get, without counting it. */
+function evaluate({ of, name, limit, window }: Subject, nowMs: number, windowMs: number) {
+  const { endsAtMs = nowMs + windowMs, count = 0, refusesUntilMs = 0, refusedLimit } = window ?? {};
+  const leftMs = endsAtMs - nowMs;
+  const refusedMs = refusesUntilMs - nowMs;
+  const isExhausted = limit !== undefined && count >= limit;
+  const refuses = refusedMs > 0 || isExhausted;
+  return {
+    of,
+    name,
+    limit: (refuses ? refusedLimit : undefined) ?? limit,
+    isCounted: limit !== undefined,
+    window,
+    refuses,
+    restMs: Math.max(refusedMs, isExhausted ? leftMs : 0),
+    leftMs,
+    remaining: refuses ? 0 : (limit ?? 0) - count - 1,
+    resetSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
+  };
 }

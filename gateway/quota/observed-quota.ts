@@ -1,6 +1,6 @@
 import { currentSpan } from '../../common/tracing.ts';
-import type { GatewayMetrics } from '../metrics.ts';
-import type { Quota } from './quota-port.ts';
+import type { GatewayMetrics, QuotaOutcome } from '../metrics.ts';
+import type { Quota, QuotaDecision } from './quota-port.ts';
 
 /**
  * Records the decisions and durations of a quota in metrics and traces.
@@ -11,13 +11,13 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
   if (!metrics && !isTraced) return quota;
   return {
     ...quota,
-    async consume(bearer, limits) {
+    async consume(bearer, limits, patienceMs) {
       const startedAt = performance.now();
       const span = isTraced ? currentSpan.getStore()?.child('redis consume', { 'db.system.name': 'redis' }) : undefined;
       try {
-        const decision = await quota.consume(bearer, limits);
+        const decision = await quota.consume(bearer, limits, patienceMs);
         span?.end({ failed: false, attributes: { admitted: decision.admitted } });
-        metrics?.quotaChecked(decision.admitted ? 'admitted' : 'limited', performance.now() - startedAt);
+        metrics?.quotaChecked(outcomeOf(decision), performance.now() - startedAt);
         return decision;
       } catch (error) {
         span?.end({ failed: true });
@@ -26,4 +26,9 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
       }
     },
   };
+}
+
+function outcomeOf({ admitted, waitMs }: QuotaDecision): QuotaOutcome {
+  if (admitted) return 'admitted';
+  return waitMs > 0 ? 'delayed' : 'limited';
 }

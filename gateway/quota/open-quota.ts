@@ -10,14 +10,16 @@ import { createRedisQuota } from './redis-quota.ts';
  *
  * @param redisUrl undefined: in memory
  * @param isCluster whether `redisUrl` is the address of a node of a Redis Cluster
+ * @param prefix of the names of all entries in Redis
  */
 export async function openQuota(
   windowSeconds: number,
   redisUrl: string | undefined,
   isCluster: boolean,
+  prefix = '',
 ): Promise<Quota> {
   if (redisUrl === undefined) return createMemoryQuota(windowSeconds);
-  const { firstAttempt, ...quota } = createRedisQuota(windowSeconds, redisUrl, isCluster);
+  const { firstAttempt, ...quota } = createRedisQuota(windowSeconds, redisUrl, isCluster, prefix);
   await Promise.race([firstAttempt, sleep(REDIS_OPEN_MS, undefined, { ref: false })]);
   return quota;
 }

@@ -3,11 +3,12 @@
  * of fixed length. A window begins with a request; the first request after its end begins the next one.
  * `test/contract/quota-contract.ts` tests every "must" below on every adapter.
  *
- * A refused request gets a time to wait in whole seconds, and the key is refused until that time is over. Rounding up
- * the rest of one window at two moments gives ends less than a second apart, so a key (or a studio, to which the same
- * applies) is refused until the latest end that was returned in its window. A request after the end of the window but
- * before that time gets the minimum, one second. That must not extend the refusal, or a caller that keeps trying would
- * never be admitted.
+ * A refused request gets a time to wait in whole seconds: the rest of the window, rounded up. The refusal is stored with
+ * its length and looked at before anything else, so the key (or the studio, to which the same applies) is refused until
+ * the latest end that was returned, less than a second after the window's, whatever happens to the limits meanwhile.
+ *
+ * A request with less than a second to wait cannot get that time in whole seconds: one second more would extend the
+ * refusal, and a caller that keeps trying would never be admitted. So it gets none; it waits, and is consumed again.
  */
 export interface Quota {
   /**
@@ -15,13 +16,15 @@ export interface Quota {
    * refuses, in neither. Of any number of concurrent calls in one window, in any number of gateways that share it,
    * exactly `limit` must be admitted. A refused request must not consume: it neither extends a window, beyond the time
    * that the caller gets, nor takes anything from the next one, nor begins one. What a response said must hold even if
-   * the limits change or requests are refunded meanwhile.
+   * the limits change, are removed or return, or requests are refunded meanwhile.
    *
    * Must resolve or reject within QUOTA_TIMEOUT_MS.
    *
+   * @param patienceMs how long the request can still wait for the end of a refusal: MAX_HOLD_MS at first, then less by
+   *   each `waitMs`; 0 if omitted. If the rest of its window is longer, it is refused
    * @throws QuotaUnavailable when it cannot count, or may have: at worst the request is counted and not served
    */
-  consume(bearer: QuotaBearer, limits: QuotaLimits): Promise<QuotaDecision>;
+  consume(bearer: QuotaBearer, limits: QuotaLimits, patienceMs?: number): Promise<QuotaDecision>;
 
   /**
    * Returns an admitted request to its windows, which must then admit exactly one more request, or none if a request
@@ -60,12 +63,17 @@ export interface QuotaLimits {
   readonly studio: number | undefined;
 }
 
-/** The outcome of one request, and the state of the more restrictive of its windows: see `isMoreRestrictive`. */
+/**
+ * The outcome of one request, and the state of the more restrictive of its windows: of an admitted request see
+ * `isMoreRestrictive`, of another one the window that refuses for longer.
+ */
 export interface QuotaDecision {
   readonly admitted: boolean;
+  /** Not 0: the request is neither admitted nor refused, and is to be consumed again after this time; milliseconds. */
+  readonly waitMs: number;
   /** The owner of that window. */
   readonly of: keyof QuotaLimits;
-  /** The limit of that window. */
+  /** The limit of that window; during a refusal, the one that was used up. */
   readonly limit: number;
   /** The number of requests left in it; 0 when this one is refused. */
   readonly remaining: number;
@@ -77,7 +85,7 @@ export interface QuotaDecision {
 
 /**
  * Returns whether the second of two windows is more restrictive: the one with fewer requests left or, if they are
- * equal, the one that lasts longer. Of two windows that refuse, it is the one that refuses for longer.
+ * equal, the one that lasts longer.
  */
 export const isMoreRestrictive = (
   first: Pick<QuotaDecision, 'remaining' | 'resetSeconds'>,
@@ -88,6 +96,9 @@ export const isMoreRestrictive = (
 
 /** The maximum length of a window; seconds. */
 export const MAX_WINDOW_SECONDS = 86_400;
+
+/** How long a request waits for the end of a refusal rather than being refused; milliseconds. Less than `Retry-After: 1`. */
+export const MAX_HOLD_MS = 1000;
 
 /**
  * The default limits and the length of windows. Whole numbers, at least 1; the window at most MAX_WINDOW_SECONDS.

@@ -26,8 +26,9 @@ interface RedisQuota extends Quota {
  * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster;
  *   or `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
  * @param isCluster whether it is a Redis Cluster. The counters of one studio are on one node
+ * @param prefix of the names of all entries
  */
-export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean): RedisQuota {
+export function createRedisQuota(windowSeconds: number, redisUrl: string, isCluster: boolean, prefix = ''): RedisQuota {
   const redis = isCluster ? clusterClient(redisUrl) : singleClient(redisUrl);
   defineWindowCommands(redis);
   const windowMs = windowSeconds * 1000;
@@ -59,21 +60,16 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     }
   }
 
-  const consume: Quota['consume'] = (bearer, limits) =>
+  const consume: Quota['consume'] = (bearer, { key, studio }, patienceMs = 0) =>
     count(async () => {
-      const counts = limits.studio === undefined ? [limits.key] : [limits.key, limits.studio];
-      const names = windowNames(bearer, isCluster)
-        .slice(0, counts.length)
-        .flatMap(({ counter, refusal }) => [counter, refusal]);
-      const [isAdmitted, reported, remaining, resetSeconds, ...windows] = await redis.consumeRequest(
+      const names = windowNames(bearer, isCluster, prefix).flatMap(({ counter, refusal }) => [counter, refusal]);
+      const args = [...names, windowMs, patienceMs, key, studio ?? ''];
+      const [isAdmitted, reported, limit, remaining, resetSeconds, waitMs, ...windows] = await redis.consumeRequest(
         names.length,
-        ...names,
-        windowMs,
-        ...counts,
+        ...args,
       );
       const of = reported === 1 ? 'key' : 'studio';
-      const limit = counts[reported - 1] as number;
-      return { admitted: isAdmitted === 1, of, limit, remaining, resetSeconds, windows };
+      return { admitted: isAdmitted === 1, waitMs, of, limit, remaining, resetSeconds, windows };
     });
 
   let closed: Promise<void> | undefined;
@@ -82,7 +78,7 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     consume,
     refund: (bearer, windows) =>
       count(async () => {
-        const names = windowNames(bearer, isCluster).slice(0, windows.length);
+        const names = windowNames(bearer, isCluster, prefix).slice(0, windows.length);
         await redis.refundRequest(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
     // Not a ping, which a replica, a loading server and one without memory also answer.

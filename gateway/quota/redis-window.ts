@@ -1,5 +1,5 @@
 import type { Result } from 'ioredis';
-import { MAX_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
+import { MAX_HOLD_MS, MAX_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /**
@@ -8,13 +8,18 @@ import type { RedisClient } from './redis-client.ts';
  */
 const END_TOLERANCE_MS = 500;
 
+/** The longest refusal: it outlasts its window by less than a second. */
+const MAX_REFUSAL_MS = (MAX_WINDOW_SECONDS + 1) * 1000;
+
 /**
  * How windows are stored in Redis. Redis runs one script at a time, so the update of the windows of a key and its
  * studio is atomic. All times are those of Redis, so the clocks of gateways do not matter. A window has two entries:
  *
  * The counter: the number of admitted requests. It expires when the window ends. Gateways of release 1.0 use the same
  * counters for keys, except on a cluster.
- * The refusal: exists while requests are refused. It expires at the latest time that a refusal gave for its retry.
+ * The refusal: exists while requests are refused: its length in milliseconds, and the limit that was used up. It expires
+ * at the latest time that a refusal gave for its retry. When Redis's clock is set back, it lasts for its length again.
+ * Gateways of release 1.1 store neither number.
  *
  * An invalid counter (another type, not a number, no expiry) counts as missing and is replaced: otherwise the key could
  * not be counted until the counter is removed.
@@ -35,18 +40,30 @@ end
 `;
 
 /**
- * KEYS: the counter and the refusal of each window. ARGV: the length of windows; the limit of each. Result: see
- * `consumeRequest`. The reported window: see `isMoreRestrictive`.
+ * KEYS: the counter and the refusal of the key's window and of the studio's. ARGV: the length of windows; how long the
+ * request can wait; the limit of each, or nothing. Result: see `consumeRequest`.
  *
  * @rule 7.1 8.quota 8.counted 8.retry-after
  */
 const CONSUME = `${WINDOW}
-local length = tonumber(ARGV[1])
+local length, patience = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local function evaluate(counter, refusal, limit)
-  local refused = redis.call('PTTL', refusal)
-  if refused > ${(MAX_WINDOW_SECONDS + 1) * 1000} then refused = 0 end
+local function refusal(name)
+  local left = redis.call('PTTL', name)
+  if left <= 0 or redis.call('TYPE', name).ok ~= 'string' then return 0 end
+  local lasts, limit = redis.call('GET', name):match('^(%d+) (%d+)$')
+  lasts = tonumber(lasts or ${MAX_REFUSAL_MS})
+  if lasts > ${MAX_REFUSAL_MS} or (not limit and left > lasts) then return 0 end
+  -- The clock was set back.
+  if left > lasts then
+    redis.call('PEXPIRE', name, lasts)
+    left = lasts
+  end
+  return left, tonumber(limit)
+end
 
+local function evaluate(counter, name, limit)
+  local refused, refusedLimit = refusal(name)
   local left, count = window(counter)
   -- The window began under a longer policy, or before the clock was set back.
   if left > length then
@@ -54,34 +71,41 @@ local function evaluate(counter, refusal, limit)
     left = length
   end
 
-  local refuses = refused > 0 or count >= limit
+  local isExhausted = limit ~= nil and count >= limit
+  local refuses = refused > 0 or isExhausted
+  local rest = math.max(refused, isExhausted and left or 0)
+  -- A refusal outlasts its own window by less than a second, also when it is extended. Another is from a longer policy,
+  -- or its window is over.
+  local isOwn = left > 0 and refused <= left + 1000
   local seconds = math.ceil((left > 0 and left or length) / 1000)
-  -- A refusal outlasts its own window by up to a second. One that does not fit is from another policy, or a gateway of
-  -- release 1.0, which ignores refusals, has begun the next window: its own end is reported.
-  local isOwn = refused <= 0 or (left > 0 and left <= refused and refused <= left + 1000)
-  if not isOwn then seconds = math.ceil(refused / 1000) end
+  if refuses and not isOwn then seconds = math.floor(rest / 1000) end
   return {
-    counter = counter, refusal = refusal, left = left, refused = refused, refuses = refuses, isOwn = isOwn,
-    remaining = refuses and 0 or limit - count - 1, seconds = seconds,
+    counter = counter, refusal = name, limit = refusedLimit or limit, isCounted = limit ~= nil, left = left,
+    refused = refused, refuses = refuses, rest = rest, isOwn = isOwn, seconds = seconds,
+    remaining = refuses and 0 or (limit or 0) - count - 1,
   }
 end
 
 local evaluated, reported, admitted = {}, 1, 1
 for i = 1, #KEYS / 2 do
-  evaluated[i] = evaluate(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[i + 1]))
-  if evaluated[i].refuses then admitted = 0 end
+  local this = evaluate(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[i + 2]))
+  if this.isCounted or this.refuses then table.insert(evaluated, this) end
+  if this.refuses then admitted = 0 end
 end
 for i, this in ipairs(evaluated) do
   local best = evaluated[reported]
   local asMany = this.remaining == best.remaining
-  if this.refuses ~= best.refuses then
-    if this.refuses then reported = i end
+  if admitted == 0 then
+    if this.rest > best.rest then reported = i end
   elseif this.remaining < best.remaining or (asMany and this.seconds > best.seconds) then
     reported = i
   end
 end
 
 local best = evaluated[reported]
+local wait = 0
+if admitted == 0 and (best.rest < patience or (best.rest < ${MAX_HOLD_MS} and not best.isOwn)) then wait = best.rest end
+local result = {admitted, reported, best.limit or 0, best.remaining, best.seconds, wait}
 if admitted == 1 then
   for _, this in ipairs(evaluated) do
     if this.left > 0 then
@@ -90,13 +114,11 @@ if admitted == 1 then
       redis.call('SET', this.counter, 1, 'PX', length)
       this.left = length
     end
+    table.insert(result, endOf(this.left))
   end
-elseif best.isOwn and best.seconds * 1000 > best.refused then
-  redis.call('SET', best.refusal, '', 'PX', best.seconds * 1000)
+elseif wait == 0 and best.isOwn and best.seconds * 1000 > best.refused then
+  redis.call('SET', best.refusal, best.seconds * 1000 .. ' ' .. best.limit, 'PX', best.seconds * 1000)
 end
-
-local result = {admitted, reported, best.remaining, best.seconds}
-for _, this in ipairs(evaluated) do table.insert(result, endOf(this.left)) end
 return result
 `;
 
@@ -111,10 +133,12 @@ end
 declare module 'ioredis' {
   interface RedisCommander<Context> {
     /**
-     * @returns 1 if admitted, else 0; of the reported window the number, from 1, the requests left and the seconds; all
-     * ends
+     * @returns 1 if admitted, else 0; of the reported window the number, from 1, the limit, the requests left and the
+     * seconds; how long to wait; the ends of the windows that count an admitted request
      */
-    consumeRequest(...args: (string | number)[]): Result<[0 | 1, number, number, number, ...number[]], Context>;
+    consumeRequest(
+      ...args: (string | number)[]
+    ): Result<[0 | 1, number, number, number, number, number, ...number[]], Context>;
     refundRequest(...args: (string | number)[]): Result<null, Context>;
   }
 }
@@ -128,15 +152,18 @@ export interface WindowNames {
 /**
  * Returns the keys of the windows of an API key and its studio. On a cluster, the part in braces determines the node,
  * so that all windows of a studio are on one node.
+ *
+ * @param prefix what distinguishes the deployments that share a Redis
  */
 export function windowNames(
   { apiKeyId, studioId }: QuotaBearer,
   isCluster: boolean,
+  prefix = '',
 ): readonly [key: WindowNames, studio: WindowNames] {
   const node = isCluster ? `{${studioId}}` : '';
   const namesOf = (whose: string): WindowNames => ({
-    counter: `lead-intake:quota:${whose}${node}`,
-    refusal: `lead-intake:quota:refusal:${whose}${node}`,
+    counter: `${prefix}lead-intake:quota:${whose}${node}`,
+    refusal: `${prefix}lead-intake:quota:refusal:${whose}${node}`,
   });
   return [namesOf(apiKeyId), namesOf(`studio:${studioId}`)];
 }

@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Quota, type QuotaBearer, type QuotaDecision, QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
+import {
+  MAX_HOLD_MS,
+  type Quota,
+  type QuotaBearer,
+  type QuotaDecision,
+  type QuotaLimits,
+  QuotaUnavailable,
+} from '../../gateway/quota/quota-port.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { bearerOf, type KeyPolicy, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
@@ -95,9 +102,9 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       const now = () => performance.now() + passedMs;
       return {
         log,
-        async use(): Promise<QuotaDecision> {
+        async use(patienceMs = MAX_HOLD_MS): Promise<QuotaDecision> {
           const sentAt = now();
-          const decision = await (quotas[log.length % gateways] as QuotaOfKeys).consume(apiKeyId);
+          const decision = await (quotas[log.length % gateways] as QuotaOfKeys).consume(apiKeyId, patienceMs);
           log.push({ sentAt, gotAt: now(), decision });
           return decision;
         },
@@ -117,13 +124,13 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         // A request that is refused immediately gets the whole window as its time.
         await key.use();
         await key.pass(refusedAtMs);
-        const { admitted, resetSeconds } = await key.use();
-        // On a busy machine the window may have ended.
-        if (!admitted) {
+        const { admitted, resetSeconds, waitMs } = await key.use();
+        // In its last second, a window refuses nothing more; on a busy machine it may have ended.
+        if (!admitted && waitMs === 0) {
           await key.pass(resetSeconds * 1000 - 60);
           const early = await key.use();
-          await key.pass(early.resetSeconds * 1000);
-          expect(await key.use()).toMatchObject({ admitted: true });
+          await key.pass(early.waitMs);
+          if (!early.admitted) expect(await key.use()).toMatchObject({ admitted: true });
         }
         expectConsistentTimes(policy, key.log);
         await key.close();
@@ -142,8 +149,9 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       await fc.assert(
         fc.asyncProperty(aPolicy, pauses, async (policy, pausesMs) => {
           const key = await keyUsedInTurn(policy);
-          for (const pauseMs of pausesMs) {
-            await key.use();
+          for (const [index, pauseMs] of pausesMs.entries()) {
+            // Some requests have waited already.
+            await key.use(index % 3 === 0 ? pauseMs / 2 : MAX_HOLD_MS);
             await key.pass(pauseMs);
           }
           await key.close();
@@ -161,12 +169,129 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       // At least two windows, each shorter than two seconds.
       const end = performance.now() + 4500;
       while (performance.now() < end) {
-        await key.use();
+        await key.use(key.log.length % 2 === 0 ? 0 : MAX_HOLD_MS);
         await sleep(15);
       }
 
       expectConsistentTimes(policy, key.log);
       expect(key.log.filter(({ decision }) => decision.remaining === 2).length).toBeGreaterThanOrEqual(2);
+    });
+
+    describe('a refusal', () => {
+      const LIMITS = { key: 1, studio: 1 };
+
+      /** The limits at each of the moments 0 to 19. */
+      const CHANGES: readonly [name: string, limitsAt: (moment: number) => QuotaLimits][] = [
+        ['while the limits stay', () => LIMITS],
+        ['although the limits are raised', () => ({ key: 9, studio: 9 })],
+        ['although the limit of the studio is removed', () => ({ key: 9, studio: undefined })],
+        [
+          'although the limit of the studio is removed and returns',
+          (moment) => ({ key: 9, studio: moment % 4 < 2 ? undefined : 9 }),
+        ],
+      ];
+      const SUBJECTS = ['key', 'studio'] as const;
+
+      /** Refuses a request of a key in the middle of a window of 5 s. */
+      async function refused(of: (typeof SUBJECTS)[number]) {
+        const studioId = newId();
+        const [first, other] = times(2, () => ({ apiKeyId: newId(), studioId })) as [QuotaBearer, QuotaBearer];
+        const bearer = of === 'key' ? first : other;
+        const limits = of === 'key' ? { key: 1, studio: undefined } : LIMITS;
+        const quota = await openedQuota(5);
+        await quota.consume(first, limits);
+        await pass(first, 1300);
+        const begun = performance.now();
+        const decision = await quota.consume(bearer, limits, MAX_HOLD_MS);
+        expect(decision).toMatchObject({ admitted: false, waitMs: 0, of, limit: 1 });
+        return { quota, bearer, decision, begun };
+      }
+
+      describe.each(SUBJECTS)('of the %s', (of) => {
+        test.each(CHANGES)('is repeated at twenty moments before its end, and then over, %s', async (_, limitsAt) => {
+          const { quota, bearer, decision, begun } = await refused(of);
+          let passedMs = 0;
+          const now = () => performance.now() + passedMs;
+          let promised = begun + decision.resetSeconds * 1000;
+          // A decision is made between its request and its response.
+          let over = now() + decision.resetSeconds * 1000;
+          for (const [moment] of times(20, () => 0).entries()) {
+            const at = begun + (decision.resetSeconds * 1000 * moment) / 20;
+            const ms = Math.max(0, Math.floor(at - now()));
+            await pass(bearer, ms);
+            passedMs += ms;
+            // A gateway that was started since.
+            const asked = gateways > 1 && moment % 5 === 4 ? await openedQuota(5) : quota;
+            const sentAt = now();
+            const again = await asked.consume(bearer, limitsAt(moment), MAX_HOLD_MS);
+
+            expect(again.admitted && now() < promised, `moment ${moment}`).toBe(false);
+            if (again.admitted) return;
+            expect(again.limit).toBe(1);
+            if (again.waitMs > 0) expect(now() + again.waitMs).toBeGreaterThanOrEqual(promised - 2);
+            else {
+              promised = Math.max(promised, sentAt + again.resetSeconds * 1000);
+              over = Math.max(over, now() + again.resetSeconds * 1000);
+            }
+            expect(promised - begun).toBeLessThan(decision.resetSeconds * 1000 + 1000);
+          }
+          await pass(bearer, Math.max(0, Math.ceil(over - now())));
+          expect(await quota.consume(bearer, limitsAt(20), MAX_HOLD_MS)).toMatchObject({ admitted: true });
+        });
+
+        test('without a whole second to wait is not made: the request waits, and is admitted', async () => {
+          const { quota, bearer, decision } = await refused(of);
+          await pass(bearer, decision.resetSeconds * 1000 - 500);
+
+          const { admitted, waitMs } = await quota.consume(bearer, LIMITS, MAX_HOLD_MS);
+
+          // On a busy machine it may be over.
+          if (!admitted) {
+            expect(waitMs).toBeGreaterThan(0);
+            expect(waitMs).toBeLessThanOrEqual(500);
+            await sleep(waitMs);
+            expect(await quota.consume(bearer, LIMITS, MAX_HOLD_MS - waitMs)).toMatchObject({ admitted: true });
+          }
+        });
+
+        // The clock of a process never goes back.
+        test.runIf(gateways > 1)('lasts no longer than it said when the clock is set back by an hour', async () => {
+          for (const limits of [LIMITS, { key: 9, studio: 9 }]) {
+            const { quota, bearer, decision } = await refused(of);
+            await pass(bearer, -3_600_000);
+
+            const again = await quota.consume(bearer, limits, MAX_HOLD_MS);
+
+            expect(again).toMatchObject({ admitted: false, of });
+            expect(again.resetSeconds).toBeLessThanOrEqual(5);
+            await pass(bearer, Math.max(decision.resetSeconds, again.resetSeconds) * 1000);
+            expect(await quota.consume(bearer, limits, MAX_HOLD_MS)).toMatchObject({ admitted: true });
+          }
+        });
+      });
+
+      test('of a crowd that waits for it admits a whole window, and refuses the others', async () => {
+        const quota = await opened(3, 1);
+        const apiKeyId = newId();
+        await consumed(quota, apiKeyId, 3);
+        await pass(bearerOf(apiKeyId), 200);
+        const consumedAtLast = async () => {
+          for (let patienceMs = MAX_HOLD_MS; ; ) {
+            const decision = await quota.consume(apiKeyId, patienceMs);
+            if (decision.waitMs === 0) return decision;
+            patienceMs -= decision.waitMs;
+            await sleep(decision.waitMs);
+          }
+        };
+
+        const decisions = await Promise.all(times(60, consumedAtLast));
+
+        // On a busy machine there may be more than one window.
+        expect(decisions.filter(({ admitted }) => admitted).length).toBeGreaterThanOrEqual(3);
+        for (const { admitted, resetSeconds } of decisions) if (!admitted) expect(resetSeconds).toBe(1);
+        const other = newId();
+        expect(await quota.consume(other, MAX_HOLD_MS)).toMatchObject({ admitted: true, remaining: 2 });
+      });
     });
 
     test('a refund admits exactly one more request, of the same key', async () => {
@@ -268,15 +393,14 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
         await Promise.all(times(20, () => quota.consume(one, LIMITS)));
+        await pass(one, 4000);
 
         const ofOther = await Promise.all(times(20, () => quota.consume(other, LIMITS)));
 
         expect(admittedOf(ofOther)).toHaveLength(2);
-        // A request that the studio refused was not counted for the key.
-        expect(await quota.consume(other, { key: 3, studio: undefined })).toMatchObject({
-          admitted: true,
-          remaining: 0,
-        });
+        // The studio's window ends before that of the key, which did not count the requests that the studio refused.
+        await pass(one, 57_000);
+        expect(await quota.consume(other, LIMITS)).toMatchObject({ admitted: true, of: 'key', remaining: 0 });
       });
 
       test('counts only admitted requests: a refused one starts no window', async () => {
@@ -285,8 +409,9 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const [one, late] = [aKeyOf(studioId), aKeyOf(studioId)];
         const limits = { key: 1, studio: 1 };
         await quota.consume(one, limits);
-        expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, of: 'studio' });
-        await pass(late, 1500);
+        await pass(one, 1500);
+        expect(await quota.consume(late, limits)).toMatchObject({ admitted: false, of: 'studio', resetSeconds: 1 });
+        await pass(late, 1000);
 
         // If the refusal had started a window, less than a second of it would be left.
         const decision = await quota.consume(late, { key: 1, studio: undefined });

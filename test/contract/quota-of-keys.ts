@@ -8,13 +8,13 @@ export interface KeyPolicy {
 
 /** A quota of keys whose studios have none, so that the id of a key is enough. */
 export interface QuotaOfKeys extends Pick<Quota, 'ready' | 'close'> {
-  consume(apiKeyId: string): Promise<QuotaDecision>;
+  consume(apiKeyId: string, patienceMs?: number): Promise<QuotaDecision>;
   refund(apiKeyId: string, windows: readonly number[]): Promise<void>;
 }
 
 /** Wraps a quota so that each key is the only one of its studio. */
 export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
-  consume: (apiKeyId) => quota.consume(bearerOf(apiKeyId), { key: limit, studio: undefined }),
+  consume: (apiKeyId, patienceMs) => quota.consume(bearerOf(apiKeyId), { key: limit, studio: undefined }, patienceMs),
   refund: (apiKeyId, windows) => quota.refund(bearerOf(apiKeyId), windows),
   ready: () => quota.ready(),
   close: () => quota.close(),

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { QuotaDecision } from '../../gateway/quota/quota-port.ts';
+import { MAX_HOLD_MS, type QuotaDecision } from '../../gateway/quota/quota-port.ts';
 import type { KeyPolicy } from './quota-of-keys.ts';
 
 /** A decision, made between two times; milliseconds. */
@@ -14,8 +14,7 @@ const SLACK_MS = 2;
 
 /**
  * Expects the decisions on consecutive requests of one key to agree with the times announced before: no request is admitted
- * before a time announced within the window, none is refused after all announced times, and none for a second longer than the
- * window. The exact time of a decision is unknown between `sentAt` and `gotAt`; a decision fails only if no time in between allows it.
+ * before a time that was announced, or is to wait for less; none is refused after its window, or for a second longer. The exact time of a decision is unknown between `sentAt` and `gotAt`; a decision fails only if no time in between allows it.
  */
 export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: readonly Decided[]): void {
   const windowMs = windowSeconds * 1000;
@@ -27,18 +26,22 @@ export function expectConsistentTimes({ limit, windowSeconds }: KeyPolicy, log: 
 
   for (const [index, { sentAt, gotAt, decision }] of log.entries()) {
     const where = `decision ${index}, the last of ${JSON.stringify(log.slice(Math.max(0, index - 9), index + 1))}`;
-    const { resetSeconds, remaining } = decision;
+    const { resetSeconds, remaining, waitMs } = decision;
     const announcedMs = resetSeconds * 1000;
 
     if (!decision.admitted) {
       expect(admitted, where).toBe(limit);
       expect(remaining, where).toBe(0);
-      expect(sentAt, `${where}: refused for too long`).toBeLessThanOrEqual(refused.atMost + SLACK_MS);
-      const isSurelyWithin = gotAt + SLACK_MS < end.earliest;
-      const isPerhapsWithin = sentAt - SLACK_MS < end.latest;
-      if (isSurelyWithin) refused.surely = Math.max(refused.surely, sentAt + announcedMs - SLACK_MS);
-      if (isPerhapsWithin) refused.atMost = Math.max(refused.atMost, Math.min(gotAt + announcedMs, end.latest + 1000));
-      else expect(resetSeconds, where).toBe(1);
+      if (waitMs > 0) {
+        expect(waitMs, where).toBeLessThan(MAX_HOLD_MS);
+        expect(gotAt + waitMs, `${where}: waits too little`).toBeGreaterThanOrEqual(refused.surely - SLACK_MS);
+        expect(gotAt + waitMs, `${where}: waits too little`).toBeGreaterThanOrEqual(end.earliest - SLACK_MS);
+        expect(sentAt + waitMs, `${where}: waits too long`).toBeLessThanOrEqual(refused.atMost + SLACK_MS);
+        continue;
+      }
+      expect(sentAt, `${where}: refused after its window`).toBeLessThanOrEqual(end.latest + SLACK_MS);
+      refused.surely = Math.max(refused.surely, sentAt + announcedMs - SLACK_MS);
+      refused.atMost = Math.max(refused.atMost, Math.min(gotAt + announcedMs, end.latest + 1000));
     } else if (gotAt >= refused.surely && gotAt >= end.earliest - SLACK_MS && remaining === limit - 1) {
       admitted = 1;
       end = { earliest: sentAt + windowMs, latest: gotAt + windowMs };

@@ -268,18 +268,19 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   });
 
   test.each([
-    ['a higher limit', { limit: 5, windowSeconds: 60 }],
-    ['a shorter window', { limit: 1, windowSeconds: 1 }],
-  ])('a refused key stays refused until the announced time, even by a gateway with %s', async (_, policy) => {
+    ['a higher limit', { limit: 5, windowSeconds: 60 }, [60, 59]],
+    // The rest of a refusal of another window is rounded down, since it is not extended.
+    ['a shorter window', { limit: 1, windowSeconds: 1 }, [59, 58]],
+  ])('a refused key stays refused until the announced time, even by a gateway with %s', async (_, policy, seconds) => {
     const apiKeyId = newId();
     const before = open(server.url, { limit: 1, windowSeconds: 60 });
     await before.consume(apiKeyId);
     await before.consume(apiKeyId);
     const after = open(server.url, policy);
 
-    expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 60 });
+    expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: seconds[0] });
     await sleep(1005);
-    expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: 59 });
+    expect(await after.consume(apiKeyId)).toMatchObject({ admitted: false, resetSeconds: seconds[1] });
   });
 
   test('a higher limit applies immediately to a key that was not refused', async () => {
@@ -395,6 +396,32 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     await server.command('SET', name, '', ...expiry);
 
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
+  });
+
+  test('a refusal of a gateway of release 1.1, which stores no length, lasts until it expires', async () => {
+    const [apiKeyId, quota] = [newId(), open(server.url, { limit: 2, windowSeconds: 60 })];
+    await server.command('SET', `lead-intake:quota:refusal:${apiKeyId}`, '', 'PX', '20900');
+
+    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false, limit: 2, resetSeconds: 20 });
+  });
+
+  test('deployments with prefixes of their own share a database and no counter', async () => {
+    const opened = (prefix?: string) => {
+      const quota = createRedisQuota(60, server.url, false, prefix);
+      onTestFinished(() => quota.close());
+      return quotaOfKeys(quota, 1);
+    };
+    const apiKeyId = newId();
+    for (const quota of [opened(), opened('staging:'), opened('test:')]) {
+      expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
+      expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
+    }
+
+    expect(await opened('staging:').consume(apiKeyId)).toMatchObject({ admitted: false });
+    expect(((await server.command('KEYS', 'staging:*')) as string[]).toSorted()).toEqual([
+      `staging:lead-intake:quota:${apiKeyId}`,
+      `staging:lead-intake:quota:refusal:${apiKeyId}`,
+    ]);
   });
 
   test('a counter above every limit refuses for a window, no longer', async () => {

@@ -94,14 +94,18 @@ describe('the metrics', () => {
     const decisions = async (settings: Record<string, string>) => {
       const own = await aSeparateService({ gateway: { ...METRICS.gateway, ...settings } });
       const { secret } = await own.aStudioWithKey();
-      return counted(own.gatewayMetrics, /quota_duration_seconds_count/, () =>
-        Promise.all(times(5, () => own.get(secret))),
-      );
+      return counted(own.gatewayMetrics, /quota_duration_seconds_count/, async () => {
+        for (const _ of times(5, () => 0)) await own.get(secret);
+      });
     };
     expect(await decisions({ QUOTA_LIMIT: '2' })).toEqual({
       'lead_intake_gateway_quota_duration_seconds_count{decision="admitted"}': 2,
       'lead_intake_gateway_quota_duration_seconds_count{decision="limited"}': 3,
     });
+    // In a window of a second no refusal could be kept, so requests wait before they are refused.
+    expect(await decisions({ QUOTA_LIMIT: '2', QUOTA_WINDOW_SECONDS: '1' })).toHaveProperty([
+      'lead_intake_gateway_quota_duration_seconds_count{decision="delayed"}',
+    ]);
     expect(await decisions({ REDIS_URL: 'redis://127.0.0.1:1' })).toEqual({
       'lead_intake_gateway_quota_duration_seconds_count{decision="unavailable"}': 5,
     });

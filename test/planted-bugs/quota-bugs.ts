@@ -6,6 +6,8 @@ const CLIENT = 'gateway/quota/redis-client.ts';
 
 const SENTINEL_SUITE = 'test/contract/redis-sentinel-quota.test.ts';
 
+const STUDIO_REMOVED =
+  'is repeated at twenty moments before its end, and then over, although the limit of the studio is removed';
 const EARLY = 'a request before the announced time is refused, at any moment of a window, and one after it is not';
 const WITHOUT_PAUSE =
   'a key that sends requests without pause is admitted less than a second after its window, with a whole new one';
@@ -25,28 +27,61 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in Redis, a refused key is admitted before the announced time',
     suite: REDIS.suite,
     caughtBy: EARLY,
-    patches: [{ file: REDIS.file, text: "redis.call('SET', best.refusal, '', 'PX', best.seconds * 1000)", put: '' }],
+    patches: [
+      {
+        file: REDIS.file,
+        text: "redis.call('SET', best.refusal, best.seconds * 1000 .. ' ' .. best.limit, 'PX', best.seconds * 1000)",
+        put: '',
+      },
+    ],
   },
   {
     name: 'in Redis, only the first refusal of a window sets the announced time',
     suite: REDIS.suite,
     caughtBy: EARLY,
-    patches: [{ file: REDIS.file, text: 'best.seconds * 1000 > best.refused then', put: 'best.refused <= 0 then' }],
+    patches: [
+      {
+        file: REDIS.file,
+        text: 'wait == 0 and best.isOwn and best.seconds * 1000 > best.refused then',
+        put: 'wait == 0 and best.isOwn and best.refused <= 0 then',
+      },
+    ],
     inSoak: true,
   },
   {
-    name: 'in memory, each refused request postpones the end of the refusal',
+    name: 'in memory, a request with less than a second to wait is refused, which postpones the end of the refusal',
     suite: MEMORY.suite,
     caughtBy: WITHOUT_PAUSE,
-    patches: [{ file: MEMORY.file, find: 'reported.window && leftMs > 0', put: 'reported.window' }],
+    patches: [{ file: MEMORY.file, find: 'waits ? restMs : 0', put: 'false ? restMs : 0' }],
     inSoak: true,
   },
   {
-    name: 'in Redis, each refused request postpones the end of the refusal',
+    name: 'in Redis, a request whose window is over is refused, which postpones the end of the refusal',
     suite: REDIS.suite,
     caughtBy: WITHOUT_PAUSE,
-    patches: [{ file: REDIS.file, text: 'elseif best.isOwn and best.seconds', put: 'elseif best.seconds' }],
+    patches: [
+      { file: REDIS.file, text: 'local isOwn = left > 0 and refused <= left + 1000', put: 'local isOwn = true' },
+      { file: REDIS.file, text: 'best.rest < patience or', put: 'false or' },
+    ],
     inSoak: true,
+  },
+  {
+    name: 'in memory, a removed limit of a studio ends a refusal',
+    suite: MEMORY.suite,
+    caughtBy: STUDIO_REMOVED,
+    patches: [{ file: MEMORY.file, find: 'isCounted || refuses', put: 'isCounted' }],
+  },
+  {
+    name: 'in Redis, a removed limit of a studio ends a refusal',
+    suite: REDIS.suite,
+    caughtBy: STUDIO_REMOVED,
+    patches: [{ file: REDIS.file, text: 'if this.isCounted or this.refuses then', put: 'if this.isCounted then' }],
+  },
+  {
+    name: 'in Redis, a refusal lasts until the clock is where it was before it was set back',
+    suite: REDIS.suite,
+    caughtBy: 'lasts no longer than it said when the clock is set back by an hour',
+    patches: [{ file: REDIS.file, text: 'if left > lasts then', put: 'if false then' }],
   },
   {
     name: 'a gateway with a higher limit admits a refused key',
@@ -55,8 +90,8 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: REDIS.file,
-        text: 'local refuses = refused > 0 or count >= limit',
-        put: 'local refuses = (refused > 0 and left <= 0) or count >= limit',
+        text: 'local refuses = refused > 0 or isExhausted',
+        put: 'local refuses = (refused > 0 and left <= 0) or isExhausted',
       },
     ],
     inSoak: true,
@@ -120,7 +155,11 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     suite: REDIS.suite,
     caughtBy: SHARED,
     patches: [
-      { file: REDIS.file, text: 'if evaluated[i].refuses then', put: 'if evaluated[i].refuses and i == 1 then' },
+      {
+        file: REDIS.file,
+        text: 'if this.refuses then admitted = 0 end',
+        put: 'if this.refuses and i == 1 then admitted = 0 end',
+      },
     ],
   },
   {
@@ -139,7 +178,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     name: 'in memory, the reported quota is always that of the key',
     suite: MEMORY.suite,
     caughtBy: 'is reported when it has fewer requests left than the key, and the key otherwise',
-    patches: [{ file: MEMORY.file, find: 'isMoreRestrictive(first, second) ? second : first', put: 'first' }],
+    patches: [{ file: MEMORY.file, find: 'isNext ? second : first', put: 'first' }],
   },
   {
     name: 'in memory, a refund leaves the quota of the studio unchanged',

@@ -50,3 +50,19 @@ describe('the address of Redis', () => {
     expect(() => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' })).toThrow(/REDIS_CLUSTER must be no/);
   });
 });
+
+describe('the prefix of entries in Redis', () => {
+  const REDIS_URL = 'redis://localhost';
+
+  test.each(['staging:', 'a', 'lead-intake.production:'])('may be %s', (REDIS_KEY_PREFIX) => {
+    expect(readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX }).REDIS_KEY_PREFIX).toBe(REDIS_KEY_PREFIX);
+  });
+
+  test.each(['{staging}', 'a b', 'x'.repeat(65), '*'])('may not be %s', (REDIS_KEY_PREFIX) => {
+    expect(() => readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX })).toThrow(/REDIS_KEY_PREFIX must be/);
+  });
+
+  test('needs the address of Redis', () => {
+    expect(() => readGatewayConfig({ REDIS_KEY_PREFIX: 'staging:' })).toThrow(/REDIS_KEY_PREFIX needs REDIS_URL/);
+  });
+});

@@ -37,12 +37,12 @@ const left = ({ answer }: EventOf<'request'>): string =>
 const isCounted = ({ answer }: EventOf<'request'>): boolean =>
   answer?.status !== 429 && !!answer?.headers.has('ratelimit');
 
-/** Requests that were admitted before `retry-after` had passed. One second is ignored: less may be left of the window. */
+/** Requests that were admitted before `retry-after` had passed. */
 function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
   const counted = requests.filter(isCounted);
   return requests.flatMap((refused) => {
     const seconds = Number(refused.answer?.headers.get('retry-after'));
-    if (refused.answer?.status !== 429 || seconds < 2) return [];
+    if (refused.answer?.status !== 429) return [];
     const until = refused.span.begin + seconds * 1000;
     const tooSoon = counted.find(
       ({ span }) =>
