@@ -1,17 +1,32 @@
 import { type Logger, pino } from 'pino';
 import { causesOf, stacksOf } from './error-summary.ts';
+import { LogOutput } from './log-output.ts';
 import { printable, printableLines } from './printable.ts';
 
 /** The least severity of the lines that are written. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
+/** Standard output, which a process has once. */
+const output = new LogOutput(1);
+process.once('exit', () => output.flushAtExit());
+
+/** The number of lines of this process that could not be written. */
+export const droppedLogLines = (): number => output.dropped;
+
 /** Creates the log of a process: JSON lines on standard output, formatted for people if that is a terminal. */
 export async function createLogger(name: string, level: LogLevel): Promise<Logger> {
   const options = { name, level, serializers: { err: describeError } };
-  if (!process.stdout.isTTY) return pino(options);
+  // Node makes a pipe or socket non-blocking when it creates this stream.
+  const log = pino(options, process.stdout.isTTY ? await prettyOutput() : output);
+  output.onRecovered = (dropped) =>
+    log.warn({ dropped }, 'log lines dropped: standard output could not be written, and can be again');
+  return log;
+}
+
+async function prettyOutput(): Promise<{ write(line: string): void }> {
   const { prettyFactory } = await import('pino-pretty');
   const format = prettyFactory({ ignore: 'pid,hostname' });
-  return pino(options, { write: (line) => void process.stdout.write(format(JSON.parse(line, printableValue))) });
+  return { write: (line) => output.write(format(JSON.parse(line, printableValue))) };
 }
 
 /** JSON reviver that makes texts printable; of all texts, only stacks keep their line ends. */

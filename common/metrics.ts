@@ -14,8 +14,16 @@ import {
   type RegistryContentType,
 } from '@prometheus-io/client';
 import type { Logger } from 'pino';
+import { droppedLogLines } from './logger.ts';
 import type { Address } from './settings.ts';
 import type { TlsCredentials } from './tls-credentials.ts';
+import type { Tracer } from './tracing.ts';
+
+/** Connections to the metrics' port; a further one is closed as it arrives. */
+const MAX_METRICS_CONNECTIONS = 64;
+
+/** How long such a connection may bring and take nothing; milliseconds. */
+const METRICS_SILENCE_MS = 10_000;
 
 /** Histogram buckets of durations; seconds. */
 export const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -35,7 +43,31 @@ export function createRegistry(): Registry {
     registers: [registry],
     aggregator: 'first',
   }).set({ version, node: process.version }, 1);
+  counter(
+    registry,
+    'lead_intake_log_lines_dropped_total',
+    'Log lines that standard output could not take.',
+    droppedLogLines,
+  );
   return registry;
+}
+
+/** Registers a counter of spans that were not received. */
+export function countDroppedSpans(registry: Registry, tracer: Tracer): void {
+  counter(registry, 'lead_intake_spans_dropped_total', 'Spans that their receiver did not accept.', tracer.dropped);
+}
+
+/** Registers a counter that is read when metrics are collected. */
+function counter(registry: Registry, name: string, help: string, read: () => number): void {
+  new Counter({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
+  });
 }
 
 /**
@@ -137,11 +169,13 @@ interface MetricsSource {
 
 async function serve(source: MetricsSource, { host, port: wantedPort }: Address, log: Logger): Promise<MetricsServer> {
   const server = createServer(async ({ url, method }, response) => {
-    if (url !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
+    if (url?.split('?', 1)[0] !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
     const text = await source.metrics().catch(() => undefined);
     if (text === undefined) return response.writeHead(500).end();
     return response.writeHead(200, { 'content-type': source.contentType }).end(text);
   });
+  server.maxConnections = MAX_METRICS_CONNECTIONS;
+  server.timeout = METRICS_SILENCE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(wantedPort, host, resolve);

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { Tracer } from './tracing.ts';
 
 /**
@@ -5,8 +6,12 @@ import type { Tracer } from './tracing.ts';
  *
  * @param endpoint base address of an OTLP receiver over HTTP
  */
-export async function openTracer(processName: string, endpoint: string | undefined): Promise<Tracer | undefined> {
+export async function openTracer(
+  processName: string,
+  endpoint: string | undefined,
+  log: Logger,
+): Promise<Tracer | undefined> {
   if (endpoint === undefined) return undefined;
   const { createOtlpTracer } = await import('./otlp-tracer.ts');
-  return createOtlpTracer(processName, endpoint);
+  return createOtlpTracer(processName, endpoint, log);
 }

@@ -10,10 +10,11 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { BatchSpanProcessor, type SpanExporter, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Logger } from 'pino';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
 
@@ -29,17 +30,19 @@ const MAX_LINKS = 2048;
 const W3C = new W3CTraceContextPropagator();
 
 /** Creates a tracer that sends spans by OTLP over HTTP. An unavailable receiver costs spans and nothing else. */
-export function createOtlpTracer(processName: string, endpoint: string): Tracer {
+export function createOtlpTracer(processName: string, endpoint: string, log: Logger): Tracer {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
+  const spans = new CountedSpans(exporter, log);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }),
     spanLimits: { linkCountLimit: MAX_LINKS },
-    spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: MAX_SPANS })],
+    spanProcessors: [spans],
   });
   const tracer = provider.getTracer('lead-intake');
   return {
     begin: (name, traceparent) =>
       new SentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
+    dropped: () => spans.dropped,
     async close() {
       let timer: NodeJS.Timeout | undefined;
       const timeout = new Promise<void>((resolve) => {
@@ -49,6 +52,52 @@ export function createOtlpTracer(processName: string, endpoint: string): Tracer 
       clearTimeout(timer);
     },
   };
+}
+
+/** Sends spans in batches, and counts those that are not received. */
+class CountedSpans implements SpanProcessor {
+  dropped = 0;
+  readonly #batches: SpanProcessor;
+  /** Spans that have ended, and neither arrived nor were dropped. */
+  #unsent = 0;
+  #reported = 0;
+
+  constructor(exporter: SpanExporter, log: Logger) {
+    this.#batches = new BatchSpanProcessor({
+      maxQueueSize: MAX_SPANS,
+      exporter: {
+        export: (spans, done) =>
+          exporter.export(spans, (result) => {
+            this.#unsent -= spans.length;
+            if (result.code === ExportResultCode.SUCCESS) this.#reportDropped(log);
+            else this.dropped += spans.length;
+            done(result);
+          }),
+        shutdown: () => exporter.shutdown(),
+      },
+    });
+  }
+
+  onStart(): void {}
+
+  onEnd(span: Parameters<SpanProcessor['onEnd']>[0]): void {
+    if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
+    if (this.#unsent >= MAX_SPANS) {
+      this.dropped += 1;
+      return;
+    }
+    this.#unsent += 1;
+    this.#batches.onEnd(span);
+  }
+
+  forceFlush = (): Promise<void> => this.#batches.forceFlush();
+  shutdown = (): Promise<void> => this.#batches.shutdown();
+
+  #reportDropped(log: Logger): void {
+    const dropped = this.dropped - this.#reported;
+    this.#reported = this.dropped;
+    if (dropped > 0) log.warn({ dropped }, 'spans dropped: their receiver did not accept them, and does again');
+  }
 }
 
 class SentSpan implements Span {

@@ -27,6 +27,8 @@ export interface Tracer {
    * @param traceparent the caller's; an invalid or missing one starts a new trace
    */
   begin(name: string, traceparent: string | undefined): Span;
+  /** The number of spans that were not received. */
+  dropped(): number;
   /** Sends the remaining spans; gives up after TRACES_CLOSE_MS. */
   close(): Promise<void>;
 }

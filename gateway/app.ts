@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { connectionListener } from '../common/connection-listener.ts';
 import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger } from '../common/logger.ts';
-import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
+import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
@@ -66,7 +66,8 @@ export async function startGateway(
   };
   const log = await createLogger('gateway', config.LOG_LEVEL);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
-  const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT, log);
+  if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
   const counter = await openQuota(
     policy.windowSeconds,
     config.REDIS_URL?.reveal(),

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { connectionListener } from '../common/connection-listener.ts';
 import { createLogger } from '../common/logger.ts';
-import { type MetricsServer, serveMetrics } from '../common/metrics.ts';
+import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
@@ -30,7 +30,8 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const credentials = new TlsCredentials(coreTls(config));
   const log = await createLogger('core', config.LOG_LEVEL);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
-  const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT, log);
+  if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
   const observer = storeObserver(metrics, tracer);
   const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log));
   const draining = new AbortController();

@@ -215,6 +215,7 @@ describe('the metrics', () => {
     const own = await aSeparateService(METRICS);
     for (const url of [own.gatewayMetricsUrl, own.coreMetricsUrl]) {
       expect((await fetch(url as string)).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+      expect((await fetch(`${url}?x=y`)).status).toBe(200);
       expect((await fetch(url as string, { method: 'POST' })).status).toBe(404);
       expect((await fetch(new URL('/', url))).status).toBe(404);
     }

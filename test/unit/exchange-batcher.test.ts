@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
 import { type BatchItem, ExchangeBatcher, NoResponse, type Result } from '../../gateway/exchange-batcher.ts';
@@ -417,7 +418,7 @@ test('a shared request continues the first sampled trace, and the others link to
   vi.useRealTimers();
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
-  const tracer = createOtlpTracer('test', receiver.url);
+  const tracer = createOtlpTracer('test', receiver.url, pino({ level: 'silent' }));
   const continued: (string | undefined)[] = [];
   let index = 0;
   const batcher = new ExchangeBatcher<string, string>(

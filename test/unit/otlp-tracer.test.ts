@@ -1,9 +1,12 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
 import { sampledSpans, sharedChild, type Tracer } from '../../common/tracing.ts';
 import { heapBytes } from '../support/heap.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
+
+const SILENT = pino({ level: 'silent' });
 
 /** The number of spans, and the minimum memory of a queued span; bytes. */
 const SPANS = 100_000;
@@ -13,7 +16,7 @@ test('a receiver that reads nothing costs no more memory than the bounded queue 
   const sockets: Socket[] = [];
   const receiver = createServer((socket) => sockets.push(socket.pause()));
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  const tracer = createOtlpTracer('test', `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`);
+  const tracer = createOtlpTracer('test', `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`, SILENT);
   onTestFinished(async () => {
     for (const socket of sockets) socket.destroy();
     receiver.close();
@@ -31,7 +34,7 @@ test('a receiver that reads nothing costs no more memory than the bounded queue 
 async function received(work: (tracer: Tracer) => void): Promise<readonly ReceivedSpan[]> {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
-  const tracer = createOtlpTracer('test', receiver.url);
+  const tracer = createOtlpTracer('test', receiver.url, SILENT);
   work(tracer);
   await tracer.close();
   return receiver.spans;

@@ -1,0 +1,319 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, openSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { times } from '../support/builders.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { scrape } from '../support/metrics.ts';
+import { PLANTED, ROOT, temporaryFolder } from '../support/processes.ts';
+import { describeIf, freePort } from '../support/servers.ts';
+import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
+import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
+
+/** More requests than the log may keep lines, and the tracer spans, that wait. */
+const REQUESTS = 6000;
+
+/** Requests at a time. */
+const CLIENTS = 16;
+
+interface Process {
+  readonly url: string;
+  readonly metrics: string;
+  readonly stdout: Socket | null;
+  /** Sends SIGTERM; returns the exit status, or the signal that killed the process. */
+  stop(): Promise<number | string>;
+}
+
+interface Outputs {
+  /** Standard output: nothing, a pipe to this process, or a file descriptor. */
+  readonly stdout?: 'ignore' | 'pipe' | number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly within?: readonly string[];
+  /** A shell's redirection of standard output. */
+  readonly into?: string;
+}
+
+/** Runs a process of the product whose address is known without its log. */
+async function start(file: string, { stdout = 'ignore', env = {}, within = [], into }: Outputs): Promise<Process> {
+  const metrics = `127.0.0.1:${await freePort()}`;
+  const node = [process.execPath, join(ROOT, file)];
+  const [command = '', ...args] = [...within, ...(into ? ['sh', '-c', `exec "$0" "$1" > ${into}`, ...node] : node)];
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    env: {
+      PATH: process.env.PATH,
+      ...PLANTED,
+      CORE_PORT: '0',
+      GATEWAY_PORT: '0',
+      SHUTDOWN_DRAIN_MS: '0',
+      CORE_TOKEN,
+      QUOTA_LIMIT: '1000000',
+      [file.startsWith('src') ? 'CORE_METRICS_ADDRESS' : 'GATEWAY_METRICS_ADDRESS']: metrics,
+      ...env,
+    },
+    stdio: ['ignore', stdout, 'inherit', 'ipc'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [{ url }] = (await once(child, 'message')) as [{ url: string }];
+  return {
+    url,
+    metrics: `http://${metrics}/metrics`,
+    stdout: child.stdout as Socket | null,
+    async stop() {
+      const exited = once(child, 'exit');
+      child.kill('SIGTERM');
+      const [code, signal] = await exited;
+      return code ?? signal;
+    },
+  };
+}
+
+/** Starts both processes with the same outputs. */
+async function startBoth(outputs: Outputs) {
+  const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+  const core = await start('src/main.ts', { ...outputs, env: { DATABASE_URL, ...outputs.env } });
+  const gateway = await start('gateway/main.ts', { ...outputs, env: { CORE_URL: core.url, ...outputs.env } });
+  const clients = connectToCore(core.url, CORE_TOKEN);
+  const { secret } = await arrangeStudio(clients);
+  clients.close();
+  return { core, gateway, both: [core, gateway], secret };
+}
+
+type Service = Awaited<ReturnType<typeof startBoth>>;
+
+/** Expects each of many requests to be served. */
+async function expectService({ gateway, secret }: Service): Promise<void> {
+  const headers = { authorization: `Bearer ${secret}`, 'x-request-id': 'x'.repeat(128) };
+  await Promise.all(
+    times(CLIENTS, async () => {
+      for (let sent = 0; sent < REQUESTS / CLIENTS; sent += 1) {
+        const response = await fetch(`${gateway.url}${LEADS}`, { headers });
+        await response.arrayBuffer();
+        expect(response.status).toBe(200);
+      }
+    }),
+  );
+  expect((await createAt(gateway.url, secret)).status).toBe(201);
+}
+
+/** An output that cannot take everything. */
+interface Broken {
+  readonly outputs: Outputs;
+  /** Breaks what is known only when the processes run. */
+  readonly begin?: (service: Service) => void;
+  /** What both count as lost; undefined: nothing has to be. */
+  readonly lost?: string;
+  /** What else holds once many requests were served. */
+  readonly finally?: (service: Service) => Promise<void>;
+}
+
+const LINES = 'lead_intake_log_lines_dropped_total';
+const SPANS = 'lead_intake_spans_dropped_total';
+
+const LOGS: Record<string, () => Broken> = {
+  full: () => ({ outputs: { stdout: openSync('/dev/full', 'w') }, lost: LINES }),
+  // What nothing reads arrives in the buffers of the system only.
+  stalled: () => ({ outputs: { stdout: 'pipe' }, lost: LINES }),
+  dead: () => ({
+    outputs: { stdout: 'pipe' },
+    begin({ both }) {
+      for (const { stdout } of both) stdout?.destroy();
+    },
+    lost: LINES,
+  }),
+  slow: () => ({
+    outputs: { stdout: 'pipe' },
+    begin({ both }) {
+      for (const { stdout } of both) if (stdout) readSlowly(stdout);
+    },
+  }),
+};
+
+async function readSlowly(socket: Socket): Promise<void> {
+  socket.on('error', () => {});
+  while (!socket.destroyed) {
+    socket.read(4096);
+    await sleep(20);
+  }
+}
+
+/** Opens connections to the metrics of both processes. */
+function scrapers(count: number, use: (socket: Socket) => void) {
+  const sockets: Socket[] = [];
+  const open = ({ both }: Service) => {
+    for (const { metrics } of both) {
+      for (let index = 0; index < count; index += 1) {
+        const socket = connect(Number(new URL(metrics).port), '127.0.0.1').on('error', () => {});
+        socket.once('connect', () => use(socket));
+        sockets.push(socket);
+      }
+    }
+  };
+  return { sockets, open };
+}
+
+const REQUEST = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n';
+
+/** Expects a scraper to be served after others have held all connections. */
+const expectMetrics = async ({ both }: Service) => {
+  for (const { metrics } of both)
+    await expect
+      .poll(() =>
+        scrape(metrics).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      )
+      .not.toBe(0);
+};
+
+const METRICS: Record<string, () => Broken> = {
+  full: () => ({ outputs: {}, begin: scrapers(300, (socket) => socket.resume()).open, finally: expectMetrics }),
+  stalled() {
+    const { open } = scrapers(40, (socket) => socket.write(REQUEST.repeat(200)));
+    return { outputs: {}, begin: open, finally: expectMetrics };
+  },
+  dead: () => ({
+    outputs: {},
+    begin: scrapers(300, (socket) => socket.write(REQUEST, () => socket.resetAndDestroy())).open,
+    finally: expectMetrics,
+  }),
+  slow: () => ({
+    outputs: {},
+    begin: scrapers(20, (socket) => socket.write(REQUEST.repeat(50), () => void readSlowly(socket))).open,
+    finally: expectMetrics,
+  }),
+};
+
+/** A receiver of traces that answers as the function does. */
+async function aReceiver(answer: (response: ServerResponse) => void): Promise<Outputs> {
+  const server = createServer((request, response) => request.resume().on('end', () => answer(response)));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } };
+}
+
+const TRACES: Record<string, () => Promise<Broken>> = {
+  full: async () => ({ outputs: await aReceiver((response) => response.writeHead(503).end()), lost: SPANS }),
+  stalled: async () => ({ outputs: await aReceiver(() => {}), lost: SPANS }),
+  dead: async () => ({
+    outputs: { env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}` } },
+    lost: SPANS,
+  }),
+  slow: async () => ({
+    outputs: await aReceiver((response) => void setTimeout(() => response.end(), 3000)),
+    lost: SPANS,
+  }),
+};
+
+const SINKS = { log: LOGS, metrics: METRICS, traces: TRACES };
+
+describeIf(existsSync('/dev/full'), 'an output that cannot take everything', 'run it on Linux', () => {
+  const ways = Object.entries(SINKS).flatMap(([sink, broken]) =>
+    Object.entries(broken).map(([way, arrange]) => [sink, way, arrange] as const),
+  );
+
+  test.each(ways)(
+    'each request is served, what is lost is counted, and both processes stop: %s, %s',
+    async (_, __, arrange) => {
+      const { outputs, begin, lost, finally: rest } = await arrange();
+      const service = await startBoth(outputs);
+      begin?.(service);
+
+      await expectService(service);
+
+      for (const { metrics } of lost ? service.both : []) {
+        await expect
+          .poll(async () => (await scrape(metrics)).get(lost as string), { interval: 500 })
+          .toBeGreaterThan(0);
+      }
+      await rest?.(service);
+      for (const { stop } of [service.gateway, service.core]) expect(await stop()).toBe(0);
+    },
+  );
+});
+
+/** Sends requests until a metric counts something, and returns its value. */
+async function lostBy({ url, metrics }: Process, metric: string): Promise<number> {
+  const headers = { 'x-request-id': 'x'.repeat(128) };
+  for (;;) {
+    const lost = (await scrape(metrics)).get(metric) ?? 0;
+    if (lost > 0) return lost;
+    await Promise.all(times(200, async () => (await fetch(`${url}/healthz`, { headers })).arrayBuffer()));
+  }
+}
+
+/** Lines, each of which must be whole. */
+const linesOf = (log: string) =>
+  log
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as { msg?: string; dropped?: number });
+
+/** The sum of what the lines say was dropped. */
+const droppedIn = (lines: ReturnType<typeof linesOf>, msg: RegExp) =>
+  lines
+    .filter((line) => msg.test(line.msg ?? ''))
+    .map(({ dropped = 0 }) => dropped)
+    .reduce((sum, n) => sum + n, 0);
+
+describeWithSmallDisks('the log on a disk that was full', () => {
+  test('has whole lines, and one that says how many are missing', async () => {
+    const disk = await aSmallDisk(4096);
+    const path = join(disk.folder, 'log');
+    const gateway = await start('gateway/main.ts', { within: disk.within, into: path });
+    disk.fill();
+    await lostBy(gateway, LINES);
+    disk.free();
+
+    const [command = '', ...args] = [...disk.within, 'cat', path];
+    const log = () => spawnSync(command, args, { encoding: 'utf8', maxBuffer: Number.POSITIVE_INFINITY }).stdout;
+    await expect.poll(() => log().includes('log lines dropped')).toBe(true);
+    const lost = (await scrape(gateway.metrics)).get(LINES);
+    await expect.poll(() => droppedIn(linesOf(log()), /^log lines dropped/)).toBe(lost);
+    expect(await gateway.stop()).toBe(0);
+  });
+});
+
+test('a log whose reader was late has whole lines, and one that says how many are missing', async () => {
+  const gateway = await start('gateway/main.ts', { stdout: 'pipe' });
+  await lostBy(gateway, LINES);
+  let log = '';
+  gateway.stdout?.on('data', (chunk) => {
+    log += chunk;
+  });
+
+  await expect.poll(() => log.includes('log lines dropped')).toBe(true);
+  const lost = (await scrape(gateway.metrics)).get(LINES);
+  await expect.poll(() => droppedIn(linesOf(log), /^log lines dropped/)).toBe(lost);
+  expect(await gateway.stop()).toBe(0);
+});
+
+test('spans that a receiver did not accept are counted, and logged once it accepts others', async () => {
+  let isAccepting = false;
+  const { env = {} } = await aReceiver((response) => response.writeHead(isAccepting ? 200 : 400).end());
+  const gateway = await start('gateway/main.ts', { stdout: 'pipe', env });
+  let log = '';
+  gateway.stdout?.on('data', (chunk) => {
+    log += chunk;
+  });
+  await lostBy(gateway, SPANS);
+  isAccepting = true;
+
+  await expect
+    .poll(async () => {
+      await fetch(`${gateway.url}/healthz`);
+      return log.includes('spans dropped');
+    })
+    .toBe(true);
+  const lost = (await scrape(gateway.metrics)).get(SPANS);
+  expect(droppedIn(linesOf(log), /^spans dropped/)).toBe(lost);
+  expect(await gateway.stop()).toBe(0);
+});
