@@ -6,6 +6,7 @@ export const commonSettings = {
   CORE_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the core listens on' },
   CORE_PORT: { parse: port, fallback: '50051', about: 'port the core listens on' },
   CORE_TOKEN: {
+    protects: true,
     parse: bearerToken,
     fromFile: true,
     about:

@@ -23,6 +23,12 @@ export async function createLogger(name: string, level: LogLevel): Promise<Logge
   return log;
 }
 
+/** Logs what the settings of a starting process come to, and which variables have the name of one and are not used. */
+export function logSettings(log: Logger, summary: object, ignored: readonly string[]): void {
+  log.info(summary, 'settings in force');
+  if (ignored.length > 0) log.warn({ ignored }, 'settings ignored: they are blank, or the address of a Service');
+}
+
 async function prettyOutput(): Promise<{ write(line: string): void }> {
   const { prettyFactory } = await import('pino-pretty');
   const format = prettyFactory({ ignore: 'pid,hostname' });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
+import { isInjected, misspeltSettings } from './misspelt-settings.ts';
 import { Secret } from './secret.ts';
 
 /** The process environment, or a substitute in tests. */
@@ -15,6 +16,8 @@ export interface Setting<T> {
   readonly about: string;
   /** Whether NAME_FILE may name a file with the value, to keep it out of the environment. */
   readonly fromFile?: boolean;
+  /** Whether the service is less protected without it: then an empty value is a fault. */
+  readonly protects?: boolean;
 }
 
 /** A process's settings by name. */
@@ -41,7 +44,8 @@ export class SettingsError extends Error {
 }
 
 /**
- * Reads the settings of a table. An empty text counts as unset.
+ * Reads the settings of a table, which are all settings of a process. A blank text counts as unset, unless the setting
+ * protects; a variable that looks like a setting is a fault.
  *
  * @param rules checks relations between settings, if each one is valid; returns one sentence per fault
  * @throws SettingsError with all faults
@@ -51,12 +55,11 @@ export function readSettings<const Table extends SettingsTable>(
   env: Environment,
   rules: (values: SettingsOf<Table>) => readonly string[] = () => [],
 ): SettingsOf<Table> {
-  const faults: string[] = [];
+  const faults = misspeltSettings(variablesOf(table), env);
   const values: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries(table)) {
     try {
-      const text = textOf(name, setting, env) ?? setting.fallback;
-      if (text !== undefined) values[name] = setting.parse(text);
+      values[name] = readSetting(name, setting, env);
     } catch (error) {
       faults.push(`${name} ${(error as Error).message}`);
     }
@@ -66,10 +69,36 @@ export function readSettings<const Table extends SettingsTable>(
   return values as SettingsOf<Table>;
 }
 
+/** Reads one setting. @throws Error whose message ends the sentence "NAME …" */
+export function readSetting<T>(name: string, setting: Setting<T>, env: Environment): T | undefined {
+  const text = textOf(name, setting, env) ?? setting.fallback;
+  return text === undefined ? undefined : setting.parse(text);
+}
+
+/** The variables with the name of a setting that count as unset: blank ones, and addresses of Kubernetes' Services. */
+export const ignoredSettings = (table: SettingsTable, env: Environment): string[] =>
+  variablesOf(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined);
+
+/** The names of the variables that settings are read from. */
+const variablesOf = (table: SettingsTable): string[] =>
+  Object.entries(table).flatMap(([name, { fromFile }]) => (fromFile ? [name, `${name}_FILE`] : [name]));
+
+/** The value of a variable; undefined: it counts as unset. */
+function valueIn(name: string, env: Environment): string | undefined {
+  const value = env[name];
+  return value === undefined || value.trim() === '' || isInjected(name, value) ? undefined : value;
+}
+
 function textOf(name: string, setting: Setting<unknown>, env: Environment): string | undefined {
-  const text = env[name] || undefined;
-  const file = setting.fromFile ? env[`${name}_FILE`] || undefined : undefined;
-  if (file === undefined) return text;
+  const text = valueIn(name, env);
+  const file = setting.fromFile ? valueIn(`${name}_FILE`, env) : undefined;
+  if (file === undefined) {
+    const blank = variablesOf({ [name]: setting }).filter((variable) => env[variable] !== undefined);
+    if (text === undefined && setting.protects && blank.length > 0) {
+      throw new Error(`has no value in ${blank.join(' and ')}, and protects nothing: give it one, or remove it`);
+    }
+    return text;
+  }
   if (text !== undefined) throw new Error(`is set, and ${name}_FILE too: set one of them`);
   return readText(file).trim();
 }

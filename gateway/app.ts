@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import { connectionListener } from '../common/connection-listener.ts';
 import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
-import { createLogger } from '../common/logger.ts';
+import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
@@ -11,7 +11,7 @@ import type { Running } from '../common/run-until-stopped.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { ApiKeyCache } from './api-key-cache.ts';
-import type { GatewayConfig } from './config.ts';
+import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
 import { tlsToCore } from './core-connection.ts';
 import { CoreToken } from './core-token.ts';
@@ -65,6 +65,7 @@ export async function startGateway(
     windowSeconds: config.QUOTA_WINDOW_SECONDS,
   };
   const log = await createLogger('gateway', config.LOG_LEVEL);
+  logSettings(log, gatewaySummary(config), config.ignored);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
   const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);

@@ -5,6 +5,7 @@ import {
   type Environment,
   file,
   httpUrl,
+  ignoredSettings,
   integer,
   port,
   processCount,
@@ -34,12 +35,18 @@ export const gatewaySettings = {
   CORE_URL: { parse: httpUrl, about: 'base address of the core; unset: `http://CORE_HOST:CORE_PORT`' },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_CA_FILE: {
+    protects: true,
     parse: file,
     about: 'certificate authorities (PEM) that the certificate of the core is verified against',
   },
-  CORE_CLIENT_CERT_FILE: { parse: file, about: 'certificate chain (PEM) that the gateway presents to the core' },
-  CORE_CLIENT_KEY_FILE: { parse: file, about: 'private key (PEM) of that certificate' },
+  CORE_CLIENT_CERT_FILE: {
+    protects: true,
+    parse: file,
+    about: 'certificate chain (PEM) that the gateway presents to the core',
+  },
+  CORE_CLIENT_KEY_FILE: { protects: true, parse: file, about: 'private key (PEM) of that certificate' },
   REDIS_URL: {
+    protects: true,
     parse: redisUrl,
     fromFile: true,
     about:
@@ -51,20 +58,24 @@ export const gatewaySettings = {
     about: 'whether `REDIS_URL` is the address of a node of a Redis Cluster: yes or no',
   },
   REDIS_KEY_PREFIX: {
+    protects: true,
     parse: keyPrefix,
     about:
       'what the names of all entries in Redis begin with; needed when deployments share a database of Redis, or they count together. Unset: nothing',
   },
   QUOTA_LIMIT: {
+    protects: true,
     parse: integer(1, 1_000_000_000),
     fallback: '600',
     about: 'maximum number of requests of a key per window',
   },
   QUOTA_STUDIO_LIMIT: {
+    protects: true,
     parse: integer(1, 1_000_000_000),
     about: 'maximum number of requests of all keys of a studio per window; unset: only the limits of its keys apply',
   },
   QUOTA_WINDOW_SECONDS: {
+    protects: true,
     parse: integer(1, MAX_WINDOW_SECONDS),
     fallback: '60',
     about: 'length of the window; seconds',
@@ -85,6 +96,8 @@ export type GatewayConfig = SettingsOf<typeof gatewaySettings> & {
   readonly CORE_URL: string;
   /** The file of CORE_TOKEN, if it comes from one. */
   readonly coreTokenFile: SettingFile | undefined;
+  /** The variables that are set and count as unset. */
+  readonly ignored: readonly string[];
 };
 
 /** @throws SettingsError */
@@ -94,7 +107,21 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
     ...config,
     PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
     CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
-    coreTokenFile: env.CORE_TOKEN_FILE ? file(env.CORE_TOKEN_FILE) : undefined,
+    ignored: ignoredSettings(gatewaySettings, env),
+    coreTokenFile: env.CORE_TOKEN_FILE?.trim() ? file(env.CORE_TOKEN_FILE) : undefined,
+  };
+}
+
+/** What the settings come to, for the log: whether the core is reached by TLS, with what, and where is counted. */
+export function gatewaySummary(config: GatewayConfig): object {
+  const { CORE_TOKEN, CORE_CLIENT_CERT_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
+  return {
+    tls: CORE_URL.startsWith('https:'),
+    presents: [CORE_TOKEN && 'CORE_TOKEN', CORE_CLIENT_CERT_FILE && 'CORE_CLIENT_CERT_FILE'].filter(Boolean),
+    countsIn: REDIS_URL ? (REDIS_CLUSTER ? 'Redis Cluster' : 'Redis') : 'the memory of this process',
+    limit: config.QUOTA_LIMIT,
+    studioLimit: config.QUOTA_STUDIO_LIMIT,
+    windowSeconds: config.QUOTA_WINDOW_SECONDS,
   };
 }
 
@@ -119,6 +146,7 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
   }
   if (REDIS_KEY_PREFIX && !REDIS_URL) faults.push('REDIS_KEY_PREFIX needs REDIS_URL');
+  if (REDIS_CLUSTER && !REDIS_URL) faults.push('REDIS_CLUSTER needs REDIS_URL, the address of a node of it');
   if (REDIS_CLUSTER && REDIS_URL && readSentinelAddress(REDIS_URL.reveal())) {
     faults.push('REDIS_CLUSTER must be no when REDIS_URL names sentinels');
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { connectionListener } from '../common/connection-listener.ts';
-import { createLogger } from '../common/logger.ts';
+import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
@@ -10,7 +10,7 @@ import type { SettingFile } from '../common/settings.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
-import { type CoreConfig, coreTls } from './config.ts';
+import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { newId } from './domain/new-id.ts';
 import { Callers } from './rpc/callers.ts';
@@ -29,6 +29,7 @@ import { openStore } from './store/open-store.ts';
 export async function startCore(config: CoreConfig): Promise<Running> {
   const credentials = new TlsCredentials(coreTls(config));
   const log = await createLogger('core', config.LOG_LEVEL);
+  logSettings(log, coreSummary(config), config.ignored);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);

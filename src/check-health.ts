@@ -4,12 +4,12 @@
  */
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { readSettings } from '../common/settings.ts';
+import { readSetting } from '../common/settings.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
 import { coreSettings } from './config.ts';
 
 // Only this setting: a running core keeps the previous contents of a callers file that is invalid now.
-const { CORE_PORT } = readSettings({ CORE_PORT: coreSettings.CORE_PORT }, process.env);
+const CORE_PORT = readSetting('CORE_PORT', coreSettings.CORE_PORT, process.env);
 const baseUrl = `http://127.0.0.1:${CORE_PORT}`;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));
 const isServing = await health.check({}, { timeoutMs: 2000 }).then(

@@ -4,6 +4,7 @@ import {
   address,
   type Environment,
   file,
+  ignoredSettings,
   integer,
   isLoopback,
   processCount,
@@ -26,13 +27,19 @@ export const coreSettings = {
   },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_CALLERS_FILE: {
+    protects: true,
     parse: callersFile,
     about:
       'callers file: the programs that may call the core, and the roles of each, as `npx lead-intake callers` writes it; reloaded when it changes',
   },
-  CORE_TLS_CERT_FILE: { parse: file, about: 'certificate chain (PEM) of the core; with its key, it enables TLS' },
-  CORE_TLS_KEY_FILE: { parse: file, about: 'private key (PEM) of the core' },
+  CORE_TLS_CERT_FILE: {
+    protects: true,
+    parse: file,
+    about: 'certificate chain (PEM) of the core; with its key, it enables TLS',
+  },
+  CORE_TLS_KEY_FILE: { protects: true, parse: file, about: 'private key (PEM) of the core' },
   CORE_TLS_CLIENT_CA_FILE: {
+    protects: true,
     parse: file,
     about: 'certificate authorities (PEM) of callers, which must then present a certificate (mutual TLS)',
   },
@@ -64,10 +71,16 @@ export const coreSettings = {
 } as const;
 
 /** The values of the core's settings. */
-export type CoreConfig = SettingsOf<typeof coreSettings>;
+export type CoreConfig = SettingsOf<typeof coreSettings> & {
+  /** The variables that are set and count as unset. */
+  readonly ignored: readonly string[];
+};
 
 /** @throws SettingsError */
-export const readCoreConfig = (env: Environment): CoreConfig => readSettings(coreSettings, env, rulesBetween);
+export const readCoreConfig = (env: Environment): CoreConfig => ({
+  ...readSettings(coreSettings, env, rulesBetween),
+  ignored: ignoredSettings(coreSettings, env),
+});
 
 /** Returns the core's TLS certificate, its key and the authorities of client certificates. */
 export const coreTls = (config: CoreConfig): TlsFiles => ({
@@ -76,11 +89,23 @@ export const coreTls = (config: CoreConfig): TlsFiles => ({
   ca: config.CORE_TLS_CLIENT_CA_FILE,
 });
 
+/** What the settings come to, for the log: whether connections use TLS, and who may call. */
+export function coreSummary(config: CoreConfig): object {
+  const { CORE_TOKEN, CORE_CALLERS_FILE, CORE_TLS_CERT_FILE, CORE_TLS_CLIENT_CA_FILE } = config;
+  const named = CORE_CALLERS_FILE && `${Object.keys(CORE_CALLERS_FILE.entries).length} callers of CORE_CALLERS_FILE`;
+  const letsIn = [CORE_TOKEN && 'CORE_TOKEN', named].filter(Boolean);
+  return {
+    tls: CORE_TLS_CERT_FILE !== undefined,
+    mutualTls: CORE_TLS_CLIENT_CA_FILE !== undefined,
+    letsIn: letsIn.length > 0 ? letsIn : ['every program that can connect'],
+  };
+}
+
 /** Reads the one core setting that the command line needs. @throws SettingsError */
 export const readDatabaseUrl = (env: Environment): Secret =>
   readSettings({ DATABASE_URL: coreSettings.DATABASE_URL }, env).DATABASE_URL;
 
-function rulesBetween(config: CoreConfig): string[] {
+function rulesBetween(config: SettingsOf<typeof coreSettings>): string[] {
   const faults: string[] = [];
   const { CORE_HOST, CORE_TOKEN, CORE_CALLERS_FILE, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE } =
     config;

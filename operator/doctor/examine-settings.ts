@@ -2,11 +2,15 @@ import { SettingsError } from '../../common/settings.ts';
 import { type Finding, Notes } from './finding.ts';
 
 /** Reads settings; undefined when they have faults, each of which becomes a finding. */
-export function examineSettings<Config>(what: string, read: () => Config): [Config | undefined, readonly Finding[]] {
+export function examineSettings<Config extends { readonly ignored: readonly string[] }>(
+  what: string,
+  read: () => Config,
+): [Config | undefined, readonly Finding[]] {
   const notes = new Notes(what);
   try {
     const config = read();
     notes.well('are valid and consistent');
+    for (const name of config.ignored) notes.warning(`${name} counts as unset: remove it, or give it a value`);
     return [config, notes.findings];
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { requestObserver } from '../../gateway/observation.ts';
 import { callObserver } from '../../src/rpc/observation.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { LEADS } from '../support/service.ts';
@@ -142,6 +144,63 @@ test('a fault is logged with its causes, and so is a request whose path cannot b
   const unreadable = { operation: 'other', status: 400, outcome: 'integration_invalid_request' };
   expect(await linesAbout(gateway, 'no-url')).toEqual([expect.objectContaining(unreadable)]);
 });
+
+describe('one line of a start', () => {
+  test('says whether a core uses TLS, and who may call', async () => {
+    const authority = await anAuthority('of the test');
+    const { cert, key } = writeCertificate(temporaryFolder(), 'core', await authority.issue('localhost', 'server'));
+    const ca = join(temporaryFolder(), 'ca.pem');
+    const callers = join(temporaryFolder(), 'callers.json');
+    writeFileSync(ca, authority.cert);
+    writeFileSync(
+      callers,
+      JSON.stringify({ callers: { site: { may: ['gateway'], tokens: [{ sha256: '0'.repeat(64) }] } } }),
+    );
+    const tls = { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key };
+    for (const [env, said] of [
+      [{}, { tls: false, mutualTls: false, letsIn: ['every program that can connect'] }],
+      [
+        { CORE_TOKEN, ...tls },
+        { tls: true, mutualTls: false, letsIn: ['CORE_TOKEN'] },
+      ],
+      [
+        { CORE_CALLERS_FILE: callers, ...tls, CORE_TLS_CLIENT_CA_FILE: ca },
+        { tls: true, mutualTls: true, letsIn: ['1 callers of CORE_CALLERS_FILE'] },
+      ],
+    ] as const) {
+      const DATABASE_URL = `sqlite:${join(temporaryFolder(), 'leads.db')}`;
+      expect(await startLine(run('src/main.ts', { env: { DATABASE_URL, ...env } }))).toMatchObject(said);
+    }
+  });
+
+  test('says how a gateway reaches its core, and where it counts', async () => {
+    const defaults = { limit: 600, windowSeconds: 60 };
+    for (const [env, said] of [
+      [{}, { ...defaults, tls: false, presents: [], countsIn: 'the memory of this process' }],
+      [
+        { CORE_TOKEN, CORE_URL: 'https://localhost:1', QUOTA_STUDIO_LIMIT: '9' },
+        { tls: true, presents: ['CORE_TOKEN'], studioLimit: 9 },
+      ],
+      [{ REDIS_URL: 'redis://127.0.0.1:1' }, { countsIn: 'Redis' }],
+      [{ REDIS_URL: 'redis://127.0.0.1:1', REDIS_CLUSTER: 'yes' }, { countsIn: 'Redis Cluster' }],
+    ] as const) {
+      expect(await startLine(run('gateway/main.ts', { env }))).toMatchObject(said);
+    }
+  });
+
+  test('names the settings that count as unset', async () => {
+    const gateway = run('gateway/main.ts', { env: { CORE_PORT: 'tcp://10.96.12.7:50051', PUBLIC_URL: '' } });
+    const [line] = await gateway.printed(/^.*settings ignored.*$/m);
+    expect(JSON.parse(line)).toMatchObject({ level: 40, ignored: ['PUBLIC_URL', 'CORE_PORT'] });
+    await addressOf(gateway);
+  });
+});
+
+/** The line that says what the settings come to. */
+async function startLine(process: RunningProcess): Promise<Line> {
+  const [line] = await process.printed(/^.*settings in force.*$/m);
+  return JSON.parse(line) as Line;
+}
 
 test('no observer is created when the log level excludes request lines', () => {
   const warnings = pino({ level: 'warn' });

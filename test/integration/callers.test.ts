@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
+import type { Environment } from '../../common/settings.ts';
 import { type CallerEntries, tokenDigits, tokenHash } from '../../src/callers-file.ts';
 import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
 import { openExchange } from '../support/exchange-calls.ts';
@@ -66,7 +67,7 @@ function aFileOf(callers: CallerEntries) {
   return { path, put, write };
 }
 
-async function aCore(env: Record<string, string>) {
+async function aCore(env: Environment) {
   const core = await startTestCore(env);
   const caller = grpcCaller(`127.0.0.1:${core.port}`);
   onTestFinished(async () => {
@@ -136,7 +137,7 @@ describe('callers of a file', () => {
   test('no other token is accepted; a refusal names the caller', async () => {
     const token = newCoreToken();
     const { caller } = await aCore({
-      CORE_TOKEN: '',
+      CORE_TOKEN: undefined,
       CORE_CALLERS_FILE: aFileOf({ reporting: entry(token, ['read']) }).path,
     });
     for (const authorization of [undefined, '', 'Bearer ', `Bearer ${tokenHash(token)}`, `Bearer ${CORE_TOKEN}`]) {

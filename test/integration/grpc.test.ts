@@ -653,7 +653,7 @@ describe("the core's token", () => {
   });
 
   test('is not required by a core that has none and listens on the loopback interface', async () => {
-    const open = await startTestCore({ CORE_TOKEN: '' });
+    const open = await startTestCore({ CORE_TOKEN: undefined });
     const another = grpcCaller(`127.0.0.1:${open.port}`);
     onTestFinished(async () => {
       another.close();

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { connect, type SecureVersion } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import type { Environment } from '../../common/settings.ts';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
@@ -42,7 +43,7 @@ function fileWith(contents: string): string {
 }
 
 /** Starts a gateway whose core is at a port of `localhost`; returns its address. */
-async function gatewayOf(port: number, env: Record<string, string> = {}): Promise<string> {
+async function gatewayOf(port: number, env: Environment = {}): Promise<string> {
   const config = readGatewayConfig({
     CORE_TOKEN,
     CORE_URL: `https://localhost:${port}`,
@@ -80,7 +81,7 @@ async function expectNotConnected(url: string): Promise<void> {
   expect((await fetch(`${url}/readyz`)).status).toBe(503);
 }
 
-async function aCore(env: Record<string, string> = {}): Promise<TestCore> {
+async function aCore(env: Environment = {}): Promise<TestCore> {
   const core = await startTestCore({
     CORE_TLS_CERT_FILE: fileWith(server.cert),
     CORE_TLS_KEY_FILE: fileWith(server.key),
@@ -126,7 +127,7 @@ describe('a gateway sends nothing, in particular no token, to a core', () => {
 
   test('of an authority that it does not trust', async () => {
     const impostor = await anImpostor(server);
-    await expectNotConnected(await gatewayOf(impostor.port, { CORE_CA_FILE: '' }));
+    await expectNotConnected(await gatewayOf(impostor.port, { CORE_CA_FILE: undefined }));
     expect(impostor.calls()).toBe(0);
   });
 
@@ -272,16 +273,16 @@ describe('a caller that the core identifies by the subject of its certificate', 
   const callersFile = (may: string[], certificateSubject: object = subject) =>
     fileWith(JSON.stringify({ callers: { website: { may, certificateSubject } } }));
   const aNamingCore = async (file: string) =>
-    aCore({ CORE_TOKEN: '', CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert), CORE_CALLERS_FILE: file });
+    aCore({ CORE_TOKEN: undefined, CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert), CORE_CALLERS_FILE: file });
 
   test('is admitted without a token, by that subject only', async () => {
     const core = await aNamingCore(callersFile(['gateway']));
     const own = await authority.issue(subject.CN, 'client');
-    await expectConnected(await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: '' }));
+    await expectConnected(await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: undefined }));
 
     for (const name of ['gateway', 'gateway of the website 2', 'localhost']) {
       const other = await authority.issue(name, 'client');
-      const url = await gatewayOf(core.port, { ...settingsFor(other), CORE_TOKEN: '' });
+      const url = await gatewayOf(core.port, { ...settingsFor(other), CORE_TOKEN: undefined });
       await expectProblem(await sendRequest(url), 500, 'internal_error', []);
     }
   });
@@ -300,7 +301,7 @@ describe('a caller that the core identifies by the subject of its certificate', 
   test('may call only what the file permits', async () => {
     const core = await aNamingCore(callersFile(['read']));
     const own = await authority.issue(subject.CN, 'client');
-    const url = await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: '' });
+    const url = await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: undefined });
     await expectProblem(await sendRequest(url), 500, 'internal_error', []);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
   });

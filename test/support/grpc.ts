@@ -13,6 +13,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync, type MessageTypeDefinition, type MethodDefinition } from '@grpc/proto-loader';
 import type { Running } from '../../common/run-until-stopped.ts';
+import type { Environment } from '../../common/settings.ts';
 import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -28,7 +29,7 @@ export interface TestCore extends Running {
 }
 
 /** Starts a core; `env` overrides the defaults of tests. */
-export async function startTestCore(env: Record<string, string> = {}): Promise<TestCore> {
+export async function startTestCore(env: Environment = {}): Promise<TestCore> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   const path = join(folder, 'leads.db');
   const remove = () => rmSync(folder, { recursive: true, force: true });

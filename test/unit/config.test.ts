@@ -42,6 +42,7 @@ describe("the core's configuration", () => {
       CORE_REFLECTION: false,
       LOG_LEVEL: 'info',
       SHUTDOWN_DRAIN_MS: 1000,
+      ignored: [],
     });
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });

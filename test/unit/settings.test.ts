@@ -119,7 +119,9 @@ describe('a setting in a file', () => {
   });
 
   test('is read only where the table allows it', () => {
-    expect(readSettings(table, { HOST_FILE: fileWith('elsewhere') }).HOST).toBe('localhost');
+    expect(faultsOf({ HOST_FILE: fileWith('elsewhere') })).toEqual([
+      'HOST_FILE is not a setting: rename it to HOST, or remove it',
+    ]);
   });
 });
 
