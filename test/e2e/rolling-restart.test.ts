@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
@@ -7,7 +6,7 @@ import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.
 import { describeWithHaproxy, startHaproxy } from '../support/haproxy.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
-import { aCapture, LEADS } from '../support/service.ts';
+import { createAt } from '../support/service.ts';
 
 const CALLERS = 8;
 
@@ -43,7 +42,7 @@ describeWithHaproxy('behind HAProxy', () => {
       const failures: unknown[] = [];
       const callers = times(CALLERS, async () => {
         while (!isOver) {
-          const response = await create(haproxy.apiUrl, secret);
+          const response = await createAt(haproxy.apiUrl, secret);
           const answer = await response.text();
           if (response.status === 201) served += 1;
           else failures.push(`${response.status} ${answer}`);
@@ -75,15 +74,3 @@ describeWithHaproxy('behind HAProxy', () => {
     },
   );
 });
-
-function create(url: string, secret: string): Promise<Response> {
-  return fetch(`${url}${LEADS}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      'idempotency-key': randomUUID(),
-    },
-    body: JSON.stringify(aCapture()),
-  });
-}

@@ -178,7 +178,12 @@ export function aCapture(overrides: Record<string, unknown> = {}): Record<string
 }
 
 /** Posts a valid creation to a gateway and returns the response, whatever its status. */
-export const createAt = (gatewayUrl: string, secret: string, headers: Record<string, string> = {}): Promise<Response> =>
+export const createAt = (
+  gatewayUrl: string,
+  secret: string,
+  headers: Record<string, string> = {},
+  capture = aCapture(),
+): Promise<Response> =>
   fetch(`${gatewayUrl}${LEADS}`, {
     method: 'POST',
     headers: {
@@ -187,7 +192,7 @@ export const createAt = (gatewayUrl: string, secret: string, headers: Record<str
       'idempotency-key': randomUUID(),
       ...headers,
     },
-    body: JSON.stringify(aCapture()),
+    body: JSON.stringify(capture),
   });
 
 /** An email contact, by default a new one. */
