@@ -43,7 +43,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   let metricsServer: MetricsServer | undefined;
   try {
     const callers = new Callers(config.CORE_TOKEN, config.CORE_CALLERS_FILE?.entries);
-    const server = await createCoreServer(
+    const server = createCoreServer(
       config,
       { store, clock: systemClock, newId },
       {

@@ -1,27 +1,26 @@
-import type { Http2SecureServer } from 'node:http2';
-import { Code } from '@connectrpc/connect';
-import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
-import fastify, { type FastifyInstance, LogController } from 'fastify';
+import { once } from 'node:events';
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import { createSecureServer, createServer, type Http2SecureServer, type Http2Server } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { CORE_AFTER_CLOSE_MS, MAX_CALL_MS } from '../common/deadlines.ts';
+import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
+import { Refusal } from './domain/refusal.ts';
+import type { Request, Response } from './http2/call-in-flight.ts';
 import { closureReporter } from './http2/closure-log.ts';
-import { limitConnections } from './http2/connection-limits.ts';
-import { Connections, streamOf } from './http2/connections.ts';
-import { enforceKeepalive } from './http2/keepalive.ts';
-import { enforceMaxConnectionAge } from './http2/max-connection-age.ts';
-import { endUnfinishedStreams } from './http2/unfinished-streams.ts';
-import { endUnreadResponses } from './http2/unread-responses.ts';
+import { Connections } from './http2/connections.ts';
+import { callOf } from './rpc/call.ts';
+import { callHandler, pathOf } from './rpc/call-handler.ts';
 import { valuesOf } from './rpc/caller-access.ts';
-import { admitKnownCallers, callerIdentifier } from './rpc/caller-authentication.ts';
+import { callerIdentifier } from './rpc/caller-authentication.ts';
 import type { Callers } from './rpc/callers.ts';
 import { connectionDraining } from './rpc/connection-draining.ts';
 import type { ItemContext } from './rpc/items.ts';
 import type { CallObserver } from './rpc/observation.ts';
-import { isBidiStream, routes } from './rpc/routes.ts';
-import { callRunner, runCalls } from './rpc/run-call.ts';
+import { maxTimeoutMsOf, routes, traitsOf } from './rpc/routes.ts';
+import { callRunner, refused } from './rpc/run-call.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /**
@@ -29,6 +28,21 @@ import type { Dependencies } from './usecases/dependencies.ts';
  * bound of their own.
  */
 const MAX_CALL_BYTES = 64 * 1024;
+
+/** The maximum number of concurrent streams of a connection. */
+const MAX_STREAMS = 256;
+
+/** How often Node checks for requests of HTTP/1.1 that have not arrived in time; milliseconds. */
+const ARRIVAL_CHECK_MS = 1000;
+
+/** Of HTTP/1.1. Node reads them; its types lack them. */
+const HTTP1_OPTIONS: object = {
+  // Otherwise Node answers by itself.
+  requireHostHeader: false,
+  headersTimeout: REQUEST_ARRIVAL_MS,
+  requestTimeout: REQUEST_ARRIVAL_MS,
+  connectionsCheckingInterval: ARRIVAL_CHECK_MS,
+};
 
 /** The dependencies of the server besides the use cases'. */
 interface CoreContext {
@@ -44,75 +58,99 @@ interface CoreContext {
   readonly batchReceived: ItemContext['batchReceived'];
 }
 
+/** The core's port. */
+export interface CoreServer {
+  readonly server: Http2Server | Http2SecureServer;
+  /** Starts listening, and returns the address. Rejects if it cannot. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<string>;
+  /** Stops accepting connections and calls. Resolves when the calls in flight have ended, or their time is up. */
+  close(): Promise<void>;
+}
+
 /** Serves the core's RPCs on one HTTP/2 port, for gRPC, gRPC-Web and Connect; with TLS, over HTTP/1.1 too. */
-export async function createCoreServer(
+export function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
   { callers, credentials, log, readiness, draining, observer, batchReceived }: CoreContext,
-): Promise<FastifyInstance> {
-  const app = fastify({
-    ...transport(credentials.pem),
-    loggerInstance: log,
-    // A child logger per call would cost as much as the log line itself.
-    childLoggerFactory: (parent) => parent,
-    logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: MAX_CALL_BYTES,
-    // Fastify would close idle sessions, and a closed session keeps reading: see `CallerConnection.cutOff`.
-    http2SessionTimeout: 0,
-  }) as unknown as FastifyInstance;
-  const server = app.server as unknown as Http2SecureServer;
-  const stopWatching = credentials.watch(log, (pem) => server.setSecureContext(pem));
-  app.addHook('onClose', async () => stopWatching());
+): CoreServer {
+  const server = serverOf(credentials.pem);
+  const stopWatching = credentials.watch(log, (pem) => (server as Http2SecureServer).setSecureContext(pem));
+  const connections = new Connections(server, config.CORE_CONNECTION_MAX_AGE_MS, closureReporter(log));
   const identify = callerIdentifier(callers);
-  const connections = new Connections(app);
-  const report = closureReporter(log);
-  limitConnections(app, connections, { identify, report });
-  enforceMaxConnectionAge(app, connections, config.CORE_CONNECTION_MAX_AGE_MS);
-  endUnfinishedStreams(app, isBidiStream);
-  endUnreadResponses(app, connections, report);
-  enforceKeepalive(app, connections, report);
   const ending = new AbortController();
-  app.addHook('preClose', async () => {
-    // The grace period of connections begins before the calls on them end.
-    for (const connection of connections) connection.close(CORE_AFTER_CLOSE_MS);
-    ending.abort();
-  });
-  answerUnknownCalls(app);
   const run = callRunner(log, observer);
-  await app.register(fastifyConnectPlugin, {
-    routes: routes(deps, {
-      run,
-      batchReceived,
-      serving: { store: readiness, draining, ending: ending.signal },
-      reflects: config.CORE_REFLECTION,
-    }),
-    requestGate: admitKnownCallers(run),
-    interceptors: [runCalls(run)],
-    contextValues(request) {
-      const values = valuesOf(identify(request));
-      const connection = connections.of(request);
-      return connection ? values.set(connectionDraining, connection.draining) : values;
+  const serving = { store: readiness, draining, ending: ending.signal };
+  const methods = routes(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
+  const serve = callHandler({ routes: methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);
+
+  handleAll(server, async (request, response) => {
+    const caller = identify(request);
+    const connection = await connections.begin(request, response, caller, traitsOf(pathOf(request)));
+    if (!connection) return;
+    // Node leaves it to who handles the event.
+    if (request.headers.expect === '100-continue') response.writeContinue();
+    await serve(request, response, valuesOf(caller).set(connectionDraining, connection.draining));
+  });
+
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // A fault of TLS, or of the network, which a probe causes as well.
+    if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();
+    connections.refuse(socket);
+    const refusal = new Refusal('INVALID_REQUEST', 'The request is not HTTP/1.1, or did not arrive in time.');
+    void refused(run, callOf(undefined, new Headers(), undefined), refusal);
+    socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+  });
+
+  return {
+    server,
+    async listen(address) {
+      server.listen(address);
+      await once(server, 'listening');
+      const url = urlOf(server.address() as AddressInfo, credentials.pem.cert ? 'https' : 'http');
+      log.info(`Server listening at ${url}`);
+      return url;
     },
-    readMaxBytes: MAX_CALL_BYTES,
-    maxTimeoutMs: MAX_CALL_MS,
-  });
-  return app;
+    async close() {
+      stopWatching();
+      // The grace period of connections begins before the calls on them end.
+      connections.close(CORE_AFTER_CLOSE_MS);
+      ending.abort();
+      // An error, if another process has taken the port over: then it is closed already.
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
 }
 
-/** Responds to unknown methods as the protocols require: to a gRPC client, a plain 404 is a transport failure. */
-function answerUnknownCalls(app: FastifyInstance): void {
-  app.setNotFoundHandler((request, reply) => {
-    const stream = streamOf(reply);
-    if (!stream || !request.headers['content-type']?.startsWith('application/grpc')) return reply.code(404).send();
-    reply.hijack();
-    const headers = { 'content-type': 'application/grpc', 'grpc-status': Code.Unimplemented };
-    // The headers end the stream, so they are the trailers too ("Trailers-Only").
-    stream.respond({ ...headers, 'grpc-message': 'unknown method' }, { endStream: true });
+type Handle = (request: Request, response: Response) => Promise<void>;
+
+/** Passes every request to one function, whichever way Node would answer it by itself. */
+function handleAll(server: Http2Server | Http2SecureServer, handle: Handle): void {
+  const events = ['request', 'checkContinue', 'checkExpectation'] as const;
+  for (const event of events) server.on(event, handle as (...args: unknown[]) => void);
+  server.on('connect', (request: Request, response: Response | Socket) => {
+    // Of HTTP/1.1, Node passes the bare socket.
+    if ('stream' in request) return handle(request, response as Response);
+    const answer = new ServerResponse(request as IncomingMessage);
+    answer.assignSocket(response as Socket);
+    answer.once('finish', () => (response as Socket).destroySoon());
+    return handle(request, answer);
   });
 }
 
-function transport(pem: TlsPem) {
-  if (!pem.cert) return { http2: true } as const;
-  const tls = { allowHTTP1: true, ...pem };
-  return { http2: true, https: pem.ca ? { ...tls, requestCert: true, rejectUnauthorized: true } : tls } as const;
+/** Returns an address by which this machine reaches the server. */
+function urlOf({ address, family, port }: AddressInfo, scheme: string): string {
+  const any = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address;
+  return `${scheme}://${family === 'IPv6' ? `[${any}]` : any}:${port}`;
+}
+
+function serverOf(pem: TlsPem): Http2Server | Http2SecureServer {
+  const settings = { maxConcurrentStreams: MAX_STREAMS };
+  if (!pem.cert) return createServer({ settings });
+  return createSecureServer({
+    settings,
+    ...pem,
+    ...(pem.ca ? { requestCert: true, rejectUnauthorized: true } : {}),
+    allowHTTP1: true,
+    ...HTTP1_OPTIONS,
+  });
 }

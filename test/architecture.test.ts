@@ -57,7 +57,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/callers-file.ts': ['common/rules/', 'src/domain/'],
   'src/rpc/': ['common/', 'proto/gen/', 'src/callers-file.ts', 'src/domain/', 'src/store/store.ts', 'src/usecases/'],
-  'src/http2/': ['common/', 'src/rpc/'],
+  'src/http2/': ['common/', 'src/domain/'],
   'src/': [
     'common/',
     'proto/gen/',

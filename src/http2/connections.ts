@@ -1,112 +1,69 @@
-import {
-  constants,
-  type Http2Server,
-  type Http2ServerRequest,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import { constants, type Http2SecureServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../domain/caller.ts';
+import { CallInFlight, type CallTraits, type Request, type Response, streamOf } from './call-in-flight.ts';
+import type { ReportClosure } from './closure-log.ts';
+import { CallerConnection } from './connection.ts';
 
-/** The highest stream id. A GOAWAY with it lets the peer continue all open streams. */
-const LAST_STREAM_ID = 2 ** 31 - 1;
+/**
+ * The maximum number of unauthenticated connections. One more closes another one of them, so that they cannot keep
+ * authenticated callers out, whatever their number.
+ */
+export const MAX_UNAUTHENTICATED_CONNECTIONS = 256;
 
-/** A connection to the core's port, from its acceptance to its end. */
-export class CallerConnection {
-  /** The TCP socket; with TLS, the one below it. */
-  readonly socket: Socket;
-  /** Undefined before the HTTP/2 session begins, and for HTTP/1.1. */
-  session: ServerHttp2Session | undefined;
-  /** Whether the connection was cut off: no further call begins on it. */
-  isCutOff = false;
-  readonly #draining = new AbortController();
+/** The maximum number of authenticated connections. One more closes one of the caller that has most. */
+export const MAX_AUTHENTICATED_CONNECTIONS = 1024;
 
-  constructor(socket: Socket) {
-    this.socket = socket;
-  }
+/** How long a connection stays open after a call was refused, so that the response can be sent; milliseconds. */
+const AFTER_REFUSAL_MS = 250;
 
-  /**
-   * The amount of data that the kernel has not accepted yet; bytes. Node exposes it nowhere else: HTTP/2 writes bypass
-   * the buffer of the socket.
-   */
-  get queuedBytes(): number {
-    return (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0;
-  }
+/** The interval between checks of all connections; milliseconds. Each PING_CHECKS-th one sends pings. */
+const CHECK_INTERVAL_MS = 1000;
+const PING_CHECKS = 20;
 
-  /** Aborted when the connection is drained; open-ended calls then end. */
-  get draining(): AbortSignal {
-    return this.#draining.signal;
-  }
+/** The number of checks without progress from which a caller counts as stalled rather than slow. */
+const MIN_STALLED_CHECKS = 10;
 
-  /**
-   * Announces the end of this connection to the caller, and continues the calls in flight on it.
-   *
-   * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first
-   * announces the end; the second, after a ping round trip, names the last stream that was processed. Callers can
-   * safely retry later streams.
-   */
-  drain(): void {
-    this.#draining.abort();
-    const { session } = this;
-    if (!session || session.destroyed) return;
-    session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID);
-    session.ping(() => {
-      if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR);
-    });
-  }
+/** The maximum of unsent data of all connections; bytes. Callers that read do not cause that much at a time. */
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
-  /**
-   * Cuts off the caller: no further call begins, and the connection is destroyed after a time in which pending
-   * responses can be sent.
-   *
-   * It does not close the session: a closed session keeps reading, and Node 26 aborts when streams are then reset.
-   *
-   * @param timeoutMs the time. A further call can shorten it
-   */
-  cutOff(timeoutMs: number): void {
-    this.#destroyAfter(timeoutMs);
-    if (this.isCutOff) return;
-    this.isCutOff = true;
-    // Further streams do not reach the server, so they cost almost nothing.
-    this.session?.removeAllListeners('stream').on('stream', (stream) => stream.on('error', () => {}));
-    // NO_ERROR, because clients discard pending responses on any other code.
-    if (this.session && !this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
-  }
+/** From this much unsent data on, new calls of connections with unread responses wait; bytes. */
+const BACKPRESSURE_BYTES = MAX_UNSENT_BYTES / 4;
 
-  /** Accepts no further calls, and closes the connection when those in flight have ended, or after a time. */
-  close(timeoutMs: number): void {
-    this.session?.close();
-    this.#destroyAfter(timeoutMs);
-  }
+/** The number of waiting calls admitted after a check; the responses to all would pile up before the next one. */
+const MAX_ADMITTED = 64;
 
-  /** Bounds the time that a closed session waits for the peer to read, or to close the connection too. */
-  #destroyAfter(timeoutMs: number): void {
-    setTimeout(() => this.socket.destroy(), timeoutMs).unref();
-  }
-}
+/** After this much written data, the amount of unsent data is measured again; bytes. */
+const MEASURE_INTERVAL_BYTES = 2 * 1024 * 1024;
 
 /** Returns the peer's address, which is the same for the TCP socket and the TLS socket on top of it. */
 const peerOf = ({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>) =>
   `${remoteAddress} ${remotePort}`;
 
-/** The open connections of a server. */
+/**
+ * The open connections of a server, and the bounds on their number and cost. It decides about each call before anything
+ * else sees it, however it would be answered.
+ */
 export class Connections {
+  /** In the order of their acceptance. */
   readonly #byPeer = new Map<string, CallerConnection>();
-  #onAccepted: (connection: CallerConnection) => void = () => {};
   /** By HTTP/2 session, or by TLS socket for HTTP/1.1. */
   readonly #byTransport = new WeakMap<Socket | ServerHttp2Session, CallerConnection>();
+  readonly #report: ReportClosure;
+  readonly #timer: NodeJS.Timeout;
+  #checks = 0;
+  /** The unsent data when last measured, and the data written since; bytes. */
+  #unsent = 0;
+  #written = 0;
+  #nextCheck = Promise.withResolvers<void>();
+  /** The number of waiting calls admitted since the last check. */
+  #admitted = 0;
 
-  constructor(app: FastifyInstance) {
-    const server = app.server as unknown as Http2Server;
+  /** @param maxAgeMs the age from which a connection with calls is replaced */
+  constructor(server: Http2Server | Http2SecureServer, maxAgeMs: number, report: ReportClosure) {
+    this.#report = report;
     // Prepended: the server's own listener starts the protocol.
-    server.prependListener('connection', (socket: Socket) => {
-      const [peer, connection] = [peerOf(socket), new CallerConnection(socket)];
-      this.#byPeer.set(peer, connection);
-      socket.once('close', () => {
-        if (this.#byPeer.get(peer) === connection) this.#byPeer.delete(peer);
-      });
-      this.#onAccepted(connection);
-    });
+    server.prependListener('connection', (socket: Socket) => this.#accept(socket, maxAgeMs));
     server.prependListener('secureConnection', (secure: Socket) => {
       const connection = this.#byPeer.get(peerOf(secure));
       if (connection) this.#byTransport.set(secure, connection);
@@ -117,24 +74,164 @@ export class Connections {
       connection.session = session;
       this.#byTransport.set(session, connection);
     });
+    this.#timer = setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
   }
 
-  /** Sets the function that is called for each new connection. */
-  onAccepted(listener: (connection: CallerConnection) => void): void {
-    this.#onAccepted = listener;
+  /**
+   * Begins a call. A call without a caller ends its connection, unless a probe makes it, or another call on the
+   * connection was authenticated: a proxy may send the calls of many over one connection.
+   *
+   * @returns the connection; undefined: the call gets no response
+   */
+  async begin(
+    request: Request,
+    response: Response,
+    caller: Caller | undefined,
+    traits: CallTraits,
+  ): Promise<CallerConnection | undefined> {
+    const connection = this.#of(request);
+    if (!connection?.isOpen) return discard(response);
+    const call = new CallInFlight(response, traits);
+    connection.begin(call, response);
+    if (!(caller ? this.#authenticate(connection, caller) : this.#tolerate(connection, traits))) {
+      connection.cutOff(0);
+      return discard(response);
+    }
+    connection.endByAge(1);
+    if (connection.isEnding && !streamOf(response)) response.setHeader('connection', 'close');
+    if (!traits.isProbe && !(await this.#hasRoom(connection, call))) return undefined;
+    call.measure(response, (bytes) => {
+      this.#written += bytes;
+      if (this.#written >= MEASURE_INTERVAL_BYTES) this.#enforceLimit();
+    });
+    return connection;
   }
 
-  [Symbol.iterator](): Iterator<CallerConnection> {
-    return this.#byPeer.values();
+  /** Ends a connection of HTTP/1.1 whose request cannot be read, once its response is sent. */
+  refuse(socket: Socket): void {
+    this.#report('connection: malformed request');
+    this.#byTransport.get(socket)?.cutOff(AFTER_REFUSAL_MS);
   }
 
-  /** Returns the connection of a request; undefined if it has closed. */
-  of({ raw }: FastifyRequest): CallerConnection | undefined {
-    const { stream } = raw as unknown as Partial<Http2ServerRequest>;
-    return this.#byTransport.get(stream ? (stream.session as ServerHttp2Session) : raw.socket);
+  /** Closes all connections when their calls have ended, or after a time; milliseconds. */
+  close(timeoutMs: number): void {
+    for (const connection of this.#byPeer.values()) connection.close(timeoutMs);
+    clearInterval(this.#timer);
+  }
+
+  #of(request: Request): CallerConnection | undefined {
+    return this.#byTransport.get((streamOf(request)?.session as ServerHttp2Session | undefined) ?? request.socket);
+  }
+
+  #accept(socket: Socket, maxAgeMs: number): void {
+    const [peer, connection] = [peerOf(socket), new CallerConnection(socket, maxAgeMs)];
+    this.#byPeer.set(peer, connection);
+    socket.once('close', () => {
+      if (this.#byPeer.get(peer) === connection) this.#byPeer.delete(peer);
+    });
+    const others = this.#open().filter(({ callers }) => callers.size === 0);
+    if (others.length <= MAX_UNAUTHENTICATED_CONNECTIONS) return;
+    this.#report('connection: too many unauthenticated connections');
+    // The oldest without a call in flight, or else the oldest. Of probes, a health watch is a call in flight.
+    (others.find(({ calls }) => calls.size === 0) ?? others[0])?.cutOff(0);
+  }
+
+  /** Returns the connections that have a place, oldest first. */
+  #open(): CallerConnection[] {
+    return [...this.#byPeer.values()].filter(({ isOpen }) => isOpen);
+  }
+
+  /** Gives a connection a place among those of callers, and returns whether there is one. */
+  #authenticate(connection: CallerConnection, caller: Caller): boolean {
+    if (connection.callers.size === 0) {
+      const authenticated = this.#open().filter(({ callers }) => callers.size > 0);
+      if (authenticated.length >= MAX_AUTHENTICATED_CONNECTIONS) {
+        this.#report('connection: too many authenticated connections');
+        const other = dispensable(authenticated, caller);
+        if (!other) return false;
+        other.cutOff(0);
+      }
+    }
+    connection.authenticate(caller);
+    return true;
+  }
+
+  /** Returns whether a call without a caller, on a connection without one, gets a response. */
+  #tolerate(connection: CallerConnection, { isProbe }: CallTraits): boolean {
+    if (connection.callers.size > 0) return true;
+    if (!isProbe) {
+      this.#report('connection: unauthenticated call');
+      connection.cutOff(AFTER_REFUSAL_MS);
+      return true;
+    }
+    if (connection.mayProbe()) return true;
+    this.#report('connection: too many unauthenticated calls');
+    return false;
+  }
+
+  #check(): void {
+    this.#checks += 1;
+    for (const connection of this.#byPeer.values()) {
+      connection.check(this.#report);
+      if (this.#checks % PING_CHECKS === 0) connection.ping(this.#report);
+    }
+    this.#enforceLimit();
+    this.#admitted = 0;
+    this.#nextCheck.resolve();
+    this.#nextCheck = Promise.withResolvers();
+  }
+
+  /** Waits until a call may begin. Resolves to false if its caller disconnected meanwhile. */
+  async #hasRoom(connection: CallerConnection, { to }: CallInFlight): Promise<boolean> {
+    for (let waited = false; ; waited = true) {
+      if (!this.#mustWait(connection) && (!waited || this.#admitted++ < MAX_ADMITTED)) return true;
+      await this.#nextCheck.promise;
+      if (to.destroyed || !connection.isOpen) return false;
+    }
+  }
+
+  /** Whether a new call has to wait: much data is unsent in total, and some of it on the call's connection. */
+  #mustWait(connection: CallerConnection): boolean {
+    return this.#unsent + this.#written > BACKPRESSURE_BYTES && connection.unsentBytes > 0;
+  }
+
+  /**
+   * Measures the unsent data. If it exceeds the limit, cuts off connections: the longest stalled first, then those that
+   * hold most. Slow readers are neither.
+   */
+  #enforceLimit(): void {
+    this.#written = 0;
+    const holders = this.#open().map((connection) => {
+      const stalled = connection.stalledChecks;
+      return { connection, bytes: connection.unsentBytes, stalled: stalled < MIN_STALLED_CHECKS ? 0 : stalled };
+    });
+    this.#unsent = holders.reduce((sum, { bytes }) => sum + bytes, 0);
+    if (this.#unsent <= MAX_UNSENT_BYTES) return;
+    for (const { connection, bytes } of holders.sort((a, b) => b.stalled - a.stalled || b.bytes - a.bytes)) {
+      this.#report('connection: too much unread data');
+      // Not only its responses: data handed to the socket is held as long as the connection.
+      connection.cutOff(0);
+      this.#unsent -= bytes;
+      // Down to half of the limit, or the next write would exceed it again.
+      if (this.#unsent <= MAX_UNSENT_BYTES / 2) return;
+    }
   }
 }
 
-/** Returns the HTTP/2 stream of a call; undefined for HTTP/1.1. */
-export const streamOf = ({ raw }: FastifyReply): ServerHttp2Stream | undefined =>
-  (raw as { stream?: ServerHttp2Stream }).stream;
+/**
+ * Returns the connection that makes room for another one of a caller: of the caller that has most, the one idle
+ * longest, or the one used least recently if another caller needs it. So no caller can keep another one out.
+ */
+function dispensable(authenticated: readonly CallerConnection[], newcomer: Caller): CallerConnection | undefined {
+  const byCaller = Map.groupBy(authenticated, ({ callers: [caller] }) => caller?.name);
+  const [most] = [...byCaller].sort(([, a], [, b]) => b.length - a.length);
+  if (!most) return undefined;
+  const [name, connections] = most;
+  const byUse = connections.sort((a, b) => a.lastMs - b.lastMs);
+  return byUse.find(({ isIdle }) => isIdle) ?? (name === newcomer.name ? undefined : byUse[0]);
+}
+
+/** Ends a call without a response: its connection is being closed. */
+function discard(response: Response): undefined {
+  streamOf(response)?.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+}

@@ -15,10 +15,10 @@ export interface Call {
   readonly caller: Caller | undefined;
 }
 
-/** Returns a call by its method and headers, without its message. */
-export function callOf(method: DescMethod, header: Headers, caller: Caller | undefined): Call {
+/** Returns a call by its method and headers, without its message. @param method undefined: no method of this service */
+export function callOf(method: DescMethod | undefined, header: Headers, caller: Caller | undefined): Call {
   return {
-    operation: operationOf(method),
+    operation: method ? operationOf(method) : 'other',
     requestId: header.get('x-request-id') ?? undefined,
     request: undefined,
     traceparent: header.get('traceparent') ?? undefined,

@@ -1,7 +1,7 @@
+import type { IncomingMessage } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { HandlerContext } from '@connectrpc/connect';
-import type { FastifyRequest } from 'fastify';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import type { CertificateSubject } from '../callers-file.ts';
 import type { Caller } from '../domain/caller.ts';
@@ -13,17 +13,21 @@ import { connectErrorOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
 
 /** Returns the caller of a request; undefined: not authenticated. */
-export type Identify = (request: FastifyRequest) => Caller | undefined;
+export type Identify = (request: IncomingMessage | Http2ServerRequest) => Caller | undefined;
 
 /** Identifies callers by the token or certificate of their requests. */
 export function callerIdentifier(callers: Callers): Identify {
   /** The certificate subjects by socket: a certificate does not change during a connection. */
   const subjects = new WeakMap<object, CertificateSubject | undefined>();
-  return ({ headers, raw }) => {
-    // In HTTP/2, `raw.socket` is a proxy object per stream; the session's socket is the same for all streams.
-    const socket = (raw as unknown as Partial<Http2ServerRequest>).stream?.session?.socket ?? raw.socket;
+  return (request) => {
+    const { headers, rawHeaders } = request;
+    // In HTTP/2, `request.socket` is a proxy object per stream; the session's socket is the same for all streams.
+    const socket = ('stream' in request ? request.stream.session?.socket : undefined) ?? request.socket;
     if (!subjects.has(socket)) subjects.set(socket, subjectOf(socket as TLSSocket));
-    return callers.of({ authorization: headers.authorization, certificateSubject: subjects.get(socket) });
+    // Node takes the first of several, a proxy in front may have checked another one.
+    const isAmbiguous = rawHeaders.filter((name, at) => at % 2 === 0 && /^authorization$/i.test(name)).length > 1;
+    const authorization = isAmbiguous ? '' : headers.authorization;
+    return callers.of({ authorization, certificateSubject: subjects.get(socket) });
   };
 }
 
@@ -31,9 +35,6 @@ function subjectOf(socket: Partial<TLSSocket>): CertificateSubject | undefined {
   if (socket.authorized !== true) return undefined;
   return socket.getPeerCertificate?.().subject as CertificateSubject | undefined;
 }
-
-/** Whether a path belongs to the health service, which is open to unauthenticated callers: probes carry no secrets. */
-export const isHealthPath = (path: string): boolean => path.startsWith(`/${Health.typeName}/`);
 
 /**
  * Admits authenticated callers to the methods that their roles allow, and callers without a token to Health. Health
@@ -56,5 +57,5 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
   };
 }
 
-const unauthenticated = () =>
+export const unauthenticated = () =>
   new Refusal('CALLER_UNAUTHENTICATED', 'The call has no valid token, and no certificate of a known caller.');

@@ -3,7 +3,7 @@ import { type ExportLeadsRequest, LeadIntakeService } from '../../proto/gen/lead
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { exportLeads } from '../usecases/export-leads.ts';
 import { callOf } from './call.ts';
-import { accessWithdrawn, callerOf, refuseOtherStudios } from './caller-access.ts';
+import { callerOf, refuseOtherStudios } from './caller-access.ts';
 import { leadToWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 import { runStream } from './run-stream.ts';
@@ -21,7 +21,6 @@ export function leadExporter(deps: Dependencies, { run, ending }: Pick<ItemConte
     async function* messages() {
       refuseOtherStudios(caller, { studioId });
       for await (const { leads, resumeToken: token, skippedCount } of exportLeads(deps, { studioId, resumeToken })) {
-        if (caller.withdrawn.aborted) throw accessWithdrawn();
         if (ending.aborted)
           throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
         yield { leads: leads.map((lead) => leadToWire(lead, 'full')), resumeToken: token, skippedCount };

@@ -111,7 +111,7 @@ export async function* executeItems<Message, Success extends object>(
 
   async function readAll(): Promise<void> {
     // A caller that has disconnected takes no results; without its signal, a pending wait would never end.
-    const end = AbortSignal.any([ending, signal, caller.withdrawn, values.get(connectionDraining)]);
+    const end = AbortSignal.any([ending, signal, values.get(connectionDraining)]);
     signal.addEventListener('abort', () => moreSent.notify());
     for await (const message of takeUntil(end, messages)) {
       const items = itemsOf(message, caller);

@@ -1,6 +1,6 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import type { ConnectRouter, ConnectRouterOptions, MethodImpl, ServiceImpl } from '@connectrpc/connect';
-import { MAX_EXPORT_MS } from '../../common/deadlines.ts';
+import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -29,14 +29,20 @@ const SERVICES = [LeadIntakeService, ExchangeService, ApiKeyService, DirectorySe
 /** The services of the contract, and the standard ones. */
 export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, ServerReflection];
 
+const pathOf = ({ parent, name }: DescMethod) => `/${parent.typeName}/${name}`;
+
 const BIDI_STREAM_PATHS = new Set(
   ALL_SERVICES.flatMap(({ methods }) => methods)
     .filter(({ methodKind }) => methodKind === 'bidi_streaming')
-    .map((method) => `/${method.parent.typeName}/${method.name}`),
+    .map(pathOf),
 );
 
-/** Whether a path is that of a bidirectional stream, whose caller may keep sending indefinitely. */
-export const isBidiStream = (path: string): boolean => BIDI_STREAM_PATHS.has(path);
+/** Returns what the port has to know of the method with a path, to bound its calls. */
+export const traitsOf = (path: string) => ({
+  isProbe: path.startsWith(`/${Health.typeName}/`),
+  isWatch: path === pathOf(Health.method.watch),
+  isOpenEnded: BIDI_STREAM_PATHS.has(path),
+});
 
 /** The dependencies of the services besides the use cases'. */
 interface RouteContext {
@@ -66,11 +72,9 @@ export function routes(
   };
 }
 
-/** The options of streams that differ from the defaults: messages with lists may be larger, and exports take hours. */
-const STREAM_OPTIONS: Readonly<Partial<Record<DescMethod['methodKind'], Partial<ConnectRouterOptions>>>> = {
-  bidi_streaming: { readMaxBytes: MAX_BATCH_BYTES },
-  server_streaming: { maxTimeoutMs: MAX_EXPORT_MS },
-};
+/** Returns the maximum deadline of a method; milliseconds. Exports take hours. */
+export const maxTimeoutMsOf = ({ methodKind }: DescMethod): number =>
+  methodKind === 'server_streaming' ? MAX_EXPORT_MS : MAX_CALL_MS;
 
 /** The unary methods whose request is a list. */
 const LIST_METHODS: ReadonlySet<DescMethod> = new Set([
@@ -78,9 +82,9 @@ const LIST_METHODS: ReadonlySet<DescMethod> = new Set([
   LeadIntakeService.method.acknowledgeLeadChanges,
 ]);
 
-/** Returns the bounds of a method that differ from the defaults. */
+/** Returns the bounds of a method that differ from the defaults: messages with lists may be larger. */
 const boundsOf = (method: DescMethod) =>
-  LIST_METHODS.has(method) ? STREAM_OPTIONS.bidi_streaming : STREAM_OPTIONS[method.methodKind];
+  LIST_METHODS.has(method) || method.methodKind === 'bidi_streaming' ? { readMaxBytes: MAX_BATCH_BYTES } : undefined;
 
 function serve<Service extends DescService>(
   router: ConnectRouter,

@@ -1,9 +1,11 @@
-import { type DescMessage, fromJsonString } from '@bufbuild/protobuf';
+import { createRegistry, type DescMessage, fromJsonString } from '@bufbuild/protobuf';
 import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
-const LENIENT = { ignoreUnknownFields: true };
+/** Errors of items contain details of these types. */
+const LENIENT = { ignoreUnknownFields: true, registry: createRegistry(ErrorInfoSchema, BadRequestSchema) };
 
 /**
  * Returns the options for parsing a JSON message. The library replaces invalid UTF-8 with U+FFFD, and its errors quote

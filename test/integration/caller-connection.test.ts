@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { CallerConnection } from '../../src/http2/connections.ts';
+import { CallerConnection, NEXT, STATES } from '../../src/http2/connection.ts';
 
 async function aConnection() {
   const server = createServer().listen(0, '127.0.0.1');
@@ -13,7 +13,7 @@ async function aConnection() {
     accepted.destroy();
     server.close();
   });
-  return { client, connection: new CallerConnection(accepted) };
+  return { client, connection: new CallerConnection(accepted, 300_000) };
 }
 
 test('a connection that was cut off with a delay closes at once when it is cut off without one', async () => {
@@ -22,4 +22,23 @@ test('a connection that was cut off with a delay closes at once when it is cut o
   connection.cutOff(0);
   await once(client.resume(), 'close');
   expect(connection.socket.destroyed).toBe(true);
+});
+
+test('whatever happens to a connection in whatever state, it does not return to an earlier one', () => {
+  expect(Object.keys(NEXT)).toEqual([...STATES]);
+  for (const [index, state] of STATES.entries()) {
+    const next = Object.values(NEXT[state]).map((each) => STATES.indexOf(each));
+    expect(Math.min(...next), state).toBeGreaterThanOrEqual(index);
+    expect(NEXT[state]).toMatchObject({ close: 'closed' });
+  }
+});
+
+test('a connection that was cut off or has closed is open for no call', async () => {
+  const { connection } = await aConnection();
+  expect([connection.state, connection.isOpen]).toEqual(['accepted', true]);
+  connection.cutOff(600_000);
+  expect([connection.state, connection.isOpen]).toEqual(['cutOff', false]);
+  connection.socket.destroy();
+  await once(connection.socket, 'close');
+  expect([connection.state, connection.isOpen]).toEqual(['closed', false]);
 });

@@ -54,7 +54,7 @@ async function aCore(path = join(temporaryFolder(), 'leads.db')) {
   const readiness = new Readiness('the database', () => store.check(), pino({ level: 'silent' }));
   const metrics = createCoreMetrics();
   const config = readCoreConfig({ CORE_PORT: '0', CORE_TOKEN });
-  const server = await createCoreServer(
+  const server = createCoreServer(
     config,
     { store: { ...store, walkLeads }, clock: systemClock, newId },
     {
@@ -265,7 +265,7 @@ describe('an export', () => {
 
     expect(MAX_EXPORT_MS).toBe(DAY_MS);
     expect(idsIn(await within(DAY_MS))).toHaveLength(1);
-    expect(await refusalOf(within(DAY_MS + 3_600_000))).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(idsIn(await within(10 * DAY_MS))).toHaveLength(1);
     expect(await refusalOf(within(0))).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
   });
 

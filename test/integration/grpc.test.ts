@@ -728,11 +728,10 @@ describe('what no client of the contract sends', () => {
     await stillServed();
   });
 
-  test('a deadline beyond the longest is refused, and the longest is not', async () => {
+  test('a deadline beyond the longest counts as the longest', async () => {
     const list = (ms: number) => call('LeadIntakeService/ListLeads', { studioId }, { deadline: Date.now() + ms });
 
-    expect(await refusalOf(list(3_600_000))).toMatchObject({ code: 'INVALID_ARGUMENT' });
-    expect(await list(60_000)).toMatchObject({ leads: [] });
+    for (const ms of [60_000, 3_600_000, 10 ** 12]) expect(await list(ms)).toMatchObject({ leads: [] });
   });
 
   test('a message that is too large after decompression is refused, and the connection stays usable', async () => {
@@ -742,7 +741,7 @@ describe('what no client of the contract sends', () => {
 
     for (const length of [100_000, 10_000_000]) {
       expect(await refusalOf(packing.call(rpc, capture({ note: 'x'.repeat(length) })))).toMatchObject({
-        code: 'RESOURCE_EXHAUSTED',
+        reason: 'INVALID_REQUEST',
       });
     }
     expect(await packing.call(rpc, capture({ note: 'x'.repeat(2000) }))).toMatchObject({ replayed: false });
@@ -756,7 +755,7 @@ describe('what no client of the contract sends', () => {
 
     for (const length of [64 * 1024, 70_000, 1_000_000, 3_000_000]) {
       expect(await refusalOf(large.call(rpc, capture({ note: 'x'.repeat(length) })))).toMatchObject({
-        code: 'RESOURCE_EXHAUSTED',
+        reason: 'INVALID_REQUEST',
       });
     }
     expect(await refusalOf(large.call(rpc, capture()))).toMatchObject({ reason: 'STUDIO_NOT_FOUND' });

@@ -130,7 +130,7 @@ test('any number of health calls, by Check or Watch, check the store once a seco
     batchReceived: undefined,
     credentials: new TlsCredentials({}),
   };
-  const server = await createCoreServer(config, { store, clock: systemClock, newId }, surroundings);
+  const server = createCoreServer(config, { store, clock: systemClock, newId }, surroundings);
   onTestFinished(async () => {
     readiness.close();
     await server.close();

@@ -151,7 +151,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
 
       call.send(times(100, () => requested({ note: 'x'.repeat(11_000) })));
 
-      expect(await refusalOf(call.ended)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
+      expect(await refusalOf(call.ended)).toMatchObject({ reason: 'INVALID_REQUEST' });
       expect(await create(aCreation())).toMatchObject({ replayed: false });
     });
 
@@ -161,7 +161,7 @@ describe.each(BULK_METHODS)('over $rpc', (way) => {
       expect(await sendAll([[requested({ note })]])).toMatchObject([
         { refusal: { reason: 'INVALID_REQUEST', fields: ['note'] } },
       ]);
-      expect(await refusalOf(create(aCreation({ note })))).toMatchObject({ code: 'RESOURCE_EXHAUSTED' });
+      expect(await refusalOf(create(aCreation({ note })))).toMatchObject({ reason: 'INVALID_REQUEST' });
     });
   });
 

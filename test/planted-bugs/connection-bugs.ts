@@ -11,9 +11,9 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     caughtBy: 'long-lived calls are ended by the core, also without other calls, over HTTP/2',
     patches: [
       {
-        file: 'src/http2/max-connection-age.ts',
-        find: 'if (age.inFlight === 0) return;',
-        put: 'return;',
+        file: 'src/http2/connection.ts',
+        find: 'if (this.calls.size > 0) this.endByAge(2);',
+        put: '',
       },
     ],
   },
@@ -36,7 +36,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
       'is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so',
     patches: [
       {
-        file: 'src/http2/connections.ts',
+        file: 'src/http2/connection.ts',
         find: 'if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR);',
         put: '',
       },
@@ -49,7 +49,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/rpc/items.ts',
-        find: 'AbortSignal.any([ending, signal, caller.withdrawn, values.get(connectionDraining)])',
+        find: 'AbortSignal.any([ending, signal, values.get(connectionDraining)])',
         put: 'AbortSignal.any([ending, signal])',
       },
     ],

@@ -6,7 +6,8 @@ const CALLER_AUTHENTICATION = 'src/rpc/caller-authentication.ts';
 const CALLER_ACCESS = 'src/rpc/caller-access.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
-const CONNECTION_LIMITS = 'src/http2/connection-limits.ts';
+const CONNECTIONS = 'src/http2/connections.ts';
+const CONNECTION = 'src/http2/connection.ts';
 
 /** Faults of the core's port, of callers, health and shutdown. */
 export const CORE_BUGS: readonly PlantedBug[] = [
@@ -86,9 +87,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'applies to new calls immediately, and ends open ones without losing a result',
     patches: [
       {
-        file: 'src/rpc/items.ts',
-        find: '[ending, signal, caller.withdrawn, values.get(connectionDraining)]',
-        put: '[ending, signal, values.get(connectionDraining)]',
+        file: 'src/rpc/run-call.ts',
+        find: 'takeUntil(withdrawn, request.message)',
+        put: 'request.message',
       },
     ],
     inSoak: true,
@@ -172,7 +173,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     suite: PORT,
     caughtBy:
       'a connection ends with its first call that requires the token and has no token, and the call gets its response',
-    patches: [{ file: CONNECTION_LIMITS, find: 'return connection.cutOff(AFTER_REFUSAL_MS);', put: 'return;' }],
+    patches: [{ file: CONNECTIONS, find: 'connection.cutOff(AFTER_REFUSAL_MS);', put: '' }],
   },
   {
     name: 'the number of unauthenticated connections is unbounded',
@@ -180,8 +181,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'silent connections are bounded in number, and affect neither callers with the token nor health watchers',
     patches: [
       {
-        file: CONNECTION_LIMITS,
-        find: 'if (unauthenticated.size <= MAX_UNAUTHENTICATED_CONNECTIONS) return;',
+        file: CONNECTIONS,
+        find: 'if (others.length <= MAX_UNAUTHENTICATED_CONNECTIONS) return;',
         put: 'return;',
       },
     ],
@@ -190,7 +191,13 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     name: 'connections that authenticate at the same moment all displace the same idle connection',
     suite: PORT,
     caughtBy: 'closes idle authenticated connections to admit 64 more at the same moment, and none that is in use',
-    patches: [{ file: CONNECTION_LIMITS, find: 'authenticated.delete(idle);', put: '' }],
+    patches: [
+      {
+        file: CONNECTIONS,
+        find: '[...this.#byPeer.values()].filter(({ isOpen }) => isOpen)',
+        put: '[...this.#byPeer.values()]',
+      },
+    ],
   },
   {
     name: 'the number of unauthenticated calls on a connection is unbounded',
@@ -199,8 +206,8 @@ export const CORE_BUGS: readonly PlantedBug[] = [
       'a connection may make health checks for any time, and is closed when it makes far more than a probe does',
     patches: [
       {
-        file: CONNECTION_LIMITS,
-        find: 'return use.begun <= MAX_CALLS_PER_SECOND && use.inFlight <= MAX_CONCURRENT_CALLS;',
+        file: CONNECTION,
+        find: 'return this.#probes.begun <= MAX_CALLS_PER_SECOND && this.calls.size <= MAX_CONCURRENT_CALLS;',
         put: 'return true;',
       },
     ],
@@ -211,9 +218,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an unread response is cancelled, and one that is read, and a waiting call, are not',
     patches: [
       {
-        file: 'src/http2/unread-responses.ts',
-        find: 'if (response.stalledChecks <= MAX_STALLED_CHECKS) continue;',
-        put: 'if (response) continue;',
+        file: 'src/http2/call-in-flight.ts',
+        find: 'return this.stalledChecks > MAX_STALLED_CHECKS;',
+        put: 'return false;',
       },
     ],
   },
@@ -223,9 +230,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a connection that does not reply to pings is closed, and one that does is not',
     patches: [
       {
-        file: 'src/http2/keepalive.ts',
-        find: 'if (missed < MAX_MISSED_PINGS) continue;',
-        put: 'if (missed) continue;',
+        file: CONNECTION,
+        find: 'if (missed < MAX_MISSED_PINGS) return;',
+        put: 'if (missed) return;',
       },
     ],
   },

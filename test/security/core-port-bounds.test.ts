@@ -4,11 +4,8 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  MAX_AUTHENTICATED_CONNECTIONS,
-  MAX_CALLS_PER_SECOND,
-  MAX_UNAUTHENTICATED_CONNECTIONS,
-} from '../../src/http2/connection-limits.ts';
+import { MAX_CALLS_PER_SECOND } from '../../src/http2/connection.ts';
+import { MAX_AUTHENTICATED_CONNECTIONS, MAX_UNAUTHENTICATED_CONNECTIONS } from '../../src/http2/connections.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { memoryMb } from '../crash/memory.ts';
 import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';
@@ -154,8 +151,12 @@ describe('a core in a separate process', () => {
   test('100 unauthenticated connections with a zero window use little memory, whatever they call', async () => {
     await served();
     const before = memoryMb(core);
-    for (const path of [LIST, '/grpc.health.v1.Health/List', WATCH]) {
-      const block = head(path);
+    const connect = { ':method': 'CONNECT', ':authority': 'x' };
+    for (const block of [
+      ...[LIST, '/grpc.health.v1.Health/List', WATCH, '/%zz'].map((path) => head(path)),
+      ...[{ expect: 'x' }, { ':method': 'FROB' }, { ':authority': '::1:1' }].map((extra) => head(LIST, extra)),
+      headerBlock(connect),
+    ]) {
       const calls = Buffer.concat([open(NO_WINDOW), ...times(2000, (index) => aCall(2 * index + 1, block))]);
       await Promise.all(times(100, () => talk(port, calls)));
       await served();
@@ -275,12 +276,11 @@ describe('a core in a separate process', () => {
     ['one more', 1],
     ['64 more at the same moment', 64],
   ])('closes idle authenticated connections to admit %s, and none that is in use', async (_, extra) => {
-    const watcher = sessionTo(url);
-    const watch = watcher.request(grpc(WATCH, WITH_TOKEN));
-    watch.end(EMPTY);
-    await once(watch, 'data');
+    const user = sessionTo(url);
+    user.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN)).on('error', () => {});
+    expect(await onStream(user, grpc(CHECK, WITH_TOKEN), EMPTY)).toMatchObject({ grpcStatus: 0 });
     const closed = vi.fn();
-    watcher.on('close', closed);
+    user.on('close', closed);
 
     const idle: Awaited<ReturnType<typeof talk>>[] = [];
     while (idle.length < MAX_AUTHENTICATED_CONNECTIONS) {
@@ -296,13 +296,13 @@ describe('a core in a separate process', () => {
     expect(served.map(({ grpcStatus }) => grpcStatus)).toEqual(times(extra, () => 0));
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
-    // Besides them, the watcher, the caller of `beforeEach` and the others are open.
+    // Besides them, the user, the caller of `beforeEach` and the others are open.
     await expect
       .poll(() => idle.filter(isOpen).length, { timeout: 10_000 })
       .toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS - extra);
     expect(idle.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - extra - 20);
     expect(closed).not.toHaveBeenCalled();
-    expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(user, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 });
 

@@ -1,0 +1,136 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ConnectRouter, type ContextValues, createConnectRouter } from '@connectrpc/connect';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node';
+import type { Logger } from 'pino';
+import { Refusal } from '../domain/refusal.ts';
+import { callOf } from './call.ts';
+import { callerIfAny } from './caller-access.ts';
+import { admitKnownCallers, unauthenticated } from './caller-authentication.ts';
+import { endWithdrawn, type RunCall, refused, runCalls } from './run-call.ts';
+import { progressKey, refuseUndecoded } from './undecoded-messages.ts';
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
+
+/** Serves the call of a request. Never rejects. @param values the caller of the call, and the state of its connection */
+export type ServeCall = (request: Request, response: Response, values: ContextValues) => Promise<void>;
+
+interface ServedMethods {
+  readonly routes: (router: ConnectRouter) => void;
+  /** Returns the maximum deadline of a method; milliseconds. */
+  readonly maxTimeoutMsOf: (method: DescMethod) => number;
+  /** The maximum size of a message, unless the method has another one; bytes. */
+  readonly readMaxBytes: number;
+}
+
+/** What is wrong with a call that no method serves, by the HTTP status. */
+const UNSERVED: Readonly<Record<number, string>> = {
+  405: 'The method of HTTP must be POST.',
+  415: 'The content type must be one of gRPC, gRPC-Web or Connect, and of the kind of the method.',
+  505: 'The method needs HTTP/2.',
+};
+
+/** Returns the path of a request without its query. CONNECT has none. */
+export const pathOf = ({ url }: { readonly url?: string | undefined }): string => url?.split('?', 1)[0] ?? '';
+
+/**
+ * Returns a function that serves calls by gRPC, gRPC-Web and Connect. Each call but those of probes is logged and
+ * counted, also one that the library refuses by itself.
+ */
+export function callHandler(
+  { routes, maxTimeoutMsOf, readMaxBytes }: ServedMethods,
+  run: RunCall,
+  log: Logger,
+): ServeCall {
+  const admit = admitKnownCallers(run);
+  const undecoded = refuseUndecoded(run);
+  const router = createConnectRouter({
+    requestGate: async (context) => {
+      context.values.get(progressKey).isAtGate = true;
+      await admit(context);
+      undecoded.gate(context);
+    },
+    interceptors: [undecoded.interceptor, endWithdrawn, runCalls(run)],
+    acceptCompression: [compressionGzip, compressionBrotli],
+    readMaxBytes,
+  });
+  routes(router);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  return async (request, response, values) => {
+    try {
+      const handler = handlers.get(pathOf(request));
+      if (!handler) return await answerUnserved(request, response, values, 404);
+      // The library makes a URL of the authority, which not every client's is fit for. It matters to no call.
+      request.headers[request.httpVersionMajor === 2 ? ':authority' : 'host'] = 'core';
+      const call = universalRequestFromNodeRequest(request, response, undefined, values);
+      const progress = { isAtGate: false, isDecoded: false, disconnected: call.signal };
+      values.set(progressKey, progress);
+      clampTimeout(call.header, maxTimeoutMsOf(handler.method));
+      const answer = await handler(call);
+      if (progress.isAtGate) await universalResponseToNodeResponse(answer, response);
+      else await answerUnserved(request, response, values, answer.status, handler.method);
+    } catch (error) {
+      // The caller has disconnected.
+      if (response.destroyed || ConnectError.from(error).code === Code.Aborted) return;
+      log.error({ err: error }, 'response failed');
+      response.destroy();
+    }
+  };
+
+  /** Answers a call that no method serves, in the caller's protocol. */
+  async function answerUnserved(
+    request: Request,
+    response: Response,
+    values: ContextValues,
+    status: number,
+    method?: DescMethod,
+  ): Promise<void> {
+    const caller = callerIfAny({ values });
+    const known = UNSERVED[status];
+    const refusal = !caller
+      ? unauthenticated()
+      : known
+        ? new Refusal('INVALID_REQUEST', known)
+        : new ConnectError('unknown method', Code.Unimplemented);
+    const error = await refused(run, callOf(method, tracingOf(request), caller), refusal);
+    const { 'content-type': type = '' } = request.headers;
+    if ('stream' in response && type.startsWith('application/grpc')) {
+      // To a gRPC client, a plain 404 is a transport failure. The headers end the stream, so they are the trailers too.
+      const trailers = Object.fromEntries(setTrailerStatus(new Headers(), error));
+      response.stream.respond({ 'content-type': 'application/grpc', ...trailers }, { endStream: true });
+      return;
+    }
+    response.statusCode = caller ? status : 401;
+    response.setHeader('content-type', 'application/json');
+    (response as ServerResponse).end(errorToJsonBytes(error, undefined));
+  }
+}
+
+/** Returns the headers of a request that are logged and traced. */
+const tracingOf = ({ headers }: Request): Headers =>
+  new Headers(
+    ['x-request-id', 'traceparent'].flatMap((name) => {
+      const value = headers[name];
+      return typeof value === 'string' ? [[name, value] as [string, string]] : [];
+    }),
+  );
+
+const UNIT_MS = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+
+/** Shortens the deadline of a call to the maximum. The library refuses one that cannot be parsed. */
+function clampTimeout(header: Headers, maxMs: number): void {
+  const [, count, unit] = /^(\d{1,8})([HMSmun])$/.exec(header.get('grpc-timeout') ?? '') ?? [];
+  if (Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] > maxMs) header.set('grpc-timeout', `${maxMs}m`);
+  const connectMs = header.get('connect-timeout-ms') ?? '';
+  if (/^\d{1,10}$/.test(connectMs) && Number(connectMs) > maxMs) header.set('connect-timeout-ms', `${maxMs}`);
+}
