@@ -4,7 +4,7 @@ import { Http2SessionManager } from '@connectrpc/connect-node';
 import { CORE_CONNECT_MS } from '../common/deadlines.ts';
 
 /**
- * The connections to a core, with workarounds for two bugs of connect-node.
+ * The connections to a core, with workarounds for two bugs of connect-node and one of Node.
  *
  * A core that stops announces it first. With no call in flight, connect-node then closes the connection with an error,
  * but removes its error listener once the next call begins, so the error would end the process
@@ -13,9 +13,12 @@ import { CORE_CONNECT_MS } from '../common/deadlines.ts';
  * When a connection does not answer a ping, connect-node may open two others concurrently and lose the call that waits
  * for the first: it would wait forever, and so would all requests on it. A call therefore fails when it gets no
  * connection in time.
+ *
+ * Node sends the address of an IPv6 core without brackets, which is no authority of a URL.
  */
 export class CoreSessions extends Http2SessionManager {
   readonly #connectMs: number;
+  readonly #authority: string;
 
   /** @param connectMs the timeout of a call for getting a connection; milliseconds */
   constructor(
@@ -26,11 +29,15 @@ export class CoreSessions extends Http2SessionManager {
   ) {
     super(url, pings, tls);
     this.#connectMs = connectMs;
+    this.#authority = new URL(url).host;
   }
 
   /** @throws ConnectError with `unavailable` when there is no connection in time */
-  override async request(...call: Parameters<Http2SessionManager['request']>): Promise<ClientHttp2Stream> {
-    const stream = await this.#withTimeout(super.request(...call));
+  override async request(
+    ...[method, path, headers, options]: Parameters<Http2SessionManager['request']>
+  ): Promise<ClientHttp2Stream> {
+    const all = { ...headers, ':authority': this.#authority };
+    const stream = await this.#withTimeout(super.request(method, path, all, options));
     const { session } = stream;
     if (session && !session.listeners('error').includes(ignoreError)) session.on('error', ignoreError);
     return stream;

@@ -4,13 +4,15 @@
  */
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
+import { localHost } from '../common/local-address.ts';
 import { readSetting } from '../common/settings.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
 import { coreSettings } from './config.ts';
 
-// Only this setting: a running core keeps the previous contents of a callers file that is invalid now.
+// Only these settings: a running core keeps the previous contents of a callers file that is invalid now.
+const CORE_HOST = readSetting('CORE_HOST', coreSettings.CORE_HOST, process.env);
 const CORE_PORT = readSetting('CORE_PORT', coreSettings.CORE_PORT, process.env);
-const baseUrl = `http://127.0.0.1:${CORE_PORT}`;
+const baseUrl = `http://${localHost(`${CORE_HOST}`)}:${CORE_PORT}`;
 const health = createClient(Health, createGrpcTransport({ baseUrl }));
 const isServing = await health.check({}, { timeoutMs: 2000 }).then(
   ({ status }) => status === Status.SERVING,

@@ -4,6 +4,7 @@ import { createSecureServer, createServer, type Http2SecureServer, type Http2Ser
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
+import { localHost } from '../common/local-address.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
@@ -106,7 +107,8 @@ export function createCoreServer(
     async listen(address) {
       server.listen(address);
       await once(server, 'listening');
-      const url = urlOf(server.address() as AddressInfo, credentials.pem.cert ? 'https' : 'http');
+      const { address: bound, port } = server.address() as AddressInfo;
+      const url = `${credentials.pem.cert ? 'https' : 'http'}://${localHost(bound)}:${port}`;
       log.info(`Server listening at ${url}`);
       return url;
     },
@@ -135,12 +137,6 @@ function handleAll(server: Http2Server | Http2SecureServer, handle: Handle): voi
     answer.once('finish', () => (response as Socket).destroySoon());
     return handle(request, answer);
   });
-}
-
-/** Returns an address by which this machine reaches the server. */
-function urlOf({ address, family, port }: AddressInfo, scheme: string): string {
-  const any = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address;
-  return `${scheme}://${family === 'IPv6' ? `[${any}]` : any}:${port}`;
 }
 
 function serverOf(pem: TlsPem): Http2Server | Http2SecureServer {

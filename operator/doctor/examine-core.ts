@@ -5,6 +5,7 @@ import { errorSummary } from '../../common/error-summary.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { presentToken, tlsToCore } from '../../gateway/core-connection.ts';
+import { CoreSessions } from '../../gateway/core-sessions.ts';
 import { CoreToken } from '../../gateway/core-token.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
@@ -25,7 +26,7 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
       baseUrl: CORE_URL,
       httpVersion: '2',
       interceptors: [presentToken(new CoreToken(config))],
-      nodeOptions: new TlsCredentials(tlsToCore(config)).pem,
+      sessionManager: new CoreSessions(CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
     });
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);

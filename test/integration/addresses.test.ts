@@ -1,0 +1,57 @@
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
+import { wrongWith } from '../support/doctor.ts';
+import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
+import { run } from '../support/processes.ts';
+import { aGateway } from './a-gateway.ts';
+
+async function aCore(host: string) {
+  const core = await startTestCore({ CORE_HOST: host });
+  onTestFinished(() => core.stop());
+  return core;
+}
+
+/** Addresses to listen on, and the host of the URL by which this machine reaches them. */
+const ADDRESSES = [
+  ['127.0.0.1', '127.0.0.1'],
+  ['127.0.0.2', '127.0.0.2'],
+  ['0.0.0.0', '127.0.0.1'],
+  ['::1', '[::1]'],
+  ['::', '[::1]'],
+] as const;
+
+describe.each(ADDRESSES)('a process that listens on %s', (host, inUrl) => {
+  test('is reached by a gateway, by doctor, and by Connect-ES in each protocol', async () => {
+    const core = await aCore(host);
+    expect(core.url).toBe(`http://${inUrl}:${core.port}`);
+
+    const gateway = await aGateway(core.url);
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+    expect(await wrongWith('core', 'gateway', { CORE_URL: core.url, CORE_TOKEN })).toEqual([]);
+    const options = { baseUrl: core.url, httpVersion: '2' } as const;
+    const transports = [
+      createConnectTransport(options),
+      createGrpcWebTransport(options),
+      createGrpcTransport({ baseUrl: core.url }),
+    ];
+    for (const transport of transports) {
+      expect((await createClient(Health, transport).check({})).status).toBe(Status.SERVING);
+    }
+  });
+
+  test("is found healthy by its container's check, and nothing is where nothing listens", async () => {
+    const core = await aCore(host);
+    const gateway = await aGateway(core.url, { GATEWAY_HOST: host });
+    const checks = [
+      ['src/check-health.ts', 'CORE', core.port],
+      ['gateway/check-health.ts', 'GATEWAY', new URL(gateway.url).port],
+    ] as const;
+    for (const [file, part, port] of checks) {
+      const env = { [`${part}_HOST`]: host, [`${part}_PORT`]: `${port}` };
+      expect([file, await run(file, { env }).ended()]).toEqual([file, 0]);
+      expect([file, await run(file, { env: { ...env, [`${part}_PORT`]: '1' } }).ended()]).toEqual([file, 1]);
+    }
+  });
+});
