@@ -23,6 +23,7 @@ import { OpenConnections } from './open-connections.ts';
 import { PipelinedRequests } from './pipelined-requests.ts';
 import { admitCallers } from './plugins/admission.ts';
 import { allowOnly, registerAllMethods } from './plugins/allowed-methods.ts';
+import { ArrivingBodies } from './plugins/arriving-bodies.ts';
 import { beginRequests } from './plugins/begin-requests.ts';
 import { checkKeyBeforeRefusal } from './plugins/check-key-before-refusal.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
@@ -149,7 +150,8 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   const { log, metrics, tracer, core, cache, quota, policy, readiness, pipelined } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
-  const app = fastify({
+  const bodies = new ArrivingBodies();
+  const app: FastifyInstance = fastify({
     loggerInstance: log,
     // A child logger per request would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
@@ -163,12 +165,13 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answerFrameworkErrors(publicUrl, observe),
-    clientErrorHandler: answerClientErrors(pipelined, publicUrl, observe),
+    clientErrorHandler: answerClientErrors(() => app, pipelined, bodies, publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('state');
   giveEmptyBodies(app);
   registerAllMethods(app);
   beginRequests(app, arrivalObserver(observe, metrics, tracer));
+  bodies.watch(app);
   answerServerErrors(app.server, pipelined, publicUrl, observe);
   const connections = new OpenConnections(app.server, log);
 

@@ -53,6 +53,13 @@ export interface Bearer {
   readonly requestId: string;
 }
 
+/** Which page of leads. */
+export interface PageToRead {
+  readonly limit: number;
+  /** Undefined for the first page. */
+  readonly cursor: string | undefined;
+}
+
 /** A created lead: the response body, its id, and whether an earlier request had created it. */
 export interface Creation {
   readonly body: Uint8Array;
@@ -68,8 +75,7 @@ export interface CoreClient {
   authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
   createLead(bearer: Bearer, capture: LeadCreation): Promise<Creation>;
   getLead(bearer: Bearer, leadId: string): Promise<Uint8Array>;
-  /** @param cursor undefined for the first page */
-  listLeads(bearer: Bearer, page: { readonly limit: number; readonly cursor: string | undefined }): Promise<Uint8Array>;
+  listLeads(bearer: Bearer, page: PageToRead): Promise<Uint8Array>;
   /** Whether too many requests of this operation are pending to begin another. */
   isBusy(operation: Operation | undefined): boolean;
   /** Rejects with the reason unless the core would serve a call now. */

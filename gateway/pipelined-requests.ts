@@ -49,6 +49,11 @@ export class PipelinedRequests {
     return this.#connections.get(socket)?.extendTimeoutIfPaused(onLate) ?? false;
   }
 
+  /** Returns the request whose head was received last, if its body is still arriving. */
+  arriving(socket: Socket): IncomingMessage | undefined {
+    return this.#connections.get(socket)?.arriving();
+  }
+
   /**
    * Waits until every complete request before a malformed one has its response: its response must not arrive as that of
    * an earlier one which is being handled. Input after the malformed request is ignored.
@@ -117,6 +122,10 @@ class PipelineQueue {
   extendTimeoutIfPaused(onLate: () => void): boolean {
     if (this.#isPaused) this.#onLate = onLate;
     return this.#isPaused;
+  }
+
+  arriving(): IncomingMessage | undefined {
+    return this.#lastReceived?.complete === false ? this.#lastReceived : undefined;
   }
 
   /** @returns whether the malformed request is to be answered */

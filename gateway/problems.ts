@@ -123,6 +123,9 @@ export function invalidRequest(faults: readonly FaultyField[], detail?: string, 
   });
 }
 
+/** The detail of a refused path or query. */
+export const BROKEN_ENCODING = 'The address has broken percent-encoding.';
+
 /** The media type of every error. @rule 1.media-types */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 

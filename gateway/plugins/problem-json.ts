@@ -4,18 +4,15 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
 import type { PipelinedRequests } from '../pipelined-requests.ts';
-import { invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
+import { BROKEN_ENCODING, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
+import { unknownMethod } from './allowed-methods.ts';
+import type { ArrivingBodies } from './arriving-bodies.ts';
 
 /** The problems for errors of the framework, by their codes. */
 const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: invalidRequest([{ field: 'Content-Type', message: 'must be application/json' }]),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: invalidRequest([
-    { field: 'Content-Length', message: 'must be the length of the body' },
-  ]),
-  FST_ERR_CTP_BODY_TOO_LARGE: invalidRequest([{ field: 'body', message: 'must be at most 32 KiB long' }]),
-  FST_ERR_BAD_URL: invalidRequest([], 'The address has broken percent-encoding.'),
+  FST_ERR_BAD_URL: invalidRequest([], BROKEN_ENCODING),
 };
 
 /** Answers every error of a request as problem+json. */
@@ -69,7 +66,9 @@ const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 
 /** Answers input that is not valid HTTP, or is not completed in time. */
 export function answerClientErrors(
+  app: () => Pick<FastifyInstance, 'allowedMethods'>,
   pipelined: PipelinedRequests,
+  bodies: ArrivingBodies,
   publicUrl: string,
   observe: RequestObserver | undefined,
 ) {
@@ -80,9 +79,27 @@ export function answerClientErrors(
     }
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     if (isLate && pipelined.extendTimeoutIfPaused(socket, () => answerClientError(error, socket))) return;
-    const problem = SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED;
-    answerAndClose(problem, requestIdOf({ headers: {} }), socket, pipelined, publicUrl, observe);
+    const head = headWithUnknownMethod(error);
+    const problem = head ? unknownMethod(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
+    const request = pipelined.arriving(socket);
+    if (request && bodies.refuse(request, problem)) return;
+    answerAndClose(problem, requestIdOf(head ?? request ?? { headers: {} }), socket, pipelined, publicUrl, observe);
   };
+}
+
+/** What Node's parser reports besides the code: the bytes that it got, and how many of them it has read. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+  readonly bytesParsed?: number;
+}
+
+/** Reads the address and the request id of a request whose method Node's parser does not know. @rule 7.method_not_allowed */
+function headWithUnknownMethod({ code, rawPacket, bytesParsed = 0 }: ParserError) {
+  if (code !== 'HPE_INVALID_METHOD' || !rawPacket) return undefined;
+  const head = rawPacket.toString('latin1', rawPacket.lastIndexOf('\n', bytesParsed) + 1).split('\r\n\r\n', 1)[0];
+  const url = /^[\w!#$%&'*+.^`|~-]+ (\/\S*) HTTP\/1\.[01]\r\n/.exec(head ?? '')?.[1];
+  const requestId = /^x-request-id:[ \t]*(.*?)[ \t]*$/im.exec(head ?? '')?.[1];
+  return url === undefined ? undefined : { url, headers: { [REQUEST_ID_HEADER]: requestId } };
 }
 
 // @rule 2.5.discreet 7.2

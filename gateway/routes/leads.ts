@@ -1,16 +1,16 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { CoreClient } from '../core-client.ts';
+import type { Bearer, CoreClient, PageToRead } from '../core-client.ts';
 import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
 import { bearerToCheck, SCOPES } from '../plugins/authentication.ts';
-import { invalidRequest, Problem } from '../problems.ts';
+import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import type { PresentedKey, RequestState } from '../request-state.ts';
 import { leadListSchema, leadResponseSchema } from '../schemas.ts';
-import { readCapture } from './read-capture.ts';
+import { readAnyMediaType, readCapture, withHeaderFaults } from './read-capture.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {
-  // The operation parses the body, so that its faults are reported together with those of the headers.
+  // The operation checks the media type and parses the body, so that all their faults are reported together.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
@@ -21,9 +21,12 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   const create = {
     config: { operation: 'createLead', scope: SCOPES.create },
     schema: { response: { 201: leadResponseSchema } },
+    preParsing: readAnyMediaType,
+    errorHandler(error: FastifyError, request: FastifyRequest) {
+      throw withHeaderFaults(error, request);
+    },
   } as const;
   app.post(LEADS_PATH, create, async (request, reply) => {
-    refuseBrokenQuery(request);
     const { state } = request;
     const key = keyOf(state);
     const capture = readCapture(request);
@@ -47,7 +50,6 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 200: leadResponseSchema } },
   } as const;
   app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request, reply) => {
-    refuseBrokenQuery(request);
     const { id } = request.params;
     refuse('id', uuidFault(id));
     request.state.leadId = id;
@@ -60,9 +62,8 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 200: leadListSchema } },
   } as const;
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {
-    refuseBrokenQuery(request);
-    const page = readPage(request.query);
-    return asJson(reply, await core.listLeads(bearerToCheck(keyOf(request.state), request.id), page));
+    const bearer = bearerToCheck(keyOf(request.state), request.id);
+    return asJson(reply, await core.listLeads(bearer, await readPage(request.query, core, bearer)));
   });
 }
 
@@ -79,18 +80,29 @@ function asJson(reply: FastifyReply, body: Uint8Array): Buffer {
 /** A parameter that is given several times has a list of values. */
 type QueryString = Readonly<Record<string, string | string[] | undefined>>;
 
-// @rule 4.3.limit 4.3.cursor 4.3.parameters 8.limit
-function readPage({ limit, cursor }: QueryString): { limit: number; cursor: string | undefined } {
+/**
+ * Only the core can check a cursor, so a wrong limit is passed on with it, as one that the core refuses as well.
+ *
+ * @rule 2.5.together 4.3.limit 4.3.cursor 4.3.parameters 8.limit
+ */
+async function readPage({ limit, cursor }: QueryString, core: CoreClient, bearer: Bearer): Promise<PageToRead> {
+  const faults: FaultyField[] = [];
+  if (limit !== undefined && !isLimit(limit)) {
+    faults.push({ field: 'limit', message: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` });
+  }
   const cursorFault = typeof cursor === 'string' ? pageTokenFault(cursor) : cursor && 'must be given once';
-  const faults = [
-    ...(limit === undefined || isLimit(limit)
-      ? []
-      : [{ field: 'limit', message: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` }]),
-    ...(cursorFault ? [{ field: 'cursor', message: cursorFault }] : []),
-  ];
+  if (cursorFault) faults.push({ field: 'cursor', message: cursorFault });
+  else if (faults.length > 0 && typeof cursor === 'string') {
+    const refusal = await core.listLeads(bearer, { limit: NO_LIMIT, cursor }).catch((problem) => problem);
+    if (!(refusal instanceof Problem) || refusal.code !== 'integration_invalid_request') throw refusal;
+    faults.push(...refusal.faults.filter(({ field }) => field === 'cursor'));
+  }
   if (faults.length > 0) throw invalidRequest(faults);
   return { limit: limit === undefined ? PAGE_SIZE.fallback : Number(limit), cursor: cursor as string | undefined };
 }
+
+/** A limit that the core refuses. */
+const NO_LIMIT = -1;
 
 function isLimit(limit: string | string[]): boolean {
   return typeof limit === 'string' && /^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_SIZE.max;
@@ -98,17 +110,6 @@ function isLimit(limit: string | string[]): boolean {
 
 function refuse(field: string, message: Fault): void {
   if (message !== undefined) throw invalidRequest([{ field, message }]);
-}
-
-/** The router accepts a broken query and passes it on undecoded. */
-function refuseBrokenQuery({ url }: FastifyRequest): void {
-  const query = url.indexOf('?');
-  if (query === -1) return;
-  try {
-    decodeURIComponent(url.slice(query + 1));
-  } catch {
-    throw invalidRequest([], 'The address has broken percent-encoding.');
-  }
 }
 
 /** Admission sets a key before any operation runs. */

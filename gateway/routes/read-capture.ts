@@ -1,5 +1,5 @@
 import { MIMEType } from 'node:util';
-import type { FastifyRequest, FastifySchemaValidationError } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError, RequestPayload } from 'fastify';
 import {
   displayNameFault,
   emailFault,
@@ -18,21 +18,18 @@ type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
 /**
  * Reads the lead to create from a request. Nothing is stripped, coerced or trimmed. All faults are reported together.
  *
- * @param request its body is a Buffer, or undefined without one
+ * @param request its body is a Buffer, empty without one
  * @throws Problem integration_invalid_request
  * @rule 2.2.nothing-else 2.5.together 4.1.headers 4.1.5
  */
 export function readCapture(request: FastifyRequest): LeadCreation {
-  const idempotencyKey = request.headers['idempotency-key'];
-  const faults: FaultyField[] = [];
+  const faults = headerFaults(request);
   const note = (field: string, message: Fault) => {
     if (message !== undefined) faults.push({ field, message });
   };
 
-  note('Idempotency-Key', typeof idempotencyKey === 'string' ? keyFault(idempotencyKey) : 'is required');
-  note('Content-Type', mediaTypeFault(request.raw.headersDistinct['content-type']));
   const coding = request.headers['content-encoding'] || 'identity';
-  const body = parseJson(request.body as Buffer | undefined);
+  const body = parseJson(request.body as Buffer);
   if (coding.toLowerCase() !== 'identity') note('Content-Encoding', 'must be left out: the body is sent as it is');
   else if (body === UNREADABLE) note('body', 'must be JSON in UTF-8');
   else {
@@ -42,7 +39,43 @@ export function readCapture(request: FastifyRequest): LeadCreation {
   if (faults.length > 0) throw invalidRequest(faults);
 
   const { displayName, contact, sourceId = null, note: text = null } = body as CaptureJson;
-  return { idempotencyKey: idempotencyKey as string, displayName, contact, sourceId, note: text };
+  const idempotencyKey = request.headers['idempotency-key'] as string;
+  return { idempotencyKey, displayName, contact, sourceId, note: text };
+}
+
+/**
+ * Makes the framework read the body whatever its media type is, so that its faults are reported, too. The type that was
+ * sent is still in `headersDistinct`.
+ */
+export function readAnyMediaType(
+  { raw }: FastifyRequest,
+  _reply: FastifyReply,
+  payload: RequestPayload,
+  done: (error: null, payload: RequestPayload) => void,
+): void {
+  raw.headers['content-type'] = 'application/json';
+  done(null, payload);
+}
+
+/** The faults of a body that the framework does not read to its end, by its codes. */
+const UNREAD_BODIES: Readonly<Record<string, FaultyField>> = {
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: { field: 'Content-Length', message: 'must be the length of the body' },
+  FST_ERR_CTP_BODY_TOO_LARGE: { field: 'body', message: 'must be at most 32 KiB long' },
+};
+
+/** Adds the faults of headers to that of a body which the framework does not read. @rule 2.5.together */
+export function withHeaderFaults(error: FastifyError, request: FastifyRequest): Error {
+  const fault = UNREAD_BODIES[error.code];
+  return fault ? invalidRequest([...headerFaults(request), fault]) : error;
+}
+
+function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
+  const idempotencyKey = headers['idempotency-key'];
+  const faults = {
+    'Idempotency-Key': typeof idempotencyKey === 'string' ? keyFault(idempotencyKey) : 'is required',
+    'Content-Type': mediaTypeFault(raw.headersDistinct['content-type']),
+  };
+  return Object.entries(faults).flatMap(([field, message]) => (message === undefined ? [] : { field, message }));
 }
 
 /** The IETF draft on this header puts the key in quotes; the contract does not. */
@@ -51,17 +84,23 @@ function keyFault(idempotencyKey: string): Fault {
   return uuidFault(idempotencyKey);
 }
 
-/**
- * Checks what the framework does not: it uses the first of several headers, and ignores parameters.
- *
- * @rule 4.1.headers 4.1.body
- */
+/** @rule 4.1.headers 4.1.body */
 function mediaTypeFault(mediaTypes: readonly string[] = []): Fault {
-  const [mediaType, ...more] = mediaTypes;
+  const [mediaType = '', ...more] = mediaTypes;
   if (more.length > 0) return 'must be given once';
-  if (mediaType === undefined || mediaType === 'application/json') return undefined;
-  const charset = new MIMEType(mediaType).params.get('charset');
-  return charset === null || /^utf-?8$/i.test(charset) ? undefined : 'must be application/json, in UTF-8';
+  if (mediaType === 'application/json') return undefined;
+  if (essenceOf(mediaType) !== 'application/json') return 'must be application/json';
+  // Of a parameter that is given twice, readers take either.
+  const charsets = [...mediaType.matchAll(/;\s*charset\s*=\s*("[^"]*"|[^;\s]*)/gi)].map(([, charset = '']) => charset);
+  return charsets.every((charset) => /^"?utf-?8"?$/i.test(charset)) ? undefined : 'must be application/json, in UTF-8';
+}
+
+function essenceOf(mediaType: string): string | undefined {
+  try {
+    return new MIMEType(mediaType).essence;
+  } catch {
+    return undefined;
+  }
 }
 
 const UNREADABLE = Symbol('unreadable');
@@ -72,7 +111,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
  *
  * @rule 4.1.body
  */
-function parseJson(bytes: Buffer | undefined): unknown {
+function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(UTF8.decode(bytes));
   } catch {

@@ -11,6 +11,7 @@ import {
   PAUSE_AT_REQUESTS,
   PipelinedRequests,
 } from '../../gateway/pipelined-requests.ts';
+import { ArrivingBodies } from '../../gateway/plugins/arriving-bodies.ts';
 import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
@@ -30,7 +31,10 @@ async function aServer(arrivalMs?: number) {
     if (isResponding) response.end('.');
     else unanswered.push(response);
   });
-  server.on('clientError', answerClientErrors(order, 'http://test', undefined));
+  server.on(
+    'clientError',
+    answerClientErrors(() => ({ allowedMethods: new Map() }), order, new ArrivingBodies(), 'http://test', undefined),
+  );
   server.on('connection', (socket) => sockets.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {

@@ -124,7 +124,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a body in another charset is read as UTF-8',
     suite: 'test/e2e/http/bad-input.test.ts',
     caughtBy: 'a charset that is not UTF-8 is refused: application/json; charset=iso-8859-1',
-    patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charset === null || $VALID', put: 'true' }],
+    patches: [{ file: 'gateway/routes/read-capture.ts', find: 'charsets.every($VALID)', put: 'true' }],
   },
   {
     name: 'the Location of a creation does not name its lead',
@@ -146,5 +146,37 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
       { file: 'gateway/docs/code-samples.ts', text: 'console.log(lead.displayName);', put: 'console.log(lead.id);' },
     ],
     inSoak: true,
+  },
+  {
+    name: 'the body of a creation with another media type is not read',
+    suite: 'test/e2e/http/faults-together.test.ts',
+    caughtBy: 'and a body with two faults reports all its faults together',
+    patches: [
+      { file: 'gateway/routes/read-capture.ts', find: "raw.headers['content-type'] = 'application/json';", put: '' },
+    ],
+  },
+  {
+    name: 'a wrong limit hides a forged cursor',
+    suite: 'test/e2e/http/faults-together.test.ts',
+    caughtBy: 'and a forged cursor reports all its faults together',
+    patches: [
+      {
+        file: 'gateway/routes/leads.ts',
+        find: "faults.length > 0 && typeof cursor === 'string'",
+        put: "typeof cursor === 'number'",
+      },
+    ],
+  },
+  {
+    name: 'a request whose body is malformed loses its id and its quota headers',
+    suite: 'test/e2e/http/http-faults.test.ts',
+    caughtBy: 'behind a good head keeps the request id and the quota headers: in one packet',
+    patches: [
+      {
+        file: 'gateway/plugins/problem-json.ts',
+        find: 'if (request && bodies.refuse(request, problem)) return;',
+        put: '',
+      },
+    ],
   },
 ];

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeAll, expect, test } from 'vitest';
-import { lines, rawRequest } from '../../support/raw-http.ts';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { lines, type RawAnswer, rawConversation, rawRequest, takeAnswer } from '../../support/raw-http.ts';
 import { aCapture, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
 const service = aService();
@@ -17,6 +17,9 @@ afterEach(async () => {
   expect(await service.countLeads(studioId)).toBe(0);
   expect((await service.get(secret)).status).toBe(200);
 });
+
+/** The remaining requests of a key, by the header of a response. */
+const left = ({ headers }: Response) => Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]);
 
 const GET = `GET ${LEADS} HTTP/1.1`;
 const HOST = 'Host: leads.example.test';
@@ -38,8 +41,6 @@ test.each<[string, string | Buffer]>([
   ['random bytes', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
   ['a greeting of another protocol', 'EHLO example.org\r\n\r\n'],
   ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  ['an unknown method', lines(`FROB ${LEADS} HTTP/1.1`, HOST, '')],
-  ['a method in lower case', lines(`get ${LEADS} HTTP/1.1`, HOST, '')],
   ['another version', lines(`GET ${LEADS} HTTP/3.7`, HOST, '')],
   ['no version number', lines(`GET ${LEADS} HTTP`, HOST, '')],
   ['a blank in the path', lines('GET /v1/integrations/ leads HTTP/1.1', HOST, '')],
@@ -57,9 +58,9 @@ test.each<[string, string | Buffer]>([
 test.each<[string, string[], () => string]>([
   ['of HTTP/1.1', ['body'], () => post()],
   ['of HTTP/1.0', ['body'], () => post().replace('HTTP/1.1', 'HTTP/1.0')],
-  ['with another media type', ['Content-Type'], () => post().replace('application/json', 'text/plain')],
-  ['with a media type that is none', ['Content-Type'], () => post().replace('application/json', 'nonsense')],
-  ['without a media type', ['body'], () => post().replace(/Content-Type.*\r\n/, '')],
+  ['with another media type', ['Content-Type', 'body'], () => post().replace('application/json', 'text/plain')],
+  ['with a media type that is none', ['Content-Type', 'body'], () => post().replace('application/json', 'nonsense')],
+  ['without a media type', ['Content-Type', 'body'], () => post().replace(/Content-Type.*\r\n/, '')],
 ])('a creation without a body and a length gets a response: %s', async (_, fields, request) => {
   const answer = await Promise.race([rawRequest(service.url, request()), sleep(60_000)]);
   expect(answer, 'it waits for the end of a body').toBeDefined();
@@ -107,6 +108,95 @@ test.each([
   await expectProblem(await rawRequest(service.url, request()), 431, 'integration_invalid_request', []);
 });
 
+const ID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
+
+describe.each(['FROB', 'get', 'X-Y.Z', 'G', 'GETS'])('a method that HTTP does not define, %s,', (method) => {
+  test.each([
+    [LEADS, 'GET, POST'],
+    [`${LEADS}?limit=1`, 'GET, POST'],
+    [`${LEADS}/${ID}`, 'GET'],
+    ['/healthz', 'GET'],
+    ['/docs', 'GET'],
+  ])('gets 405 as any other: %s', { tags: ['7.method_not_allowed'] }, async (path, allow) => {
+    for (const before of ['', lines('GET /healthz HTTP/1.1', HOST, '')]) {
+      const answers = await rawConversation(
+        service.url,
+        before + lines(`${method} ${path} HTTP/1.1`, HOST, 'X-Request-Id: mine', ''),
+      );
+      const { status, headers, body } = answers.at(-1) as RawAnswer;
+      expect({ status, allow: headers.allow, id: headers['x-request-id'] }).toEqual({ status: 405, allow, id: 'mine' });
+      expect(JSON.parse(body.toString())).toMatchObject({ code: 'method_not_allowed', requestId: 'mine' });
+    }
+  });
+
+  test.each(['/v1/nowhere', `${LEADS}/`, `${LEADS}/${ID}/more`])('gets 404 where nothing is: %s', async (path) => {
+    const answer = await rawRequest(service.url, lines(`${method} ${path} HTTP/1.1`, HOST, ''));
+    await expectProblem(answer, 404, 'route_not_found');
+  });
+});
+
+describe.each([
+  ['a chunk size that is no number', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
+  ['a chunk longer than its size', 'Transfer-Encoding: chunked', '1\r\n{}\r\n0\r\n\r\n'],
+  ['a malformed chunk behind a good one', 'Transfer-Encoding: chunked', '2\r\n{}\r\nzz\r\n'],
+  ['a line end missing behind a chunk', 'Transfer-Encoding: chunked', '2\r\n{}0\r\n\r\n'],
+])('a body with %s', (_, framing, body) => {
+  test.each(['in one packet', 'in two'])(
+    'behind a good head keeps the request id and the quota headers: %s',
+    { tags: ['7.no-http', '7.request-id', '8.quota-headers'] },
+    async (packets) => {
+      const before = left(await service.get(secret));
+      const { port, hostname } = new URL(service.url);
+      const socket = connect(Number(port), hostname);
+      const received: Buffer[] = [];
+      socket.on('data', (chunk: Buffer) => received.push(chunk));
+      const head = post(framing, 'X-Request-Id: mine');
+      socket.write(packets === 'in two' ? head : head + body);
+      if (packets === 'in two') {
+        // Until the request is counted and its body is being read.
+        let polls = 0;
+        const counted = async () => {
+          polls += 1;
+          return before - left(await service.get(secret)) - polls;
+        };
+        await expect.poll(counted).toBe(1);
+        socket.write(body);
+      }
+      await once(socket, 'close');
+
+      const answer = takeAnswer(Buffer.concat(received), false)?.answer as RawAnswer;
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.body.toString())).toMatchObject({
+        code: 'integration_invalid_request',
+        requestId: 'mine',
+      });
+      expect(answer.headers).toMatchObject({ 'x-request-id': 'mine', connection: 'close' });
+      expect(answer.headers.ratelimit).toMatch(/r=\d+/);
+    },
+  );
+
+  test('is refused in the same way where a body is ignored', { tags: ['7.no-http', '8.quota-headers'] }, async () => {
+    const bytes = lines(GET, HOST, auth(), framing, 'X-Request-Id: mine', '') + body;
+    const [answer, ...more] = (await rawConversation(service.url, bytes)) as [RawAnswer];
+    expect(more).toEqual([]);
+    expect(answer).toMatchObject({ status: 400, headers: { 'x-request-id': 'mine', connection: 'close' } });
+    expect(answer.headers.ratelimit).toMatch(/r=\d+/);
+  });
+
+  test('behind an earlier request on its connection is answered after it, with its own id', async () => {
+    const bytes = lines(GET, HOST, auth(), '') + post(framing, 'X-Request-Id: mine') + body;
+    const answers = await rawConversation(service.url, bytes);
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+    expect(answers[1]?.headers['x-request-id']).toBe('mine');
+  });
+});
+
+test('more than a thousand headers are too many, however short: 431', { tags: ['7.no-http'] }, async () => {
+  const many = (count: number) => lines(GET, HOST, auth(), ...Array(count - 2).fill('a:'), '');
+  expect((await rawRequest(service.url, many(1000))).status).toBe(200);
+  await expectProblem(await rawRequest(service.url, many(1001)), 431, 'integration_invalid_request', []);
+});
+
 test.each(['leads.example.test:443', LEADS, '/'])('CONNECT gets 404: %s', async (target) => {
   await expectProblem(
     await rawRequest(service.url, lines(`CONNECT ${target} HTTP/1.1`, HOST, '')),
@@ -148,6 +238,7 @@ test.each(['#limit=1', '#', '/#', '?limit=1#x', '?x#%zz'])(
   async (rest) => {
     const response = await rawRequest(service.url, lines(`GET ${LEADS}${rest} HTTP/1.1`, HOST, auth(), ''));
     await expectProblem(response, 400, 'integration_invalid_request', []);
+    expect(response.headers.get('connection')).toBe('close');
   },
 );
 
