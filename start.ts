@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 
 const HERE = import.meta.dirname;
 
@@ -14,7 +15,13 @@ interface Demo {
   readonly secret: string | null;
 }
 
-const running: ChildProcess[] = [];
+interface Part {
+  readonly child: ChildProcess;
+  /** Its exit status, or 1 if a signal killed it that is not this process's own. */
+  readonly ended: Promise<number>;
+}
+
+const parts: Part[] = [];
 let stopping = false;
 
 process.on('SIGINT', () => stopAll(0));
@@ -39,33 +46,36 @@ function makeDemo(): Demo {
   return JSON.parse(made.stdout);
 }
 
-/** Starts a process and returns the address that it listens on. Never resolves when the process fails. */
+/** Starts a process and returns the address that it listens on. Never resolves when the process fails, or all stop. */
 async function startProcess(file: string, defaults: Record<string, string> = {}): Promise<string> {
+  // A signal that came while the demo studio was made is heard only now.
+  await setImmediate();
+  if (stopping) return new Promise(() => {});
   const child = spawn(process.execPath, [`${HERE}/${file}`], {
     env: { ...defaults, ...process.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // In a process group of its own, Ctrl-C in the terminal does not reach it, so that this process decides the order.
     detached: true,
   });
-  running.push(child);
-  child.once('exit', (code, signal) => {
-    running.splice(running.indexOf(child), 1);
+  const ended = once(child, 'exit').then(([code, signal]) => {
     if (!stopping) console.error(`${file} exited (${signal ?? `status ${code}`})`);
-    stopAll(code ?? 1);
+    // Before it hears signals, SIGTERM itself ends it.
+    return stopping && signal === 'SIGTERM' ? 0 : (code ?? 1);
   });
+  parts.push({ child, ended });
+  ended.then(stopAll);
   const [message] = await once(child, 'message');
   return (message as { url: string }).url;
 }
 
-/** Stops the gateway, then the core that it needs, and exits. */
+/** Stops the gateway, then the core that it needs, and exits; with 0 if everything ended so. */
 async function stopAll(status: number): Promise<void> {
   if (stopping) return;
   stopping = true;
-  for (const child of running.toReversed()) {
-    const exited = once(child, 'exit');
+  for (const { child, ended } of parts.toReversed()) {
     child.kill('SIGTERM');
-    const [code] = await exited;
-    status ||= code ?? 1;
+    const ownStatus = await ended;
+    status ||= ownStatus;
   }
   process.exit(status);
 }

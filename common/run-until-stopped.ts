@@ -1,7 +1,8 @@
-import cluster from 'node:cluster';
+import { once } from 'node:events';
 import { STOP_MS } from './deadlines.ts';
 import { disablePretenuring } from './disable-pretenuring.ts';
 import { printableLines } from './printable.ts';
+import { stopRequest } from './stop-request.ts';
 
 /** A running service. */
 export interface Running {
@@ -23,7 +24,8 @@ export interface Running {
  */
 export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
   disablePretenuring();
-  const stopped = stopRequest();
+  // It came while modules were loaded.
+  if (stopRequest.aborted) process.exit(0);
   try {
     const running = await start();
     // Reports the address to a parent with an IPC channel.
@@ -32,7 +34,7 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
     process.on('message', (message) => {
       if (Object(message).leavePort === true) running.stopAccepting();
     });
-    await stopped;
+    if (!stopRequest.aborted) await once(stopRequest, 'abort');
     const deadline = setTimeout(
       () => fail(new Error(`not stopped within ${STOP_MS} ms after the drain`)),
       running.drainMs + STOP_MS,
@@ -44,21 +46,6 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
   } catch (error) {
     fail(error);
   }
-}
-
-/**
- * Resolves on the first request to stop. The handlers stay registered, so that a second signal does not kill the
- * process during its clean stop.
- */
-function stopRequest(): Promise<void> {
-  return new Promise((resolve) => {
-    process.on('SIGTERM', () => resolve());
-    // Ctrl-C reaches all processes of a terminal; workers wait for the supervisor's SIGTERM.
-    process.on('SIGINT', () => cluster.isWorker || resolve());
-    process.on('disconnect', () => resolve());
-    // A supervisor replaces its workers on SIGHUP; a single process stops cleanly.
-    process.on('SIGHUP', () => cluster.isWorker || Object.keys(cluster.workers ?? {}).length > 0 || resolve());
-  });
 }
 
 function fail(error: unknown): never {

@@ -14,6 +14,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file, in each format',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
+  'test/e2e/signals.test.ts': 'signals at each moment of a start',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/examples/': 'the examples in each language',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',

@@ -60,7 +60,7 @@ function serve(commands: string, env: Texts = {}) {
   });
   const running = watch(child);
   onTestFinished(async () => {
-    // The process group: npm and a shell are between bash and the process. None is left if the process failed.
+    // The process group: the process may be a child of bash. None is left if the process failed.
     if (child.exitCode === null) process.kill(-(child.pid as number), 'SIGKILL');
     await running.ended();
   });

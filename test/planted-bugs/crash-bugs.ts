@@ -101,7 +101,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     caughtBy: `the core ${IN_ORDER}`,
     patches: [
       {
-        file: 'common/run-until-stopped.ts',
+        file: 'common/stop-request.ts',
         find: "process.on('SIGTERM', $STOP)",
         put: "process.once('SIGTERM', $STOP)",
       },

@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { times } from '../support/builders.ts';
+import { addressOf, ROOT, run, start, temporaryFolder } from '../support/processes.ts';
+
+/** Stops a process for half a second at one of the modules that it loads, which it says. At the end it says how many there were. */
+const PAUSING = `
+import { registerHooks } from 'node:module';
+import { writeSync } from 'node:fs';
+let loaded = 0;
+process.on('exit', () => writeSync(2, 'loaded ' + loaded + ' modules\\n'));
+registerHooks({
+  load(url, context, next) {
+    if (url.startsWith('file:')) loaded += 1;
+    if (loaded === Number(process.env.PAUSE_AT) && url.startsWith('file:')) {
+      writeSync(2, 'paused\\n');
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+    }
+    return next(url, context);
+  },
+});
+`;
+
+const pausing = (module: number) => ({
+  NODE_OPTIONS: `--import=data:text/javascript;base64,${Buffer.from(PAUSING).toString('base64')}`,
+  PAUSE_AT: `${module}`,
+});
+
+const database = () => ({ DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` });
+
+/** The modules that a process loads before it hears signals, the first of which is its own file. */
+const BEFORE_HEARING = 2;
+
+const MOMENTS = 20;
+
+describe('a process that gets SIGTERM while it starts ends in order', () => {
+  test.each(['src/main.ts', 'gateway/main.ts'])('%s, at twenty modules that it loads', async (file) => {
+    const whole = run(file, { env: { ...database(), ...pausing(0) } });
+    await addressOf(whole);
+    whole.child.kill('SIGTERM');
+    const [, count] = await whole.printed(/loaded (\d+) modules/);
+    const step = (Number(count) - BEFORE_HEARING - 1) / (MOMENTS - 1);
+    expect(step).toBeGreaterThan(1);
+
+    for (const moment of times(MOMENTS, (index) => BEFORE_HEARING + 1 + Math.floor(index * step))) {
+      const starting = start(file, { env: { ...database(), ...pausing(moment) } });
+      await starting.printed(/paused/);
+      starting.child.kill('SIGTERM');
+      expect({ moment, status: await starting.ended() }).toEqual({ moment, status: 0 });
+    }
+  });
+
+  test('npm start, while each of its processes starts, and leaves none behind', async () => {
+    for (const process of [1, 2, 3]) {
+      for (const moment of [1, BEFORE_HEARING + 1, 100]) {
+        const starting = start('start.ts', { cwd: temporaryFolder(), env: pausing(moment) });
+        // With the first module, start.ts itself says so, too.
+        const pauses = moment === 1 ? process + 1 : process;
+        await starting.printed(new RegExp(`(?:paused[\\s\\S]*){${pauses}}`));
+        starting.child.kill('SIGTERM');
+        // The output ends when all processes have ended.
+        expect({ process, moment, status: await starting.ended() }).toEqual({ process, moment, status: 0 });
+      }
+    }
+  });
+});
+
+test('npm start ends with status 1 when the core fails while the gateway is being stopped', async () => {
+  const running = run('start.ts', { cwd: temporaryFolder(), env: { SHUTDOWN_DRAIN_MS: '4000' } });
+  const [, url = ''] = await running.printed(/REST API {2}(http:\S+)\/v1\/integrations\/leads/);
+  running.child.kill('SIGTERM');
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
+  execFileSync('pkill', ['-KILL', '-P', String(running.child.pid), '-f', 'src/main.ts']);
+
+  expect(await running.ended()).toBe(1);
+});
+
+test.each(['core', 'gateway'])('the command of the systemd unit of a %s hears SIGTERM', async (name) => {
+  const unit = readFileSync(join(ROOT, `ops/systemd/lead-intake-${name}.service`), 'utf8');
+  const [, file = ''] = /^ExecStart=\/usr\/bin\/node (\S+)$/m.exec(unit) ?? [];
+  const running = run(file, { env: database() });
+  await addressOf(running);
+  running.child.kill('SIGTERM');
+  expect(await running.ended()).toBe(0);
+});
