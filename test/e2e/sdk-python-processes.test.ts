@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
+import { PYTHON_POOL_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools } from '../support/examples.ts';
+import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 
@@ -55,6 +58,66 @@ def in_forks(work, count=4):
         assert os.waitpid(child, 0)[1] == 0
 `;
 
+/** Programs that use one client in several ways, and the number of its users. Each uses the client before others do, so that its connection is kept alive. */
+const USES: Readonly<Record<string, readonly [program: string, users: number]>> = {
+  forks: [
+    `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+in_forks(lambda owner: create(leads, owner))
+create(leads, "parent")`,
+    5,
+  ],
+  'forks of an async client': [
+    `leads = AsyncLeadIntakeClient(url, key)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(leads.list_leads())
+in_forks(lambda owner: loop.run_until_complete(create_async(leads, owner)))
+loop.run_until_complete(create_async(leads, "parent"))`,
+    5,
+  ],
+  'forks of forks, and threads of them': [
+    `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+def threads(owner):
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda number: create(leads, f"{owner}-{number}"), range(2)))
+def fork(owner):
+    leads.list_leads()
+    in_forks(lambda child: threads(f"{owner}-{child}"), 2)
+in_forks(fork, 2)`,
+    8,
+  ],
+  multiprocessing: [
+    `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+def work(owner):
+    create(leads, f"process{owner}")
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    pool.map(work, range(4), chunksize=1)`,
+    4,
+  ],
+  threads: [
+    `with LeadIntakeClient(url, key) as leads:
+    leads.list_leads()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda owner: create(leads, f"thread{owner}"), range(4)))`,
+    4,
+  ],
+  'event loops, one after the other': [
+    `leads = AsyncLeadIntakeClient(url, key)
+for number in range(3):
+    asyncio.run(create_async(leads, f"loop{number}"))`,
+    3,
+  ],
+  'event loops of concurrent threads': [
+    `leads = AsyncLeadIntakeClient(url, key)
+asyncio.run(leads.list_leads())
+with ThreadPoolExecutor() as pool:
+    list(pool.map(lambda owner: asyncio.run(create_async(leads, f"loop{owner}")), range(4)))`,
+    4,
+  ],
+};
+
 describeWithTools([PYTHON_TOOL], 'one client for Python', () => {
   let folder: string;
   let python: string;
@@ -64,81 +127,29 @@ describeWithTools([PYTHON_TOOL], 'one client for Python', () => {
     python = join(await pythonWithClient(folder), 'python');
   });
 
-  async function run(program: string, secret: string, url = service.url): Promise<string> {
+  async function run(program: string, secret: string, url = service.url, cwd = folder): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
-    const { stdout } = await execute(python, ['-c', PRELUDE + program], { cwd: folder, env });
+    const { stdout } = await execute(python, ['-c', PRELUDE + program], { cwd, env });
     return stdout.trim();
   }
 
-  // Each uses the client before others do, so that its connection is kept alive.
-  test.each<[string, string, number]>([
-    [
-      'forks',
-      `leads = LeadIntakeClient(url, key)
-leads.list_leads()
-in_forks(lambda owner: create(leads, owner))
-create(leads, "parent")`,
-      5,
-    ],
-    [
-      'forks of an async client',
-      `leads = AsyncLeadIntakeClient(url, key)
-loop = asyncio.new_event_loop()
-loop.run_until_complete(leads.list_leads())
-in_forks(lambda owner: loop.run_until_complete(create_async(leads, owner)))
-loop.run_until_complete(create_async(leads, "parent"))`,
-      5,
-    ],
-    [
-      'forks of forks, and threads of them',
-      `leads = LeadIntakeClient(url, key)
-leads.list_leads()
-def threads(owner):
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda number: create(leads, f"{owner}-{number}"), range(2)))
-def fork(owner):
-    leads.list_leads()
-    in_forks(lambda child: threads(f"{owner}-{child}"), 2)
-in_forks(fork, 2)`,
-      8,
-    ],
-    [
-      'multiprocessing',
-      `leads = LeadIntakeClient(url, key)
-leads.list_leads()
-def work(owner):
-    create(leads, f"process{owner}")
-with multiprocessing.get_context("fork").Pool(4) as pool:
-    pool.map(work, range(4), chunksize=1)`,
-      4,
-    ],
-    [
-      'threads',
-      `with LeadIntakeClient(url, key) as leads:
-    leads.list_leads()
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda owner: create(leads, f"thread{owner}"), range(4)))`,
-      4,
-    ],
-    [
-      'event loops, one after the other',
-      `leads = AsyncLeadIntakeClient(url, key)
-for number in range(3):
-    asyncio.run(create_async(leads, f"loop{number}"))`,
-      3,
-    ],
-    [
-      'event loops of concurrent threads',
-      `leads = AsyncLeadIntakeClient(url, key)
-asyncio.run(leads.list_leads())
-with ThreadPoolExecutor() as pool:
-    list(pool.map(lambda owner: asyncio.run(create_async(leads, f"loop{owner}")), range(4)))`,
-      4,
-    ],
-  ])('gives no one the lead of another, and repeats nothing: %s', async (_, program, owners) => {
+  async function expectNoMixUp(use: string, at = folder): Promise<void> {
     const { secret, studioId } = await service.aStudioWithKey();
-    expect(await run(program, secret)).toBe('');
-    expect(await service.countLeads(studioId)).toBe(owners * 12);
+    const [program = '', users = 0] = USES[use] ?? [];
+    expect(await run(program, secret, service.url, at)).toBe('');
+    expect(await service.countLeads(studioId)).toBe(users * 12);
+  }
+
+  test.for(Object.keys(USES))('gives no one the lead of another, and repeats nothing: %s', (use) => expectNoMixUp(use));
+
+  test.for(PYTHON_POOL_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {
+    const copy = join(folder, caughtBy);
+    // Precedes the installed package on the import path.
+    cpSync(join(ROOT, 'sdk/python/src'), copy, { recursive: true });
+    for (const { file, ...patch } of patches) {
+      plantInCopy(copy, { ...patch, file: file.replace('sdk/python/src/', '') });
+    }
+    await expect(expectNoMixUp(caughtBy, copy)).rejects.toThrow(says);
   });
 
   test('refuses to send by an HTTP client of the process before a fork, and closes nothing of that process', async () => {

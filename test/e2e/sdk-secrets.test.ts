@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { globSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, globSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,8 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as sdk from '../../sdk/index.ts';
 import { createOutbox, keyFor, OutboxError } from '../../sdk/outbox/index.ts';
+import { PHP_SECRET_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { Canaries } from '../support/canaries.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { GUZZLE } from '../support/php-website.ts';
@@ -71,11 +73,12 @@ function leaksIn(printed: string, canaries: Canaries): readonly string[] {
 }
 
 describeWithTools([`php -r 'curl_init(); new PDO("sqlite::memory:"); require "${GUZZLE}";'`], 'in PHP', () => {
-  test('no exception and no dump shows the key or the visitor, with arguments in traces', async () => {
+  /** Returns what a client shows of the key and the visitor, and everything that it prints. */
+  async function leaksOf(sources = 'sdk/php'): Promise<{ leaks: readonly string[]; printed: string }> {
     const { env, canaries } = await aMarkedStudio();
     const program = String.raw`
 require '${GUZZLE}';
-spl_autoload_register(fn ($class) => str_starts_with($class, 'LeadIntake') && require 'sdk/php/src/' . strtr(substr($class, 11), '\\', '/') . '.php');
+spl_autoload_register(fn ($class) => str_starts_with($class, 'LeadIntake') && require getenv('SOURCES') . '/src/' . strtr(substr($class, 11), '\\', '/') . '.php');
 use LeadIntake\{Contact, LeadCapture, LeadIntakeClient};
 use LeadIntake\Outbox\Outbox;
 use LeadIntake\Transport\Psr18Transport;
@@ -98,11 +101,11 @@ $lead = fn (?string $name = null) => new LeadCapture(
 );
 $used = $client($url)->createLead($lead())->idempotencyKey;
 $database = new PDO('sqlite::memory:');
-$outbox = new Outbox($database);
+$outbox = new Outbox($database, 'leads');
 $lost = new Outbox($database, 'lost');
 $outbox->setUp();
 $stored = $outbox->add($lead());
-$settled = function (#[SensitiveParameter] $entry) use ($database) { $database->exec('DROP TABLE lead_intake_outbox'); };
+$settled = function (#[SensitiveParameter] $entry) use ($database) { $database->exec('DROP TABLE leads'); };
 $of_service = $client($url);
 $by_guzzle = $client($echo, transport: $guzzle);
 $scenarios = [
@@ -149,15 +152,31 @@ foreach ([$of_service, $by_guzzle, clone $of_service, $outbox] as $object) {
   show($object);
 }`;
 
-    const printed = await outputOf('php', ['-d', 'zend.exception_ignore_args=0', '-r', program], env);
+    const php = ['-d', 'zend.exception_ignore_args=0', '-r', program];
+    const printed = await outputOf('php', php, { ...env, SOURCES: sources });
+    return { leaks: leaksIn(printed, canaries), printed };
+  }
 
+  test('no exception and no dump shows the key or the visitor, with arguments in traces', async () => {
+    const { leaks, printed } = await leaksOf();
     const shown = new Set([...printed.matchAll(/^# (\S+) of/gm)].map(([, name]) => name));
     const classes = globSync('sdk/php/src/**/*Exception.php', { cwd: ROOT })
       .map((file) => file.slice('sdk/php/src/'.length, -'.php'.length).replaceAll('/', '\\'))
       .filter((name) => name !== 'Exception\\LeadIntakeException');
     for (const name of classes) expect(shown, printed.slice(0, 2000)).toContain(`LeadIntake\\${name}`);
     expect(shown).toContain('PDOException');
-    expect(leaksIn(printed, canaries)).toEqual([]);
+    expect(leaks).toEqual([]);
+  });
+
+  test.for(PHP_SECRET_BUGS)('a client that has forgotten $find is caught', async (patch) => {
+    const copy = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+    try {
+      cpSync(join(ROOT, 'sdk/php'), copy, { recursive: true });
+      plantInCopy(copy, patch);
+      expect((await leaksOf(copy)).leaks).not.toEqual([]);
+    } finally {
+      rmSync(copy, { recursive: true });
+    }
   });
 });
 
@@ -196,7 +215,7 @@ of_service, of_async = client(url), client(url, AsyncLeadIntakeClient)
 used = of_service.create_lead(lead()).idempotency_key
 website = sqlite3.connect("website.db")
 engine = create_engine("sqlite:///website.db")
-outbox, lost = Outbox(lambda: sqlite3.connect("website.db")), Outbox(lambda: Session(engine), table="lost")
+outbox, lost = Outbox(lambda: sqlite3.connect("website.db"), table="leads"), Outbox(lambda: Session(engine), table="lost")
 outbox.set_up()
 with website:
     stored = outbox.add(website, lead())
@@ -280,7 +299,7 @@ test('in TypeScript, no error and no inspection shows the key or the visitor', a
   const ofService = client(baseUrl);
   const { idempotencyKey } = await ofService.createLead(lead());
   const database = new DatabaseSync(':memory:');
-  const [outbox, lost] = [createOutbox(), createOutbox({ table: 'lost' })];
+  const [outbox, lost] = [createOutbox({ table: 'leads' }), createOutbox({ table: 'lost' })];
   await outbox.setUp(database);
   const stored = outbox.add(database, lead());
   const circular: { note: string; lead?: object } = { note: NOTE };

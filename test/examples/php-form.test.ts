@@ -1,13 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
+import { PHP_FORM_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT } from '../support/processes.ts';
-import { testRecipe } from '../support/recipe-situations.ts';
+import { expectOfRecipe, type RecipeWebsite, testRecipe } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -132,7 +134,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(rows()).toHaveLength(before);
   });
 
-  testRecipe(service, () => ({
+  const website = (): RecipeWebsite => ({
     clock,
     empty: async () => query('DELETE FROM example_com_leads'),
     async use(settings) {
@@ -143,5 +145,22 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     open: () => openForm(`http://${env.ADDRESS}/form.php`),
     send: sendByCron,
     report: async () => (await run('php-form-report')).stdout,
-  }));
+  });
+  testRecipe(service, website);
+
+  test.for(PHP_FORM_BUGS)(
+    'is caught when it is faulty: $name',
+    { concurrent: false },
+    async ({ patches, caughtBy, says }) => {
+      const site = env.SITE ?? '';
+      const copy = join(scratch, 'site before');
+      cpSync(site, copy, { recursive: true });
+      try {
+        for (const patch of patches) plantInCopy(site, patch);
+        await expect(expectOfRecipe(caughtBy, website(), service)).rejects.toThrow(says);
+      } finally {
+        for (const { file } of patches) cpSync(join(copy, file), join(site, file));
+      }
+    },
+  );
 });

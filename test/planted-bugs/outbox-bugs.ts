@@ -103,12 +103,25 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'sdk/faults.ts', find: "check('note', note)", put: 'void note' }],
   },
   {
+    name: 'the error of a mistyped key repeats it',
+    suite: 'test/e2e/sdk-secrets.test.ts',
+    caughtBy: 'in TypeScript, no error and no inspection shows the key or the visitor',
+    patches: [
+      {
+        file: 'sdk/configuration.ts',
+        find: "'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake'",
+        put: '`no key: `.concat(apiKey)',
+      },
+    ],
+  },
+  {
     name: 'a number of rows that the driver does not return is taken for one',
     suite: 'test/e2e/sdk-outbox.test.ts',
     caughtBy: 'a driver without a result is refused by each operation, and no lead seems stored',
     patches: [
       { file: 'sdk/outbox/connection.ts', find: "throw unsuitable('the number of changed rows');", put: 'return 1;' },
     ],
+    inSoak: true,
   },
   {
     name: 'the backoff of one lead is the pause of all',

@@ -4,6 +4,7 @@ const PACKAGE = 'sdk/python/src/lead_intake';
 const ATTEMPT = `${PACKAGE}/_attempt.py`;
 const SENDING = `${PACKAGE}/_sending.py`;
 const DATABASE = `${PACKAGE}/outbox/_database.py`;
+const POOLS = `${PACKAGE}/_pools.py`;
 const ROWS = `${PACKAGE}/outbox/_rows.py`;
 
 const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
@@ -76,6 +77,29 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
     patches: [{ file: `${PACKAGE}/_async_client.py`, find: 'await anyio.sleep(', put: '(' }],
+  },
+];
+
+/** Faults of one client in several processes and event loops; `caughtBy` is what uses it. */
+export const PYTHON_POOL_BUGS: readonly ClientBug[] = [
+  {
+    name: 'a forked process keeps the connections of its parent',
+    caughtBy: 'forks',
+    // Either a response of another process, or a failed attempt.
+    says: '',
+    patches: [
+      {
+        file: POOLS,
+        find: 'self._inherited.append(self._by_owner) self._by_owner = WeakKeyDictionary()',
+        put: 'pass',
+      },
+    ],
+  },
+  {
+    name: 'event loops share connections',
+    caughtBy: 'event loops, one after the other',
+    says: '',
+    patches: [{ file: POOLS, find: 'owner = self._owner() http', put: 'owner = _PROCESS\n        http' }],
   },
 ];
 

@@ -157,19 +157,23 @@ export const documentedRows = (): string[] =>
     return `| ${[name, page, ...[arrive, reported].map((both) => [...new Set<unknown>(both)].join(', then '))].join(' | ')} |`;
   });
 
+const FAULTS = 'what the service refuses is said before any thanks; what was entered stays in the form';
+
 /** Defines the tests of every recipe, of a website that has started when they run. */
 export function testRecipe(service: Service, website: () => RecipeWebsite): void {
   const alone = { concurrent: false, timeout: 300_000 };
-  test('what the service refuses is said before any thanks; what was entered stays in the form', alone, () =>
-    expectFaultsBeforeThanks(website(), service),
-  );
+  test(FAULTS, alone, () => expectOfRecipe(FAULTS, website(), service));
   test('does in each situation what the table of recipes says', alone, async () => {
     const canBeRun = ([, { needsClock = false }]: [string, Situation]) =>
       !needsClock || canClockBeSet || process.env.CI;
-    for (const [name, situation] of Object.entries(SITUATIONS).filter(canBeRun)) {
-      await expectSituation(name, situation, website(), service);
-    }
+    for (const [name] of Object.entries(SITUATIONS).filter(canBeRun)) await expectOfRecipe(name, website(), service);
   });
+}
+
+/** Tests a website in the situation of that name, or with all kinds of forms. */
+export function expectOfRecipe(name: string, website: RecipeWebsite, service: Service): Promise<void> {
+  const situation = SITUATIONS[name];
+  return situation ? expectSituation(name, situation, website, service) : expectFaultsBeforeThanks(website, service);
 }
 
 async function aWorld(website: RecipeWebsite, service: Service): Promise<World> {
