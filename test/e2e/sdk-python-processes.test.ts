@@ -190,6 +190,8 @@ except RuntimeError as error:
     await once(silent, 'listening');
     const printed = await run(
       `
+# It logs what is raised within its steps.
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 class JobTimeout(Exception): pass
 class TimeLimit(TimeoutError): pass
 def limited(kind, work):
@@ -205,6 +207,15 @@ leads, other = LeadIntakeClient(url, key), AsyncLeadIntakeClient(url, key)
 for kind in (JobTimeout, TimeLimit):
     limited(kind, lambda: leads.create_lead(capture("Grace")))
     limited(kind, lambda: asyncio.run(other.create_lead(capture("Grace"))))
+class Interrupted(httpx2.AsyncBaseTransport):
+    # As a transport takes any TimeoutError within its steps.
+    async def handle_async_request(self, request):
+        try:
+            signal.raise_signal(signal.SIGALRM)
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout("no time left") from error
+interrupted = AsyncLeadIntakeClient(url, key, http_client=httpx2.AsyncClient(transport=Interrupted()))
+limited(TimeLimit, lambda: asyncio.run(interrupted.create_lead(capture("Grace"))))
 def broken(request):
     raise KeyError("a bug of the website")
 hooked = LeadIntakeClient(url, key, http_client=httpx2.Client(event_hooks={"request": [broken]}))
@@ -216,7 +227,7 @@ except KeyError as error:
       `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
     );
     expect(printed.split('\n')).toEqual([
-      ...['JobTimeout', 'JobTimeout', 'TimeLimit', 'TimeLimit'],
+      ...['JobTimeout', 'JobTimeout', 'TimeLimit', 'TimeLimit', 'TimeLimit'],
       "'a bug of the website'",
     ]);
   });

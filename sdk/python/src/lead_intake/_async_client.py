@@ -13,6 +13,7 @@ from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_
 from ._calls import Call, Calls
 from ._pools import Pools
 from ._sending import Limits, OnAttempt, Sending
+from ._signals import raise_if_of_signal
 from .models import CreatedLead, Lead, LeadCapture, LeadList
 
 T = TypeVar("T")
@@ -111,6 +112,7 @@ class AsyncLeadIntakeClient:
             try:
                 response, content = await self._exchange(http, request)
             except TRANSPORT_ERRORS as cause:
+                raise_if_of_signal(cause)
                 return Silence(cause)
             return read_response(response, content, call.read)
         return Silence(TimeoutError(f"no answer within {timeout:.1f} s"))

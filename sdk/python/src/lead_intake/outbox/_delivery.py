@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from traceback import walk_tb
 
 from .._client import LeadIntakeClient
+from .._signals import is_of_signal
 from ._entries import Delivery, SettledLead
 from ._outcome import Outcome, Postponed, Settled, postponed_by, send
 from ._rows import Rows, TakenUp
@@ -112,14 +111,8 @@ class Pass:
         Keep the first error, to be raised at the end of the pass. What the handler of a signal has raised, such as the
         time limit of a job, ends the pass.
         """
-        if _is_of_signal(cause):
+        if is_of_signal(cause):
             raise cause
         if self._failure is None:
             self._failure = OutboxError(message)
             self._failure.__cause__ = cause
-
-
-def _is_of_signal(error: Exception) -> bool:
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = [getattr(getattr(handler, "__func__", handler), "__code__", None) for handler in handlers]
-    return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))
