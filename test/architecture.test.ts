@@ -92,6 +92,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'common/',
     'gateway/config.ts',
     'gateway/core-connection.ts',
+    'gateway/core-sessions.ts',
     'gateway/core-token.ts',
     'gateway/quota/redis-client.ts',
     'proto/gen/',

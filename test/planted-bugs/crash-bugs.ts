@@ -159,8 +159,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/core-sessions.ts',
-        find: 'this.#withTimeout(super.request(...call))',
-        put: 'super.request(...call)',
+        find: 'this.#withTimeout(super.request(method, path, all, options))',
+        put: 'super.request(method, path, all, options)',
       },
     ],
   },
