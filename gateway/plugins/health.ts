@@ -22,8 +22,9 @@ export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: 
       ...(coreFault === undefined ? [] : ['the core does not serve']),
       ...(quotaFault === undefined ? [] : ['the quota store does not answer']),
     ];
-    if (faults.length > 0) throw new Problem('integration_unavailable', { detail: `Not ready: ${faults.join(', ')}.` });
-    return { status: 'ready' };
+    if (faults.length === 0) return { status: 'ready' };
+    // Readiness logs a fault when it begins and ends, which is enough: probes come every few seconds.
+    throw new Problem('integration_unavailable', { detail: `Not ready: ${faults.join(', ')}.`, isLogged: true });
   });
   allowOnly(app, '/readyz', 'GET');
 }

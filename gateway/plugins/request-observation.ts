@@ -4,6 +4,9 @@ import type { Operation } from '../finished-request.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import type { RequestObserver } from '../observation.ts';
 
+/** Begin no traces: they come every few seconds, and say nothing of a request. */
+const PROBES: readonly Operation[] = ['healthz', 'readyz'];
+
 /** Observes a request, and calls `next` within its trace. */
 export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
@@ -20,7 +23,9 @@ export function arrivalObserver(
     metrics?.requestBegan();
     const operation = request.routeOptions.config?.operation ?? 'other';
     const traceparent = request.headers.traceparent;
-    const span = tracer?.begin(operation, typeof traceparent === 'string' ? traceparent : undefined);
+    const span = PROBES.includes(operation)
+      ? undefined
+      : tracer?.begin(operation, typeof traceparent === 'string' ? traceparent : undefined);
     reply.raw.once('close', () => {
       metrics?.requestEnded();
       report(request, reply, operation, span);

@@ -17,6 +17,7 @@ const rules = readFileSync(join(ROOT, 'ops', RULES), 'utf8');
 const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json'), 'utf8'));
 
 interface Panel {
+  readonly id: number;
   readonly targets?: readonly { readonly expr: string }[];
 }
 
@@ -55,6 +56,8 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     await useEverything(service);
     const after = new Map([...(await scrapeBoth(await overTls())), ...(await scrapeBoth(service))]);
     expect(dashboardQueries.length).toBeGreaterThan(20);
+    const ids = (dashboard.panels as Panel[]).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
     expect(ruleQueries.length).toBeGreaterThan(15);
     const queries = new Set([...dashboardQueries, ...[...dashboardQueries, ...ruleQueries].flatMap(selectorsIn)]);
 

@@ -83,7 +83,10 @@ describe('a trace', () => {
     });
     await leadOf(await service.post(secret, capture, first.headers), 201);
     await leadOf(await service.post(secret, aCapture(), second.headers), 201);
+    const probes = await Promise.all(['healthz', 'readyz'].map((probe) => fetch(`${service.url}/${probe}`)));
+    expect(probes.map(({ status }) => status)).toEqual([200, 200]);
     await service.dispose();
+    expect(receiver.spans.filter(({ name }) => /^(healthz|readyz)$/.test(name))).toEqual([]);
 
     const known = creation({}, { 'core: sqlite commit': {} });
     const [root = ''] = Object.keys(known);
