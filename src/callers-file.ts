@@ -95,6 +95,8 @@ export function parseCallers(text: string): CallerEntries {
     const faults = new Set((isCallersFile.errors ?? []).map(sentenceOf));
     throw new Error(`is not a callers file: ${[...faults].join('; ')}`);
   }
+  const repeated = repeatedName(text);
+  if (repeated !== undefined) throw new Error(`has ${repeated} twice; only the last would count`);
   const names = new Map<string, string>();
   for (const [name, caller] of Object.entries(parsed.callers)) {
     for (const credential of credentialsOf(caller)) {
@@ -121,6 +123,20 @@ const credentialsOf = ({ tokens = [], certificateSubject }: CallerEntry): string
 /** Returns a text that is equal for equal subjects only, whatever the order of their attributes. */
 export const subjectForm = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+/** Returns a name that an object of the JSON has twice, if there is one; a parser takes the last. */
+function repeatedName(json: string): string | undefined {
+  const open: Set<string>[] = [];
+  for (const [token, name] of json.matchAll(/[{}[\]]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g)) {
+    if (token === '{' || token === '[') open.push(new Set());
+    if (token === '}' || token === ']') open.pop();
+    if (name === undefined) continue;
+    const [names, key] = [open.at(-1), JSON.parse(name) as string];
+    if (names?.has(key)) return key;
+    names?.add(key);
+  }
+  return undefined;
+}
 
 function fromJson(text: string): unknown {
   try {

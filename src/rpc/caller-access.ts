@@ -1,11 +1,12 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
+import type { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import type { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import type { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { Caller, CallerRole } from '../domain/caller.ts';
+import { CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 
 /** The roles of each method; a caller needs one of them. */
@@ -61,12 +62,15 @@ const DIRECTORY: RolesOf<typeof DirectoryService> = {
 
 const AUDIT: RolesOf<typeof AuditService> = { listAuditEvents: ['crm', 'operator', 'read'] };
 
+const REFLECTION: RolesOf<typeof ServerReflection> = { serverReflectionInfo: CALLER_ROLES };
+
 const BY_SERVICE: Readonly<Record<string, Readonly<Record<string, readonly CallerRole[]>>>> = {
   'leadintake.v1.LeadIntakeService': LEADS,
   'leadintake.v1.ExchangeService': EXCHANGE,
   'leadintake.v1.ApiKeyService': API_KEYS,
   'leadintake.v1.DirectoryService': DIRECTORY,
   'leadintake.v1.AuditService': AUDIT,
+  'grpc.reflection.v1.ServerReflection': REFLECTION,
 };
 
 const CALLER = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
@@ -95,20 +99,23 @@ export function memberOrOperator(memberId: string, context: { readonly values: C
 /** Returns the caller of a method that also serves unauthenticated ones. */
 export const callerIfAny = ({ values }: { readonly values: ContextValues }): Caller | undefined => values.get(CALLER);
 
-/** Returns why a caller may not call a method; undefined: it may. Health and reflection are for all callers. */
+/** Returns why a caller may not call a method; undefined: it may. What the table does not list is for no caller. */
 export function refusalOf({ name, may }: Caller, { parent, name: method, localName }: DescMethod): Refusal | undefined {
-  const roles = BY_SERVICE[parent.typeName]?.[localName];
-  if (!roles || roles.some((role) => may.has(role))) return undefined;
-  return forbidden(name, `may not call ${method}: it needs ${roles.join(' or ')} in the callers file`);
+  const roles = BY_SERVICE[parent.typeName]?.[localName] ?? [];
+  if (roles.some((role) => may.has(role))) return undefined;
+  return forbidden(
+    name,
+    `may not call ${method}: it needs ${roles.join(' or ') || 'a role that none has'} in the callers file`,
+  );
 }
 
 /** Whether a caller may access leads only with an API key; others name a studio themselves. */
 export const actsForKeysOnly = ({ may, studios }: Caller): boolean => !may.has('crm') || studios !== undefined;
 
-/** Whether a caller may call any method of a service. */
+/** Whether a caller may call any method of a service; '': of any. */
 export function mayUse({ may }: Caller, serviceName: string): boolean {
-  const methods = BY_SERVICE[serviceName];
-  return !methods || Object.values(methods).some((roles) => roles.some((role) => may.has(role)));
+  const methods = BY_SERVICE[serviceName] ?? {};
+  return serviceName === '' || Object.values(methods).some((roles) => roles.some((role) => may.has(role)));
 }
 
 /**

@@ -43,7 +43,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: CALLER_ACCESS,
-        find: 'if (!roles || roles.some((role) => may.has(role))) return undefined;',
+        find: 'if (roles.some((role) => may.has(role))) return undefined;',
         put: 'return undefined;',
       },
     ],

@@ -141,3 +141,42 @@ describe('without a token, whatever gets an answer is logged and counted once, a
     expect(await observed(act)).toEqual(onceAs(outcome));
   });
 });
+
+describe('over HTTP/1.1,', () => {
+  async function aSocket() {
+    const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['http/1.1'] });
+    socket.on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'secureConnect');
+    return socket;
+  }
+  const AUTHORIZED = `Authorization: Bearer ${CORE_TOKEN}`;
+
+  test.each([
+    ['nothing', ''],
+    ['a part of its head', `POST ${LIST} HTTP/1.1\r\n${HOST}\r\n`],
+    ['a part of its body', lines(`POST ${LIST} HTTP/1.1`, HOST, AUTHORIZED, 'Content-Length: 9').concat('{')],
+  ])(
+    'a request of which only %s arrives ends its connection',
+    async (_, part) => {
+      const socket = await aSocket();
+      socket.resume().write(part);
+      await once(socket, 'close');
+    },
+    60_000,
+  );
+
+  test.each([
+    ['the token and another one', [AUTHORIZED, 'Authorization: Bearer other']],
+    ['another one and the token', ['Authorization: Bearer other', AUTHORIZED]],
+    ['the token twice', [AUTHORIZED, AUTHORIZED.toUpperCase().replace(/:.*/, AUTHORIZED.slice(13))]],
+  ])('a request with two authorizations has none: %s', async (_, authorizations) => {
+    const head = [`POST ${LIST} HTTP/1.1`, HOST, 'Content-Type: application/json', 'Content-Length: 2'];
+    const act = async () => {
+      const socket = await aSocket();
+      socket.resume().write(`${lines(...head, ...authorizations)}{}`);
+      await once(socket, 'close');
+    };
+    expect(await observed(act)).toEqual(onceAs('CALLER_UNAUTHENTICATED'));
+  });
+});

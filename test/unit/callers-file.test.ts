@@ -52,6 +52,14 @@ describe('an invalid callers file is reported in full, without its contents', ()
       /website\/certificateSubject\/CN must be string/,
       fileOf({ website: { may: ['read'], certificateSubject: { CN: 1 } } }),
     ],
+    [/^has website twice/, '{"callers":{"website":{"may":["read"]},"website":{"may":["crm"]}}}'],
+    [/^has website twice/, '{"callers":{"website":{"may":["read"]},"\\u0077ebsite" : {"may":["crm"]}}}'],
+    [/^has callers twice/, '{"callers":{},"callers":{"website":{"may":["crm"]}}}'],
+    [/^has may twice/, '{"callers":{"website":{"may":["read"],"may":["crm"]}}}'],
+    [
+      /^has CN twice/,
+      '{"callers":{"website":{"may":["read"],"certificateSubject":{"CN":"a \\" } b","OU":"{","CN":"secret"}}}}',
+    ],
     [/names have 1 to 63 of a to z/, fileOf({ 'a Secret': { may: ['read'] } })],
     [/names have 1 to 63 of a to z/, fileOf({ [`a${'b'.repeat(63)}`]: { may: ['read'] } })],
     [
