@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
+import { PROBLEMS } from '../../gateway/problems.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { startTestCore } from '../support/grpc.ts';
 import { type Samples, scrape } from '../support/metrics.ts';
@@ -45,6 +46,30 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     for (const [, alert] of rules.matchAll(/- alert: (\w+)/g)) {
       expect(tested).toMatch(new RegExp(`alertname: ${alert}\\n {8}exp_alerts:\\n`));
     }
+  });
+
+  /** What is refused however the service is. */
+  const refusals = Object.entries(PROBLEMS).flatMap(([code, { status }]) => (status < 500 ? [code] : []));
+  const floods = [...refusals, 'not_answered'];
+
+  test.each(floods)('fire and stay silent as usual under a flood of %s', (outcome) => {
+    const labels = `operation="createLead",outcome="${outcome}",instance="flooded"`;
+    const metric = 'lead_intake_gateway_request_duration_seconds';
+    const flood = [`${metric}_count{${labels}}`, `${metric}_bucket{${labels},le="0.5"}`].flatMap((series) => [
+      `      - series: '${series}'`,
+      "        values: '0+60000x3000'",
+    ]);
+    const usual = readFileSync(join(ROOT, 'ops/prometheus-rules.test.yaml'), 'utf8');
+    const [head, ...tests] = usual.split(/^(?= {2}- name: )/m);
+    // A flood of wrong keys is the cause of one alert.
+    const others = outcome === 'integration_key_invalid' ? tests.filter((text) => !/BadKeyStorm/.test(text)) : tests;
+    const flooded = others.map((text) => text.replace('input_series:\n', `input_series:\n${flood.join('\n')}\n`));
+    const folder = temporaryFolder();
+    cpSync(join(ROOT, 'ops', RULES), join(folder, RULES));
+    writeFileSync(join(folder, 'flooded.test.yaml'), [head, ...flooded].join(''));
+
+    expect(promtool('test', 'rules', join(folder, 'flooded.test.yaml'))).toContain('SUCCESS');
+    expect(flooded.length).toBeGreaterThan(10);
   });
 
   test('and the dashboard query only metrics that the processes have', { timeout: 60_000 }, async () => {
