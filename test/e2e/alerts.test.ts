@@ -98,6 +98,7 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await fire('LeadIntakeCertificateExpires');
         await expectEveryPanelDrawn(prometheus);
         await expiring.kill();
+        await fire('LeadIntakeReplicaAway');
 
         await backdateChanges(databaseUrl);
         // A core caches the count of pending changes for half a minute.
