@@ -25,8 +25,8 @@ interface KnownCaller {
 export class Callers {
   /** By a token's SHA-256 in hexadecimal digits, or by a certificate subject's form. */
   #known = new Map<string, KnownCaller>();
-  /** The hash of CORE_TOKEN, which has all roles; undefined once a callers file has listed it. */
-  #tokenHash: string | undefined;
+  /** CORE_TOKEN by its hash, with all roles; undefined once a callers file has listed it. */
+  #shared: (KnownCaller & { readonly hash: string }) | undefined;
   readonly #hasFile: boolean;
 
   /**
@@ -34,7 +34,7 @@ export class Callers {
    * @param entries the callers file; undefined: there is none
    */
   constructor(token: Secret | undefined, entries: CallerEntries | undefined) {
-    this.#tokenHash = token && tokenHash(token.reveal());
+    this.#shared = token && { ...known(ANY_CALLER), hash: tokenHash(token.reveal()) };
     this.#hasFile = entries !== undefined;
     if (entries) this.replace(entries);
   }
@@ -45,7 +45,10 @@ export class Callers {
     this.#known = new Map();
     for (const [name, entry] of Object.entries(entries)) {
       for (const { sha256 } of entry.tokens ?? []) {
-        if (sha256 === this.#tokenHash) this.#tokenHash = undefined;
+        if (sha256 === this.#shared?.hash) {
+          this.#shared.withdraw();
+          this.#shared = undefined;
+        }
         this.#add(sha256, callerOf(name, entry, tokenDigits(sha256)), before);
       }
       const { certificateSubject: subject } = entry;
@@ -62,7 +65,7 @@ export class Callers {
    * The lookup by hash need not take constant time: knowing the beginning of a hash does not help to find its token.
    */
   of({ authorization, certificateSubject }: Presented): Caller | undefined {
-    if (!this.#hasFile && this.#tokenHash === undefined) return ANY_CALLER;
+    if (!this.#hasFile && this.#shared === undefined) return ANY_CALLER;
     if (authorization === undefined) {
       return certificateSubject && this.#known.get(subjectForm(certificateSubject))?.caller;
     }
@@ -70,7 +73,7 @@ export class Callers {
     // An empty token is never valid, even if the file lists its hash by mistake.
     if (token === undefined) return undefined;
     const presented = tokenHash(token);
-    return this.#known.get(presented)?.caller ?? (presented === this.#tokenHash ? ANY_CALLER : undefined);
+    return (this.#known.get(presented) ?? (presented === this.#shared?.hash ? this.#shared : undefined))?.caller;
   }
 
   #add(credential: string, caller: Caller, before: ReadonlyMap<string, KnownCaller>): void {
@@ -79,10 +82,13 @@ export class Callers {
       this.#known.set(credential, former);
       return;
     }
-    const controller = new AbortController();
-    const known = { caller: { ...caller, withdrawn: controller.signal }, withdraw: () => controller.abort() };
-    this.#known.set(credential, known);
+    this.#known.set(credential, known(caller));
   }
+}
+
+function known(caller: Caller): KnownCaller {
+  const controller = new AbortController();
+  return { caller: { ...caller, withdrawn: controller.signal }, withdraw: () => controller.abort() };
 }
 
 function callerOf(name: string, { may, studios }: CallerEntry, credential: string): Caller {
