@@ -82,6 +82,8 @@ async function eraseLeads(
     return runOnStore((deps) => eraseLead(deps, { studioId, leadId, memberId, ...BY_HAND }));
   }
   if (leadId !== undefined) return program.error('error: a lead cannot be combined with --closed-before: give one');
+  // Until then every closed lead is erased, which a mistyped year does not mean.
+  if (before > new Date()) return program.error('error: --closed-before is in the future: give a time that has passed');
   await runOnStore(async (deps) => {
     if (studioId !== undefined) await getStudio(deps, studioId);
     const count = await countClosedLeads(deps, { studioId, before });

@@ -13,6 +13,12 @@ export async function examineGateway(publicUrl: string): Promise<readonly Findin
     const alive = await fetch(`${publicUrl}/healthz`, { signal: AbortSignal.timeout(DOCTOR_MS) });
     const date = alive.headers.get('date');
     if (date !== null) notes.clock('the gateway', new Date(date), requestedAt, DATE_PRECISION_MS);
+    if (alive.status >= 500) {
+      notes.fault(
+        `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
+      );
+      return notes.findings;
+    }
     if (alive.status !== 200) {
       notes.fault(
         `at ${publicUrl}/healthz answers ${alive.status}: check that PUBLIC_URL is the address of the gateway`,

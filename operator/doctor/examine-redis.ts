@@ -22,12 +22,7 @@ export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig):
     const [seconds, micros] = (await redis.time()) as unknown as [string, string];
     notes.well(`answered within ${Date.now() - requestedAt} ms; every request waits for it`);
     notes.clock('Redis', new Date(Number(seconds) * 1000 + Number(micros) / 1000), requestedAt, 0);
-    const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1];
-    if (policy !== undefined && policy !== 'noeviction') {
-      notes.warning(
-        `forgets keys when its memory is full (${policy}), and the counts of requests with them: set maxmemory-policy to noeviction`,
-      );
-    }
+    notePolicy(notes, await redis.info('memory').catch(() => undefined));
   } catch (error) {
     notes.fault(
       `does not answer: ${errorSummary(reason ?? error)}. Check REDIS_URL, its password, and whether it is a cluster`,
@@ -36,4 +31,18 @@ export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig):
     redis.disconnect();
   }
   return notes.findings;
+}
+
+/** @param memory undefined: the user may not ask for it, which a gateway does without */
+function notePolicy(notes: Notes, memory: string | undefined): void {
+  if (memory === undefined) {
+    notes.well('does not let this user see its maxmemory-policy, which must be noeviction');
+    return;
+  }
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  if (policy !== undefined && policy !== 'noeviction') {
+    notes.warning(
+      `forgets keys when its memory is full (${policy}), and the counts of requests with them: set maxmemory-policy to noeviction`,
+    );
+  }
 }

@@ -23,7 +23,9 @@ export async function examineStore(databaseUrl: string): Promise<readonly Findin
       break;
     case 'silent server':
       notes.fault(
-        `${state.product} does not answer: ${errorSummary(state.reason)}. Check DATABASE_URL, the network, and the server's log`,
+        state.isWrong
+          ? `${state.product} answers, and cannot be used: ${(state.reason as Error).message}`
+          : `${state.product} does not answer: ${errorSummary(state.reason)}. Check DATABASE_URL, the network, and the server's log`,
       );
   }
   return notes.findings;

@@ -22,18 +22,20 @@ export interface FileState {
 /** The state of a database server that responds. */
 export interface ServerState {
   readonly kind: 'server';
-  readonly product: 'MongoDB';
+  readonly product: 'MongoDB' | 'FerretDB';
   readonly version: string;
-  readonly topology: 'standalone server' | 'replica set' | 'sharded cluster';
+  readonly topology: 'standalone server' | 'replica set' | 'sharded cluster' | 'in front of PostgreSQL';
   /** The server's clock. */
   readonly time: Date;
   /** One text for each missing or invalid index, with the records that conflict with it. */
   readonly indexFaults: readonly string[];
 }
 
-/** A database server that does not respond. */
+/** A database server that does not respond, or is not the one that the address means. */
 export interface SilentServer {
   readonly kind: 'silent server';
   readonly product: 'MongoDB';
   readonly reason: unknown;
+  /** Whether it responds, and must not be used. */
+  readonly isWrong: boolean;
 }

@@ -140,7 +140,7 @@ const COMMANDS: Readonly<Record<string, (data: Data) => Promise<unknown>>> = {
   'leads erase-contact': (data) => cli(data, ['leads', 'erase-contact', STUDIO_ID], JSON.stringify(data.contact)),
   'leads erase --closed-before': async (data) => {
     await cli(data, ['leads', 'stage', STUDIO_ID, data.leads.at(-1)?.id ?? '', 'lost']);
-    await cli(data, ['leads', 'erase', '--closed-before', '2999-01-01', '--yes']);
+    await cli(data, ['leads', 'erase', '--closed-before', new Date().toISOString(), '--yes']);
   },
   'erasures apply': (data) => cli(data, ['erasures', 'apply'], data.leads.map(lineOf).join('\n')),
 };

@@ -234,7 +234,8 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   await cli('studios', 'put', 'studio-2');
   const store = openSqliteStore(path);
   onTestFinished(() => store.close());
-  const leads = times(6, (index) => aLead({ studioId: index === 5 ? 'studio-2' : 'studio-1' }));
+  const createdAt = new Date('2023-05-04');
+  const leads = times(6, (index) => aLead({ studioId: index === 5 ? 'studio-2' : 'studio-1', createdAt }));
   for (const lead of leads) await store.createLead(lead, claimsOf(lead));
   const [one, old, other, recent, , elsewhere] = leads as [Lead, Lead, Lead, Lead, Lead, Lead];
   const close = ({ studioId, id: leadId, contact }: Lead, day: string) =>
@@ -246,8 +247,8 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
       memberId: null,
       now: new Date(day),
     });
-  for (const lead of [old, other, elsewhere]) await close(lead, '2099-01-01');
-  await close(recent, '2099-06-01');
+  for (const lead of [old, other, elsewhere]) await close(lead, '2024-01-01');
+  await close(recent, '2024-06-01');
   const database = new DatabaseSync(path, { timeout: 100_000 });
   database.prepare('VACUUM INTO ?').run(`${path}.backup`);
   database.close();
@@ -255,10 +256,13 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('leads', 'erase', 'studio-1', one.id)).toMatchObject({ id: one.id, stage: 'new' });
   const refused = await cli('leads', 'erase', 'studio-1').catch((error) => error);
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('no lead given') });
-  expect(await json('leads', 'erase', '--closed-before', '2099-02-01')).toEqual({ wouldErase: 3 });
-  expect(await json('leads', 'erase', 'studio-1', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 2 });
-  expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 1 });
-  expect(await json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).toEqual({ erased: 0 });
+  await expect(json('leads', 'erase', '--closed-before', '2099-02-01', '--yes')).rejects.toThrow(/in the future/);
+  expect(await json('leads', 'erase', '--closed-before', '2024-02-01')).toEqual({ wouldErase: 3 });
+  expect(await json('leads', 'erase', 'studio-1', '--closed-before', '2024-02-01', '--yes')).toEqual({
+    erased: 2,
+  });
+  expect(await json('leads', 'erase', '--closed-before', '2024-02-01', '--yes')).toEqual({ erased: 1 });
+  expect(await json('leads', 'erase', '--closed-before', '2024-02-01', '--yes')).toEqual({ erased: 0 });
   expect((await store.listLeads('studio-1', null, 10)).records.map(({ id }) => id)).toEqual([leads[4]?.id, recent.id]);
 
   const toFullDisk = await bash('"$CLI" erasures export > /dev/full; echo "status $?"', { ...env, CLI });

@@ -1,10 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { examine } from '../../operator/doctor/examine.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { doctor, wrongWith } from '../support/doctor.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { aRedis, describeWithRedisServer } from '../support/servers.ts';
 
 const CORE_TOKEN = 'the token of the tests of the doctor';
@@ -63,7 +65,46 @@ describeWithRedisServer('a deployment that is well', () => {
   });
 });
 
+describeWithRedisServer('a Redis whose user has exactly the documented rights', () => {
+  test('is well: doctor needs no more than a gateway', async () => {
+    const redis = await aRedis();
+    await redis.command('ACL', 'SETUSER', 'narrow', 'on', '>narrow', ...documentedRights());
+    const REDIS_URL = redis.url.replace(/\/\/[^@]+@/, '//narrow:narrow@');
+    expect(await wrongWith('Redis', 'gateway', { REDIS_URL })).toEqual([]);
+    expect(await examine(['gateway'], { REDIS_URL })).toContainEqual(
+      expect.objectContaining({ what: 'Redis', says: expect.stringContaining('maxmemory-policy') }),
+    );
+  });
+});
+
+/** The keys and commands that docs/how-to/databases.md gives a gateway's user. */
+function documentedRights(): string[] {
+  const guide = readFileSync(join(ROOT, 'docs/how-to/databases.md'), 'utf8');
+  const [, commands = '', names = ''] = /`((?:\+\w+ ?)+)` on\s+`(~[^`]+)`/.exec(guide) ?? [];
+  return [names, ...commands.split(' ')];
+}
+
 describeWithMongo('a database in MongoDB', (mongoUrl) => {
+  test('is named as what it is, and one of another replica set as that', async () => {
+    const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
+    const client = new MongoClient(DATABASE_URL);
+    onTestFinished(() => client.close());
+    const { ferretdb } = await client.db().command({ buildInfo: 1 });
+    const findings = await examine(['core'], { DATABASE_URL });
+    expect(findings.map(({ says }) => says).join('\n')).toMatch(
+      ferretdb ? /^FerretDB v?2\S* answers \(in front of PostgreSQL\)$/m : /^MongoDB \S+ answers \(/m,
+    );
+    if (ferretdb) expect(findings.map(({ says }) => says).join()).not.toMatch(/standalone/);
+
+    const wrong = new URL(DATABASE_URL);
+    wrong.searchParams.set('replicaSet', 'another');
+    expect(await wrongWith('database', 'core', { DATABASE_URL: wrong.href })).toEqual([
+      expect.stringMatching(
+        /^fault: MongoDB answers, and cannot be used: the replica set of the server is \S+, and that of the address another/,
+      ),
+    ]);
+  });
+
   test('that lacks an index is reported with its name, and is not changed', async () => {
     const DATABASE_URL = `${mongoUrl()}doctor-${crypto.randomUUID()}`;
     const client = new MongoClient(DATABASE_URL);

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -62,6 +65,23 @@ describe('the core', () => {
     ]);
   });
 });
+
+test.each([500, 502, 503, 504])(
+  'a balancer that answers %s for its gateways is not taken for a wrong PUBLIC_URL',
+  async (status) => {
+    const balancer = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1');
+    await once(balancer, 'listening');
+    onTestFinished(() => void balancer.close());
+    const PUBLIC_URL = `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`;
+    expect(await wrongWith('gateway', 'gateway', { PUBLIC_URL })).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^fault: at http:.* does not answer: what is in front of it says ${status}\\. Check that a gateway runs`,
+        ),
+      ),
+    ]);
+  },
+);
 
 test.each([
   ['has expired', -10, -1, /^fault: expired at .*: renew it/],

@@ -475,8 +475,8 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     'leads erase': [
       { args: [studio, lead] },
       { args: [studio, newId()] },
-      { args: ['--closed-before', '2999-01-01'] },
-      { args: ['--closed-before', '2999-01-01', '--yes'] },
+      { args: ['--closed-before', new Date().toISOString()] },
+      { args: ['--closed-before', new Date().toISOString(), '--yes'] },
     ],
     'leads erase-contact': [
       { args: [studio], input: contact },

@@ -15,7 +15,7 @@ import { duplicatesUnder } from './duplicates.ts';
 import { endRenewals } from './end-renewals.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { createIndex, INDEXED, type Index, indexFaults } from './indexes.ts';
-import { closeClient, memberRefusal, ReconnectingClient, withinDeadline } from './reconnecting-client.ts';
+import { closeClient, memberRefusal, ReconnectingClient, WrongServer, withinDeadline } from './reconnecting-client.ts';
 import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 import { WriteCheck } from './write-check.ts';
 
@@ -210,9 +210,13 @@ export async function withSlowClient<Result>(
   const abort = () => closeClient(client);
   closing?.addEventListener('abort', abort, { once: true });
   try {
-    await client.connect();
+    const failure = await client.connect().then(
+      () => undefined,
+      (error) => error,
+    );
     const reason = refusal();
-    if (reason !== undefined) throw new Error(reason);
+    if (reason !== undefined) throw new WrongServer(reason);
+    if (failure) throw failure;
     return await work(databaseOf(client, url));
   } finally {
     closing?.removeEventListener('abort', abort);

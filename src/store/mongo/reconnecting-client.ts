@@ -41,9 +41,9 @@ export class ReconnectingClient {
 
   /** Runs a call within its deadline. */
   async run<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
-    if (!this.#isConnected) throw new StoreUnavailable('the database cannot be reached', this.#lastError);
     const refusal = this.#refusal();
     if (refusal !== undefined) throw new StoreUnavailable(refusal);
+    if (!this.#isConnected) throw new StoreUnavailable('the database cannot be reached', this.#lastError);
     try {
       const result = await withinDeadline(body);
       this.#failingSince = undefined;
@@ -79,8 +79,12 @@ export class ReconnectingClient {
   }
 }
 
+/** A server that responds, and is not the one that the address means. */
+export class WrongServer extends Error {}
+
 /**
- * Returns a function that returns why the server of a client must not be used; undefined: it may. With
+ * Returns a function that returns why the server of a client must not be used; undefined: it may. Of servers that are not
+ * of the replica set of the address, the driver says only that it finds none. With
  * `directConnection` the driver takes any member of a replica set, and asks it to answer reads even as a secondary,
  * which lags behind.
  */
@@ -91,7 +95,14 @@ export function memberRefusal(client: MongoClient): () => string | undefined {
     isOtherMember =
       type === TopologyType.Single && [...servers.values()].some((each) => OTHER_MEMBERS.includes(each.type));
   });
-  return () => (isOtherMember ? NOT_PRIMARY : undefined);
+  const { replicaSet } = client.options;
+  const found = new Set<string>();
+  client.on('serverHeartbeatSucceeded', ({ reply }) => found.add(reply.setName ?? 'none'));
+  return () => {
+    if (isOtherMember) return NOT_PRIMARY;
+    if (!replicaSet || found.size === 0 || found.has(replicaSet)) return undefined;
+    return `the replica set of the server is ${[...found].join(' or ')}, and that of the address ${replicaSet}: correct replicaSet`;
+  };
 }
 
 const NOT_PRIMARY =
