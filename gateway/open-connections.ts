@@ -33,11 +33,10 @@ const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
 /**
  * The kernel's send queues are read at this interval. A connection is looked up when, since its send queue was known to
- * be empty, its responses had at least KERNEL_QUERY_MIN_CHARACTERS and the first of them was sent at least
- * KERNEL_QUERY_MIN_AGE_MS ago.
+ * be empty, at least KERNEL_QUERY_MIN_BYTES were sent on it, the first of them at least KERNEL_QUERY_MIN_AGE_MS ago.
  */
 export const KERNEL_QUERY_INTERVAL_MS = 5000;
-const KERNEL_QUERY_MIN_CHARACTERS = 16 * 1024;
+const KERNEL_QUERY_MIN_BYTES = 16 * 1024;
 const KERNEL_QUERY_MIN_AGE_MS = 10_000;
 
 const LOG_INTERVAL_MS = 10_000;
@@ -57,10 +56,10 @@ interface Connection {
   index: number;
   /** The API key of the last response. */
   apiKeyId: string | undefined;
-  /** The total length of the responses since the kernel's send queue was known to be empty; characters. */
-  sentCharacters: number;
-  /** When the first of them was sent, by `performance.now()`. */
-  sentSince: number;
+  /** The number of bytes that had been sent when the kernel's send queue was known to be empty. */
+  emptyAtBytes: number;
+  /** When more was first seen to have been sent, by `performance.now()`; undefined: nothing was. */
+  sentSince: number | undefined;
   /** The length of the kernel's send queue at the last query; bytes. */
   kernelBytes: number;
   /** Since when the client has read too little, by `performance.now()`; undefined: nothing is unread. */
@@ -104,11 +103,7 @@ export class OpenConnections {
   /** Records a response before it is sent: its length, and the API key that it is for, if any. */
   recordResponse(socket: Socket, characters: number, apiKeyId: string | undefined): void {
     const connection = this.#bySocket.get(socket);
-    if (connection) {
-      connection.apiKeyId = apiKeyId;
-      if (connection.sentCharacters === 0) connection.sentSince = performance.now();
-      connection.sentCharacters += characters;
-    }
+    if (connection) connection.apiKeyId = apiKeyId;
     if (apiKeyId === undefined) return;
     this.#charactersSinceCheck += characters;
     if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
@@ -129,8 +124,8 @@ export class OpenConnections {
       address,
       index: this.#all.length,
       apiKeyId: undefined,
-      sentCharacters: 0,
-      sentSince: 0,
+      emptyAtBytes: 0,
+      sentSince: undefined,
       kernelBytes: 0,
       unreadSince: undefined,
       readBytes: 0,
@@ -175,6 +170,8 @@ export class OpenConnections {
   /** Returns whether a connection has unread bytes. Closes it when its client reads too slowly. */
   #isUnread(connection: Connection, now: number): boolean {
     const { socket, unreadSince, kernelBytes } = connection;
+    // By the socket, not by what is recorded: some answers are sent before the framework asks anything of us.
+    if (sentBytesOf(socket) > connection.emptyAtBytes) connection.sentSince ??= now;
     if (socket.writableLength === 0 && kernelBytes === 0) {
       connection.unreadSince = undefined;
       connection.atLastQuery = undefined;
@@ -196,7 +193,8 @@ export class OpenConnections {
     const { kernelQueryMinAgeMs } = this.#timing;
     const sentBefore = performance.now() - kernelQueryMinAgeMs;
     const queried = this.#all.filter(
-      ({ sentCharacters, sentSince }) => sentCharacters >= KERNEL_QUERY_MIN_CHARACTERS && sentSince <= sentBefore,
+      ({ socket, emptyAtBytes, sentSince = Number.POSITIVE_INFINITY }) =>
+        sentBytesOf(socket) - emptyAtBytes >= KERNEL_QUERY_MIN_BYTES && sentSince <= sentBefore,
     );
     if (queried.length === 0) return;
     const queues = await kernelSendQueues();
@@ -205,7 +203,8 @@ export class OpenConnections {
       connection.kernelBytes = queues.get(socketKey(socket) ?? '') ?? 0;
       const readBytes = writtenBytesOf(socket) - connection.kernelBytes;
       if (connection.kernelBytes === 0 && socket.writableLength === 0) {
-        connection.sentCharacters = 0;
+        connection.emptyAtBytes = sentBytesOf(socket);
+        connection.sentSince = undefined;
       } else if (unreadSince === undefined) {
         connection.unreadSince = performance.now() - kernelQueryMinAgeMs;
         connection.readBytes = readBytes;
@@ -264,6 +263,9 @@ function unreadBytesOf(socket: Socket): number {
   const handle = handleOf(socket);
   return Math.max(socket.writableLength, handle?.writeQueueSize ?? 0);
 }
+
+/** Returns the number of bytes of all responses on a connection, taken by the kernel or not. */
+const sentBytesOf = (socket: Socket): number => handleOf(socket)?.bytesWritten ?? 0;
 
 /** Returns the number of bytes that the kernel has taken. Node's own socket timeout uses the same two counts. */
 function writtenBytesOf(socket: Socket): number {

@@ -114,35 +114,55 @@ const CASES = METHODS.flatMap(([method, protocols]) =>
   protocols.flatMap((protocol) => Object.keys(FAULTS).map((fault) => ({ method, protocol, fault }))),
 );
 
+/** Sends a request, and expects that it is refused, logged and counted once. */
+async function expectRefused(method: string, headers: OutgoingHttpHeaders, body: Buffer): Promise<void> {
+  const [before, length] = [await scrape(metricsUrl), core.output().length];
+  const all = { authorization: `Bearer ${CORE_TOKEN}`, 'x-request-id': 'the-request', ...headers };
+  const { text } = await onStream(session, all, body);
+
+  // In the trailers, at the end of a stream, or as the status.
+  expect(text).toMatch(/grpc-status"?: ?"?3\b|"code":"invalid_argument"|":status":400/);
+  const name = method.split('/')[1];
+  const lines = () => core.output().slice(length).split('\n').filter(Boolean);
+  const logged = () => lines().map((line) => JSON.parse(line));
+  await expect.poll(() => logged()).toHaveLength(1);
+  expect(logged()).toMatchObject([{ operation: name, outcome: 'INVALID_REQUEST', requestId: 'the-request' }]);
+  const series = `lead_intake_core_call_duration_seconds_count{operation="${name}",outcome="INVALID_REQUEST"}`;
+  expect(growth(before, await scrape(metricsUrl))[series]).toBe(1);
+}
+
 describe('a message that cannot be read', () => {
   test.each(CASES)(
     'is INVALID_REQUEST, logged and counted once: $fault, $method, $protocol.contentType',
     async ({ method, protocol, fault }) => {
-      const [before, length] = [await scrape(metricsUrl), core.output().length];
       const { body, headers } = (FAULTS[fault] as (typeof FAULTS)[string])(protocol);
-      const all = {
-        ':method': 'POST',
-        ':path': `/leadintake.v1.${method}`,
-        'content-type': protocol.contentType,
-        authorization: `Bearer ${CORE_TOKEN}`,
-        'x-request-id': 'the-request',
-        ...headers,
-      };
-      const { text } = await onStream(session, all, body);
-
-      expect(text).toMatch(/grpc-status"?: ?"?3\b|"code":"invalid_argument"/);
-      const name = method.split('/')[1];
-      const logged = () =>
-        core
-          .output()
-          .slice(length)
-          .split('\n')
-          .filter(Boolean)
-          .map((line) => JSON.parse(line));
-      await expect.poll(() => logged()).toHaveLength(1);
-      expect(logged()).toMatchObject([{ operation: name, outcome: 'INVALID_REQUEST', requestId: 'the-request' }]);
-      const series = `lead_intake_core_call_duration_seconds_count{operation="${name}",outcome="INVALID_REQUEST"}`;
-      expect(growth(before, await scrape(metricsUrl))[series]).toBe(1);
+      const path = `/leadintake.v1.${method}`;
+      const all = { ':method': 'POST', ':path': path, 'content-type': protocol.contentType, ...headers };
+      await expectRefused(method, all, body);
     },
   );
+
+  test.each([
+    ['base64 that is none', 'encoding=proto&base64=1&message=!!!'],
+    ['a message that ends in the middle', 'encoding=proto&base64=1&message=Cgk'],
+    ['text that is not JSON', 'encoding=json&message=%7B'],
+    ['an unknown compression', 'encoding=json&message=%7B%7D&compression=zip'],
+    ['what is not compressed', 'encoding=json&message=%7B%7D&compression=gzip'],
+  ])('is INVALID_REQUEST, logged and counted once: %s, by GET', async (_, query) => {
+    const method = 'LeadIntakeService/GetLead';
+    const path = `/leadintake.v1.${method}?connect=v1&${query}`;
+    await expectRefused(method, { ':method': 'GET', ':path': path }, Buffer.alloc(0));
+  });
+});
+
+test('an import of which a part is refused is answered in JSON, with the reasons', async () => {
+  const call = (method: string, request: object) => {
+    const head = { ':method': 'POST', ':path': `/leadintake.v1.${method}`, 'content-type': 'application/json' };
+    const all = { ...head, authorization: `Bearer ${CORE_TOKEN}` };
+    return onStream(session, all, Buffer.from(JSON.stringify(request)));
+  };
+  await call('DirectoryService/PutStudio', { studio: { id: 'studio-1', status: 'STUDIO_STATUS_ACTIVE' } });
+  const { status, text } = await call('LeadIntakeService/ImportLeads', { studioId: 'studio-1', leads: [{}] });
+  expect(status).toBe(200);
+  expect(text).toContain('"reason":"INVALID_REQUEST"');
 });

@@ -85,7 +85,7 @@ async function settledConnectionEnds(): Promise<number> {
   return after;
 }
 
-test('connections with an unread page, an unread part of the docs or unread 404s are closed in time', {
+test('connections with an unread page, an unread part of the docs or unread refusals are closed in time', {
   timeout: 120_000,
 }, async () => {
   const before = await settledConnectionEnds();
@@ -94,7 +94,16 @@ test('connections with an unread page, an unread part of the docs or unread 404s
     // A client that also keeps sending: a request without an end.
     lines('GET /docs/assets/style.css HTTP/1.1', 'Host: a', '').repeat(1000),
     lines('GET /docs/assets/scalar.js HTTP/1.1', 'Host: a', ''),
-    lines('GET /nothing HTTP/1.1', 'Host: a', '').repeat(3000),
+    // Refusals by the router, by the hooks and by the routes.
+    ...[
+      'GET /nothing',
+      'GET /%zz',
+      'GET /docs#x',
+      'SEARCH /nothing',
+      `PUT ${LEADS}`,
+      `GET ${LEADS}`,
+      `GET ${LEADS}/%zz`,
+    ].map((start) => lines(`${start} HTTP/1.1`, 'Host: a', '').repeat(3000)),
   ].map((request) => aSlowReader(request.repeat(ON_ONE_CONNECTION)));
   // A client whose response fits into the systems' buffers.
   callers.push(aSlowReader(aPage()));
