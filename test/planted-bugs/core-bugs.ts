@@ -213,6 +213,48 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a caller whose calls never end keeps all connections of a core',
+    suite: 'test/security/core-port-shares.test.ts',
+    caughtBy:
+      'a caller of low privilege with all connections, each with an export that it does not read, keeps no other out; without its access, its connections end',
+    patches: [{ file: CONNECTIONS, find: 'name === newcomer.name ? undefined : byUse[0]', put: 'undefined' }],
+    inSoak: true,
+  },
+  {
+    name: 'streams continue that were opened with CORE_TOKEN before the callers file listed it',
+    suite: 'test/integration/lost-access.test.ts',
+    caughtBy:
+      'nothing arrives by any stream after its caller presents CORE_TOKEN, which the file lists with other roles, and its connection ends',
+    patches: [{ file: 'src/rpc/callers.ts', find: 'this.#shared.withdraw();', put: '' }],
+    inSoak: true,
+  },
+  {
+    name: 'Node answers an unknown expectation by itself',
+    suite: 'test/security/core-port-answers.test.ts',
+    caughtBy: 'an unknown expectation, over HTTP/2',
+    patches: [
+      {
+        file: 'src/server.ts',
+        find: "['request', 'checkContinue', 'checkExpectation']",
+        put: "['request', 'checkContinue']",
+      },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a unary message that cannot be decoded is an internal error',
+    suite: 'test/integration/undecoded-messages.test.ts',
+    caughtBy:
+      'is INVALID_REQUEST, logged and counted once: a message that ends in the middle, LeadIntakeService/GetLead, application/grpc',
+    patches: [
+      {
+        file: 'src/rpc/undecoded-messages.ts',
+        find: "method.methodKind === 'unary'",
+        put: "method.methodKind === 'no'",
+      },
+    ],
+  },
+  {
     name: 'an unread response of the core is buffered without a time limit',
     suite: PORT,
     caughtBy: 'an unread response is cancelled, and one that is read, and a waiting call, are not',
