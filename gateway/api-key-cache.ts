@@ -25,6 +25,11 @@ export class ApiKeyCache {
     return entry && this.#clock() < entry.expiresAtMs ? entry.caller : undefined;
   }
 
+  /** Whether the key was valid when it was last looked up, however long ago. */
+  wasValid(secretSha256: Uint8Array): boolean {
+    return this.#entries.has(textOfHash(secretSha256));
+  }
+
   set(secretSha256: Uint8Array, caller: AuthenticateApiKeyResponse): void {
     this.#entries.set(textOfHash(secretSha256), { caller, expiresAtMs: this.#clock() + this.#ttlMs });
     if (this.#entries.size <= MAX_CACHED_KEYS) return;

@@ -22,7 +22,7 @@ export function admitCallers(app: FastifyInstance, { core, cache, quota, policy 
     // Both are rarely promises, and only promises are awaited: each await costs a turn of the event loop.
     const refusal = shedLoad(request);
     if (refusal) await refusal;
-    const key = authenticate(request);
+    const key = authenticate(request, reply);
     request.state.key = key instanceof Promise ? await key : key;
     refuseUnlessAllowed(request, request.state.key.caller);
     await count(request.state.key, reply);

@@ -1,10 +1,11 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashKeySecret, isKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ApiKeyCache } from '../api-key-cache.ts';
 import type { Bearer, CoreClient } from '../core-client.ts';
 import { Problem } from '../problems.ts';
 import type { PresentedKey } from '../request-state.ts';
+import { unknownKeys } from './unknown-keys.ts';
 
 /**
  * Identifies the caller. The core validates the key on every request, so a replaced or revoked one stops working
@@ -17,18 +18,22 @@ import type { PresentedKey } from '../request-state.ts';
 export function authenticator(
   core: CoreClient,
   cache: ApiKeyCache,
-): (request: FastifyRequest) => PresentedKey | Promise<PresentedKey> {
-  return (request) => {
+): (request: FastifyRequest, reply: FastifyReply) => PresentedKey | Promise<PresentedKey> {
+  const lookUpUnknown = unknownKeys();
+  return (request, reply) => {
     const secret = secretOf(request);
     // A malformed key is refused here, so guesses cost the core nothing.
     if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
     const secretSha256 = hashKeySecret(secret);
     const caller = cache.get(secretSha256);
-    return caller ? { secretSha256, caller, isChecked: false, countedIn: undefined } : lookUp(secretSha256, request.id);
+    return caller
+      ? { secretSha256, caller, isChecked: false, countedIn: undefined }
+      : lookUp(secretSha256, request, reply);
   };
 
-  async function lookUp(secretSha256: Uint8Array, requestId: string): Promise<PresentedKey> {
-    const caller = await core.authenticate({ secretSha256, requestId });
+  async function lookUp(secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply): Promise<PresentedKey> {
+    const ask = () => core.authenticate({ secretSha256, requestId: request.id });
+    const caller = await (cache.wasValid(secretSha256) ? ask() : lookUpUnknown(request, reply, ask));
     cache.set(secretSha256, caller);
     return { secretSha256, caller, isChecked: true, countedIn: undefined };
   }

@@ -4,7 +4,7 @@ import type { CoreClient } from '../core-client.ts';
 import { Problem, type ProblemCode } from '../problems.ts';
 import type { Quota } from '../quota/quota-port.ts';
 import { bearerToCheck } from './authentication.ts';
-import { refundRequest, removeQuotaHeaders } from './quota.ts';
+import { refundRequest } from './quota.ts';
 
 /** The problems of a key that is not valid, or not now. */
 const KEY_PROBLEMS = new Set<ProblemCode>([
@@ -15,7 +15,8 @@ const KEY_PROBLEMS = new Set<ProblemCode>([
 
 /**
  * Gives a problem of the key precedence over any other problem of the request, and takes such a request out of the
- * quota. A request with a cached key may be refused before the core has validated the key; then this validates it.
+ * quota. A request with a cached key may be refused before the core has validated the key; then this validates it, unless
+ * the quota has refused it.
  *
  * @rule 7.order 8.counted 8.quota-headers
  */
@@ -27,6 +28,8 @@ export function checkKeyBeforeRefusal(
     const { key } = request.state;
     // Without one, the key itself was refused, or was never read.
     if (!key) throw error;
+    // A refusal by the quota costs the core nothing, or a key would make it work without bound.
+    if (error instanceof Problem && error.code === 'integration_rate_limited') throw error;
     const first = key.isChecked
       ? error
       : await core.authenticate(bearerToCheck(key, request.id)).then(
@@ -37,7 +40,7 @@ export function checkKeyBeforeRefusal(
       // So that the next request with the key is not counted before the core has validated it.
       cache.delete(key.secretSha256);
       await refundRequest(key, reply, quota);
-    } else if (first !== error && key.countedIn === undefined) removeQuotaHeaders(reply);
+    }
     throw first;
   });
 }

@@ -5,6 +5,7 @@ import { Problem } from '../problems.ts';
 import {
   MAX_HOLD_MS,
   type Quota,
+  type QuotaBearer,
   type QuotaDecision,
   type QuotaLimits,
   type QuotaPolicy,
@@ -26,10 +27,8 @@ export function requestCounter(
   const { windowSeconds } = policy;
   return async (key, reply) => {
     const decision = await consume(quota, key.caller, policy);
-    const { admitted, of, limit, remaining, resetSeconds } = decision;
-    // Named as in the IETF draft "RateLimit header fields for HTTP". They describe one window.
-    reply.header('ratelimit-policy', `"default";q=${limit};w=${windowSeconds}`);
-    reply.header('ratelimit', `"default";r=${remaining};t=${resetSeconds}`);
+    const { admitted, of, limit, resetSeconds } = decision;
+    setQuotaHeaders(reply, decision, windowSeconds);
     if (admitted) key.countedIn = decision.windows;
     else {
       throw new Problem('integration_rate_limited', {
@@ -38,6 +37,16 @@ export function requestCounter(
       });
     }
   };
+}
+
+/** Named as in the IETF draft "RateLimit header fields for HTTP". They describe one window. */
+export function setQuotaHeaders(
+  reply: FastifyReply,
+  { limit, remaining, resetSeconds }: QuotaDecision,
+  windowSeconds: number,
+): void {
+  reply.header('ratelimit-policy', `"default";q=${limit};w=${windowSeconds}`);
+  reply.header('ratelimit', `"default";r=${remaining};t=${resetSeconds}`);
 }
 
 /**
@@ -50,33 +59,34 @@ export async function refundRequest(
   reply: FastifyReply,
   quota: Quota,
 ): Promise<void> {
-  removeQuotaHeaders(reply);
+  reply.removeHeader('ratelimit-policy');
+  reply.removeHeader('ratelimit');
   if (countedIn !== undefined) await quota.refund(caller, countedIn).catch(() => {});
 }
 
-/** For a response that is neither to a counted request nor the quota's own refusal. */
-export function removeQuotaHeaders(reply: FastifyReply): void {
-  reply.removeHeader('ratelimit-policy');
-  reply.removeHeader('ratelimit');
+// @rule 7.integration_rate_unavailable 7.3
+async function consume(quota: Quota, caller: AuthenticateApiKeyResponse, policy: QuotaPolicy): Promise<QuotaDecision> {
+  try {
+    return await consumePatiently(quota, caller, limitsOf(caller, policy));
+  } catch (error) {
+    if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });
+    throw error;
+  }
 }
 
 /**
  * Consumes a request, once it has waited for the end of a refusal that is less than a second away: no `Retry-After` could
  * say so, and the request would be too early.
  *
- * @rule 7.1 7.integration_rate_unavailable 7.3
+ * @throws QuotaUnavailable
+ * @rule 7.1
  */
-async function consume(quota: Quota, caller: AuthenticateApiKeyResponse, policy: QuotaPolicy): Promise<QuotaDecision> {
-  try {
-    for (let patienceMs = MAX_HOLD_MS; ; ) {
-      const decision = await quota.consume(caller, limitsOf(caller, policy), patienceMs);
-      if (decision.waitMs === 0) return decision;
-      patienceMs -= decision.waitMs;
-      await sleep(decision.waitMs);
-    }
-  } catch (error) {
-    if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });
-    throw error;
+export async function consumePatiently(quota: Quota, bearer: QuotaBearer, limits: QuotaLimits): Promise<QuotaDecision> {
+  for (let patienceMs = MAX_HOLD_MS; ; ) {
+    const decision = await quota.consume(bearer, limits, patienceMs);
+    if (decision.waitMs === 0) return decision;
+    patienceMs -= decision.waitMs;
+    await sleep(decision.waitMs);
   }
 }
 

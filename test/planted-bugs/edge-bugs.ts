@@ -179,4 +179,22 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'an address may make the core look up any number of keys',
+    suite: 'test/e2e/http/unknown-keys.test.ts',
+    caughtBy: 'are looked up a bounded number of times for one address; known keys, and other addresses, are served',
+    patches: [{ file: 'gateway/plugins/unknown-keys.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
+  },
+  {
+    name: 'each refusal by the quota makes the core look up the key',
+    suite: 'test/e2e/http/unknown-keys.test.ts',
+    caughtBy: 'a refusal by the quota of a key makes the core look up nothing',
+    patches: [
+      {
+        file: 'gateway/plugins/check-key-before-refusal.ts',
+        find: "error.code === 'integration_rate_limited'",
+        put: 'key === undefined',
+      },
+    ],
+  },
 ];

@@ -217,12 +217,6 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a response to an uncounted request has quota headers',
-    suite: 'test/e2e/http/core-away.test.ts',
-    caughtBy: 'a response to a key that cannot be checked has no quota headers, because the request was not counted',
-    patches: [{ file: 'gateway/plugins/check-key-before-refusal.ts', find: 'removeQuotaHeaders(reply);', put: '' }],
-  },
-  {
     name: 'a gateway accepts requests before its first connection to Redis is established',
     suite: SENTINEL_SUITE,
     caughtBy: 'a quota is open once its first connection attempt has succeeded, so that its first request is counted',

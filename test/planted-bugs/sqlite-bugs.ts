@@ -395,7 +395,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'the gateway refuses a request without checking its cached key at the core',
     suite: 'test/e2e/http/check-order.test.ts',
     caughtBy:
-      'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, used up quota',
+      'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, invalid body',
     patches: [
       {
         file: 'gateway/plugins/check-key-before-refusal.ts',

@@ -75,6 +75,9 @@ const createByRpc = (studioId: string, idempotencyKey: string, email: string) =>
     contact: { value: { case: 'email', value: email } },
   });
 
+/** A refusal by the quota is made by the last look at a key, which was good then. */
+const isOfKey = (name: FaultName) => ['revoked key', 'suspended studio', 'demoted issuer'].includes(name);
+
 const pairs = FAULTS.flatMap((first, index) =>
   FAULTS.slice(index).map((second) => ({ first, second, names: `${first.name}, ${second.name}` })),
 );
@@ -94,7 +97,8 @@ describe.each([
     { tags: ['7.order'] },
     async ({ first, second }) => {
       const { response, written } = await sendWith(isKnown, first.name, second.name);
-      await expectProblem(response, first.status, first.code);
+      const { status, code } = second.name === 'used up quota' && isOfKey(first.name) ? second : first;
+      await expectProblem(response, status, code);
       expect(written).toBe(0);
     },
   );

@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
+import { MAX_UNKNOWN_KEYS, UNKNOWN_KEYS_WINDOW_SECONDS } from '../../../gateway/plugins/unknown-keys.ts';
+import { times } from '../../support/builders.ts';
+import { aSeparateService, expectProblem, LEADS, type Service } from '../../support/service.ts';
+
+const METRICS = {
+  core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
+  gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
+};
+
+/** How many keys the core was asked about. */
+async function lookUps(service: Service): Promise<number> {
+  let sum = 0;
+  for (const [name, value] of await service.coreMetrics()) {
+    if (/^lead_intake_core_call_duration_seconds_count\{.*AuthenticateApiKey/.test(name)) sum += value;
+  }
+  return sum;
+}
+
+/** Reads a list from an address of this machine, and returns the status. */
+async function statusFrom(localAddress: string, service: Service, secret: string): Promise<number | undefined> {
+  const call = request(service.url + LEADS, { localAddress, headers: { authorization: `Bearer ${secret}` } }).end();
+  const [response] = await once(call, 'response');
+  response.resume();
+  return response.statusCode;
+}
+
+describe('keys that the core does not know', () => {
+  test('are looked up a bounded number of times for one address; known keys, and other addresses, are served', async () => {
+    const service = await aSeparateService(METRICS);
+    const [known, unseen, unseenToo] = [
+      await service.aStudioWithKey(),
+      await service.aStudioWithKey(),
+      await service.aStudioWithKey(),
+    ];
+    expect((await service.get(known.secret)).status).toBe(200);
+    const before = await lookUps(service);
+    const guess = () => service.get(newKeySecret());
+
+    const statuses = new Map<number, number>();
+    let last: Response | undefined;
+    for (let sent = 0; sent < 2 * MAX_UNKNOWN_KEYS; sent += 50) {
+      for (const response of await Promise.all(times(50, guess))) {
+        statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+        if (response.status === 429) last = response;
+      }
+      if (last) break;
+    }
+
+    // On a busy machine more than one window may have passed.
+    expect([...statuses.keys()].toSorted()).toEqual([401, 429]);
+    expect((statuses.get(401) ?? 0) % MAX_UNKNOWN_KEYS).toBe(0);
+    expect((await lookUps(service)) - before).toBe(statuses.get(401));
+    expect(Number(last?.headers.get('retry-after'))).toBeLessThanOrEqual(UNKNOWN_KEYS_WINDOW_SECONDS);
+    await expectProblem(last as Response, 429, 'integration_rate_limited', []);
+    expect((await service.get(known.secret)).status).toBe(200);
+    expect(await statusFrom('127.0.0.2', service, unseen.secret)).toBe(200);
+    expect(await statusFrom('127.0.0.2', service, newKeySecret())).toBe(401);
+    expect([200, 429]).toContain((await service.get(unseenToo.secret)).status);
+  });
+
+  test('do not count where they are valid, however many', async () => {
+    const service = await aSeparateService({ deadlines: { keyCacheMs: 0 }, gateway: { QUOTA_LIMIT: '1000000' } });
+    const { secret } = await service.aStudioWithKey();
+    for (let sent = 0; sent <= MAX_UNKNOWN_KEYS; sent += 50) {
+      for (const { status } of await Promise.all(times(50, () => service.get(secret)))) expect(status).toBe(200);
+    }
+  });
+});
+
+test('a refusal by the quota of a key makes the core look up nothing', { tags: ['7.order'] }, async () => {
+  const service = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '1' } });
+  const [{ secret }, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+  expect((await service.get(secret)).status).toBe(200);
+  const before = await lookUps(service);
+
+  for (const { status } of await Promise.all(times(100, () => service.get(secret)))) expect(status).toBe(429);
+
+  expect(await lookUps(service)).toBe(before);
+  expect((await service.get(other.secret)).status).toBe(200);
+});
