@@ -88,6 +88,7 @@ export async function startGateway(
     isStopping: () => stopping,
   };
   metrics?.watchReadiness(readiness);
+  metrics?.watchQuota(quota);
   let metricsServer: MetricsServer | undefined;
   const release = async () => {
     readiness.core.close();

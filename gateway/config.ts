@@ -146,6 +146,9 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
   }
   if (REDIS_KEY_PREFIX && !REDIS_URL) faults.push('REDIS_KEY_PREFIX needs REDIS_URL');
+  if (REDIS_CLUSTER && REDIS_URL && /^rediss?:\/\/[^/]*\/0*[1-9]/.test(REDIS_URL.reveal())) {
+    faults.push('REDIS_URL names a database, and a Redis Cluster has only one: leave its number out');
+  }
   if (REDIS_CLUSTER && !REDIS_URL) faults.push('REDIS_CLUSTER needs REDIS_URL, the address of a node of it');
   if (REDIS_CLUSTER && REDIS_URL && readSentinelAddress(REDIS_URL.reveal())) {
     faults.push('REDIS_CLUSTER must be no when REDIS_URL names sentinels');

@@ -5,6 +5,7 @@ import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
+import type { Quota } from './quota/quota-port.ts';
 
 export type QuotaOutcome = 'admitted' | 'limited' | 'delayed' | 'unavailable';
 
@@ -24,6 +25,7 @@ export interface GatewayMetrics {
   watchCertificates(credentials: TlsCredentials): void;
   /** Exports whether the gateway's dependencies are ready, and whether the gateway is stopping. */
   watchReadiness(readiness: GatewayReadiness): void;
+  watchQuota(quota: Quota): void;
 }
 
 /** Exported from the start, so that `increase()` sees the first fault. */
@@ -90,6 +92,15 @@ export function createGatewayMetrics(): GatewayMetrics {
     watchWaiting: (operation, count) => void waiting.set(operation, count),
     watchCertificates: (credentials) =>
       gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials),
+    watchQuota(quota) {
+      gauge(
+        registry,
+        'lead_intake_gateway_quota_counted_ratio',
+        'The share of studios whose requests can be counted; less than 1 while a node of a Redis Cluster fails.',
+        () => quota.countedShare(),
+        'min',
+      );
+    },
     watchReadiness({ core, quota, isStopping }) {
       const isUp = (part: Readiness) => async () => Number((await part.fault()) === undefined);
       gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core), 'min');

@@ -103,6 +103,7 @@ export function createMemoryQuota(
         if (window && window.id === windows[index]) window.count -= 1;
       }
     },
+    countedShare: () => (closed ? 0 : 1),
     async ready() {
       return !closed;
     },

@@ -38,8 +38,11 @@ export interface Quota {
    */
   refund(bearer: QuotaBearer, windows: readonly number[]): Promise<void>;
 
+  /** The share of studios for which the last readiness check could count, from 0 to 1. */
+  countedShare(): number;
+
   /**
-   * Returns whether `consume` could count right now. Must perform everything that counting takes, without counting for
+   * Returns whether `consume` could count right now, for any studio. Must perform everything that counting takes, without counting for
    * any key. Must resolve within QUOTA_TIMEOUT_MS; never rejects.
    */
   ready(): Promise<boolean>;

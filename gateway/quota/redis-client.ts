@@ -56,6 +56,8 @@ export function clusterClient(redisUrl: string): Cluster {
   const { protocol, hostname, port, username, password } = new URL(redisUrl);
   return new Cluster([{ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) }], {
     lazyConnect: true,
+    // The client would connect to the address that a name has, which no certificate names.
+    dnsLookup: (name, found) => found(null, name),
     clusterRetryStrategy: () => RETRY_MS,
     // With a delay, commands sent before the connection broke would be sent again. Without one, the next command finds
     // out which node has the keys now.

@@ -6,8 +6,9 @@ import { defineWindowCommands, windowNames } from './redis-window.ts';
 /** The number of timers that the deadline is divided into. */
 const SLICES = 5;
 
-/** The bearer of readiness checks. No API key has this id. */
+/** The bearers of readiness checks; no API key has their ids. On a cluster their counts are all over its nodes. */
 const PROBE = { apiKeyId: 'ready', studioId: 'ready' };
+const CLUSTER_PROBES = Array.from({ length: 32 }, (_, index) => ({ ...PROBE, studioId: `ready-${index}` }));
 
 /** More requests than there ever are, so that readiness checks are never refused. */
 const NO_LIMIT = { key: 1e15, studio: undefined };
@@ -72,9 +73,11 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
       return { admitted: isAdmitted === 1, waitMs, of, limit, remaining, resetSeconds, windows };
     });
 
+  let countedShare = 1;
   let closed: Promise<void> | undefined;
   return {
     firstAttempt,
+    countedShare: () => countedShare,
     consume,
     refund: (bearer, windows) =>
       count(async () => {
@@ -82,11 +85,13 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
         await redis.refundRequest(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
     // Not a ping, which a replica, a loading server and one without memory also answer.
-    ready: () =>
-      consume(PROBE, NO_LIMIT).then(
-        () => true,
-        () => false,
-      ),
+    async ready() {
+      const probes = isCluster ? CLUSTER_PROBES : [PROBE];
+      const outcomes = await Promise.allSettled(probes.map((probe) => consume(probe, NO_LIMIT)));
+      countedShare = outcomes.filter(({ status }) => status === 'fulfilled').length / probes.length;
+      // A failed node of a cluster affects only its studios: another gateway could not count for them either.
+      return countedShare > 0;
+    },
     close() {
       closed ??= disconnect(redis);
       return closed;

@@ -66,10 +66,15 @@ export function describeIf(found: boolean, name: string, remedy: string, body: (
   }
 }
 
+/** Options of redis-server, each with its values. */
+type RedisSettings = Readonly<Record<string, readonly string[]>>;
+
 /** A Redis without persistence that a test can make fail. */
 export interface RedisServer {
   /** The address, with a user and password. */
   readonly url: string;
+  /** Its port with TLS, if it was started with one. */
+  readonly tlsPort: number | undefined;
   /** Runs a command, also one that reconfigures the server, and returns the reply. */
   command(name: string, ...args: string[]): Promise<unknown>;
   /** Removes all data and scripts. */
@@ -85,8 +90,15 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Starts a Redis Cluster of three nodes. The caller must stop the nodes. */
-export async function startRedisCluster(): Promise<readonly RedisServer[]> {
+/**
+ * Starts a Redis Cluster of three nodes. The caller must stop the nodes.
+ *
+ * @param settings additional options of redis-server
+ */
+export async function startRedisCluster(
+  settings: RedisSettings = {},
+  security?: 'tls',
+): Promise<readonly RedisServer[]> {
   const nodes: RedisServer[] = [];
   for (const [first, last] of [
     ['0', '5460'],
@@ -94,14 +106,19 @@ export async function startRedisCluster(): Promise<readonly RedisServer[]> {
     ['10923', '16383'],
   ] as const) {
     const busPort = await freePort();
-    const node = await startRedis({
-      'cluster-enabled': ['yes'],
-      'cluster-port': [`${busPort}`],
-      // Without it, the first node has no address of its own.
-      'cluster-announce-ip': ['127.0.0.1'],
-    });
+    const node = await startRedis(
+      {
+        ...settings,
+        'cluster-enabled': ['yes'],
+        'cluster-port': [`${busPort}`],
+        // Without it, the first node has no address of its own.
+        'cluster-announce-ip': ['127.0.0.1'],
+      },
+      security,
+    );
     await node.command('CLUSTER', 'ADDSLOTSRANGE', first, last);
-    await nodes[0]?.command('CLUSTER', 'MEET', '127.0.0.1', new URL(node.url).port, `${busPort}`);
+    const port = `${node.tlsPort ?? new URL(node.url).port}`;
+    await nodes[0]?.command('CLUSTER', 'MEET', '127.0.0.1', port, `${busPort}`);
     nodes.push(node);
   }
   for (const node of nodes) {
@@ -114,11 +131,14 @@ export async function startRedisCluster(): Promise<readonly RedisServer[]> {
  * Starts a Redis on a free port. The caller must stop it.
  *
  * @param settings additional options of redis-server
+ * @param security `tls`: on a second port; the settings have its certificate
  */
-export async function startRedis(settings: Readonly<Record<string, readonly string[]>> = {}): Promise<RedisServer> {
+export async function startRedis(settings: RedisSettings = {}, security?: 'tls'): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-redis-'));
   const port = await freePort();
-  const start = () => startRedisProcess(port, folder, settings);
+  const tlsPort = security && (await freePort());
+  const ports = tlsPort ? { 'tls-port': [`${tlsPort}`] } : {};
+  const start = () => startRedisProcess(port, folder, { ...settings, ...ports });
   let running = await start();
 
   const command = async (name: string, ...args: string[]) => {
@@ -137,6 +157,7 @@ export async function startRedis(settings: Readonly<Record<string, readonly stri
   };
   return {
     url: `redis://${USER}:${PASSWORD}@127.0.0.1:${port}`,
+    tlsPort,
     command,
     async flush() {
       await command('FLUSHALL');

@@ -45,6 +45,19 @@ describe('the address of Redis', () => {
     });
   });
 
+  test('of a cluster has no number of a database', () => {
+    for (const [address, isFault] of [
+      ['redis://a', false],
+      ['rediss://u:p@a:1/0', false],
+      ['redis://a/3', true],
+      ['rediss://u:p@a:1/03', true],
+    ] as const) {
+      const read = () => readGatewayConfig({ REDIS_URL: address, REDIS_CLUSTER: 'yes' });
+      if (isFault) expect(read).toThrow(/a Redis Cluster has only one: leave its number out/);
+      else expect(read).not.toThrow();
+    }
+  });
+
   test('that names sentinels cannot be used with a cluster', () => {
     const REDIS_URL = 'redis+sentinel://one/quota';
     expect(() => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' })).toThrow(/REDIS_CLUSTER must be no/);
