@@ -1,5 +1,15 @@
 import { MAX_DRAIN_MS } from './deadlines.ts';
-import { bearerToken, httpUrl, integer, oneOf, port, text } from './settings.ts';
+import { bearerToken, httpUrl, integer, oneOf, port, ratio, type SettingsOf, text } from './settings.ts';
+
+/** The names of OpenTelemetry's samplers. */
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
 
 /** The settings that gateway and core share. */
 export const commonSettings = {
@@ -21,9 +31,25 @@ export const commonSettings = {
     parse: httpUrl,
     about: 'base address of an OpenTelemetry receiver (OTLP over HTTP) that traces are sent to; unset: no tracing',
   },
+  OTEL_TRACES_SAMPLER: {
+    parse: oneOf(...SAMPLERS),
+    fallback: 'parentbased_always_on',
+    about: 'which traces are sent, one of the names of OpenTelemetry; with `parentbased_…` a caller may decide',
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    parse: ratio,
+    fallback: '1',
+    about: 'the share of traces that is sent with `traceidratio` or `parentbased_traceidratio`, from 0 to 1',
+  },
   SHUTDOWN_DRAIN_MS: {
     parse: integer(0, MAX_DRAIN_MS),
     fallback: '1000',
     about: 'how long a stopping process is not ready but still serves before it closes its port; milliseconds',
   },
 } as const;
+
+/** The settings of tracing. */
+export type TracingConfig = Pick<
+  SettingsOf<typeof commonSettings>,
+  'OTEL_EXPORTER_OTLP_ENDPOINT' | 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'
+>;

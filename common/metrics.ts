@@ -18,6 +18,7 @@ import { droppedLogLines } from './logger.ts';
 import type { Address } from './settings.ts';
 import type { TlsCredentials } from './tls-credentials.ts';
 import type { Tracer } from './tracing.ts';
+import { unusableFiles } from './watched-files.ts';
 
 /** Connections to the metrics' port; a further one is closed as it arrives. */
 const MAX_METRICS_CONNECTIONS = 64;
@@ -43,6 +44,16 @@ export function createRegistry(): Registry {
     registers: [registry],
     aggregator: 'first',
   }).set({ version, node: process.version }, 1);
+  new Gauge({
+    name: 'lead_intake_files_unusable',
+    help: 'Whether the files of a kind (certificates, callers, tokens for the core) cannot be used as they are now; the former contents are in use.',
+    labelNames: ['what'],
+    registers: [registry],
+    aggregator: 'max',
+    collect() {
+      for (const [what, isUnusable] of unusableFiles) this.set({ what }, Number(isUnusable));
+    },
+  });
   counter(
     registry,
     'lead_intake_log_lines_dropped_total',

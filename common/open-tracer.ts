@@ -1,17 +1,11 @@
 import type { Logger } from 'pino';
+import type { TracingConfig } from './common-settings.ts';
 import type { Tracer } from './tracing.ts';
 
-/**
- * Opens the tracer of a process. Without an endpoint there is none, and the OpenTelemetry packages are not loaded.
- *
- * @param endpoint base address of an OTLP receiver over HTTP
- */
-export async function openTracer(
-  processName: string,
-  endpoint: string | undefined,
-  log: Logger,
-): Promise<Tracer | undefined> {
+/** Opens the tracer of a process. Without an endpoint there is none, and the OpenTelemetry packages are not loaded. */
+export async function openTracer(processName: string, config: TracingConfig, log: Logger): Promise<Tracer | undefined> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG } = config;
   if (endpoint === undefined) return undefined;
   const { createOtlpTracer } = await import('./otlp-tracer.ts');
-  return createOtlpTracer(processName, endpoint, log);
+  return createOtlpTracer(processName, endpoint, log, [OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG]);
 }

@@ -12,9 +12,25 @@ import {
 } from '@opentelemetry/api';
 import { ExportResultCode, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, type SpanExporter, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  type SpanProcessor,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import type { TracingConfig } from './common-settings.ts';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
 
@@ -29,12 +45,26 @@ const MAX_LINKS = 2048;
 
 const W3C = new W3CTraceContextPropagator();
 
-/** Creates a tracer that sends spans by OTLP over HTTP. An unavailable receiver costs spans and nothing else. */
-export function createOtlpTracer(processName: string, endpoint: string, log: Logger): Tracer {
+/** The name of a sampler, and the share of traces for those that take one. */
+type Sampling = readonly [name: TracingConfig['OTEL_TRACES_SAMPLER'], ratio: number];
+
+/**
+ * Creates a tracer that sends spans by OTLP over HTTP. An unavailable receiver costs spans and nothing else. Attributes
+ * of the process, its name too, may be in the environment (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+ */
+export function createOtlpTracer(
+  processName: string,
+  endpoint: string,
+  log: Logger,
+  sampling: Sampling = ['parentbased_always_on', 1],
+): Tracer {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
   const spans = new CountedSpans(exporter, log);
   const provider = new TracerProvider({
-    resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }),
+    resource: resourceFromAttributes({ 'service.name': `lead-intake-${processName}` }).merge(
+      detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }),
+    ),
+    sampler: samplerOf(sampling),
     spanLimits: { linkCountLimit: MAX_LINKS },
     spanProcessors: [spans],
   });
@@ -52,6 +82,15 @@ export function createOtlpTracer(processName: string, endpoint: string, log: Log
       clearTimeout(timer);
     },
   };
+}
+
+function samplerOf([name, ratio]: Sampling): Sampler {
+  const root = name.endsWith('always_off')
+    ? new AlwaysOffSampler()
+    : name.endsWith('always_on')
+      ? new AlwaysOnSampler()
+      : new TraceIdRatioBasedSampler(ratio);
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root;
 }
 
 /** Sends spans in batches, and counts those that are not received. */
@@ -117,6 +156,10 @@ class SentSpan implements Span {
     const carrier: { traceparent?: string } = {};
     W3C.inject(this.#asParent(), carrier, defaultTextMapSetter);
     return carrier.traceparent ?? '';
+  }
+
+  get traceId(): string {
+    return this.#span.spanContext().traceId;
   }
 
   child(name: string, attributes: Attributes, kind: 'client' | 'internal' = 'client'): Span {

@@ -151,6 +151,12 @@ export const integer =
     return number;
   };
 
+/** A number from 0 to 1. */
+export const ratio = (value: string): number => {
+  if (!/^(?:0?\.\d+|0|1(?:\.0+)?)$/.test(value)) throw new Error('must be a number from 0 to 1');
+  return Number(value);
+};
+
 /** A number of processes, or `auto`: one per processor. */
 export const processCount = (value: string): number =>
   value === 'auto' ? availableParallelism() : integer(1, 256)(value);

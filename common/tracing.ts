@@ -7,6 +7,8 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 export interface Span {
   /** The W3C `traceparent` by which another process names this span as the parent of its spans. */
   readonly traceparent: string;
+  /** The id of its trace, 32 hexadecimal digits. */
+  readonly traceId: string;
   /** Whether it is exported, as decided where the trace began. */
   readonly isSampled: boolean;
   /**

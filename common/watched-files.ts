@@ -7,6 +7,12 @@ import type { SettingFile } from './settings.ts';
 /** The time between two checks of the files; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
 
+/** Whether the files of each kind that are watched cannot be used as they are now; by what they contain. */
+const unusable = new Map<string, boolean>();
+
+/** The kinds of files that are watched, and whether they cannot be used as they are now. */
+export const unusableFiles: ReadonlyMap<string, boolean> = unusable;
+
 /** Files to watch, and what to do when they change. */
 export interface WatchedFiles {
   /** What they contain, for the log: `certificates`. */
@@ -58,6 +64,7 @@ class Watcher {
     this.#paths = watched.files.map(({ path }) => path);
     this.#inUse = watched.files.map(({ contents }) => contents.reveal());
     this.#found = this.#inUse;
+    if (watched.files.length > 0) unusable.set(watched.what, false);
   }
 
   async check(): Promise<void> {
@@ -67,6 +74,7 @@ class Watcher {
       if (!isDeepStrictEqual(this.#found, before)) return;
       if (!isDeepStrictEqual(this.#found, this.#inUse)) this.#reload(this.#found);
       this.#loggedFault = undefined;
+      unusable.set(this.#watched.what, false);
     } catch (error) {
       this.#logFault(errorSummary(error));
     }
@@ -80,6 +88,7 @@ class Watcher {
   }
 
   #logFault(fault: string): void {
+    unusable.set(this.#watched.what, true);
     if (fault === this.#loggedFault) return;
     this.#loggedFault = fault;
     this.#log.warn({ files: this.#paths, fault }, `${this.#watched.what} not reloaded: their files cannot be used`);

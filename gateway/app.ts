@@ -68,7 +68,7 @@ export async function startGateway(
   const log = await createLogger('gateway', config.LOG_LEVEL);
   logSettings(log, gatewaySummary(config), config.ignored);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
-  const tracer = await openTracer('gateway', config.OTEL_EXPORTER_OTLP_ENDPOINT, log);
+  const tracer = await openTracer('gateway', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
   const counter = await openQuota(
     policy.windowSeconds,

@@ -87,6 +87,8 @@ export const gatewaySettings = {
   },
   LOG_LEVEL: commonSettings.LOG_LEVEL,
   OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
+  OTEL_TRACES_SAMPLER: commonSettings.OTEL_TRACES_SAMPLER,
+  OTEL_TRACES_SAMPLER_ARG: commonSettings.OTEL_TRACES_SAMPLER_ARG,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 

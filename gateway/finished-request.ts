@@ -17,6 +17,8 @@ export interface FinishedRequest {
   readonly leadId?: string | undefined;
   readonly studioId?: string | undefined;
   readonly apiKeyId?: string | undefined;
+  /** Of a request that is traced. */
+  readonly traceId?: string | undefined;
   readonly durationMs: number;
 }
 

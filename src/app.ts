@@ -31,7 +31,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const log = await createLogger('core', config.LOG_LEVEL);
   logSettings(log, coreSummary(config), config.ignored);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
-  const tracer = await openTracer('core', config.OTEL_EXPORTER_OTLP_ENDPOINT, log);
+  const tracer = await openTracer('core', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
   const observer = storeObserver(metrics, tracer);
   const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log));

@@ -48,6 +48,6 @@ export function arrivalObserver(
       durationMs: Math.round((performance.now() - arrivedAt) * 100) / 100,
     };
     span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
-    observe?.(finished);
+    observe?.({ ...finished, traceId: span?.traceId });
   }
 }

@@ -43,7 +43,7 @@ export function callObserver(
       if (!isLogged && !span) return;
       const attributes = { requestId, caller: caller?.name ?? undefined, operation, outcome, ...logged };
       span?.end({ failed: FAULTS.has(outcome), attributes });
-      if (isLogged) log.info({ ...attributes, durationMs });
+      if (isLogged) log.info({ ...attributes, traceId: span?.traceId, durationMs });
     };
     return { during: span && ((body) => currentSpan.run(span, body)), finish };
   };

@@ -9,6 +9,7 @@ import { requestObserver } from '../../gateway/observation.ts';
 import { callObserver } from '../../src/rpc/observation.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
+import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { LEADS } from '../support/service.ts';
 
@@ -106,6 +107,22 @@ test('the lines of gateway and core share a request id, and have the caller, the
   }
   for (const { output } of [core, gateway]) expect(output()).not.toMatch(/hidden|must not be logged/i);
   for (const { output } of [core, gateway]) expect(output()).not.toContain(studio.secret.slice(4, 40));
+});
+
+test('the lines of a traced request have the id of its trace, at gateway and core', async () => {
+  const receiver = await startOtlpReceiver();
+  onTestFinished(() => receiver.stop());
+  const { core, gateway, url, studio } = await startBoth({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url });
+  const traceId = '0af7651916cd43dd8448eb211c80319c';
+  const headers = {
+    authorization: `Bearer ${studio.secret}`,
+    traceparent: `00-${traceId}-b7ad6b7169203331-01`,
+    'x-request-id': 'traced',
+  };
+  await fetch(`${url}${LEADS}`, { headers });
+  for (const process of [gateway, core]) {
+    for (const line of await linesAbout(process, 'traced')) expect(line).toMatchObject({ traceId });
+  }
 });
 
 test('a request whose caller disconnects before the response is logged, and the core logs its outcome', async () => {

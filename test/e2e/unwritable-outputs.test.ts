@@ -251,7 +251,7 @@ async function lostBy({ url, metrics }: Process, metric: string): Promise<number
   for (;;) {
     const lost = (await scrape(metrics)).get(metric) ?? 0;
     if (lost > 0) return lost;
-    await Promise.all(times(200, async () => (await fetch(`${url}/nothing`, { headers })).arrayBuffer()));
+    await Promise.all(times(200, async () => (await fetch(`${url}/v1`, { headers })).arrayBuffer()));
   }
 }
 
@@ -314,7 +314,7 @@ test('spans that a receiver did not accept are counted, and logged once it accep
 
   await expect
     .poll(async () => {
-      await fetch(`${gateway.url}/nothing`);
+      await fetch(`${gateway.url}/v1`);
       return log.includes('spans dropped');
     })
     .toBe(true);

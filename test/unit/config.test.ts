@@ -41,6 +41,8 @@ describe("the core's configuration", () => {
       CORE_CONNECTION_MAX_AGE_MS: 300_000,
       CORE_REFLECTION: false,
       LOG_LEVEL: 'info',
+      OTEL_TRACES_SAMPLER: 'parentbased_always_on',
+      OTEL_TRACES_SAMPLER_ARG: 1,
       SHUTDOWN_DRAIN_MS: 1000,
       ignored: [],
     });

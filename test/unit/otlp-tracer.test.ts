@@ -31,10 +31,13 @@ test('a receiver that reads nothing costs no more memory than the bounded queue 
 });
 
 /** Returns the spans that a receiver gets. */
-async function received(work: (tracer: Tracer) => void): Promise<readonly ReceivedSpan[]> {
+async function received(
+  work: (tracer: Tracer) => void,
+  ...sampling: Parameters<typeof createOtlpTracer>[3][]
+): Promise<readonly ReceivedSpan[]> {
   const receiver = await startOtlpReceiver();
   onTestFinished(() => receiver.stop());
-  const tracer = createOtlpTracer('test', receiver.url, SILENT);
+  const tracer = createOtlpTracer('test', receiver.url, SILENT, ...sampling);
   work(tracer);
   await tracer.close();
   return receiver.spans;
@@ -92,6 +95,50 @@ describe('a traceparent', () => {
     expect(passedOn).toEqual([expect.stringMatching(new RegExp(`^00-${TRACE_ID}-[\\da-f]{16}-00$`))]);
     expect(spans).toEqual([]);
   });
+});
+
+describe('a sampler', () => {
+  const parents = {
+    none: undefined,
+    sampled: `00-${TRACE_ID}-${SPAN_ID}-01`,
+    unsampled: `00-${TRACE_ID}-${SPAN_ID}-00`,
+  };
+
+  /** The traces that are sent, by their parents. */
+  test.each([
+    ['always_on', 1, ['none', 'sampled', 'unsampled']],
+    ['always_off', 1, []],
+    ['traceidratio', 1, ['none', 'sampled', 'unsampled']],
+    ['traceidratio', 0, []],
+    ['parentbased_always_on', 1, ['none', 'sampled']],
+    ['parentbased_always_off', 1, ['sampled']],
+    ['parentbased_traceidratio', 1, ['none', 'sampled']],
+    ['parentbased_traceidratio', 0, ['sampled']],
+  ] as const)('%s of %d sends the traces that OpenTelemetry says', async (name, ratio, sent) => {
+    const spans = await received(
+      (tracer) => {
+        for (const [parent, traceparent] of Object.entries(parents)) tracer.begin(parent, traceparent).end(SUCCESS);
+      },
+      [name, ratio],
+    );
+    expect(spans.map((span) => span.name).toSorted()).toEqual([...sent].toSorted());
+  });
+});
+
+test('the name of the process and its attributes may be in the environment', async () => {
+  const env = { OTEL_SERVICE_NAME: 'leads-in-berlin', OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging' };
+  Object.assign(process.env, env);
+  onTestFinished(() => {
+    for (const name of Object.keys(env)) delete process.env[name];
+  });
+  const receiver = await startOtlpReceiver();
+  onTestFinished(() => receiver.stop());
+  const tracer = createOtlpTracer('test', receiver.url, SILENT);
+  tracer.begin('listLeads', undefined).end(SUCCESS);
+  await tracer.close();
+
+  expect(receiver.spans.map(({ service }) => service)).toEqual(['leads-in-berlin']);
+  expect(receiver.text()).toContain('staging');
 });
 
 describe('a span shared by many', () => {
