@@ -1,9 +1,8 @@
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, globSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { PROBLEMS } from '../../gateway/problems.ts';
 import { answerOf } from '../../sdk/conformance/answers.ts';
 import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
@@ -13,7 +12,7 @@ import { PHP_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 
 /** A client that the suite runs against. */
@@ -56,16 +55,12 @@ const CLIENTS: readonly Client[] = [
 // A driver that hangs runs into the timeout of its conversation; the dependencies of a language may be downloaded.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
 
-let scratch: string;
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-});
-afterAll(() => rmSync(scratch, { recursive: true }));
+const scratch = sharedFolder();
 
 /** A Python with the client's dependencies, shared by both Python clients. */
 let programs: Promise<string> | undefined;
 const pythonWithHttp = async (): Promise<string> => {
-  programs ??= pythonWithClient(scratch);
+  programs ??= pythonWithClient(scratch());
   return join(await programs, 'python');
 };
 
@@ -87,7 +82,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
     });
 
     test.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
-      const folder = mkdtempSync(join(scratch, 'faulty-'));
+      const folder = mkdtempSync(join(scratch(), 'faulty-'));
       cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
       for (const patch of patches) plantInCopy(folder, patch);
 

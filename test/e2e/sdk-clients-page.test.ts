@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { describeWithTools } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 
 // The dependencies of Python may be downloaded.
@@ -69,11 +68,7 @@ describe('the report after each attempt', () => {
     'attempt 2: 502, not of the service, request NONE, NONE left',
     'attempt 3: ok, request three, 41 left',
   ];
-  let scratch: string;
-  beforeAll(() => {
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-  });
-  afterAll(() => rmSync(scratch, { recursive: true }));
+  const scratch = sharedFolder();
 
   /** Runs a program that lists the leads; `none` is how its language prints a value that is missing. */
   async function expectOutput(command: string, args: readonly string[], none: string): Promise<void> {
@@ -104,7 +99,7 @@ describe('the report after each attempt', () => {
 
   describeWithTools([PYTHON_TOOL], 'and', () => {
     test('is as the page shows in Python', async () => {
-      const python = join(await pythonWithClient(scratch), 'python');
+      const python = join(await pythonWithClient(scratch()), 'python');
       const source = `import os\nfrom lead_intake import LeadIntakeClient\n${program('python')}\nleads.list_leads()`;
       await expectOutput(python, ['-c', source], 'None');
     });

@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { asWritten } from '../../sdk/as-written.ts';
 import { faultsOf, type LeadCapture } from '../../sdk/index.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { POSTED_CAPTURES } from '../support/posted-captures.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 
@@ -100,11 +98,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
 });
 
 describeWithTools([PYTHON_TOOL], 'in Python', () => {
-  let scratch: string;
-  afterAll(() => rmSync(scratch, { recursive: true }));
-  beforeAll(() => {
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-  });
+  const scratch = sharedFolder();
 
   test('Python: a lead has the faults that the service finds in it, and no others', async () => {
     const program = `
@@ -115,7 +109,7 @@ def faults(data):
     contact = kinds[data["contact"]["type"]](data["contact"]["value"])
     return LeadCapture(data["displayName"], contact, data.get("sourceId"), data.get("note")).faults()
 print(json.dumps({name: faults(data) for name, data in json.load(sys.stdin)}))`;
-    const python = join(await pythonWithClient(scratch), 'python');
+    const python = join(await pythonWithClient(scratch()), 'python');
     expect(faultsBy(python, ['-c', program])).toEqual(ofService);
   });
 });

@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { PHP_OUTBOX_BUGS } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite } from '../support/php-website.ts';
+import { sharedFolder } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
 // Installing the package takes a while on a busy machine.
@@ -328,14 +327,12 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
 };
 
 describeWithTools(PHP_TOOLS, 'the outbox for PHP', () => {
-  let scratch: string;
+  const scratch = sharedFolder();
   let installed: PhpWebsite;
-  afterAll(() => rmSync(scratch, { recursive: true }));
   beforeAll(async () => {
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    installed = await aPhpWebsite(scratch);
+    installed = await aPhpWebsite(scratch());
   });
-  const aWebsite = () => installed.copy(join(scratch, randomUUID()));
+  const aWebsite = () => installed.copy(join(scratch(), randomUUID()));
 
   test.for(Object.entries(EXPECTATIONS))('%s', ([, expectation]) => expectation(aWebsite()));
 

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from '../support/php-website.ts';
+import { sharedFolder } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
@@ -17,12 +15,10 @@ vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 const service = aService();
 
 describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
-  let scratch: string;
+  const scratch = sharedFolder();
   let website: PhpWebsite;
-  afterAll(() => rmSync(scratch, { recursive: true }));
   beforeAll(async () => {
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    website = await aPhpWebsite(scratch);
+    website = await aPhpWebsite(scratch());
     website.write('first-lead.php', exampleOf('sdk/php/README.md', 'first-lead'));
     website.write('contact-form.php', exampleOf('sdk/php/README.md', 'contact-form'));
   });
@@ -177,9 +173,6 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   test('refuses invalid arguments before it sends a request', async () => {
     const printed = await runWith(
       `$refused = [
-        fn () => new LeadIntakeClient('nowhere', $key),
-        fn () => new LeadIntakeClient('http://a/v1', $key),
-        fn () => new LeadIntakeClient('http://a', "k\\nx"),
         fn () => new LeadIntakeClient('http://a', $key, deadlineSeconds: 0),
         fn () => (new LeadIntakeClient('http://a', $key))->createLead($grace, "\\n"),
         fn () => (new LeadIntakeClient('http://a', $key))->createLead(new LeadCapture("\\xff", Contact::phone('12345'))),
@@ -190,9 +183,6 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       newKeySecret(),
     );
     expect(printed.split('\n')).toEqual([
-      'baseUrl must be an address such as https://api.example.com, without /v1 and credentials',
-      'baseUrl must be an address such as https://api.example.com, without /v1 and credentials',
-      'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake',
       'deadlineSeconds and attemptTimeoutSeconds must be more than 0',
       'idempotencyKey has characters that a header cannot contain',
       'the lead cannot be sent: Malformed UTF-8 characters, possibly incorrectly encoded',

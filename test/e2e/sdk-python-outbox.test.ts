@@ -1,18 +1,17 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_OUTBOX_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
-import { ROOT, watch } from '../support/processes.ts';
+import { ROOT, sharedFolder, watch } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
+import { queryFile } from '../support/website-databases.ts';
 
 // The package and its dependencies are downloaded, built and installed, which takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
@@ -62,14 +61,8 @@ class Website {
   }
 
   /** The rows of the table, oldest first. */
-  rows(): Record<string, unknown>[] {
-    const database = new DatabaseSync(join(this.folder, 'website.db'), { timeout: 10_000 });
-    try {
-      return database.prepare('SELECT state, capture FROM example_com_leads ORDER BY created_at').all();
-    } finally {
-      database.close();
-    }
-  }
+  rows = () =>
+    queryFile(join(this.folder, 'website.db'), 'SELECT state, capture FROM example_com_leads ORDER BY created_at');
 }
 
 /** The beginning of a program with an outbox, a connection in autocommit mode, and a client if it needs one. */
@@ -352,14 +345,12 @@ connection.close()`);
 };
 
 describeWithTools([PYTHON_TOOL], 'the outbox for Python', () => {
-  let scratch: string;
+  const scratch = sharedFolder();
   let bin: string;
-  afterAll(() => rmSync(scratch, { recursive: true }));
   beforeAll(async () => {
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    bin = await pythonWithClient(scratch, MYPY, SQLALCHEMY);
+    bin = await pythonWithClient(scratch(), MYPY, SQLALCHEMY);
   });
-  const aWebsite = () => new Website(bin, join(scratch, randomUUID()));
+  const aWebsite = () => new Website(bin, join(scratch(), randomUUID()));
 
   test.for(Object.entries(EXPECTATIONS))('%s', ([, expectation]) => expectation(aWebsite()));
 

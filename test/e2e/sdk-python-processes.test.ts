@@ -1,17 +1,16 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_POOL_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { describeWithTools } from '../support/examples.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 
@@ -119,21 +118,19 @@ with ThreadPoolExecutor() as pool:
 };
 
 describeWithTools([PYTHON_TOOL], 'one client for Python', () => {
-  let folder: string;
+  const folder = sharedFolder();
   let python: string;
-  afterAll(() => rmSync(folder, { recursive: true }));
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    python = join(await pythonWithClient(folder), 'python');
+    python = join(await pythonWithClient(folder()), 'python');
   });
 
-  async function run(program: string, secret: string, url = service.url, cwd = folder): Promise<string> {
+  async function run(program: string, secret: string, url = service.url, cwd = folder()): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
     const { stdout } = await execute(python, ['-c', PRELUDE + program], { cwd, env });
     return stdout.trim();
   }
 
-  async function expectNoMixUp(use: string, at = folder): Promise<void> {
+  async function expectNoMixUp(use: string, at = folder()): Promise<void> {
     const { secret, studioId } = await service.aStudioWithKey();
     const [program = '', users = 0] = USES[use] ?? [];
     expect(await run(program, secret, service.url, at)).toBe('');
@@ -143,7 +140,7 @@ describeWithTools([PYTHON_TOOL], 'one client for Python', () => {
   test.for(Object.keys(USES))('gives no one the lead of another, and repeats nothing: %s', (use) => expectNoMixUp(use));
 
   test.for(PYTHON_POOL_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {
-    const copy = join(folder, caughtBy);
+    const copy = join(folder(), caughtBy);
     // Precedes the installed package on the import path.
     cpSync(join(ROOT, 'sdk/python/src'), copy, { recursive: true });
     for (const { file, ...patch } of patches) {

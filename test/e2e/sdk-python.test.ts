@@ -210,9 +210,6 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
       `
 import os, lead_intake as l
 key = os.environ["LEAD_INTAKE_KEY"]
-for arguments in (("nowhere", key), ("http://a/v1", key), ("http://a", "k\\nx")):
-    try: l.LeadIntakeClient(*arguments)
-    except ValueError as error: print(error)
 try: l.LeadIntakeClient("http://a", key, deadline_seconds=0)
 except ValueError as error: print(error)
 with l.LeadIntakeClient("http://a", key) as leads:
@@ -223,9 +220,6 @@ with l.LeadIntakeClient("http://a", key) as leads:
       newKeySecret(),
     );
     expect(refused.split('\n')).toEqual([
-      'base_url must be an address such as https://api.example.com, without /v1 and credentials',
-      'base_url must be an address such as https://api.example.com, without /v1 and credentials',
-      'api_key must be the whole secret of an API key, lik_ and 48 characters, without a mistake',
       'deadline_seconds must be a positive number of seconds',
       'TypeError',
       'idempotency_key has characters that a header cannot contain',

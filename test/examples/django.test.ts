@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
@@ -9,7 +8,7 @@ import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL } from '../support/python.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
@@ -24,7 +23,7 @@ const recipe = readFileSync(join(ROOT, 'examples/recipes/django/README.md'), 'ut
 
 describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
   describeWithChromium('in a new website', (open) => {
-    let scratch: string;
+    const scratch = sharedFolder();
     let studio: StudioWithKey;
     let env: Record<string, string>;
     let site: string;
@@ -33,16 +32,14 @@ describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
     afterAll(() => {
       server?.kill('SIGKILL');
       clock?.remove();
-      rmSync(scratch, { recursive: true });
     });
     beforeAll(async () => {
       clock = new DriverClock();
-      scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
       studio = await service.aStudioWithKey();
       const address = `127.0.0.1:${await freePort()}`;
       site = `http://${address}`;
       env = {
-        SITE: join(scratch, 'site'),
+        SITE: join(scratch(), 'site'),
         ADDRESS: address,
         LEAD_INTAKE_URL: service.url,
         LEAD_INTAKE_KEY: studio.secret,

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { commandsIn, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT, type RunningProcess } from '../support/processes.ts';
+import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
@@ -20,13 +20,13 @@ const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8
 const service = aService();
 
 describe('the recipe for Next.js', () => {
-  let home: string;
+  const home = sharedFolder();
   let url: string;
   let clock: DriverClock;
   const running: RunningProcess[] = [];
   const env = () => ({
     // A separate home folder, but npm's own configuration and cache.
-    HOME: home,
+    HOME: home(),
     NPM_CONFIG_USERCONFIG: join(homedir(), '.npmrc'),
     NPM_CONFIG_CACHE: join(homedir(), '.npm'),
     NEXT_TELEMETRY_DISABLED: '1',
@@ -40,7 +40,6 @@ describe('the recipe for Next.js', () => {
   };
   beforeAll(async () => {
     clock = new DriverClock();
-    home = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     url = `http://127.0.0.1:${await freePort()}`;
     const { status, stderr } = await runCommands(commandsIn(page, 'nextjs-set-up'), env());
     expect(status, stderr).toBe(0);
@@ -51,10 +50,9 @@ describe('the recipe for Next.js', () => {
   afterAll(async () => {
     for (const each of running) await each.kill();
     clock.remove();
-    rmSync(home, { recursive: true, force: true });
   });
 
-  const onTable = (sql: string) => queryFile(join(home, 'website/website.db'), sql);
+  const onTable = (sql: string) => queryFile(join(home(), 'website/website.db'), sql);
   /** The website's leads, oldest first. */
   const leads = () => onTable('SELECT state, reason, capture FROM example_com_leads ORDER BY created_at, rowid');
   const until = (state: object) =>

@@ -1,5 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
@@ -8,7 +7,7 @@ import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { expectOfRecipe, type RecipeWebsite, testRecipe } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
@@ -21,7 +20,7 @@ const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');
 
 describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
-  let scratch: string;
+  const scratch = sharedFolder();
   let studio: StudioWithKey;
   let proxy: TcpProxy;
   let clock: DriverClock;
@@ -31,21 +30,19 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     server.kill('SIGKILL');
     await proxy.stop();
     clock.remove();
-    rmSync(scratch, { recursive: true });
   });
   beforeAll(async () => {
     clock = new DriverClock();
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     studio = await service.aStudioWithKey();
     proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
-    const site = join(scratch, 'site');
+    const site = join(scratch(), 'site');
     env = {
       SITE: site,
       DATABASE: `sqlite:${join(site, 'website.db')}`,
       ADDRESS: `127.0.0.1:${await freePort()}`,
       LEAD_INTAKE_URL: `http://127.0.0.1:${proxy.port}`,
       LEAD_INTAKE_KEY: studio.secret,
-      COMPOSER_HOME: scratch,
+      COMPOSER_HOME: scratch(),
       COMPOSER_ALLOW_SUPERUSER: '1',
       COMPOSER_DISABLE_NETWORK: '1',
     };
@@ -153,7 +150,7 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     { concurrent: false },
     async ({ patches, caughtBy, says }) => {
       const site = env.SITE ?? '';
-      const copy = join(scratch, 'site before');
+      const copy = join(scratch(), 'site before');
       cpSync(site, copy, { recursive: true });
       try {
         for (const patch of patches) plantInCopy(site, patch);

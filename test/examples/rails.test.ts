@@ -1,12 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { commandsIn, describeWithTools, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT, type RunningProcess } from '../support/processes.ts';
+import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { expectToBeASender } from '../support/senders.ts';
 import { freePort } from '../support/servers.ts';
@@ -25,12 +24,12 @@ describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Ra
 });
 
 describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'`], 'the recipe for Rails', () => {
-  let home: string;
+  const home = sharedFolder();
   let url: string;
   let clock: DriverClock;
   let website: RunningProcess;
   const running: RunningProcess[] = [];
-  const env = () => ({ HOME: home, PORT: new URL(url).port, LEAD_INTAKE_URL: service.url });
+  const env = () => ({ HOME: home(), PORT: new URL(url).port, LEAD_INTAKE_URL: service.url });
   const startBlock = (mark: string, input = '', more = {}): RunningProcess => {
     const started = watchCommands(commandsIn(page, mark), { ...env(), ...more }, input);
     running.push(started);
@@ -43,7 +42,6 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
   };
   beforeAll(async () => {
     clock = new DriverClock();
-    home = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     url = `http://127.0.0.1:${await freePort()}`;
     const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), env());
     expect(status, stderr).toBe(0);
@@ -52,10 +50,9 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
   afterAll(async () => {
     for (const each of running) await each.kill();
     clock.remove();
-    rmSync(home, { recursive: true, force: true });
   });
 
-  const onTable = (sql: string) => queryFile(join(home, 'website/db/website.sqlite3'), sql);
+  const onTable = (sql: string) => queryFile(join(home(), 'website/db/website.sqlite3'), sql);
   /** The website's leads, oldest first. */
   const leads = () => onTable('SELECT state, reason, capture FROM leads_to_send ORDER BY id');
   const until = (state: object) =>

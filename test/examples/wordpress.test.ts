@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -7,7 +6,7 @@ import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, exampleOf, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { describeIf, freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
@@ -42,7 +41,7 @@ add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_f
 const hasWordPress = canStart.MariaDB && existsSync('/usr/share/wordpress/wp-content/themes/twentytwentythree');
 
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
-  let scratch: string;
+  const scratch = sharedFolder();
   let databases: WebsiteServer;
   let database: WebsiteDatabase;
   let studio: StudioWithKey;
@@ -56,11 +55,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     clock?.remove();
     await database?.close();
     await databases?.stop();
-    rmSync(scratch, { recursive: true });
   });
   beforeAll(async () => {
     clock = new DriverClock();
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     databases = await startWebsiteServer.MariaDB();
     database = await databases.database();
     studio = await service.aStudioWithKey();
@@ -73,7 +70,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       password: string;
     };
     env = {
-      SITE: join(scratch, 'site'),
+      SITE: join(scratch(), 'site'),
       ADDRESS: `127.0.0.1:${await freePort()}`,
       DATABASE_HOST: `${address.host}:${address.port}`,
       DATABASE: address.database,

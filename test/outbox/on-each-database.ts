@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll } from 'vitest';
 import { describeWithTools, missingTools } from '../support/examples.ts';
+import { sharedFolder } from '../support/processes.ts';
 import { describeIf } from '../support/servers.ts';
 import type { Service } from '../support/service.ts';
 import {
@@ -31,21 +29,17 @@ export interface OutboxUnderTest {
 
 /** Defines the tests for the outbox of each language on each of its databases; all run concurrently. */
 export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest) => void): void {
-  let scratch: string;
+  const scratch = sharedFolder();
   const closing: (() => Promise<void>)[] = [];
   // Servers are started on first use.
   const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
   const serverOf = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
   const drivers = new Map<string, Promise<StartDriver>>();
-  const driverOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare(scratch));
+  const driverOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare(scratch()));
 
-  beforeAll(() => {
-    scratch = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-  });
   afterAll(async () => {
     for (const close of closing) await close();
     for (const server of servers.values()) await (await server).stop();
-    rmSync(scratch, { recursive: true });
   });
 
   const here = LANGUAGES.filter(({ tools }) => missingTools(tools).length === 0);

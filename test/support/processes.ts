@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { onTestFinished } from 'vitest';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
@@ -42,6 +42,20 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/**
+ * Makes a folder for all tests of a file or a `describe`, before their own hooks; it is removed after them.
+ *
+ * @returns a function that returns its path, in tests and hooks
+ */
+export function sharedFolder(): () => string {
+  let folder = '';
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return () => folder;
 }
 
 /** A process of the product, run as by its user. */
