@@ -127,7 +127,10 @@ test('the authority of a core at an IPv6 address has brackets', async () => {
   const received = once(server, 'stream');
   const stream = await sessions.request('POST', '/', {}, {});
   const [answer, headers] = await received;
-  answer.on('error', () => {}).resume().respond({}, { endStream: true });
+  answer
+    .on('error', () => {})
+    .resume()
+    .respond({}, { endStream: true });
   await once(stream.resume().end(), 'close');
   expect(headers[':authority']).toBe(`[::1]:${port}`);
 });
