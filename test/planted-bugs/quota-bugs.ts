@@ -222,4 +222,20 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a quota is open once its first connection attempt has succeeded, so that its first request is counted',
     patches: [{ file: 'gateway/quota/open-quota.ts', find: 'await Promise.race($ATTEMPTS)', put: '' }],
   },
+  {
+    name: 'a gateway is not ready while one node of a cluster is dead',
+    suite: 'test/contract/redis-connections.test.ts',
+    caughtBy: 'counts on a cluster for the studios of the other nodes while one is dead, and is ready',
+    patches: [
+      { file: 'gateway/quota/redis-quota.ts', find: 'return countedShare > 0;', put: 'return countedShare === 1;' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'the nodes of a cluster over TLS are reached by their addresses',
+    suite: 'test/contract/redis-connections.test.ts',
+    caughtBy: 'counts on a cluster, whichever node the address names',
+    patches: [{ file: 'gateway/quota/redis-client.ts', find: 'found(null, name)', put: "found(null, '127.0.0.1')" }],
+    inSoak: true,
+  },
 ];

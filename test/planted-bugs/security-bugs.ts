@@ -91,4 +91,20 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: 'of any method that gets text in place of another type',
     patches: [{ file: 'src/rpc/safe-json.ts', find: 'fromJsonString(message, text, LENIENT);', put: '' }],
   },
+  {
+    name: 'a misspelt setting is ignored',
+    suite: 'test/unit/setting-names.test.ts',
+    caughtBy: 'the core refuses CORE_TOKENFILE, and names CORE_TOKEN_FILE',
+    patches: [
+      { file: 'common/settings.ts', find: 'misspeltSettings(variablesOf(table), env)', put: '([] as string[])' },
+    ],
+    inSoak: true,
+  },
+  {
+    name: 'a blank token counts as none',
+    suite: 'test/unit/setting-names.test.ts',
+    caughtBy: 'when it is blank: core, CORE_TOKEN',
+    patches: [{ file: 'common/settings.ts', find: 'setting.protects', put: 'false' }],
+    inSoak: true,
+  },
 ];
