@@ -135,13 +135,11 @@ test.each(Object.keys(WAYS))(
       const list = () =>
         refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization: `Bearer ${token}` }));
       await expect
-        .poll(
-          () =>
-            list().then(
-              ({ reason }) => reason,
-              () => undefined,
-            ),
-          { timeout: 30_000 },
+        .poll(() =>
+          list().then(
+            ({ reason }) => reason,
+            () => undefined,
+          ),
         )
         .toBe(expected);
     }
@@ -156,7 +154,6 @@ test.each(Object.keys(WAYS))(
     }
     await closed;
   },
-  60_000,
 );
 
 async function restOf(stream: ClientHttp2Stream): Promise<Buffer> {
