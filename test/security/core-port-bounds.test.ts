@@ -161,7 +161,8 @@ describe('a core in a separate process', () => {
       await Promise.all(times(100, () => talk(port, calls)));
       await served();
     }
-    expect(memoryMb(core) - before).toBeLessThan(400);
+    // It levels off at some 300; 240 connections took 1.4 GB without a bound.
+    expect(memoryMb(core) - before).toBeLessThan(600);
   });
 
   test.each([
