@@ -30,6 +30,9 @@ const BUSY_THRESHOLD = 1024;
 /** More callers than may be pending. */
 const CALLERS = MAX_PENDING_REQUESTS + 300;
 
+/** The number of addresses that send unknown keys. */
+const ADDRESSES = 20;
+
 /** The outcomes allowed besides success; each invites the caller to retry. */
 const OUTCOME_UNKNOWN = '503, may come again';
 const REFUSED = `${OUTCOME_UNKNOWN}: nothing was written`;
@@ -71,8 +74,8 @@ describe('overload', () => {
     tags: ['7.overload', '7.order', '7.wait'],
   }, async () => {
     const service = await aService({ LOG_LEVEL: 'warn' });
-    // Unknown keys, all different: lookups of the same key would be coalesced.
-    const callers = times(CALLERS, () => aCaller(service, newKeySecret()));
+    // Unknown keys, all different: lookups of the same key would be coalesced. Of many addresses: each may send a number.
+    const callers = times(CALLERS, (index) => aCaller(service, newKeySecret(), `127.0.0.${2 + (index % ADDRESSES)}`));
     for (let first = 0; first < CALLERS; first += FEW) {
       for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('401');
     }
@@ -205,8 +208,12 @@ const rateOf = ({ answered, seconds }: { readonly answered: number; readonly sec
 /**
  * Returns a caller with its own connection, which creates one lead per call and returns the outcome as a short text.
  */
-function aCaller({ deployment, studio }: TestedService, secret = studio.secret): () => Promise<string> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+function aCaller(
+  { deployment, studio }: TestedService,
+  secret = studio.secret,
+  localAddress = '127.0.0.1',
+): () => Promise<string> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, localAddress });
   onTestFinished(() => agent.destroy());
   return async () => {
     const headers = {
