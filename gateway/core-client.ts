@@ -17,10 +17,10 @@ import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { isUnprocessed } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
-import { type BatchItem, ExchangeBatcher, type Result } from './exchange-batcher.ts';
+import { type BatchItem, ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
 import type { Operation } from './finished-request.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import { Problem } from './problems.ts';
+import { OVERLOADED, Problem } from './problems.ts';
 
 /**
  * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The
@@ -29,6 +29,15 @@ import { Problem } from './problems.ts';
  * @rule 7.overload
  */
 const BUSY_THRESHOLD = 1024;
+
+/**
+ * The number of leads in the waiting lists of one studio from which further ones are refused: 256 of the longest pages, a
+ * quarter of BUSY_THRESHOLD, so that no studio makes the others' lists fail.
+ */
+export const MAX_WAITING_LEADS_PER_STUDIO = 25_600;
+
+/** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
+export const MAX_SENT_LEADS = 1000;
 
 /**
  * The maximum time for which creations are gathered while the previous message has no result; milliseconds. Below full
@@ -51,6 +60,8 @@ export interface Bearer {
   /** Hash of the API key's secret; 32 bytes. */
   readonly secretSha256: Uint8Array;
   readonly requestId: string;
+  /** The studio of the key, where it is known. */
+  readonly studioId?: string;
 }
 
 /** Which page of leads. */
@@ -130,8 +141,11 @@ export function createCoreClient(
     getLead: async (bearer, leadId) => (await get.send(bearer, { case: 'getLead', value: { leadId } })).value,
 
     async listLeads(bearer, { limit, cursor }) {
+      const { studioId: group = '' } = bearer;
+      if (list.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
-      return (await list.send(bearer, { case: 'listLeads', value: item })).value;
+      const share = { group, weight: Math.max(1, limit) };
+      return (await list.send(bearer, { case: 'listLeads', value: item }, undefined, share)).value;
     },
 
     isBusy: (operation = 'other') => authenticating + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
@@ -174,7 +188,7 @@ function createBatchers(transport: Transport, metrics: GatewayMetrics | undefine
     authenticate: batcher('bearer', { operation: 'AuthenticateApiKey', maxPerMessage: 64 }),
     create: batcher('body', { operation: 'CreateLead', maxPerMessage: 24, lingerMs: LINGER_MS }),
     get: batcher('body', { operation: 'GetLead', maxPerMessage: 32 }),
-    list: batcher('body', { operation: 'ListLeads', maxPerMessage: 4 }),
+    list: batcher('body', { operation: 'ListLeads', maxPerMessage: 4, maxSentWeight: MAX_SENT_LEADS }),
   };
 }
 
@@ -190,6 +204,7 @@ interface BatchOptions {
   readonly maxPerMessage: number;
   /** The maximum time for which requests are gathered while the previous message has no result; milliseconds. */
   readonly lingerMs?: number;
+  readonly maxSentWeight?: number;
 }
 
 /** A request of the exchange. */
@@ -213,7 +228,7 @@ function createBatcher<Case extends keyof Outcomes>(
   exchange: Client<typeof ExchangeService>['exchange'],
   metrics: GatewayMetrics | undefined,
   outcomeCase: Case,
-  { operation, maxPerMessage, lingerMs }: BatchOptions,
+  { operation, maxPerMessage, lingerMs, maxSentWeight }: BatchOptions,
 ) {
   const batcher = new ExchangeBatcher<AuthenticatedRequest, Answer<Outcomes[Case]>>(
     async function* (messages) {
@@ -225,13 +240,18 @@ function createBatcher<Case extends keyof Outcomes>(
         if (!isUnprocessed(error)) throw error;
       }
     },
-    { timeoutMs: CORE_CALL_MS, maxPerMessage, lingerMs },
+    { timeoutMs: CORE_CALL_MS, maxPerMessage, lingerMs, maxSentWeight },
   );
   metrics?.watchWaiting(operation, () => batcher.pending);
-  const send = async ({ secretSha256, requestId }: Bearer, request: CoreRequest, coalesceKey?: string) => {
+  const send = async (
+    { secretSha256, requestId }: Bearer,
+    request: CoreRequest,
+    coalesceKey?: string,
+    share?: Share,
+  ) => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
-      const answer = await batcher.send({ secretSha256, request }, requestId, coalesceKey, span);
+      const answer = await batcher.send({ secretSha256, request }, requestId, coalesceKey, span, share);
       span?.end({ failed: false });
       return answer;
     } catch (error) {
@@ -240,7 +260,7 @@ function createBatcher<Case extends keyof Outcomes>(
       throw problem;
     }
   };
-  return { send, pending: () => batcher.pending };
+  return { send, pending: () => batcher.pending, weightOf: (group: string) => batcher.weightOf(group) };
 
   async function* itemsOf(messages: AsyncIterable<readonly BatchItem<AuthenticatedRequest>[]>) {
     for await (const message of messages) {

@@ -1,4 +1,5 @@
 import { link, type Span } from '../common/tracing.ts';
+import { FairQueue } from './fair-queue.ts';
 import { InFlightRequests } from './in-flight-requests.ts';
 
 /** The maximum number of requests on one call; then another call begins. */
@@ -42,7 +43,20 @@ export interface ExchangeBatcherOptions {
    * it, each turn of the event loop sends the requests that arrived in it.
    */
   readonly lingerMs?: number | undefined;
+  /**
+   * The weight of sent requests without a result from which no further one is sent: those wait here, where their groups
+   * take turns. Without it, requests are sent in the order of their arrival.
+   */
+  readonly maxSentWeight?: number | undefined;
 }
+
+/** The caller on whose behalf a request is sent, which takes turns with others, and what the request costs. */
+export interface Share {
+  readonly group: string;
+  readonly weight: number;
+}
+
+const NO_SHARE: Share = { group: '', weight: 0 };
 
 /**
  * Sends requests over one long-lived call, because opening a call costs many times what a request costs. Requests that
@@ -53,12 +67,15 @@ export class ExchangeBatcher<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;
   readonly #options: ExchangeBatcherOptions;
   /** Requests that are not sent yet. */
-  #queue: PendingRequest<Request, Answer>[] = [];
+  readonly #queue = new FairQueue<PendingRequest<Request, Answer>>();
   /** Queued requests that others may join, by their coalescing key. */
   readonly #coalescable = new Map<string, PendingRequest<Request, Answer>>();
   /** The call that takes requests from the queue. */
   #call: Call<Request, Answer> | undefined;
   #pending = 0;
+  /** The weight of the pending requests of each group, and of those that are sent. */
+  readonly #weights = new Map<string, number>();
+  #sentWeight = 0;
 
   constructor(open: OpenCall<Request, Answer>, options: ExchangeBatcherOptions) {
     this.#open = open;
@@ -70,11 +87,22 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#pending;
   }
 
+  /** The weight of a group's requests without a response. */
+  weightOf(group: string): number {
+    return this.#weights.get(group) ?? 0;
+  }
+
   /**
    * @param coalesceKey a request joins a queued one with the same key and gets its response
    * @throws NoResponse, or the error of the request or the call
    */
-  send(request: Request, requestId: string, coalesceKey?: string, span?: Span): Promise<Answer> {
+  send(
+    request: Request,
+    requestId: string,
+    coalesceKey?: string,
+    span?: Span,
+    share: Share = NO_SHARE,
+  ): Promise<Answer> {
     const same = coalesceKey === undefined ? undefined : this.#coalescable.get(coalesceKey);
     if (same) {
       same.join(span);
@@ -85,14 +113,29 @@ export class ExchangeBatcher<Request, Answer> {
     }
     this.#pending += 1;
     const { timeoutMs } = this.#options;
-    const pending = new PendingRequest<Request, Answer>({ request, requestId, span }, coalesceKey, timeoutMs, () => {
+    const item = { request, requestId, span };
+    const pending = new PendingRequest<Request, Answer>(item, coalesceKey, share, timeoutMs, () => {
       this.#pending -= 1;
+      this.#addWeight(pending, -1);
+      if (pending.attempts > 0) this.#addSentWeight(-share.weight);
       this.#stopCoalescing(pending);
     });
+    this.#addWeight(pending, 1);
     if (coalesceKey !== undefined) this.#coalescable.set(coalesceKey, pending);
     this.#queue.push(pending);
     this.#flush();
     return pending.answer;
+  }
+
+  #addWeight({ group, weight }: Share, sign: 1 | -1): void {
+    const sum = this.weightOf(group) + sign * weight;
+    if (sum > 0) this.#weights.set(group, sum);
+    else this.#weights.delete(group);
+  }
+
+  #addSentWeight(weight: number): void {
+    this.#sentWeight += weight;
+    if (weight < 0) this.#call?.wake();
   }
 
   #flush(): void {
@@ -113,7 +156,7 @@ export class ExchangeBatcher<Request, Answer> {
       this.#resend(call.sent.pending());
     } catch (error) {
       // When the call could not even begin, another attempt would fail for the queued requests too.
-      const failed = call.sent.count > 0 ? call.sent.pending() : this.#queue.splice(0);
+      const failed = call.sent.count > 0 ? call.sent.pending() : this.#queue.take(this.#queue.length);
       for (const pending of failed) pending.settle({ error });
     }
     call.isOver = true;
@@ -124,8 +167,9 @@ export class ExchangeBatcher<Request, Answer> {
 
   /** Yields the queued requests in messages until the call is over or has carried MAX_IN_CALL requests. */
   async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly BatchItem<Request>[]> {
-    const { maxPerMessage, lingerMs } = this.#options;
-    const isDue = () => this.#queue.length >= (call.lingerTimer ? maxPerMessage : 1);
+    const { maxPerMessage, lingerMs, maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
+    const isDue = () =>
+      this.#queue.length >= (call.lingerTimer ? maxPerMessage : 1) && this.#sentWeight < maxSentWeight;
     while (call.sent.count < MAX_IN_CALL) {
       if (!isDue()) {
         await new Promise<void>((resolve) => {
@@ -133,9 +177,10 @@ export class ExchangeBatcher<Request, Answer> {
         });
       }
       if (call.isOver) return;
-      const message = this.#queue.splice(0, maxPerMessage).filter((pending) => !pending.isSettled);
+      const message = this.#queue.take(maxPerMessage).filter((pending) => !pending.isSettled);
       for (const pending of message) {
         this.#stopCoalescing(pending);
+        if (pending.attempts === 0) this.#addSentWeight(pending.weight);
         pending.attempts += 1;
         call.sent.add(pending);
       }
@@ -187,13 +232,23 @@ class PendingRequest<Request, Answer> {
   readonly answer: Promise<Answer>;
   readonly settle: (outcome: { readonly answer: Answer } | { readonly error: unknown }) => void;
   readonly coalesceKey: string | undefined;
+  readonly group: string;
+  readonly weight: number;
   item: BatchItem<Request>;
   isSettled = false;
   attempts = 0;
 
-  constructor(item: BatchItem<Request>, coalesceKey: string | undefined, timeoutMs: number, onSettled: () => void) {
+  constructor(
+    item: BatchItem<Request>,
+    coalesceKey: string | undefined,
+    { group, weight }: Share,
+    timeoutMs: number,
+    onSettled: () => void,
+  ) {
     this.item = item;
     this.coalesceKey = coalesceKey;
+    this.group = group;
+    this.weight = weight;
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     this.answer = promise;
     const timer = setTimeout(() => {

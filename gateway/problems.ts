@@ -111,6 +111,13 @@ const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = 
   integration_unavailable: { 'retry-after': '1' },
 };
 
+/** A request that is not begun because too many are waiting. */
+export const OVERLOADED = new Problem('integration_unavailable', {
+  detail: 'Too many requests are waiting, so this one was not begun: nothing was written. Repeat it later.',
+  // Or there would be a line for each of thousands.
+  isLogged: true,
+});
+
 /** The maximum number of faults in a response; a hostile body can have thousands. @rule 2.5.together */
 const MAX_FIELDS = 50;
 

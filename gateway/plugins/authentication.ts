@@ -48,7 +48,7 @@ export function refuseUnlessAllowed(request: FastifyRequest, { scopes }: Authent
 /** Marks a key as checked, for a call in which the core validates it, and returns its bearer. */
 export function bearerToCheck(key: PresentedKey, requestId: string): Bearer {
   key.isChecked = true;
-  return { secretSha256: key.secretSha256, requestId };
+  return { secretSha256: key.secretSha256, requestId, studioId: key.caller.studioId };
 }
 
 /** The scopes that operations require. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { Throttle } from '../../common/throttle.ts';
 import type { CoreClient } from '../core-client.ts';
-import { Problem } from '../problems.ts';
+import { OVERLOADED } from '../problems.ts';
 
 /**
  * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a
@@ -12,12 +12,6 @@ const MAX_IMMEDIATE_REFUSALS_PER_SECOND = 1000;
 const MAX_DELAY_MS = 1000;
 
 const LOG_INTERVAL_MS = 10_000;
-
-const OVERLOADED = new Problem('integration_unavailable', {
-  detail: 'Too many requests are waiting, so this one was not begun: nothing was written. Repeat it later.',
-  // By the throttled line below, instead of one line per request.
-  isLogged: true,
-});
 
 /**
  * Refuses a request before any work is done for it while too many of its operation wait for the core: looking up its

@@ -197,4 +197,22 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    name: 'one studio may have all lists that wait',
+    suite: 'test/e2e/http/lists-of-studios.test.ts',
+    caughtBy: 'a studio that lists as much as it can leaves the lists of another one alone',
+    patches: [
+      {
+        file: 'gateway/core-client.ts',
+        find: 'list.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO',
+        put: 'list.weightOf(group) === MAX_WAITING_LEADS_PER_STUDIO - 1',
+      },
+    ],
+  },
+  {
+    name: 'lists wait in the order of their arrival',
+    suite: 'test/unit/exchange-batcher.test.ts',
+    caughtBy: 'sends no more before there are results, and groups take turns meanwhile',
+    patches: [{ file: 'gateway/exchange-batcher.ts', find: 'this.group = group;', put: "this.group = group && '';" }],
+  },
 ];

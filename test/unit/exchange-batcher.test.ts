@@ -1,7 +1,13 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
-import { type BatchItem, ExchangeBatcher, NoResponse, type Result } from '../../gateway/exchange-batcher.ts';
+import {
+  type BatchItem,
+  ExchangeBatcher,
+  NoResponse,
+  type Result,
+  type Share,
+} from '../../gateway/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
@@ -76,9 +82,9 @@ class OtherSide {
  * A batcher, and the other side of each of its calls in the order in which they started.
  *
  * @param reads whether the other side reads the first call from its start
- * @param lingerMs how long the batcher gathers requests while a message has no result
+ * @param options how long the batcher gathers requests while a message has no result, and how much it sends meanwhile
  */
-function controlled({ reads = true, lingerMs }: { reads?: boolean; lingerMs?: number } = {}) {
+function controlled({ reads = true, ...options }: { reads?: boolean; lingerMs?: number; maxSentWeight?: number } = {}) {
   const calls: OtherSide[] = [];
   const batcher = new ExchangeBatcher<string, string>(
     (messages) => {
@@ -86,16 +92,16 @@ function controlled({ reads = true, lingerMs }: { reads?: boolean; lingerMs?: nu
       if (calls.push(call) > 1 || reads) call.read();
       return call.results();
     },
-    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64, lingerMs },
+    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64, ...options },
   );
-  const submit = (request: string, sharedAs?: string) => {
-    const answer = batcher.send(request, `id of ${request}`, sharedAs);
+  const submit = (request: string, sharedAs?: string, share?: Share) => {
+    const answer = batcher.send(request, `id of ${request}`, sharedAs, undefined, share);
     // Awaited later, or not at all.
     answer.catch(() => {});
     return answer;
   };
   const call = (index: number) => calls[index] as OtherSide;
-  return { calls, call, submit };
+  return { calls, call, submit, weightOf: (group: string) => batcher.weightOf(group) };
 }
 
 /** Waits for the end of this turn of the event loop and the next ones. */
@@ -104,7 +110,7 @@ async function turn(): Promise<void> {
 }
 
 /** A batcher whose call has started and has had one result. */
-async function begun(options: { lingerMs?: number } = {}) {
+async function begun(options: { lingerMs?: number; maxSentWeight?: number } = {}) {
   const all = controlled(options);
   const first = all.submit('first');
   await turn();
@@ -123,6 +129,53 @@ afterEach(() => {
   const left = vi.getTimerCount();
   vi.useRealTimers();
   expect(left).toBe(0);
+});
+
+describe('a batcher with a bound on what is sent and has no result', () => {
+  test('sends no more before there are results, and groups take turns meanwhile', async () => {
+    const { call, submit, weightOf } = await begun({ maxSentWeight: 100 });
+    const submitAll = (group: string, weight: number, count: number) =>
+      times(count, (index) => submit(`${group}${index}`, undefined, { group, weight }));
+    const filling = submit('filling', undefined, { group: 'x', weight: 100 });
+    await turn();
+
+    const waiting = [...submitAll('a', 10, 200), ...submitAll('b', 10, 2)];
+    await turn();
+    expect(call(0).requests).toEqual(['first', 'filling']);
+    expect([weightOf('a'), weightOf('b'), weightOf('c')]).toEqual([2000, 20, 0]);
+    call(0).answer(1);
+    await filling;
+    await turn();
+
+    // One message may exceed the bound.
+    expect(call(0).messages).toHaveLength(3);
+    expect(call(0).requests.slice(2, 7)).toEqual(['a0', 'b0', 'a1', 'b1', 'a2']);
+    while (call(0).requests.length < 204) {
+      call(0).answer(...times(call(0).requests.length, (index) => index).slice(2));
+      await turn();
+    }
+    call(0).answer(...times(204, (index) => index).slice(2));
+    await Promise.all(waiting);
+    expect(weightOf('a')).toBe(0);
+  });
+
+  test('goes on when what was sent gets no result in time', async () => {
+    const { call, submit } = await begun({ maxSentWeight: 1 });
+    const lost = submit('lost', undefined, { group: 'a', weight: 1 });
+    await turn();
+    const next = submit('next', undefined, { group: 'b', weight: 1 });
+
+    vi.advanceTimersByTime(TIMEOUT_MS - 1);
+    const late = submit('late', undefined, { group: 'b', weight: 1 });
+    vi.advanceTimersByTime(1);
+    await expect(lost).rejects.toMatchObject(NO_RESPONSE);
+    await expect(next).rejects.toMatchObject(NO_RESPONSE);
+    await turn();
+
+    expect(call(0).requests).toEqual(['first', 'lost', 'late']);
+    call(0).answer(2);
+    expect(await late).toBe('answer to late');
+  });
 });
 
 describe('batching', () => {
