@@ -12,7 +12,7 @@ import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
 import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { systemClock } from './domain/clock.ts';
-import { newId } from './domain/new-id.ts';
+import { idGenerator } from './domain/new-id.ts';
 import { Callers } from './rpc/callers.ts';
 import { createCoreMetrics } from './rpc/metrics.ts';
 import { callObserver } from './rpc/observation.ts';
@@ -42,6 +42,9 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
   try {
+    const newId = idGenerator(Date.now, (aheadMs) => {
+      log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
+    });
     const callers = new Callers(config.CORE_TOKEN, config.CORE_CALLERS_FILE?.entries);
     const server = createCoreServer(
       config,

@@ -1,10 +1,44 @@
+import { randomInt } from 'node:crypto';
 import { v7 } from 'uuid';
 
-/** Returns a new id: a version 7 UUID in lower case, higher than all ids created before in this process. */
+/**
+ * Returns a new id: a version 7 UUID in lower case, higher than all ids created before in this process, as long as no
+ * clock is set back by more than MAX_AHEAD_MS.
+ */
 export type NewId = () => string;
 
-/** The id generator in production. @rule 2.1.id 2.1.version-7 4.3.newest-first */
-export const newId: NewId = () => v7();
+/**
+ * The longest time for which new ids stay ahead of a clock that was set back; milliseconds. A clock that is further
+ * behind was ahead by mistake, and must not give every later lead that time.
+ */
+const MAX_AHEAD_MS = 60_000;
+
+/** Counters begin in the lower half of their 32 bits, so that they seldom run out within a millisecond. */
+const MAX_FIRST_COUNT = 2 ** 31;
+const MAX_COUNT = 2 ** 32 - 1;
+
+/**
+ * Returns an id generator. @rule 2.1.id 2.1.version-7 4.3.newest-first
+ *
+ * @param now the clock; milliseconds since 1970
+ * @param onSetBack called with the milliseconds by which ids were ahead of the clock, and no longer are
+ */
+export function idGenerator(now: () => number, onSetBack: (aheadMs: number) => void = () => {}): NewId {
+  let msecs = Number.NEGATIVE_INFINITY;
+  let seq = 0;
+  return () => {
+    const aheadMs = msecs - now();
+    if (aheadMs > MAX_AHEAD_MS) onSetBack(aheadMs);
+    if (aheadMs < 0 || aheadMs > MAX_AHEAD_MS) msecs = now();
+    else if (seq < MAX_COUNT) return v7({ msecs, seq: ++seq });
+    else msecs += 1;
+    seq = randomInt(MAX_FIRST_COUNT);
+    return v7({ msecs, seq });
+  };
+}
+
+/** The id generator of commands. */
+export const newId: NewId = idGenerator(Date.now);
 
 /** Returns a new id with a given time. Ids with the same time are in no particular order. */
 export const newIdAt = (time: Date): string => v7({ msecs: time.getTime() });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { uuidFault } from '../../common/rules/field-rules.ts';
-import { newId, timeOfId } from '../../src/domain/new-id.ts';
+import { idGenerator, newId, timeOfId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 
 describe('ids', () => {
@@ -23,6 +23,33 @@ describe('ids', () => {
     const ids = times(50_000, newId);
 
     expect(ids.filter((id, index) => index > 0 && id <= (ids[index - 1] as string))).toEqual([]);
+  });
+
+  test('have the time of a clock again that was ahead by mistake, and stay ahead of one that is set back a little', () => {
+    const aheadMs: number[] = [];
+    let clock = 1_750_000_000_000;
+    const next = idGenerator(
+      () => clock,
+      (ms) => aheadMs.push(ms),
+    );
+    const timeAt = (time: number) => {
+      clock = time;
+      return timeOfId(next()).getTime();
+    };
+    const [now, second, year] = [clock, 1000, 365 * 86_400_000];
+    expect(timeAt(now + year)).toBe(now + year);
+    expect(timeAt(now)).toBe(now);
+    expect(timeAt(now + 60 * second)).toBe(now + 60 * second);
+    expect(timeAt(now)).toBe(now + 60 * second);
+    expect(timeAt(now - second)).toBe(now - second);
+    expect(aheadMs).toEqual([year, 61 * second]);
+  });
+
+  test('of one generator differ and grow while its clock stands still, also when a counter ends', () => {
+    const next = idGenerator(() => 1_750_000_000_000);
+    const ids = times(100_000, next);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toEqual(ids.toSorted());
   });
 
   test.each([
