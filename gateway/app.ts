@@ -132,7 +132,8 @@ export async function startGateway(
 }
 
 async function checkQuota(quota: Quota): Promise<void> {
-  if (!(await quota.ready())) throw new Error('requests cannot be counted');
+  const fault = await quota.fault();
+  if (fault !== undefined) throw new Error(fault);
 }
 
 interface Parts {

@@ -104,8 +104,8 @@ export function createMemoryQuota(
       }
     },
     countedShare: () => (closed ? 0 : 1),
-    async ready() {
-      return !closed;
+    async fault() {
+      return closed ? 'it is closed' : undefined;
     },
     async close() {
       closed = true;

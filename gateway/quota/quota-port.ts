@@ -42,10 +42,10 @@ export interface Quota {
   countedShare(): number;
 
   /**
-   * Returns whether `consume` could count right now, for any studio. Must perform everything that counting takes, without counting for
+   * Returns why `consume` could not count right now, for no studio; undefined: it could for some. Must perform everything that counting takes, without counting for
    * any key. Must resolve within QUOTA_TIMEOUT_MS; never rejects.
    */
-  ready(): Promise<boolean>;
+  fault(): Promise<string | undefined>;
 
   /** Closes connections and timers; may be called twice. Later calls throw QuotaUnavailable. */
   close(): Promise<void>;

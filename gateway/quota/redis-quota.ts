@@ -85,12 +85,13 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
         await redis.refundRequest(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
     // Not a ping, which a replica, a loading server and one without memory also answer.
-    async ready() {
+    async fault() {
       const probes = isCluster ? CLUSTER_PROBES : [PROBE];
       const outcomes = await Promise.allSettled(probes.map((probe) => consume(probe, NO_LIMIT)));
-      countedShare = outcomes.filter(({ status }) => status === 'fulfilled').length / probes.length;
+      const faults = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [messageOf(outcome.reason)] : []));
+      countedShare = 1 - faults.length / probes.length;
       // A failed node of a cluster affects only its studios: another gateway could not count for them either.
-      return countedShare > 0;
+      return countedShare > 0 ? undefined : faults[0];
     },
     close() {
       closed ??= disconnect(redis);
@@ -141,5 +142,7 @@ async function withinDeadline<T>(wait: Promise<void>, work: () => Promise<T>): P
 /** A connection attempt to several addresses fails with an error that has a code but no message. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.message || ('code' in error ? String(error.code) : error.name);
+  // The log takes a text that differs for another fault.
+  const message = error.message.replace(/ Retrying from scratch after \d+ms\./, '');
+  return message || ('code' in error ? String(error.code) : error.name);
 }

@@ -7,7 +7,7 @@ export interface KeyPolicy {
 }
 
 /** A quota of keys whose studios have none, so that the id of a key is enough. */
-export interface QuotaOfKeys extends Pick<Quota, 'ready' | 'close'> {
+export interface QuotaOfKeys extends Pick<Quota, 'fault' | 'close'> {
   consume(apiKeyId: string, patienceMs?: number): Promise<QuotaDecision>;
   refund(apiKeyId: string, windows: readonly number[]): Promise<void>;
 }
@@ -16,7 +16,7 @@ export interface QuotaOfKeys extends Pick<Quota, 'ready' | 'close'> {
 export const quotaOfKeys = (quota: Quota, limit: number): QuotaOfKeys => ({
   consume: (apiKeyId, patienceMs) => quota.consume(bearerOf(apiKeyId), { key: limit, studio: undefined }, patienceMs),
   refund: (apiKeyId, windows) => quota.refund(bearerOf(apiKeyId), windows),
-  ready: () => quota.ready(),
+  fault: () => quota.fault(),
   close: () => quota.close(),
 });
 

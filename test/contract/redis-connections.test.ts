@@ -28,7 +28,7 @@ async function expectToCount(url: string, isCluster: boolean): Promise<void> {
   const quota = createRedisQuota(60, url, isCluster);
   onTestFinished(() => quota.close());
   await quota.firstAttempt;
-  expect(await quota.ready()).toBe(true);
+  expect(await quota.fault()).toBeUndefined();
   expect(quota.countedShare()).toBe(1);
   const bearer = { apiKeyId: newId(), studioId: newId() };
   const limits = { key: 2, studio: undefined };
@@ -70,14 +70,14 @@ describeWithRedisServer('a Redis with a user, a password with special characters
     const quota = createRedisQuota(60, cluster[0]?.url ?? '', true);
     onTestFinished(() => quota.close());
     await quota.firstAttempt;
-    expect(await quota.ready()).toBe(true);
+    expect(await quota.fault()).toBeUndefined();
 
     await cluster[2]?.kill();
-    await expect.poll(async () => [await quota.ready(), quota.countedShare() < 1]).toEqual([true, true]);
+    await expect.poll(async () => [await quota.fault(), quota.countedShare() < 1]).toEqual([undefined, true]);
     expect(quota.countedShare()).toBeGreaterThan(0.3);
 
     for (const node of cluster) await node.kill();
-    await expect.poll(() => quota.ready()).toBe(false);
+    await expect.poll(() => quota.fault()).toEqual(expect.any(String));
     expect(quota.countedShare()).toBe(0);
   });
 });

@@ -120,7 +120,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
 
     test('after a while, requests are refused immediately and so hold no memory', async () => {
       const quota = open(server.url);
-      expect(await quota.ready()).toBe(true);
+      expect(await quota.fault()).toBeUndefined();
       await begin(server);
       await outcomeOf(quota);
       await sleep(700);
@@ -136,7 +136,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
 
     test('many concurrent requests are refused without a warning', async () => {
       const quota = open(server.url);
-      expect(await quota.ready()).toBe(true);
+      expect(await quota.fault()).toBeUndefined();
       const warned = vi.fn();
       process.on('warning', warned);
       onTestFinished(() => void process.off('warning', warned));
@@ -168,7 +168,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     const connection = async () =>
       /id=(\d+) .* user=gateway /.exec(String(await server.command('CLIENT', 'LIST')))?.[1];
     const quota = open(server.url);
-    expect(await quota.ready()).toBe(true);
+    expect(await quota.fault()).toBeUndefined();
     const before = await connection();
     await server.command('REPLICAOF', '127.0.0.1', '1');
 
@@ -198,7 +198,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await admitted()).toEqual([true, true, false]);
 
     await server.restart();
-    await expect.poll(() => quota.ready(), { timeout: RECOVERS_WITHIN_MS }).toBe(true);
+    await expect.poll(() => quota.fault(), { timeout: RECOVERS_WITHIN_MS }).toBeUndefined();
 
     expect(await admitted()).toEqual([true, true, false]);
   });
@@ -252,7 +252,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     await quota.refund(apiKeyId, windows);
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
-    expect(await quota.ready()).toBe(true);
+    expect(await quota.fault()).toBeUndefined();
   });
 
   test('a window that started under a longer policy ends within the new length', async () => {
@@ -359,7 +359,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
         await server.command('DEL', 'lead-intake:quota:ready');
         await leave('lead-intake:quota:ready', command);
 
-        expect(await quota.ready(), value).toBe(true);
+        expect(await quota.fault(), value).toBeUndefined();
       }
     });
 
@@ -445,17 +445,17 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     await expect(quota.consume(apiKeyId)).rejects.toBeInstanceOf(QuotaUnavailable);
 
     expect(proxy.lost()).toBe(1);
-    await expect.poll(() => quota.ready(), { timeout: RECOVERS_WITHIN_MS }).toBe(true);
+    await expect.poll(() => quota.fault(), { timeout: RECOVERS_WITHIN_MS }).toBeUndefined();
     expect(await quota.consume(apiKeyId)).toMatchObject({ remaining: POLICY.limit - 3 });
   });
 
   async function expectUnavailable(quota: QuotaOfKeys): Promise<void> {
     expect(await inTime(() => outcomeOf(quota))).toBeInstanceOf(QuotaUnavailable);
-    expect(await inTime(() => quota.ready())).toBe(false);
+    expect(await inTime(() => quota.fault())).toEqual(expect.any(String));
   }
 
   async function expectRecovered(quota: QuotaOfKeys): Promise<void> {
-    await expect.poll(() => quota.ready(), { timeout: RECOVERS_WITHIN_MS, interval: 20 }).toBe(true);
+    await expect.poll(() => quota.fault(), { timeout: RECOVERS_WITHIN_MS, interval: 20 }).toBeUndefined();
     expect(await quota.consume(newId())).toMatchObject({ admitted: true, remaining: POLICY.limit - 1 });
   }
 });

@@ -227,7 +227,11 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     suite: 'test/contract/redis-connections.test.ts',
     caughtBy: 'counts on a cluster for the studios of the other nodes while one is dead, and is ready',
     patches: [
-      { file: 'gateway/quota/redis-quota.ts', find: 'return countedShare > 0;', put: 'return countedShare === 1;' },
+      {
+        file: 'gateway/quota/redis-quota.ts',
+        find: 'return countedShare > 0 ? undefined : faults[0];',
+        put: 'return countedShare === 1 ? undefined : faults[0];',
+      },
     ],
     inSoak: true,
   },
