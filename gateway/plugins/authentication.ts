@@ -33,7 +33,7 @@ export function authenticator(
 
   async function lookUp(secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply): Promise<PresentedKey> {
     const ask = () => core.authenticate({ secretSha256, requestId: request.id });
-    const caller = await (cache.wasValid(secretSha256) ? ask() : lookUpUnknown(request, reply, ask));
+    const caller = await (cache.wasValid(secretSha256) ? ask() : lookUpUnknown(secretSha256, request, reply, ask));
     cache.set(secretSha256, caller);
     return { secretSha256, caller, isChecked: true, countedIn: undefined };
   }

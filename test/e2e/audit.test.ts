@@ -32,6 +32,7 @@ describe('the audit log', () => {
       { action: AuditAction.STUDIO_STATUS_CHANGED, memberId: 'accountant-1', from: 'active', to: 'suspended' },
       { action: AuditAction.API_KEY_REPLACED, memberId, apiKeyId },
       { action: AuditAction.API_KEY_CREATED, memberId, apiKeyId },
+      { action: AuditAction.STUDIO_MEMBER_CHANGED, to: `${memberId} owner` },
       { action: AuditAction.STUDIO_STATUS_CHANGED, to: 'active' },
     ]);
     expect(ofLead.events).toMatchObject([

@@ -62,6 +62,17 @@ describe('keys that the core does not know', () => {
     expect([200, 429]).toContain((await service.get(unseenToo.secret)).status);
   });
 
+  test('count once for each: a website that goes on with its old key takes nothing from others behind its address', async () => {
+    const service = await aSeparateService({ gateway: { QUOTA_LIMIT: '1000000' } });
+    const [old, unseen] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
+    expect((await service.get(old.secret)).status).toBe(200);
+    await service.apiKeys.revokeApiKey(old);
+    for (let sent = 0; sent <= MAX_UNKNOWN_KEYS; sent += 50) {
+      for (const { status } of await Promise.all(times(50, () => service.get(old.secret)))) expect(status).toBe(401);
+    }
+    expect((await service.get(unseen.secret)).status).toBe(200);
+  });
+
   test('do not count where they are valid, however many', async () => {
     const service = await aSeparateService({ deadlines: { keyCacheMs: 0 }, gateway: { QUOTA_LIMIT: '1000000' } });
     const { secret } = await service.aStudioWithKey();
