@@ -26,6 +26,7 @@ let stopping = false;
 
 process.on('SIGINT', () => stopAll(0));
 process.on('SIGTERM', () => stopAll(0));
+if (process.env.npm_lifecycle_event === 'start') stopWithParent();
 
 try {
   // Reflection lets people who try the service explore its RPCs; in production it is off.
@@ -37,6 +38,14 @@ try {
 } catch (error) {
   console.error((error as Error).message);
   await stopAll(1);
+}
+
+/** Stops when npm has ended: it passes on no signal that it gets itself. */
+function stopWithParent(): void {
+  const parent = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== parent) stopAll(0);
+  }, 500).unref();
 }
 
 function makeDemo(): Demo {

@@ -1,8 +1,16 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { hasShellAndCurl, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import {
+  hasShellAndCurl,
+  PLANTED,
+  ROOT,
+  type RunningProcess,
+  run,
+  temporaryFolder,
+  watch,
+} from '../support/processes.ts';
 
 /** Runs the `curl` line that `npm start` prints; returns status, headers and body. */
 function paste(output: string): { status: number; head: string; body: string } {
@@ -102,6 +110,32 @@ describe('npm start', () => {
     running.child.kill('SIGKILL');
 
     await running.ended();
+    expect(await isAnswering(url)).toBe(false);
+  });
+
+  test.skipIf(!hasShellAndCurl)('stops both processes when npm, which passes on no signal, is killed', async () => {
+    // As npm runs it: by a shell that waits.
+    const shell = watch(
+      spawn('sh', ['-c', `"${process.execPath}" "${join(ROOT, 'start.ts')}"; true`], {
+        cwd: temporaryFolder(),
+        env: {
+          PATH: process.env.PATH,
+          ...PLANTED,
+          npm_lifecycle_event: 'start',
+          CORE_PORT: '0',
+          GATEWAY_PORT: '0',
+          SHUTDOWN_DRAIN_MS: '0',
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+    );
+    const url = await gatewayOf(shell);
+    expect(await isAnswering(url)).toBe(true);
+
+    shell.child.kill('SIGKILL');
+
+    // Its output closes only after all processes have ended.
+    await shell.ended();
     expect(await isAnswering(url)).toBe(false);
   });
 
