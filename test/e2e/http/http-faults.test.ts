@@ -170,8 +170,11 @@ describe.each([
         code: 'integration_invalid_request',
         requestId: 'mine',
       });
-      expect(answer.headers).toMatchObject({ 'x-request-id': 'mine', connection: 'close' });
-      expect(answer.headers.ratelimit).toMatch(/r=\d+/);
+      expect(answer.headers).toMatchObject({
+        'x-request-id': 'mine',
+        connection: 'close',
+        ratelimit: expect.stringMatching(/r=\d+/),
+      });
     },
   );
 
