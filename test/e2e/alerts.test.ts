@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
@@ -97,6 +97,8 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
 
         await fire('LeadIntakeCertificateExpires');
         await expectEveryPanelDrawn(prometheus);
+        expiring.spoilFiles();
+        await fire('LeadIntakeFilesUnusable');
         await expiring.kill();
         await fire('LeadIntakeReplicaAway');
 
@@ -152,7 +154,8 @@ async function deployWithCertificates(days: number) {
     },
   });
   await addressOf(gateway);
-  return { coreMetrics, gatewayMetrics, kill: () => Promise.all([core.kill(), gateway.kill()]) };
+  const spoilFiles = () => writeFileSync(server.cert, 'no certificate');
+  return { coreMetrics, gatewayMetrics, spoilFiles, kill: () => Promise.all([core.kill(), gateway.kill()]) };
 }
 
 /** Waits for alerts, and records which have fired. */
