@@ -1,7 +1,5 @@
 """Client of the Lead Intake API for servers: creates leads without losing or doubling any, and reads them back."""
 
-import logging
-
 from ._async_client import AsyncLeadIntakeClient
 from ._client import LeadIntakeClient
 from .errors import (
@@ -23,9 +21,6 @@ from .models import (
     PhoneContact,
     ProblemCode,
 )
-
-# Without it, Python prints warnings of libraries to stderr where logging is not configured, which cron mails.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "AsyncLeadIntakeClient",

@@ -1,4 +1,3 @@
-import logging
 import os
 import signal
 from threading import Event
@@ -30,8 +29,6 @@ class Command(BaseCommand):
                 stop = Event()
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, lambda *_: stop.set())
-                # Failed passes, such as without the database, go to stderr.
-                logging.basicConfig()
                 outbox.run(client, stop)
             else:
                 outbox.deliver(client)
