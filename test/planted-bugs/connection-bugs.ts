@@ -28,6 +28,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
         put: 'AbortSignal.any([signal, ending])',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'the final GOAWAY of a draining connection is not sent',
@@ -41,6 +42,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'an exchange keeps an old connection open',

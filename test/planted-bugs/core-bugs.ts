@@ -198,6 +198,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
         put: '[...this.#byPeer.values()]',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'the number of unauthenticated calls on a connection is unbounded',
@@ -211,6 +212,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
         put: 'return true;',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'a caller whose calls never end keeps all connections of a core',
@@ -277,6 +279,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
         put: 'if (missed) return;',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'the deadline of a stop includes its drain',

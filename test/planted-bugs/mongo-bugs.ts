@@ -350,6 +350,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: '(refusal, place) => [place, refusal]',
       },
     ],
+    inSoak: true,
   },
   {
     name: 'an insert that fails as a whole is reported as created',
