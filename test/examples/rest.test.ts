@@ -82,6 +82,10 @@ function repeatingSooner(name: string, source: string): string {
 
 /** The conversations that the programs cannot hold. Nothing is lost in them: a program ends with 75, or repeats too much. */
 const CANNOT_HOLD: Readonly<Record<string, string>> = {
+  ...(!process.env.SOAK && {
+    'lost-replies/cut-at-every-byte': 'hundreds of processes: in a soak',
+    'lost-replies/refusal-cut-at-every-byte': 'hundreds of processes: in a soak',
+  }),
   'configuration/not-a-key': 'it does not look at the key',
   'configuration/not-a-base-url': 'it does not look at the address',
   'retry-after/beyond-the-deadline': 'it has none, and waits',
