@@ -1,4 +1,5 @@
 import { commonSettings } from '../common/common-settings.ts';
+import { hostOfUrl } from '../common/local-address.ts';
 import { Secret } from '../common/secret.ts';
 import {
   address,
@@ -159,7 +160,7 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
 }
 
 function addressOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `http://${hostOfUrl(host)}:${port}`;
 }
 
 /** The value is a secret because the address may contain a password. */

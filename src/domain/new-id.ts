@@ -27,9 +27,10 @@ export function idGenerator(now: () => number, onSetBack: (aheadMs: number) => v
   let msecs = Number.NEGATIVE_INFINITY;
   let seq = 0;
   return () => {
-    const aheadMs = msecs - now();
+    const time = now();
+    const aheadMs = msecs - time;
     if (aheadMs > MAX_AHEAD_MS) onSetBack(aheadMs);
-    if (aheadMs < 0 || aheadMs > MAX_AHEAD_MS) msecs = now();
+    if (aheadMs < 0 || aheadMs > MAX_AHEAD_MS) msecs = time;
     else if (seq < MAX_COUNT) return v7({ msecs, seq: ++seq });
     else msecs += 1;
     seq = randomInt(MAX_FIRST_COUNT);

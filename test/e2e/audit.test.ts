@@ -1,7 +1,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
-import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import { keyUseNoter } from '../../src/usecases/note-key-use.ts';
@@ -23,11 +23,16 @@ describe('the audit log', () => {
       memberId: 'accountant-1',
     });
     await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
+    const member = { studioId, id: 'seller-1', role: MemberRole.STAFF };
+    await service.directory.putMember({ member, actingMemberId: 'boss-1' });
+    await service.directory.removeMember({ studioId, memberId: member.id, actingMemberId: 'boss-2' });
 
     const ofStudio = await service.audit.listAuditEvents({ studioId });
     const ofLead = await service.audit.listAuditEvents({ studioId, leadId });
 
     expect(ofStudio.events).toMatchObject([
+      { action: AuditAction.STUDIO_MEMBER_CHANGED, memberId: 'boss-2', from: 'seller-1 staff' },
+      { action: AuditAction.STUDIO_MEMBER_CHANGED, memberId: 'boss-1', to: 'seller-1 staff' },
       { action: AuditAction.API_KEY_REVOKED, memberId, apiKeyId },
       { action: AuditAction.STUDIO_STATUS_CHANGED, memberId: 'accountant-1', from: 'active', to: 'suspended' },
       { action: AuditAction.API_KEY_REPLACED, memberId, apiKeyId },

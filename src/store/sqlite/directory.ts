@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { AuditContext, AuditEvent } from '../../domain/audit.ts';
+import type { AuditAction, AuditContext, AuditEvent } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS, memberText, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf, readableOrNull } from '../checked.ts';
@@ -37,10 +37,11 @@ function sqliteStudios(
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
-  const recordEvent = auditWriter(database);
+  const record = changeWriter(database);
   const requests = appliedRequests(database);
   return {
-    putStudio(put, { memberId, caller, now, requestId }) {
+    putStudio(put, by) {
+      const { requestId } = by;
       const { id, status, regionCode, quotaLimit } = put;
       return commits.write(() => {
         const row = selectStudio.get(id);
@@ -49,20 +50,17 @@ function sqliteStudios(
         if (before && requests.has(requestId)) return before;
         const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
         if (status !== undefined && status !== from) {
-          recordEvent({ studioId: id, action: 'studio-status-changed', memberId, caller, time: now, from, to: status });
+          record('studio-status-changed', id, by, { from, to: status });
         }
         const quotaBefore = (row?.quota_limit ?? null) as number | null;
         const quota = quotaLimit === undefined ? quotaBefore : quotaLimit;
         if (quota !== quotaBefore) {
-          const fromTo = { from: quotaLimitText(before?.quotaLimit ?? null), to: quotaLimitText(quota) };
-          recordEvent({ studioId: id, action: 'studio-quota-changed', memberId, caller, time: now, ...fromTo });
+          const limitBefore = quotaLimitText(before?.quotaLimit ?? null);
+          record('studio-quota-changed', id, by, { from: limitBefore, to: quotaLimitText(quota) });
         }
         const regionBefore = before?.regionCode ?? null;
         const region = regionCode === undefined ? regionBefore : regionCode;
-        if (region !== regionBefore) {
-          const fromTo = { from: regionBefore, to: region };
-          recordEvent({ studioId: id, action: 'studio-region-changed', memberId, caller, time: now, ...fromTo });
-        }
+        if (region !== regionBefore) record('studio-region-changed', id, by, { from: regionBefore, to: region });
         const former = before ? regionsToNote(before, put, row.claim_renewal !== null) : [];
         for (const each of former) insertFormerRegion.run(id, each ?? '');
         upsertStudio.run({
@@ -95,8 +93,6 @@ function sqliteStudios(
   };
 }
 
-type FromTo = Pick<AuditEvent, 'from' | 'to'>;
-
 function sqliteMembers(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
@@ -109,9 +105,7 @@ function sqliteMembers(
   const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
   const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
   const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
-  const recordEvent = auditWriter(database);
-  const record = (studioId: string, { memberId, caller, now: time }: AuditContext, change: FromTo) =>
-    recordEvent({ studioId, action: 'studio-member-changed', memberId, caller, time, ...change });
+  const record = changeWriter(database);
   const requests = appliedRequests(database);
   return {
     putMember({ studioId, id, role }, by) {
@@ -120,8 +114,10 @@ function sqliteMembers(
         if (requests.has(by.requestId)) return 'put';
         const before = selectMember.get(studioId, id);
         if (!before && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
-        if (before?.role !== role)
-          record(studioId, by, { from: memberText(id, before?.role), to: memberText(id, role) });
+        if (before?.role !== role) {
+          const fromTo = { from: memberText(id, before?.role), to: memberText(id, role) };
+          record('studio-member-changed', studioId, by, fromTo);
+        }
         upsertMember.run({ studioId, id, role });
         requests.add(by.requestId);
         return 'put';
@@ -139,7 +135,7 @@ function sqliteMembers(
         requests.add(by.requestId);
         const row = deleteMember.get(studioId, memberId);
         if (!row) return null;
-        record(studioId, by, { from: memberText(memberId, row.role), to: null });
+        record('studio-member-changed', studioId, by, { from: memberText(memberId, row.role), to: null });
         return readableOrNull(memberOf(row), report);
       });
     },
@@ -195,6 +191,17 @@ function sqliteLeadSources(
       return readPage({ read, idOf, check: leadSourceOf }, { after: first, limit }, report);
     },
   };
+}
+
+/** Returns a function that stores what changed of a studio; to be called within a write. */
+function changeWriter(database: DatabaseSync) {
+  const recordEvent = auditWriter(database);
+  return (
+    action: AuditAction,
+    studioId: string,
+    { memberId, caller, now: time }: AuditContext,
+    fromTo: Pick<AuditEvent, 'from' | 'to'>,
+  ) => recordEvent({ studioId, action, memberId, caller, time, ...fromTo });
 }
 
 const isFull = (counting: StatementSync, studioId: string, max: number) =>
