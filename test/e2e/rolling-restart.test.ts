@@ -42,10 +42,14 @@ describeWithHaproxy('behind HAProxy', () => {
       const failures: unknown[] = [];
       const callers = times(CALLERS, async () => {
         while (!isOver) {
-          const response = await createAt(haproxy.apiUrl, secret);
-          const answer = await response.text();
-          if (response.status === 201) served += 1;
-          else failures.push(`${response.status} ${answer}`);
+          try {
+            const response = await createAt(haproxy.apiUrl, secret);
+            const answer = await response.text();
+            if (response.status === 201) served += 1;
+            else failures.push(`${response.status} ${answer}`);
+          } catch (error) {
+            failures.push(error);
+          }
           await sleep(10);
         }
       });
