@@ -1,6 +1,6 @@
 import { faultsOfReport } from './check-report.ts';
 import { faultsOfRequests, idempotencyKeyOf } from './check-requests.ts';
-import type { Breakage, Call, CallArguments } from './conversation.ts';
+import type { Breakage, Call } from './conversation.ts';
 import { DriverFault, type DriverProcess, type DriverRequest } from './driver-process.ts';
 import { exchangesOf } from './exchanges.ts';
 import { type Arrival, ScriptedServer } from './scripted-server.ts';
@@ -9,6 +9,9 @@ import type { Variant } from './variants.ts';
 
 /** How long after its deadline a report may arrive. Generous, so that a busy machine does not fail a conversation. */
 const REPORT_MARGIN_MS = 10_000;
+
+/** The deadline of a call that the client refuses by itself, so that one that does not costs little time. */
+const REFUSED_DEADLINE_MS = 2000;
 
 /** A port without a listener, reserved for a protocol that never existed. A port that is merely free may be taken. */
 const REFUSING_PORT = 2;
@@ -40,19 +43,19 @@ export async function converse(
   const isUntrusted = calls.some(({ attempts }) => attempts[0]?.connection === 'untrusted');
   if (isUntrusted) await server.startUntrusted();
   const keys = new Set<string | undefined>();
-  const faults: string[] = [];
   let unsupported: string | undefined;
   try {
     for (const [index, call] of calls.entries()) {
       const { faults: ofCall, ...more } = await runCall(call, index + 1, driver, server, keys);
-      faults.push(...ofCall.map((fault) => (calls.length > 1 ? `call ${index + 1}: ${fault}` : fault)));
-      if (more.isDriverLost) return { faults, ...more };
+      const faults = ofCall.map((fault) => (calls.length > 1 ? `call ${index + 1}: ${fault}` : fault));
+      // Further calls would wait as long to fail by the same fault.
+      if (faults.length > 0) return { faults, ...more };
       unsupported ??= more.unsupported;
     }
   } finally {
     await server.stop();
   }
-  return { faults, ...(unsupported !== undefined && { unsupported }) };
+  return { faults: [], ...(unsupported !== undefined && { unsupported }) };
 }
 
 /** @param keys the keys that the client generated before; the new one is added */
@@ -63,7 +66,7 @@ async function runCall(
   server: ScriptedServer,
   keys: Set<string | undefined>,
 ): Promise<Outcome> {
-  const driverRequest = requestFor(call.request, id, baseUrlFor(call, server));
+  const driverRequest = requestFor(call, id, baseUrlFor(call, server));
   const arrivals = server.play(call.attempts);
   const withinMs = call.reportWithinMs ?? driverRequest.options.deadlineMs + REPORT_MARGIN_MS;
   const report = await driver.run(driverRequest, withinMs).catch(faultOf);
@@ -81,7 +84,7 @@ function faultOf(error: unknown): DriverFault {
 }
 
 function requestFor(
-  { basePath: _, deadlineMs, attemptTimeoutMs, ...request }: CallArguments,
+  { report, request: { basePath: _, deadlineMs, attemptTimeoutMs, ...request } }: Call,
   id: number,
   baseUrl: string,
 ): DriverRequest {
@@ -90,7 +93,7 @@ function requestFor(
     baseUrl,
     apiKey: shared.apiKey,
     options: {
-      deadlineMs: deadlineMs ?? shared.deadlineMs,
+      deadlineMs: deadlineMs ?? (report === 'refused' ? REFUSED_DEADLINE_MS : shared.deadlineMs),
       attemptTimeoutMs: attemptTimeoutMs ?? shared.attemptTimeoutMs,
     },
     ...(request.call === 'createLead' && { capture: shared.capture }),

@@ -81,7 +81,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       }
     });
 
-    test.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
+    test.concurrent.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
       const folder = mkdtempSync(join(scratch(), 'faulty-'));
       cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });
       for (const patch of patches) plantInCopy(folder, patch);
