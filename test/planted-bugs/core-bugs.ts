@@ -170,6 +170,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a connection stays open after an unauthenticated call',
+    inSoak: true,
     suite: PORT,
     caughtBy:
       'a connection ends with its first call that requires the token and has no token, and the call gets its response',
@@ -258,6 +259,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'an unread response of the core is buffered without a time limit',
+    inSoak: true,
     suite: PORT,
     caughtBy: 'an unread response is cancelled, and one that is read, and a waiting call, are not',
     patches: [

@@ -85,6 +85,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a core does not truncate the log of one that was killed',
+    inSoak: true,
     suite: REMAINS,
     caughtBy: 'EraseLead at a core that is killed at once, and started again',
     patches: [
@@ -109,6 +110,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a lead that was closed by hand is not found once its contact has another',
+    inSoak: true,
     suite: REMAINS,
     caughtBy: 'EraseContact',
     patches: [

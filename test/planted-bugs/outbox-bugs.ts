@@ -9,6 +9,7 @@ const DELIVERY = 'sdk/outbox/delivery.ts';
 export const OUTBOX_BUGS: readonly PlantedBug[] = [
   {
     name: 'the lease of a killed worker lasts for hours',
+    inSoak: true,
     suite: KILLS,
     caughtBy:
       'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',

@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { ROOT } from '../support/processes.ts';
 import type { VariantReport } from './planted-bug.ts';
-import { CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
+import { ALL, CONTROL, PLANTED_BUGS } from './planted-bugs.ts';
 
 /** The timeout for the variants on one database; milliseconds. */
-const RUN_MS = process.env.PLANTED_BUGS === 'all' ? 3_600_000 : 1_500_000;
+const RUN_MS = ALL ? 3_600_000 : 1_500_000;
 
 describe('on SQLite', () => expectAllCaught('SQLite', () => ({})));
 
@@ -29,11 +29,13 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
       errors: ['was not run'],
     };
 
-  test('the unchanged product passes the tests that catch its faulty variants', () => {
-    const { passed, ...rest } = reportOf(CONTROL);
-    expect(rest).toEqual({ variant: CONTROL, caught: [], errors: [] });
-    expect(new Set(passed)).toEqual(new Set(bugs.map(({ caughtBy }) => caughtBy)));
-  });
+  if (ALL) {
+    test('the unchanged product passes the tests that catch its faulty variants', () => {
+      const { passed, ...rest } = reportOf(CONTROL);
+      expect(rest).toEqual({ variant: CONTROL, caught: [], errors: [] });
+      expect(new Set(passed)).toEqual(new Set(bugs.map(({ caughtBy }) => caughtBy)));
+    });
+  }
 
   test.each(bugs)('a variant is caught: $name', ({ name, caughtBy }) => {
     const { caught, errors } = reportOf(name);

@@ -22,8 +22,8 @@ import { UNREADABLE_BUGS, UNREADABLE_MONGO_BUGS } from './unreadable-bugs.ts';
 import { UPDATE_BUGS, UPDATE_MONGO_BUGS } from './update-bugs.ts';
 import { VERSION_ONE_BUGS } from './version-one-bugs.ts';
 
-/** Whether those are run, too, that only a soak runs. */
-const ALL = process.env.PLANTED_BUGS === 'all';
+/** Whether those are run, too, that only a soak runs, and the unchanged product, which the suites themselves run every time. */
+export const ALL = process.env.PLANTED_BUGS === 'all';
 
 /** The same variant, run against the conformance suite, which takes long: the first of them each time, all in a soak. */
 const fromOutside = (bug: PlantedBug, index: number): PlantedBug => ({

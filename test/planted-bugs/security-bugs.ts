@@ -81,6 +81,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the log has the leads of an import',
+    inSoak: true,
     suite: 'test/security/personal-data.test.ts',
     caughtBy: 'of any method that succeeds',
     patches: [{ file: 'src/rpc/observation.ts', find: 'leads: Number.isSafeInteger', put: 'leads: () => true' }],
