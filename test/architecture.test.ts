@@ -78,6 +78,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'gateway/': [
     'common/',
     'proto/gen/',
+    'gateway/docs/escape-html.ts',
     'gateway/docs/openapi.ts',
     'gateway/docs/pages.ts',
     'gateway/docs/reference-script.ts',
@@ -146,8 +147,8 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
   '@fastify/static': ['gateway/routes/docs.ts'],
-  // Neither runs in a gateway: the pages are built before, and `npm ci` copies the script out.
-  marked: ['gateway/docs/build/'],
+  marked: ['gateway/docs/render-pages.ts'],
+  // Not loaded by a gateway: `npm ci` copies the script out.
   '@scalar/': ['gateway/docs/build/'],
 };
 

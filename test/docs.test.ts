@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Setting, SettingsTable } from '../common/settings.ts';
 import { gatewaySettings } from '../gateway/config.ts';
+import { pagesOf } from '../gateway/docs/pages.ts';
 import { PROBLEMS } from '../gateway/problems.ts';
 import { coreSettings } from '../src/config.ts';
 import { MARKDOWN_PAGES, type MarkdownPage } from './support/markdown.ts';
@@ -245,11 +246,7 @@ function isIntact(page: string, link: string): boolean {
   return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));
 }
 
+const SERVED = pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }).map(({ path }) => path);
+
 /** Whether a gateway serves a path: a page of `/docs`, or the OpenAPI document. */
-function isServed(path: string): boolean {
-  const page = path.replace(/^\/docs\/?/, '') || 'index';
-  return (
-    path === '/v1/openapi.json' ||
-    (path.startsWith('/docs') && existsSync(join(ROOT, `gateway/docs/html/${page}.html`)))
-  );
-}
+const isServed = (path: string): boolean => path === '/v1/openapi.json' || SERVED.includes(path);

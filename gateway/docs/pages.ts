@@ -1,11 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { extname, join } from 'node:path';
-
-/**
- * The output of `npm run build:docs`: `/docs` itself as `index.html`, each other page by its path, also as Markdown;
- * and `llms.txt`.
- */
-export const PAGES_FOLDER = join(import.meta.dirname, 'html');
+import { escapeHtml } from './escape-html.ts';
+import { searchPage } from './layout.ts';
+import { referencePage } from './reference-page.ts';
+import { indexForPrograms, renderPages } from './render-pages.ts';
 
 /** Values on the pages that are known only once the service starts. */
 export interface PageValues {
@@ -22,31 +18,26 @@ export interface DocsPage {
   readonly text: string;
 }
 
-/** The media type and the escaping of values, by file extension. */
-const KINDS: Readonly<Record<string, { readonly mediaType: string; readonly escape: (value: string) => string }>> = {
-  '.html': { mediaType: 'text/html', escape: escapeHtml },
-  '.md': { mediaType: 'text/markdown', escape: String },
-  '.txt': { mediaType: 'text/plain', escape: String },
-};
+const RENDERED = renderPages();
 
-/** Returns the pages, with the `{{name}}` of each value replaced by it. */
+/** Returns the pages, with the `{{name}}` of each value replaced by it. `llms.txt` is at the root, where programs look for it. */
 export function pagesOf(values: PageValues): DocsPage[] {
-  const files = readdirSync(PAGES_FOLDER, { recursive: true, encoding: 'utf8' });
-  return files.flatMap((file) => {
-    const kind = KINDS[extname(file)];
-    if (!kind) return [];
-    const text = readFileSync(join(PAGES_FOLDER, file), 'utf8');
-    const filled = text.replace(/\{\{(\w+)\}\}/g, (placeholder, name) =>
-      name in values ? kind.escape(String(values[name as keyof PageValues])) : placeholder,
+  const fill = (text: string, escapeValue: (value: string) => string) =>
+    text.replace(/\{\{(\w+)\}\}/g, (placeholder, name) =>
+      name in values ? escapeValue(String(values[name as keyof PageValues])) : placeholder,
     );
-    return { path: addressOf(file), mediaType: `${kind.mediaType}; charset=utf-8`, text: filled };
+  const page = (path: string, type: string, text: string) => ({
+    path,
+    mediaType: `text/${type}; charset=utf-8`,
+    text: fill(text, type === 'html' ? escapeHtml : String),
   });
-}
-
-/** `llms.txt` is at the root, where programs look for it. */
-const addressOf = (file: string): string =>
-  file === 'llms.txt' ? '/llms.txt' : `/docs/${file}`.replace(/(?:\/index)?\.html$/, '');
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  return [
+    page('/docs', 'html', referencePage()),
+    page('/docs/search', 'html', searchPage()),
+    page('/llms.txt', 'plain', indexForPrograms()),
+    ...RENDERED.flatMap(({ path, html, markdown }) => [
+      page(path, 'html', html),
+      page(`${path}.md`, 'markdown', markdown),
+    ]),
+  ];
 }

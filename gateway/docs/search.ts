@@ -1,4 +1,6 @@
-import { type DocsPage, escapeHtml } from './pages.ts';
+import { escapeHtml } from './escape-html.ts';
+import { MAX_QUERY } from './layout.ts';
+import type { DocsPage } from './pages.ts';
 
 /** What stands under one heading of a page. */
 interface Section {
@@ -11,9 +13,6 @@ interface Section {
   /** The title, too. */
   readonly lowerText: string;
 }
-
-/** The length of the longest query that is searched for; characters. */
-export const MAX_QUERY = 200;
 
 const MAX_RESULTS = 20;
 

@@ -3,8 +3,9 @@ import etag from '@fastify/etag';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Negotiator from 'negotiator';
+import { escapeHtml } from '../docs/escape-html.ts';
 import { openApiDocument } from '../docs/openapi.ts';
-import { escapeHtml, pagesOf } from '../docs/pages.ts';
+import { pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { searchIn } from '../docs/search.ts';
 import { allowOnly } from '../plugins/allowed-methods.ts';
@@ -54,7 +55,7 @@ export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: Quot
   serveFiles(app);
 }
 
-/** Serves the pages from memory: they are generated for this service's address and quota. */
+/** Serves the pages from memory: they are rendered at the start, for this service's address and quota. */
 function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });

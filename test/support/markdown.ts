@@ -25,10 +25,10 @@ export interface MarkdownPage {
 
 const SHELLS = ['sh', 'bash', 'shell', 'console', 'zsh'];
 
-/** Every Markdown page of the repository, without the generated pages of `/docs`. */
+/** Every Markdown page of the repository. */
 export const MARKDOWN_PAGES: readonly MarkdownPage[] = execFileSync(
   'git',
-  ['ls-files', '--cached', '--others', '--exclude-standard', '*.md', ':!gateway/docs/html'],
+  ['ls-files', '--cached', '--others', '--exclude-standard', '*.md'],
   { cwd: ROOT, encoding: 'utf8' },
 )
   .trim()

@@ -294,7 +294,6 @@ test.each([
   '/docs/quick-start.html',
   '/docs/index',
   '/docs/index.html',
-  '/docs/html/index.html',
   '/docs/assets/',
   '/docs/assets/scalar.js.gz',
   '/docs/assets/STYLE.css',

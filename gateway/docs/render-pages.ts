@@ -3,10 +3,10 @@ import { STATUS_CODES } from 'node:http';
 import { basename, join } from 'node:path';
 import GithubSlugger from 'github-slugger';
 import { Marked, Renderer } from 'marked';
-import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../../problems.ts';
-import { exampleOf, REQUEST_ID } from '../examples.ts';
-import { openApiInfo } from '../openapi.ts';
+import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
+import { exampleOf, REQUEST_ID } from './examples.ts';
 import { layout, MENU, relativeFrom } from './layout.ts';
+import { openApiInfo } from './openapi.ts';
 
 /** A page in Markdown and in HTML. */
 interface WrittenPage {
@@ -102,5 +102,5 @@ function renderPage(path: string, markdown: string): WrittenPage {
 }
 
 function read(folder: string, name: string): string {
-  return readFileSync(join(import.meta.dirname, '..', folder, `${name}.md`), 'utf8');
+  return readFileSync(join(import.meta.dirname, folder, `${name}.md`), 'utf8');
 }

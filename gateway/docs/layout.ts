@@ -1,5 +1,7 @@
-import { escapeHtml } from '../pages.ts';
-import { MAX_QUERY } from '../search.ts';
+import { escapeHtml } from './escape-html.ts';
+
+/** The length of the longest query that is searched for; characters. */
+export const MAX_QUERY = 200;
 
 /** The path and the name of every page, in the order of the menu. */
 export const MENU = [
@@ -56,6 +58,14 @@ ${body}
 </html>
 `;
 }
+
+/** Returns the page of the search; `{{query}}` and `{{results}}` are those of a request. */
+export const searchPage = (): string =>
+  layout({
+    path: '/docs/search',
+    title: 'Search',
+    body: '<main class="page">\n<h1>Search: {{query}}</h1>\n{{results}}\n</main>',
+  });
 
 /** Returns a function that makes paths relative to that of a page. */
 export function relativeFrom(path: string): (to: string) => string {
