@@ -19,7 +19,7 @@ describe('each rule of the contract', () => {
     const { code, tests } = rows.get(rule) as RuleRow;
     expect({ rule, hasCode: code.length > 0 }).toEqual({ rule, hasCode: WITHOUT_CODE[rule] === undefined });
     expect({ rule, hasTest: tests.length > 0 }).toEqual({ rule, hasTest: WITHOUT_TEST[rule] === undefined });
-    for (const { file } of tests) {
+    for (const file of tests) {
       const text = readFileSync(join(ROOT, file), 'utf8').replace(/^\s*\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
       expect({ file, exemption: EXEMPTION.exec(text)?.[0] }).toEqual({ file, exemption: undefined });
     }

@@ -8,18 +8,15 @@ const link = (file: string, name = file) => `[${name}](../../${file})`;
 
 function rowOf({ rule, code, tests }: RuleRow): string {
   const implementedBy = code.length > 0 ? code.map((file) => link(file)) : [WITHOUT_CODE[rule]];
-  const provenBy = [...Map.groupBy(tests, ({ file }) => file)].map(
-    ([file, proofs]) =>
-      `${link(file, basename(file, '.test.ts'))}: ${proofs.map(({ title }) => `“${title.replaceAll('|', '\\|')}”`).join(', ')}`,
-  );
+  const provenBy = tests.map((file) => link(file, basename(file, '.test.ts')));
   if (provenBy.length === 0) provenBy.push(WITHOUT_TEST[rule] ?? '');
-  return `| \`${rule}\` | ${RULES[rule]} | ${implementedBy.join('<br>')} | ${provenBy.join('<br>')} |`;
+  return `| \`${rule}\` | ${RULES[rule]} | ${implementedBy.join('<br>')} | ${provenBy.join(', ')} |`;
 }
 
 const rows = await ruleRows();
 console.log(`# Rule, code, test
 
-The rules of [the contract](contract.md), each with the files that implement it and the tests that prove it. A file names its rules in a comment with
+The rules of [the contract](contract.md), each with the files that implement it and those whose tests prove it. A file names its rules in a comment with
 \`@rule\`, a test by its tags: \`grep -rn '@rule.* 5.10' common gateway src\` finds the lines, \`npm run test:all -- --tags-filter='(5.10)'\` runs the proofs (without
 the parentheses it is read as a number). A rule without either has the reason instead.
 

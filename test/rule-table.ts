@@ -6,19 +6,13 @@ import { RULE_IDS, type RuleId } from '../conformance/contract-rules.ts';
 const ROOT = join(import.meta.dirname, '..');
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 
-/** A test that has the rule as a tag. */
-export interface Proof {
-  readonly file: string;
-  /** Includes the titles of its suites. Placeholders for the values of a table stay. */
-  readonly title: string;
-}
-
-/** A rule, the code that implements it, and the tests that prove it. */
+/** A rule, the code that implements it, and what proves it. */
 export interface RuleRow {
   readonly rule: RuleId;
   /** Files with a `@rule` comment that names it. */
   readonly code: readonly string[];
-  readonly tests: readonly Proof[];
+  /** Files that have a test with the rule as a tag. */
+  readonly tests: readonly string[];
 }
 
 /** Why no code implements a rule. */
@@ -42,7 +36,7 @@ export async function ruleRows(): Promise<readonly RuleRow[]> {
   return RULE_IDS.map((rule) => ({
     rule,
     code: [...new Set(marks.filter((mark) => mark.rule === rule).map(({ file }) => file))].toSorted(),
-    tests: tests.filter(({ tags }) => tags.includes(rule)).map(({ file, title }) => ({ file, title })),
+    tests: [...new Set(tests.filter(({ tags }) => tags.includes(rule)).map(({ file }) => file))],
   }));
 }
 
@@ -56,7 +50,7 @@ export function codeMarks(): readonly { readonly file: string; readonly rule: st
 }
 
 /** Returns the tests that run and have tags. The files are parsed, not executed. */
-async function taggedTests(): Promise<readonly (Proof & { readonly tags: readonly string[] })[]> {
+async function taggedTests(): Promise<readonly { readonly file: string; readonly tags: readonly string[] }[]> {
   const vitest = await createVitest('test', {
     config: join(ROOT, 'test/vitest.config.ts'),
     watch: false,
@@ -72,11 +66,7 @@ async function taggedTests(): Promise<readonly (Proof & { readonly tags: readonl
         if (fault) throw new Error(`${module.relativeModuleId} cannot be parsed: ${fault.message}`);
         return [...module.children.allTests()]
           .filter(({ tags, options }) => tags.length > 0 && options.mode === 'run')
-          .map(({ tags, fullName }) => ({
-            file: module.relativeModuleId,
-            title: fullName.replaceAll('\\"', '"'),
-            tags,
-          }));
+          .map(({ tags }) => ({ file: module.relativeModuleId, tags }));
       });
   } finally {
     await vitest.close();
