@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
+import type { Caller } from '../domain/caller.ts';
 
 /** A request and its response, over HTTP/1.1 or HTTP/2. */
 export type Request = IncomingMessage | Http2ServerRequest;
@@ -43,8 +44,10 @@ export class CallInFlight {
   #isFinished = false;
   readonly #stream: ServerHttp2Stream | undefined;
   readonly #arrivesBy: number;
+  readonly #caller: Caller | undefined;
 
-  constructor(response: Response, { isWatch, isOpenEnded }: CallTraits) {
+  constructor(response: Response, caller: Caller | undefined, { isWatch, isOpenEnded }: CallTraits) {
+    this.#caller = caller;
     this.#stream = streamOf(response);
     this.to = this.#stream ?? (response as ServerResponse);
     this.isWatch = isWatch;
@@ -56,6 +59,11 @@ export class CallInFlight {
   /** The data that its peer has not taken; bytes. */
   get unsentBytes(): number {
     return this.to.writableLength;
+  }
+
+  /** Whether its caller has lost its access, and reads nothing of what was written before. */
+  get isWithdrawn(): boolean {
+    return this.#caller?.withdrawn.aborted === true && this.stalledChecks > 0;
   }
 
   /** Measures the response as it is written. @param onWritten called with the number of bytes of each write */

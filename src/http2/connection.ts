@@ -152,7 +152,8 @@ export class CallerConnection {
     for (const call of this.calls) {
       const isStalled = call.isStalled();
       if (isStalled) report('response: not read');
-      if (isStalled || call.isUnfinished(now)) call.to.destroy();
+      if (call.isWithdrawn) report('response: its caller lost its access');
+      if (isStalled || call.isWithdrawn || call.isUnfinished(now)) call.to.destroy();
     }
     // A connection without calls is no load, and a caller that makes one call at a time never loses one. If no further
     // call comes, those in flight may be open-ended.

@@ -91,7 +91,7 @@ export class Connections {
   ): Promise<CallerConnection | undefined> {
     const connection = this.#of(request);
     if (!connection?.isOpen) return discard(response);
-    const call = new CallInFlight(response, traits);
+    const call = new CallInFlight(response, caller, traits);
     connection.begin(call, response);
     if (!(caller ? this.#authenticate(connection, caller) : this.#tolerate(connection, traits))) {
       connection.cutOff(0);

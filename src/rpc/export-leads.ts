@@ -16,7 +16,7 @@ export function leadExporter(deps: Dependencies, { run, ending }: Pick<ItemConte
     /** What the log line has instead of the request. */
     const summary = { studioId, leads: 0 };
     const call = { ...callOf(LeadIntakeService.method.exportLeads, requestHeader, caller), request: summary };
-    return runStream(run, call, messages(), signal);
+    return runStream(run, call, caller, messages(), signal);
 
     async function* messages() {
       refuseOtherStudios(caller, { studioId });

@@ -42,7 +42,7 @@ export function leadChangeMethods(
     watchLeadChanges(request, context) {
       const caller = callerOf(context);
       const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader, caller), request };
-      return runStream(run, call, messagesOf(caller, request, endOf(context)), context.signal);
+      return runStream(run, call, caller, messagesOf(caller, request, endOf(context)), context.signal);
     },
 
     async acknowledgeLeadChanges({ acknowledgements }) {

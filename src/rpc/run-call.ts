@@ -54,6 +54,8 @@ export function runCalls(run: RunCall): Interceptor {
     return run(
       call,
       async () => {
+        // The caller may have lost its access since the head of the call arrived.
+        if (caller.withdrawn.aborted) throw accessWithdrawn();
         refuseOtherStudios(caller, request.message);
         return next(request);
       },

@@ -1,27 +1,39 @@
 import { Code, ConnectError } from '@connectrpc/connect';
+import type { Caller } from '../domain/caller.ts';
 import type { Call } from './call.ts';
 import type { RunCall } from './run-call.ts';
+
+/** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
+export const MAX_STREAMS_PER_CALLER = 64;
+
+const streamsOf = new WeakMap<Caller, number>();
 
 /**
  * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
  * caller has taken the last message.
  *
+ * @param caller whose share of all streams it counts in
  * @param signal aborted when the caller disconnects, or the deadline has passed
  */
 export async function* runStream<Message>(
   run: RunCall,
   call: Call,
+  caller: Caller,
   messages: AsyncIterable<Message>,
   signal: AbortSignal,
 ): AsyncGenerator<Message> {
   const end = Promise.withResolvers<object>();
   // Rethrown below, if a consumer still waits.
   const ended = run(call, () => end.promise);
-  ended.catch(() => {});
+  count(caller, 1);
+  ended.finally(() => count(caller, -1)).catch(() => {});
   const cancel = () => end.reject(reasonOf(signal));
   // A caller that disconnects between two messages requests no further one, so only the signal reports it.
   signal.addEventListener('abort', cancel);
   try {
+    if (count(caller, 0) > MAX_STREAMS_PER_CALLER) {
+      throw new ConnectError('the caller has too many streams', Code.ResourceExhausted);
+    }
     for await (const message of messages) {
       if (signal.aborted) throw reasonOf(signal);
       yield message;
@@ -37,5 +49,14 @@ export async function* runStream<Message>(
   await ended;
 }
 
+/** Adds to the number of streams of a caller, and returns it. */
+function count(caller: Caller, more: number): number {
+  const streams = (streamsOf.get(caller) ?? 0) + more;
+  streamsOf.set(caller, streams);
+  return streams;
+}
+
 const reasonOf = ({ reason }: AbortSignal): ConnectError =>
-  reason instanceof ConnectError ? reason : new ConnectError('the caller has disconnected', Code.Canceled);
+  reason instanceof ConnectError && reason.code === Code.DeadlineExceeded
+    ? reason
+    : new ConnectError('the caller has disconnected, or does not read', Code.Canceled);

@@ -24,6 +24,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { createCoreMetrics } from '../../src/rpc/metrics.ts';
 import { callObserver } from '../../src/rpc/observation.ts';
+import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
 import { createCoreServer } from '../../src/server.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
@@ -316,6 +317,22 @@ async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
   }
   return walkLeads.mock.calls.length;
 }
+
+test('one caller has a number of streams at most; one that ends makes room for another', async () => {
+  const core = await aCore();
+  await studioWith(core, 's1', [{}]);
+  const watches = times(MAX_STREAMS_PER_CALLER, () => core.caller.stream<object>('LeadIntakeService/WatchLeadChanges'));
+  await Promise.all(watches.map((watch) => watch[Symbol.asyncIterator]().next()));
+
+  await expect(exported(core.caller, { studioId: 's1' })).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+  expect(core.lines).toContainEqual(
+    expect.objectContaining({ operation: 'ExportLeads', outcome: 'RESOURCE_EXHAUSTED' }),
+  );
+
+  watches[0]?.cancel();
+  await expect.poll(() => exported(core.caller, { studioId: 's1' }).catch(() => [])).toHaveLength(1);
+  for (const watch of watches) watch.cancel();
+});
 
 describe('a reader of 60 MB', () => {
   const PAGES = 100;
