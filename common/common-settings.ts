@@ -1,5 +1,5 @@
 import { MAX_DRAIN_MS } from './deadlines.ts';
-import { bearerToken, httpUrl, integer, oneOf, port, ratio, type SettingsOf, text } from './settings.ts';
+import { bearerToken, httpUrl, integer, oneOf, port, ratio, type SettingsOf, text, yesOrNo } from './settings.ts';
 
 /** The names of OpenTelemetry's samplers. */
 const SAMPLERS = [
@@ -40,6 +40,12 @@ export const commonSettings = {
     parse: ratio,
     fallback: '1',
     about: 'the share of traces that is sent with `traceidratio` or `parentbased_traceidratio`, from 0 to 1',
+  },
+  REUSE_PORT: {
+    parse: yesOrNo,
+    fallback: 'no',
+    about:
+      'whether other processes, each with `yes`, may listen on its port, and the operating system gives each some of the connections: yes or no; on Linux. Gateways need `REDIS_URL` for that',
   },
   SHUTDOWN_DRAIN_MS: {
     parse: integer(0, MAX_DRAIN_MS),

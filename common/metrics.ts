@@ -1,18 +1,8 @@
-import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import {
-  type Aggregator,
-  ClusterRegistry,
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  Registry,
-  type RegistryContentType,
-} from '@prometheus-io/client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import { droppedLogLines } from './logger.ts';
 import type { Address } from './settings.ts';
@@ -42,14 +32,12 @@ export function createRegistry(): Registry {
     help: 'The running version; always 1.',
     labelNames: ['version', 'node'],
     registers: [registry],
-    aggregator: 'first',
   }).set({ version, node: process.version }, 1);
   new Gauge({
     name: 'lead_intake_files_unusable',
     help: 'Whether the files of a kind (certificates, callers, tokens for the core) cannot be used as they are now; the former contents are in use.',
     labelNames: ['what'],
     registers: [registry],
-    aggregator: 'max',
     collect() {
       for (const [what, isUnusable] of unusableFiles) this.set({ what }, Number(isUnusable));
     },
@@ -81,23 +69,12 @@ function counter(registry: Registry, name: string, help: string, read: () => num
   });
 }
 
-/**
- * Registers a gauge that is read when metrics are collected.
- *
- * @param aggregator how the values of several processes on one port are combined
- */
-export function gauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  read: () => number | Promise<number>,
-  aggregator: Aggregator = 'sum',
-): void {
+/** Registers a gauge that is read when metrics are collected. */
+export function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
   new Gauge({
     name,
     help,
     registers: [registry],
-    aggregator,
     async collect() {
       this.set(await read());
     },
@@ -111,7 +88,6 @@ export function gaugeExpiries(registry: Registry, name: string, credentials: Tls
     help: 'When the certificates in use from a file expire; seconds since 1970.',
     labelNames: ['file'],
     registers: [registry],
-    aggregator: 'min',
     collect() {
       for (const [file, expiry] of credentials.expiries) this.set({ file }, expiry.getTime() / 1000);
     },
@@ -120,76 +96,33 @@ export function gaugeExpiries(registry: Registry, name: string, credentials: Tls
 
 /** An HTTP server for metrics only. */
 export interface MetricsServer {
-  /** Undefined: the primary process serves the metrics of this one. */
-  readonly url: string | undefined;
+  readonly url: string;
   close(): Promise<void>;
 }
 
 /**
  * Serves a registry in Prometheus' text format at `/metrics`, without authentication; returns undefined without a
- * registry or address. A worker process reports to the primary process instead.
+ * registry or address.
  *
  * @throws Error when the port is taken
  */
 export async function serveMetrics(
   registry: Registry | undefined,
-  address: Address | undefined,
+  wanted: Address | undefined,
   log: Logger,
 ): Promise<MetricsServer | undefined> {
-  if (!registry || !address) return undefined;
-  if (!cluster.isWorker)
-    return serve({ metrics: () => registry.metrics(), contentType: registry.contentType }, address, log);
-  ClusterRegistry.setRegistries(registry);
-  // The package's types lack `shutdown`.
-  const shared = new ClusterRegistry() as ClusterRegistry<RegistryContentType> & { shutdown(): Promise<void> };
-  // Counters stay reported after this process is replaced.
-  return {
-    url: undefined,
-    async close() {
-      ClusterRegistry.setRegistries(countersOf(registry));
-      // Fails if the primary process has exited.
-      await shared.shutdown().catch(() => {});
-    },
-  };
-}
-
-/** The counters and histograms of a registry: gauges mean nothing after their process has exited. */
-function countersOf(registry: Registry): Registry {
-  const counters = new Registry();
-  for (const { name } of registry.getMetricsAsArray()) {
-    const metric = registry.getSingleMetric(name);
-    if (metric instanceof Counter || metric instanceof Histogram) counters.registerMetric(metric);
-  }
-  return counters;
-}
-
-/** Serves the aggregated metrics of all workers of this process. @throws Error when the port is taken */
-export async function serveClusterMetrics(
-  address: Address | undefined,
-  log: Logger,
-): Promise<MetricsServer | undefined> {
-  if (!address) return undefined;
-  const registry = new ClusterRegistry();
-  return serve({ metrics: () => registry.clusterMetrics(), contentType: registry.contentType }, address, log);
-}
-
-interface MetricsSource {
-  readonly contentType: string;
-  metrics(): Promise<string>;
-}
-
-async function serve(source: MetricsSource, { host, port: wantedPort }: Address, log: Logger): Promise<MetricsServer> {
+  if (!registry || !wanted) return undefined;
   const server = createServer(async ({ url, method }, response) => {
     if (url?.split('?', 1)[0] !== '/metrics' || method !== 'GET') return response.writeHead(404).end();
-    const text = await source.metrics().catch(() => undefined);
+    const text = await registry.metrics().catch(() => undefined);
     if (text === undefined) return response.writeHead(500).end();
-    return response.writeHead(200, { 'content-type': source.contentType }).end(text);
+    return response.writeHead(200, { 'content-type': registry.contentType }).end(text);
   });
   server.maxConnections = MAX_METRICS_CONNECTIONS;
   server.timeout = METRICS_SILENCE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(wantedPort, host, resolve);
+    server.listen(wanted, resolve);
   });
   const { address, family, port } = server.address() as AddressInfo;
   const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}/metrics`;

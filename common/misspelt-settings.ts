@@ -12,6 +12,9 @@ export function isInjected(name: string, value: string | undefined): boolean {
   return KUBERNETES_NAME.test(name) || (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value ?? ''));
 }
 
+/** Settings of earlier releases, and those that replaced them. */
+const REPLACED: Readonly<Record<string, string>> = { CORE_PROCESSES: 'REUSE_PORT', GATEWAY_PROCESSES: 'REUSE_PORT' };
+
 /**
  * Returns a fault for each variable that is no setting, and looks like one that is: a setting that is misspelt would
  * silently not protect.
@@ -24,6 +27,10 @@ export function misspeltSettings(
 ): string[] {
   return Object.keys(env).flatMap((name) => {
     if (settings.includes(name) || isInjected(name, env[name])) return [];
+    const replacement = REPLACED[name];
+    if (replacement !== undefined && settings.includes(replacement)) {
+      return [`${name} is no longer a setting: remove it, and start each process by itself, with ${replacement}=yes`];
+    }
     const meant = LIKENESSES.flatMap((isLike) => settings.filter((setting) => isLike(name.toUpperCase(), setting)))[0];
     return meant === undefined ? [] : [`${name} is not a setting: rename it to ${meant}, or remove it`];
   });

@@ -12,8 +12,6 @@ export interface Running {
   readonly metricsUrl?: string | undefined;
   /** How long it is not ready but still serves before it stops; milliseconds. */
   readonly drainMs: number;
-  /** Stops accepting connections from the shared port; established ones are served on. */
-  stopAccepting(): void;
   /** Drains, then stops; every accepted request is answered. */
   stop(): Promise<void>;
 }
@@ -30,10 +28,6 @@ export async function runUntilStopped(start: () => Promise<Running>): Promise<vo
     const running = await start();
     // Reports the address to a parent with an IPC channel.
     process.send?.({ url: running.url });
-    // The message keeps its name of release 1.1: a supervisor of that release may run workers of this one.
-    process.on('message', (message) => {
-      if (Object(message).leavePort === true) running.stopAccepting();
-    });
     if (!stopRequest.aborted) await once(stopRequest, 'abort');
     const deadline = setTimeout(
       () => fail(new Error(`not stopped within ${STOP_MS} ms after the drain`)),

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
-import { availableParallelism } from 'node:os';
 import { isInjected, misspeltSettings } from './misspelt-settings.ts';
 import { Secret } from './secret.ts';
 
@@ -156,10 +155,6 @@ export const ratio = (value: string): number => {
   if (!/^(?:0?\.\d+|0|1(?:\.0+)?)$/.test(value)) throw new Error('must be a number from 0 to 1');
   return Number(value);
 };
-
-/** A number of processes, or `auto`: one per processor. */
-export const processCount = (value: string): number =>
-  value === 'auto' ? availableParallelism() : integer(1, 256)(value);
 
 /** A TCP port; 0 lets the system choose. */
 export const port = integer(0, 65_535);

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { connectionListener } from '../common/connection-listener.ts';
 import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
+import { leavePort } from '../common/leave-port.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -105,22 +105,23 @@ export async function startGateway(
     const parts = { log, metrics, tracer, core, cache, quota, policy, readiness, pipelined };
     const app = await createGateway(config, parts);
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
-    const port = connectionListener(app.server);
-    const url = await app.listen({ host: config.GATEWAY_HOST, port: config.GATEWAY_PORT });
+    // Fastify passes `reusePort` on; its types lack it.
+    const address = { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, reusePort: config.REUSE_PORT };
+    const url = await app.listen(address);
     readiness.core.start();
     readiness.quota.start();
     return {
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
-      stopAccepting: port.stopAccepting,
       async stop() {
         stopping = true;
+        const connectionsEnded = config.REUSE_PORT && leavePort(app.server);
         // Load balancers must see /readyz fail, and keep-alive connections close, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         const timer = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
         await app.close();
-        await port.closed();
+        await connectionsEnded;
         clearTimeout(timer);
         await release();
       },

@@ -9,7 +9,6 @@ import {
   ignoredSettings,
   integer,
   port,
-  processCount,
   readSettings,
   type SettingFile,
   type SettingsOf,
@@ -22,11 +21,6 @@ import { readSentinelAddress } from './quota/sentinel-address.ts';
 export const gatewaySettings = {
   GATEWAY_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the gateway listens on' },
   GATEWAY_PORT: { parse: port, fallback: '8080', about: 'port the gateway listens on' },
-  GATEWAY_PROCESSES: {
-    parse: processCount,
-    fallback: '1',
-    about: 'number of processes that serve on that port; `auto`: one per processor. More than one need `REDIS_URL`',
-  },
   PUBLIC_URL: {
     parse: httpUrl,
     about: 'base address at which callers reach the gateway; unset: `http://GATEWAY_HOST:GATEWAY_PORT`',
@@ -90,6 +84,7 @@ export const gatewaySettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
   OTEL_TRACES_SAMPLER: commonSettings.OTEL_TRACES_SAMPLER,
   OTEL_TRACES_SAMPLER_ARG: commonSettings.OTEL_TRACES_SAMPLER_ARG,
+  REUSE_PORT: commonSettings.REUSE_PORT,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 
@@ -142,8 +137,8 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
     faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
   }
-  if (config.GATEWAY_PROCESSES > 1 && !config.REDIS_URL) {
-    faults.push('GATEWAY_PROCESSES needs REDIS_URL: in memory, each process would count on its own');
+  if (config.REUSE_PORT && !REDIS_URL) {
+    faults.push('REUSE_PORT needs REDIS_URL: in memory, each process would count on its own');
   }
   if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');

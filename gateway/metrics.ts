@@ -98,20 +98,13 @@ export function createGatewayMetrics(): GatewayMetrics {
         'lead_intake_gateway_quota_counted_ratio',
         'The share of studios whose requests can be counted; less than 1 while a node of a Redis Cluster fails.',
         () => quota.countedShare(),
-        'min',
       );
     },
     watchReadiness({ core, quota, isStopping }) {
       const isUp = (part: Readiness) => async () => Number((await part.fault()) === undefined);
-      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core), 'min');
-      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota), 'min');
-      gauge(
-        registry,
-        'lead_intake_gateway_stopping',
-        'Whether the gateway is stopping.',
-        () => Number(isStopping()),
-        'max',
-      );
+      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core));
+      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota));
+      gauge(registry, 'lead_intake_gateway_stopping', 'Whether the gateway is stopping.', () => Number(isStopping()));
     },
   };
 }

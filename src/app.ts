@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { connectionListener } from '../common/connection-listener.ts';
+import { leavePort } from '../common/leave-port.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
@@ -60,22 +60,21 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       },
     );
     metricsServer = await serveMetrics(metrics?.registry, config.CORE_METRICS_ADDRESS, log);
-    const port = connectionListener(server.server);
-    const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT });
+    const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT, reusePort: config.REUSE_PORT });
     const stopWatching = watchCallers(config.CORE_CALLERS_FILE?.file, callers, log);
     readiness.start();
     return {
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
-      stopAccepting: port.stopAccepting,
       async stop() {
         draining.abort();
+        const connectionsEnded = config.REUSE_PORT && leavePort(server.server);
         // Load balancers must see the health check fail before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         stopWatching();
         await server.close();
-        await port.closed();
+        await connectionsEnded;
         readiness.close();
         await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
       },

@@ -7,7 +7,6 @@ import {
   ignoredSettings,
   integer,
   isLoopback,
-  processCount,
   readSettings,
   type SettingFile,
   type SettingsOf,
@@ -20,11 +19,6 @@ import { databaseUrlFault } from './store/open-store.ts';
 export const coreSettings = {
   CORE_HOST: commonSettings.CORE_HOST,
   CORE_PORT: commonSettings.CORE_PORT,
-  CORE_PROCESSES: {
-    parse: processCount,
-    fallback: '1',
-    about: 'number of processes that share the port, on MongoDB only; `auto`: one per processor',
-  },
   CORE_TOKEN: commonSettings.CORE_TOKEN,
   CORE_CALLERS_FILE: {
     protects: true,
@@ -69,6 +63,7 @@ export const coreSettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
   OTEL_TRACES_SAMPLER: commonSettings.OTEL_TRACES_SAMPLER,
   OTEL_TRACES_SAMPLER_ARG: commonSettings.OTEL_TRACES_SAMPLER_ARG,
+  REUSE_PORT: commonSettings.REUSE_PORT,
   SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
 } as const;
 
@@ -113,11 +108,6 @@ function rulesBetween(config: SettingsOf<typeof coreSettings>): string[] {
     config;
   if (!CORE_TLS_CERT_FILE !== !CORE_TLS_KEY_FILE) {
     faults.push('CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE must be set together');
-  }
-  if (config.CORE_PROCESSES > 1 && config.DATABASE_URL.reveal().startsWith('sqlite:')) {
-    faults.push(
-      'CORE_PROCESSES needs MongoDB, as only one process can write to a SQLite file: set it to 1, or change DATABASE_URL',
-    );
   }
   if (CORE_TLS_CLIENT_CA_FILE && !CORE_TLS_CERT_FILE) {
     faults.push('CORE_TLS_CLIENT_CA_FILE needs CORE_TLS_CERT_FILE and CORE_TLS_KEY_FILE');

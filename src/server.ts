@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { localHost } from '../common/local-address.ts';
 import type { Readiness } from '../common/readiness.ts';
+import type { Address } from '../common/settings.ts';
 import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
 import { Refusal } from './domain/refusal.ts';
@@ -63,7 +64,7 @@ interface CoreContext {
 export interface CoreServer {
   readonly server: Http2Server | Http2SecureServer;
   /** Starts listening, and returns the address. Rejects if it cannot. */
-  listen(address: { readonly host: string; readonly port: number }): Promise<string>;
+  listen(address: Address & { readonly reusePort?: boolean }): Promise<string>;
   /** Stops accepting connections and calls. Resolves when the calls in flight have ended, or their time is up. */
   close(): Promise<void>;
 }
@@ -117,7 +118,7 @@ export function createCoreServer(
       // The grace period of connections begins before the calls on them end.
       connections.close(CORE_AFTER_CLOSE_MS);
       ending.abort();
-      // An error, if another process has taken the port over: then it is closed already.
+      // An error if it has left the port to other processes: then it is closed already.
       await new Promise<void>((resolve) => server.close(() => resolve()));
     },
   };

@@ -94,6 +94,9 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'docs/how-to/databases.md': {
     ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts starts FerretDB with the same options',
   },
+  'docs/how-to/upgrade.md': {
+    restart: 'needs systemd: test/e2e/reused-port.test.ts restarts processes by the same signal',
+  },
   'examples/README.md': {
     'export LEAD_INTAKE_URL=': 'sets variables for the reader; test/examples/rest.test.ts sets them itself',
   },

@@ -111,14 +111,8 @@ export function createCoreMetrics(): CoreMetrics {
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     watchReadiness(store, draining) {
       const isUp = async () => Number((await store.fault()) === undefined);
-      gauge(registry, 'lead_intake_core_store_up', 'Whether the store is available and complete.', isUp, 'min');
-      gauge(
-        registry,
-        'lead_intake_core_stopping',
-        'Whether the core is stopping.',
-        () => Number(draining.aborted),
-        'max',
-      );
+      gauge(registry, 'lead_intake_core_store_up', 'Whether the store is available and complete.', isUp);
+      gauge(registry, 'lead_intake_core_stopping', 'Whether the core is stopping.', () => Number(draining.aborted));
     },
   };
 }
@@ -142,7 +136,6 @@ function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'meas
     'lead_intake_core_changes_waiting',
     `Leads with unacknowledged changes, counted up to ${MAX_COUNTED}.`,
     orNaN(async () => (await measure()).leads),
-    'max',
   );
   gauge(
     registry,
@@ -152,6 +145,5 @@ function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'meas
       const { since } = await measure();
       return since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0;
     }),
-    'max',
   );
 }

@@ -78,7 +78,7 @@ test('npm start ends with status 1 when the core fails while the gateway is bein
 });
 
 test.each(['core', 'gateway'])('the command of the systemd unit of a %s hears SIGTERM', async (name) => {
-  const unit = readFileSync(join(ROOT, `ops/systemd/lead-intake-${name}.service`), 'utf8');
+  const unit = readFileSync(join(ROOT, `ops/systemd/lead-intake-${name}@.service`), 'utf8');
   const [, file = ''] = /^ExecStart=\/usr\/bin\/node (\S+)$/m.exec(unit) ?? [];
   const running = run(file, { env: database() });
   await addressOf(running);

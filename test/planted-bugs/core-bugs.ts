@@ -24,16 +24,10 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a worker process that ends is not replaced',
-    suite: 'test/e2e/several-processes.test.ts',
-    caughtBy: 'share connections, quota and metrics; one that is killed is replaced, and only its own requests fail',
-    patches: [
-      {
-        file: 'common/process-supervisor.ts',
-        find: "worker.once('exit', (code, signal) => void this.#replace(worker, { code, signal, began }));",
-        put: '',
-      },
-    ],
+    name: 'a core that shares its port leaves it only at the end of its drain',
+    suite: 'test/e2e/reused-port.test.ts',
+    caughtBy: 'src/main.ts with REUSE_PORT leaves its port at once when it stops, and serves its connections',
+    patches: [{ file: 'src/app.ts', find: 'config.REUSE_PORT && leavePort(server.server)', put: 'undefined' }],
     inSoak: true,
   },
   {

@@ -102,8 +102,8 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'common/stop-request.ts',
-        find: "process.on('SIGTERM', $STOP)",
-        put: "process.once('SIGTERM', $STOP)",
+        find: 'process.on(event, $STOP)',
+        put: 'process.once(event, $STOP)',
       },
     ],
     inSoak: true,

@@ -88,8 +88,8 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/metrics.ts',
-        find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, isUp(quota), 'min')",
-        put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1, 'min')",
+        find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, isUp(quota))",
+        put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1)",
       },
     ],
     inSoak: true,

@@ -37,12 +37,12 @@ describe("the core's configuration", () => {
     expect(config).toEqual({
       CORE_HOST: '127.0.0.1',
       CORE_PORT: 50051,
-      CORE_PROCESSES: 1,
       CORE_CONNECTION_MAX_AGE_MS: 300_000,
       CORE_REFLECTION: false,
       LOG_LEVEL: 'info',
       OTEL_TRACES_SAMPLER: 'parentbased_always_on',
       OTEL_TRACES_SAMPLER_ARG: 1,
+      REUSE_PORT: false,
       SHUTDOWN_DRAIN_MS: 1000,
       ignored: [],
     });

@@ -64,6 +64,11 @@ describe('the address of Redis', () => {
   });
 });
 
+test('gateways that share a port need a Redis, or each would count on its own', () => {
+  expect(() => readGatewayConfig({ REUSE_PORT: 'yes' })).toThrow(/REUSE_PORT needs REDIS_URL/);
+  expect(readGatewayConfig({ REUSE_PORT: 'yes', REDIS_URL: 'redis://localhost' }).REUSE_PORT).toBe(true);
+});
+
 describe('the prefix of entries in Redis', () => {
   const REDIS_URL = 'redis://localhost';
 

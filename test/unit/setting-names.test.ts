@@ -121,6 +121,15 @@ test.each(PROCESSES)('the $what accepts the settings of the other, and what prov
   expect(read(env).ignored).toEqual([]);
 });
 
+test.each(PROCESSES)('the $what refuses a setting that another one replaced, and names it', ({ read }) => {
+  for (const former of ['CORE_PROCESSES', 'GATEWAY_PROCESSES']) {
+    for (const value of ['4', '1', 'auto', '']) {
+      expect(() => read({ [former]: value })).toThrow(`${former} is no longer a setting: remove it, and start each`);
+      expect(() => read({ [former]: value })).toThrow('REUSE_PORT=yes');
+    }
+  }
+});
+
 const variablesOfTable = (table: SettingsTable) =>
   Object.entries(table).flatMap(([name, { fromFile }]) => (fromFile ? [name, `${name}_FILE`] : [name]));
 

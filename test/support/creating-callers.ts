@@ -1,0 +1,49 @@
+/**
+ * Callers in a process of their own, `creating-callers.ts URL KEY SOURCE`: they create one lead after the other, half of them
+ * over a new connection each, and repeat a request that fails with its key until it succeeds. They say each hundredth
+ * creation. On SIGTERM they stop, and print how many requests failed, and how.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const CALLERS = 8;
+const [url = '', secret, sourceId] = process.argv.slice(2);
+const failed: Record<string, number> = {};
+let created = 0;
+let isOver = false;
+process.on('SIGTERM', () => {
+  isOver = true;
+});
+
+await Promise.all(
+  Array.from({ length: CALLERS }, async (_, caller) => {
+    for (let lead = 0; !isOver; lead += 1) {
+      await create(caller % 2 === 0 ? 'close' : 'keep-alive', `caller-${caller}-${lead}@example.com`);
+      created += 1;
+      if (created % 100 === 0) console.log(`created ${created}`);
+    }
+  }),
+);
+console.log(JSON.stringify({ created, failed }));
+
+async function create(connection: string, email: string): Promise<void> {
+  const headers = {
+    authorization: `Bearer ${secret}`,
+    connection,
+    'content-type': 'application/json',
+    'idempotency-key': crypto.randomUUID(),
+  };
+  const contact = { type: 'email', value: email };
+  const body = JSON.stringify({ displayName: 'Ada Lovelace', contact, sourceId });
+  for (;;) {
+    const outcome = await fetch(`${url}/v1/integrations/leads`, { method: 'POST', headers, body }).then(
+      async (response) => {
+        await response.arrayBuffer();
+        return String(response.status);
+      },
+      () => 'no answer',
+    );
+    if (outcome === '201') return;
+    failed[outcome] = (failed[outcome] ?? 0) + 1;
+    await sleep(50);
+  }
+}

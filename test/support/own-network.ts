@@ -1,0 +1,32 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { onTestFinished } from 'vitest';
+import { describeIf } from './servers.ts';
+
+const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
+
+/** A network namespace with nothing but a loopback. "$1" is the kernel's `net.ipv4.tcp_migrate_req` in it. */
+const UNSHARE = ['unshare', '--net', 'sh', '-c'] as const;
+const SET_UP = `ip link set lo up && echo "$1" > ${MIGRATION}`;
+
+const [unshare, ...unshareArgs] = [...UNSHARE, SET_UP, 'sh', '1'] as const;
+
+/** A suite whose tests have networks of their own. */
+export function describeWithOwnNetwork(name: string, body: () => void): void {
+  const isAvailable = spawnSync(unshare, unshareArgs).status === 0;
+  describeIf(isAvailable, name, 'run it as root, on Linux 5.14 or later with iproute2', body);
+}
+
+/**
+ * Makes a network, in which every port is free, for one test.
+ *
+ * @param migrates whether connections that wait for a process to accept them go to another one when it leaves the port
+ * @returns the command prefix that runs a process in it
+ */
+export async function anOwnNetwork(migrates: boolean): Promise<readonly string[]> {
+  const [command, ...args] = [...UNSHARE, `${SET_UP} && echo up && exec sleep infinity`, 'sh', `${Number(migrates)}`];
+  const holder = spawn(command as string, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void holder.kill());
+  await once(holder.stdout, 'data');
+  return ['nsenter', `--net=/proc/${holder.pid}/ns/net`, '--'];
+}
