@@ -21,7 +21,7 @@ const SETTINGS = {
 };
 
 /** How often all are restarted. */
-const ROUNDS = process.env.SOAK ? 20 : 1;
+const ROUNDS = process.env.SOAK ? 10 : 1;
 
 /** Two cores and two gateways on one port each, and callers that create leads. */
 async function aDeployment(migrates: boolean) {
