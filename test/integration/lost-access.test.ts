@@ -3,6 +3,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { type ClientHttp2Stream, connect } from 'node:http2';
 import { join } from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
+import { credentials } from '@grpc/grpc-js';
 import { expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import { ServerReflectionRequestSchema } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
@@ -11,6 +12,7 @@ import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { framed } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { aCreateLeadRequest, CORE_TOKEN, grpcCaller, refusalOf, requestBytes, startTestCore } from '../support/grpc.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
@@ -19,6 +21,9 @@ const EXPORT = 'LeadIntakeService/ExportLeads';
 const ADMIN = newCoreToken();
 const TOKEN = newCoreToken();
 
+/** Of the certificate of a caller that presents no token. */
+const SUBJECT = { CN: 'website-7' };
+
 const entry = (token: string, may: readonly CallerRole[], studios?: readonly string[]) => ({
   may,
   tokens: [{ sha256: tokenHash(token) }],
@@ -26,9 +31,12 @@ const entry = (token: string, may: readonly CallerRole[], studios?: readonly str
 });
 const admin = entry(ADMIN, ['crm', 'operator']);
 const it = entry(TOKEN, CALLER_ROLES);
+const certified = { may: CALLER_ROLES, certificateSubject: SUBJECT };
 
-/** Every way to lose access: the token, and the callers of the file at first and then. */
-const WAYS: Readonly<Record<string, readonly [token: string, before: CallerEntries, ...after: CallerEntries[]]>> = {
+type Way = readonly [token: string | undefined, before: CallerEntries, ...after: CallerEntries[]];
+
+/** Every way to lose access: the token, if not the certificate, and the callers of the file at first and then. */
+const WAYS: Readonly<Record<string, Way>> = {
   'is removed': [TOKEN, { admin, it }, { admin }],
   'loses its token, and has another': [TOKEN, { admin, it }, { admin, it: entry(newCoreToken(), CALLER_ROLES) }],
   'has other roles': [TOKEN, { admin, it }, { admin, it: entry(TOKEN, ['gateway']) }],
@@ -43,6 +51,23 @@ const WAYS: Readonly<Record<string, readonly [token: string, before: CallerEntri
     { admin },
     { admin, it: entry(CORE_TOKEN, ['gateway']) },
     { admin },
+  ],
+  'with a certificate is removed': [undefined, { admin, it: certified }, { admin }],
+  'with a certificate has another, and keeps its token': [
+    undefined,
+    { admin, it: { ...certified, ...it } },
+    { admin, it: { ...certified, ...it, certificateSubject: { CN: 'website-8' } } },
+  ],
+  'with a certificate has a token instead': [undefined, { admin, it: certified }, { admin, it }],
+  'with a certificate has other roles': [
+    undefined,
+    { admin, it: certified },
+    { admin, it: { ...certified, may: ['gateway'] } },
+  ],
+  'with a certificate has other studios': [
+    undefined,
+    { admin, it: certified },
+    { admin, it: { ...certified, studios: ['studio-2'] } },
   ],
 };
 
@@ -80,16 +105,21 @@ test('every streaming method is tried', () =>
 test.each(Object.keys(WAYS))(
   'nothing arrives by any stream after its caller %s, and its connection ends',
   async (way) => {
-    const [token, before, ...after] = WAYS[way] as (typeof WAYS)[string];
-    const path = join(temporaryFolder(), 'callers.json');
+    const [token, before, ...after] = WAYS[way] as Way;
+    const folder = temporaryFolder();
+    const path = join(folder, 'callers.json');
     const put = (callers: CallerEntries) => {
       writeFileSync(`${path}.next`, JSON.stringify({ callers }));
       renameSync(`${path}.next`, path);
     };
     put(before);
-    const core = await startTestCore({ CORE_CALLERS_FILE: path, CORE_REFLECTION: 'yes' });
-    const caller = grpcCaller(`127.0.0.1:${core.port}`);
-    const session = connect(core.url, { settings: { initialWindowSize: 16_384 } });
+    const tls = token === undefined ? await mutualTls(folder) : undefined;
+    const core = await startTestCore({ CORE_CALLERS_FILE: path, CORE_REFLECTION: 'yes', ...tls?.settings });
+    const caller = grpcCaller(`localhost:${core.port}`, tls?.channel);
+    const session = connect(`http${tls ? 's' : ''}://localhost:${core.port}`, {
+      settings: { initialWindowSize: 16_384 },
+      ...tls?.client,
+    });
     session.on('error', () => {});
     const closed = once(session, 'close');
     onTestFinished(async () => {
@@ -102,13 +132,14 @@ test.each(Object.keys(WAYS))(
     const create = (note: string) => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }));
     await Promise.all(times(300, () => create('x'.repeat(2000))));
 
+    const authorization = token && `Bearer ${token}`;
     const streams = STREAMS.map((method) => {
       const name = nameOf(method);
       const stream = session.request({
         ':method': 'POST',
         ':path': `/${method.parent.typeName}/${method.name}`,
         'content-type': 'application/grpc',
-        authorization: `Bearer ${token}`,
+        ...(authorization && { authorization }),
       });
       const seen = { name, status: undefined as number | undefined };
       stream
@@ -128,12 +159,9 @@ test.each(Object.keys(WAYS))(
 
     for (const callers of after) {
       put(callers);
-      const expected =
-        callers.it && callers.it.tokens?.[0]?.sha256 === tokenHash(token)
-          ? 'CALLER_FORBIDDEN'
-          : 'CALLER_UNAUTHENTICATED';
-      const list = () =>
-        refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization: `Bearer ${token}` }));
+      const isKnown = JSON.stringify(callers).includes(token ? tokenHash(token) : SUBJECT.CN);
+      const expected = isKnown ? 'CALLER_FORBIDDEN' : 'CALLER_UNAUTHENTICATED';
+      const list = () => refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization }));
       await expect
         .poll(() =>
           list().then(
@@ -155,6 +183,19 @@ test.each(Object.keys(WAYS))(
     await closed;
   },
 );
+
+/** A core with mutual TLS, and clients with a certificate of the subject. */
+async function mutualTls(folder: string) {
+  const authority = await anAuthority('The authority of the tests');
+  const own = writeCertificate(folder, 'core', await authority.issue('localhost', 'server'));
+  const { cert, key } = await authority.issue(SUBJECT.CN, 'client');
+  const ca = writeCertificate(folder, 'authority', authority).cert;
+  return {
+    settings: { CORE_TLS_CERT_FILE: own.cert, CORE_TLS_KEY_FILE: own.key, CORE_TLS_CLIENT_CA_FILE: ca },
+    client: { ca: authority.cert, cert, key },
+    channel: credentials.createSsl(Buffer.from(authority.cert), Buffer.from(key), Buffer.from(cert)),
+  };
+}
 
 async function restOf(stream: ClientHttp2Stream): Promise<Buffer> {
   const chunks: Buffer[] = [];
