@@ -13,6 +13,9 @@ const KEY_PROBLEMS = new Set<ProblemCode>([
   'integration_issuer_forbidden',
 ]);
 
+/** The refusals by the quota. */
+const UNCOUNTED = new Set<ProblemCode>(['integration_rate_limited', 'integration_rate_unavailable']);
+
 /**
  * Gives a problem of the key precedence over any other problem of the request, and takes such a request out of the
  * quota. A request with a cached key may be refused before the core has validated the key; then this validates it, unless
@@ -28,8 +31,8 @@ export function checkKeyBeforeRefusal(
     const { key } = request.state;
     // Without one, the key itself was refused, or was never read.
     if (!key) throw error;
-    // A refusal by the quota costs the core nothing, or a key would make it work without bound.
-    if (error instanceof Problem && error.code === 'integration_rate_limited') throw error;
+    // A request that is not counted costs the core nothing, or a key would make it work without bound.
+    if (error instanceof Problem && UNCOUNTED.has(error.code)) throw error;
     const first = key.isChecked
       ? error
       : await core.authenticate(bearerToCheck(key, request.id)).then(

@@ -192,7 +192,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/check-key-before-refusal.ts',
-        find: "error.code === 'integration_rate_limited'",
+        find: 'UNCOUNTED.has(error.code)',
         put: 'key === undefined',
       },
     ],

@@ -95,6 +95,15 @@ export async function aSeparateService(overrides: ServiceOverrides = {}): Promis
   return service;
 }
 
+/** How many keys the core was asked about. */
+export async function keyLookUps(service: Service): Promise<number> {
+  let sum = 0;
+  for (const [name, value] of await service.coreMetrics()) {
+    if (/^lead_intake_core_call_duration_seconds_count\{.*AuthenticateApiKey/.test(name)) sum += value;
+  }
+  return sum;
+}
+
 /** Starts another gateway in front of the core of a service, stopped at the end of the test. Returns its address. */
 export async function anotherGateway({ coreUrl }: Service, overrides: ServiceOverrides = {}): Promise<string> {
   const gateway = await startGatewayOf(coreUrl, overrides);

@@ -4,21 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { MAX_UNKNOWN_KEYS, UNKNOWN_KEYS_WINDOW_SECONDS } from '../../../gateway/plugins/unknown-keys.ts';
 import { times } from '../../support/builders.ts';
-import { aSeparateService, expectProblem, LEADS, type Service } from '../../support/service.ts';
+import { aSeparateService, expectProblem, keyLookUps, LEADS, type Service } from '../../support/service.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
   gateway: { GATEWAY_METRICS_ADDRESS: '127.0.0.1:0' },
 };
-
-/** How many keys the core was asked about. */
-async function lookUps(service: Service): Promise<number> {
-  let sum = 0;
-  for (const [name, value] of await service.coreMetrics()) {
-    if (/^lead_intake_core_call_duration_seconds_count\{.*AuthenticateApiKey/.test(name)) sum += value;
-  }
-  return sum;
-}
 
 /** Reads a list from an address of this machine, and returns the status. */
 async function statusFrom(localAddress: string, service: Service, secret: string): Promise<number | undefined> {
@@ -37,7 +28,7 @@ describe('keys that the core does not know', () => {
       await service.aStudioWithKey(),
     ];
     expect((await service.get(known.secret)).status).toBe(200);
-    const before = await lookUps(service);
+    const before = await keyLookUps(service);
     const guess = () => service.get(newKeySecret());
 
     const statuses = new Map<number, number>();
@@ -53,7 +44,7 @@ describe('keys that the core does not know', () => {
     // On a busy machine more than one window may have passed.
     expect([...statuses.keys()].toSorted()).toEqual([401, 429]);
     expect((statuses.get(401) ?? 0) % MAX_UNKNOWN_KEYS).toBe(0);
-    expect((await lookUps(service)) - before).toBe(statuses.get(401));
+    expect((await keyLookUps(service)) - before).toBe(statuses.get(401));
     expect(Number(last?.headers.get('retry-after'))).toBeLessThanOrEqual(UNKNOWN_KEYS_WINDOW_SECONDS);
     await expectProblem(last as Response, 429, 'integration_rate_limited', []);
     expect((await service.get(known.secret)).status).toBe(200);
@@ -86,10 +77,10 @@ test('a refusal by the quota of a key makes the core look up nothing', { tags: [
   const service = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '1' } });
   const [{ secret }, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];
   expect((await service.get(secret)).status).toBe(200);
-  const before = await lookUps(service);
+  const before = await keyLookUps(service);
 
   for (const { status } of await Promise.all(times(100, () => service.get(secret)))) expect(status).toBe(429);
 
-  expect(await lookUps(service)).toBe(before);
+  expect(await keyLookUps(service)).toBe(before);
   expect((await service.get(other.secret)).status).toBe(200);
 });
