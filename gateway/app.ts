@@ -32,6 +32,7 @@ import {
   answerFrameworkErrors,
   answerProblems,
   answerServerErrors,
+  onlyHttp,
 } from './plugins/problem-json.ts';
 import { arrivalObserver } from './plugins/request-observation.ts';
 import { observedQuota } from './quota/observed-quota.ts';
@@ -161,7 +162,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
     bodyLimit: MAX_BODY_BYTES,
-    serverFactory: (handler) => createHttpServer(pipelined, handler),
+    serverFactory: (handler) => createHttpServer(pipelined, onlyHttp(handler, publicUrl, observe)),
     // Requests in flight when the gateway stops are served, not refused.
     return503OnClosing: false,
     routerOptions: { maxParamLength: 64 * 1024 },

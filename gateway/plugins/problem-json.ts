@@ -1,4 +1,4 @@
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { METHODS, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { unknownRequest } from '../finished-request.ts';
@@ -43,19 +43,39 @@ export function answerServerErrors(
   publicUrl: string,
   observe: RequestObserver | undefined,
 ): void {
-  const refuseExpectation = (request: IncomingMessage, response: ServerResponse) => {
-    const requestId = requestIdOf(request);
-    const problem = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
-    observe?.(unknownRequest(requestId, problem.status, problem.code));
-    response.writeHead(problem.status, { ...headersOf(problem, requestId), connection: 'close' });
-    response.end(problemBody(problem, requestId, publicUrl));
-  };
+  const refuseExpectation = refuseWith(EXPECTATION, publicUrl, observe);
   server.on('checkExpectation', (request, response) => pipelined.handleInOrder(request, response, refuseExpectation));
   server.on('connect', (request, socket) => {
     const problem = new Problem('route_not_found');
     answerAndClose(problem, requestIdOf(request), socket as Socket, pipelined, publicUrl, observe);
   });
 }
+
+/** Refuses the requests of RTSP that Node's parser lets pass: their methods are none to the router. */
+export function onlyHttp(
+  handler: RequestListener,
+  publicUrl: string,
+  observe: RequestObserver | undefined,
+): RequestListener {
+  const methods = new Set<string | undefined>(METHODS);
+  const refuse = refuseWith(MALFORMED, publicUrl, observe);
+  return (request, response) => (methods.has(request.method) ? handler : refuse)(request, response);
+}
+
+/** Answers a request that does not reach the framework, and ends its connection. */
+function refuseWith(problem: Problem, publicUrl: string, observe: RequestObserver | undefined): RequestListener {
+  return (request, response) => {
+    const requestId = requestIdOf(request);
+    observe?.(unknownRequest(requestId, problem.status, problem.code));
+    const body = problemBody(problem, requestId, publicUrl);
+    // The length, too: HTTP/1.0 has no chunks.
+    const length = { 'content-length': Buffer.byteLength(body) };
+    response.writeHead(problem.status, { ...headersOf(problem, requestId), ...length, connection: 'close' });
+    response.end(body);
+  };
+}
+
+const EXPECTATION = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
 
 // @rule 7.no-http
 const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
@@ -93,9 +113,12 @@ interface ParserError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number;
 }
 
-/** Reads the address and the request id of a request whose method Node's parser does not know. @rule 7.method_not_allowed */
-function headWithUnknownMethod({ code, rawPacket, bytesParsed = 0 }: ParserError) {
-  if (code !== 'HPE_INVALID_METHOD' || !rawPacket) return undefined;
+/** How Node's parser reports a method that it does not know, or knows of RTSP alone. */
+const UNKNOWN_METHOD = /^HPE_INVALID_(?:METHOD|CONSTANT)$/;
+
+/** Reads the address and the request id of a request whose method HTTP does not define. @rule 7.method_not_allowed */
+function headWithUnknownMethod({ code = '', rawPacket, bytesParsed = 0 }: ParserError) {
+  if (!UNKNOWN_METHOD.test(code) || !rawPacket) return undefined;
   const head = rawPacket.toString('latin1', rawPacket.lastIndexOf('\n', bytesParsed) + 1).split('\r\n\r\n', 1)[0];
   const url = /^[\w!#$%&'*+.^`|~-]+ (\/\S*) HTTP\/1\.[01]\r\n/.exec(head ?? '')?.[1];
   const requestId = /^x-request-id:[ \t]*(.*?)[ \t]*$/im.exec(head ?? '')?.[1];

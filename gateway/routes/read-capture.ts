@@ -57,16 +57,11 @@ export function readAnyMediaType(
   done(null, payload);
 }
 
-/** The faults of a body that the framework does not read to its end, by its codes. */
-const UNREAD_BODIES: Readonly<Record<string, FaultyField>> = {
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: { field: 'Content-Length', message: 'must be the length of the body' },
-  FST_ERR_CTP_BODY_TOO_LARGE: { field: 'body', message: 'must be at most 32 KiB long' },
-};
+const TOO_LARGE: FaultyField = { field: 'body', message: 'must be at most 32 KiB long' };
 
 /** Adds the faults of headers to that of a body which the framework does not read. @rule 2.5.together */
 export function withHeaderFaults(error: FastifyError, request: FastifyRequest): Error {
-  const fault = UNREAD_BODIES[error.code];
-  return fault ? invalidRequest([...headerFaults(request), fault]) : error;
+  return error.code === 'FST_ERR_CTP_BODY_TOO_LARGE' ? invalidRequest([...headerFaults(request), TOO_LARGE]) : error;
 }
 
 function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {

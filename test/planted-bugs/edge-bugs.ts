@@ -186,6 +186,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'gateway/plugins/unknown-keys.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
   },
   {
+    name: 'methods of RTSP reach the router',
+    suite: 'test/security/gateway-port-answers.test.ts',
+    caughtBy:
+      'whatever refuses a request, the answer is a problem, and is logged and counted once: a method of RTSP ([])',
+    patches: [{ file: 'gateway/app.ts', find: 'onlyHttp(handler, publicUrl, observe)', put: 'handler' }],
+  },
+  {
     name: 'each refusal by the quota makes the core look up the key',
     suite: 'test/e2e/http/unknown-keys.test.ts',
     caughtBy: 'a refusal by the quota of a key makes the core look up nothing',

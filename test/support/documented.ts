@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { openApiDocument } from '../../gateway/docs/openapi.ts';
@@ -163,11 +164,11 @@ const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 const validators = new Map<object, ValidateFunction>();
 
-/** @throws Error when a value does not match a schema of the document */
+/** @throws AssertionError when a value does not match a schema of the document */
 export function expectValid(what: string, schema: object, value: unknown): void {
   const validate = validators.get(schema) ?? ajv.compile({ ...schema, components: document.components });
   validators.set(schema, validate);
-  if (!validate(value)) throw new Error(`${what} does not match its schema: ${ajv.errorsText(validate.errors)}`);
+  if (!validate(value)) assert.fail(`${what} does not match its schema: ${ajv.errorsText(validate.errors)}`);
 }
 
 /** Converts the text of a header or parameter to the type of its schema. */

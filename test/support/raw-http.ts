@@ -5,22 +5,30 @@ import { expectDocumentedAnswer } from './documented.ts';
  * Sends raw bytes, for requests that no well-behaved client can make, and reads one response.
  *
  * @param baseUrl the address to connect to; it is not sent
+ * @param end whether to end the sending side after the bytes
  * @throws Error when the connection ends without a complete response
  */
-export async function rawRequest(baseUrl: string, request: string | Buffer): Promise<Response> {
-  const response = await send(baseUrl, request);
+export async function rawRequest(
+  baseUrl: string,
+  request: string | Buffer,
+  { end = false }: { readonly end?: boolean } = {},
+): Promise<Response> {
+  const response = await send(baseUrl, request, end);
   const [, method, url] = /^([A-Z]+) (?:http:\/\/[^/]+)?(\/[^ #]*)/.exec(request.toString('latin1')) ?? [];
   if (method && url) await expectDocumentedAnswer(method, url, response);
   return response;
 }
 
-function send(baseUrl: string, request: string | Buffer): Promise<Response> {
+function send(baseUrl: string, request: string | Buffer, end: boolean): Promise<Response> {
   const { hostname, port } = new URL(baseUrl);
   const bytes = Buffer.isBuffer(request) ? request : Buffer.from(request);
   const hasNoBody = isHead(bytes);
   return new Promise((resolve, reject) => {
     let received: Buffer = Buffer.alloc(0);
-    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: end }, () => {
+      socket.write(bytes);
+      if (end) socket.end();
+    });
     socket.on('data', (chunk: Buffer) => {
       received = Buffer.concat([received, chunk]);
       const { status, headers, body } = takeAnswer(received, hasNoBody)?.answer ?? {};

@@ -110,7 +110,7 @@ test.each([
 
 const ID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
-describe.each(['FROB', 'get', 'X-Y.Z', 'G', 'GETS'])('a method that HTTP does not define, %s,', (method) => {
+describe.each(['FROB', 'get', 'X-Y.Z', 'G', 'GETS', 'PLAY'])('a method that HTTP does not define, %s,', (method) => {
   test.each([
     [LEADS, 'GET, POST'],
     [`${LEADS}?limit=1`, 'GET, POST'],
