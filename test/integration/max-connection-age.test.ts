@@ -36,7 +36,7 @@ let core: TestCore;
 let callers: GrpcCaller[] = [];
 
 beforeAll(async () => {
-  core = await startTestCore({ CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}` });
+  core = await startTestCore({ CORE_CONNECTION_MAX_AGE_MS: `${MAX_AGE_MS}`, CORE_REFLECTION: 'yes' });
 });
 afterAll(() => core.stop());
 beforeEach(() => {
@@ -172,6 +172,25 @@ describe('on a connection that becomes old,', () => {
     },
   );
 
+  test.each(['/grpc.health.v1.Health/Watch', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'])(
+    'an endless call without a token ends, and its connection, though its client heeds no GOAWAY and calls again: %s',
+    async (path) => {
+      const { send, frames, socket } = await aWire();
+      // A client that goes on is reset.
+      socket.on('error', () => {});
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      const endless = (stream: number) =>
+        call(stream, { path, type: 'application/grpc', body: Buffer.alloc(5), token: null });
+      send(endless(1));
+      await expect.poll(() => endedStreams(frames())).toEqual([1]);
+      for (let stream = 3; !socket.destroyed && stream < 100; stream += 2) {
+        send(endless(stream));
+        await sleep(100);
+      }
+      await closed;
+    },
+  );
+
   test('an export continues to its end, and a watch of changes ends', async () => {
     const caller = aCaller();
     const { studioId } = (await createKey(caller)).owner;
@@ -299,19 +318,28 @@ async function aWire() {
 
 type Frames = ReturnType<typeof framesIn>;
 
-/** A call with an empty request, which gets a response once it is complete. */
-function call(stream: number, { isUnfinished = false } = {}): Buffer {
+const LIST = {
+  path: '/leadintake.v1.DirectoryService/ListStudios',
+  type: 'application/json',
+  body: Buffer.from('{}'),
+  token: CORE_TOKEN as string | null,
+  isUnfinished: false,
+};
+
+/** A call, by default one with an empty request, which gets a response once it is complete. */
+function call(stream: number, options: Partial<typeof LIST> = {}): Buffer {
+  const { path, type, body, token, isUnfinished } = { ...LIST, ...options };
   const headers = headerBlock({
     ':method': 'POST',
     ':scheme': 'http',
-    ':path': '/leadintake.v1.DirectoryService/ListStudios',
+    ':path': path,
     ':authority': 'core',
-    'content-type': 'application/json',
-    authorization: `Bearer ${CORE_TOKEN}`,
+    'content-type': type,
+    ...(token && { authorization: `Bearer ${token}` }),
   });
   return Buffer.concat([
     frame(FRAME.headers, FLAG.endHeaders, stream, headers),
-    frame(FRAME.data, isUnfinished ? FLAG.none : FLAG.endStream, stream, Buffer.from('{}')),
+    frame(FRAME.data, isUnfinished ? FLAG.none : FLAG.endStream, stream, body),
   ]);
 }
 
