@@ -43,6 +43,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   let metricsServer: MetricsServer | undefined;
   try {
     const newId = idGenerator(Date.now, (aheadMs) => {
+      metrics?.clockSetBack();
       log.warn({ aheadMs }, 'the clock was set back: leads created before have times in the future');
     });
     const callers = new Callers(config.CORE_TOKEN, config.CORE_CALLERS_FILE?.entries);

@@ -50,7 +50,7 @@ describe('the runbook', () => {
         titles.some((title: string) => title.startsWith(text)),
         text,
       ).toBe(true);
-    const sources = read('gateway/metrics.ts') + read('src/rpc/metrics.ts');
+    const sources = ['common', 'gateway', 'src/rpc'].map((folder) => read(`${folder}/metrics.ts`)).join('');
     for (const [metric] of runbook.matchAll(/lead_intake_\w+/g)) expect(sources).toContain(`'${metric}'`);
   });
 });

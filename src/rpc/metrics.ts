@@ -20,6 +20,8 @@ export interface CoreMetrics {
   watchLeadChanges(store: Pick<LeadChangeStore, 'measureLeadChanges'>): void;
   /** Exports when the certificates expire. */
   watchCertificates(credentials: TlsCredentials): void;
+  /** Counts a clock that was ahead, and no longer is. */
+  clockSetBack(): void;
   /** Exports whether the store is available, and whether the core is shutting down. */
   watchReadiness(store: Readiness, draining: AbortSignal): void;
 }
@@ -106,6 +108,7 @@ export function createCoreMetrics(): CoreMetrics {
       return (isDone) =>
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
+    clockSetBack: exportClock(registry),
     watchLeadChanges: (store) => gaugeLeadChanges(registry, store),
     watchCertificates: (credentials) =>
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
@@ -115,6 +118,23 @@ export function createCoreMetrics(): CoreMetrics {
       gauge(registry, 'lead_intake_core_stopping', 'Whether the core is stopping.', () => Number(draining.aborted));
     },
   };
+}
+
+/** Exports the clock, and returns a function that counts that it was set back. */
+function exportClock(registry: Registry): () => void {
+  gauge(
+    registry,
+    'lead_intake_core_clock_timestamp_seconds',
+    'The time by the clock of the core; seconds since 1970.',
+    () => Date.now() / 1000,
+    'max',
+  );
+  const setBacks = new Counter({
+    name: 'lead_intake_core_clock_set_back_total',
+    help: 'How often the clock was set back by more than a minute after leads were created with its time.',
+    registers: [registry],
+  });
+  return () => setBacks.inc();
 }
 
 function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'measureLeadChanges'>): void {

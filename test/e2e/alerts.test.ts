@@ -11,8 +11,9 @@ import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithPrometheus, type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
-import { aRedis, describeWithRedisServer } from '../support/servers.ts';
+import { aRedis, describeWithRedisServer, startRedisCluster } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
+import { MachineClock } from '../world/clock.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 90_000;
@@ -53,11 +54,13 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
           SHUTDOWN_DRAIN_MS: `${DRAIN_MS}`,
         });
         const expiring = await deployWithCertificates(CERTIFICATE_DAYS);
+        const unheard = await deployUnheard(deployment.coreUrl);
         const prometheus = await startPrometheus({
           core: coreMetrics,
           gateway: gatewayMetrics,
           'core over TLS': expiring.coreMetrics,
           'gateway over TLS': expiring.gatewayMetrics,
+          'gateway that is not heard': unheard.metrics,
         });
         onTestFinished(() => prometheus.stop());
         const core = connectToCore(deployment.coreUrl);
@@ -84,6 +87,11 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await fire('LeadIntakeBadKeyStorm');
         for (const loop of [guesses, usual]) await loop.stop();
 
+        const unheardRequests = repeat(8, unheard.request);
+        await unheard.killNode();
+        await fire('LeadIntakeQuotaPartlyAway', 'LeadIntakeLogLinesDropped', 'LeadIntakeSpansDropped');
+        await unheardRequests.stop();
+
         const late = repeat(1, () => pauseBriefly(deployment));
         await fire('LeadIntakeEventLoopLate');
         await late.stop();
@@ -96,6 +104,8 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
         await end('LeadIntakeOverload');
 
         await fire('LeadIntakeCertificateExpires');
+        expiring.clock.set(3600);
+        await fire('LeadIntakeClockWrong');
         await expectEveryPanelDrawn(prometheus);
         expiring.spoilFiles();
         await fire('LeadIntakeFilesUnusable');
@@ -122,6 +132,28 @@ describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
   });
 });
 
+/** A gateway that counts in a Redis Cluster, with its log on a full disk and without a receiver of its spans. */
+async function deployUnheard(coreUrl: string) {
+  const cluster = await startRedisCluster({ 'cluster-require-full-coverage': ['no'] });
+  onTestFinished(async () => void (await Promise.all(cluster.map((node) => node.stop()))));
+  const [port, metrics] = [await portToKeep(), `127.0.0.1:${await portToKeep()}`];
+  run('gateway/main.ts', {
+    within: ['sh', '-c', 'exec "$@" > /dev/full', 'sh'],
+    env: {
+      CORE_URL: coreUrl,
+      REDIS_URL: cluster[0]?.url ?? '',
+      REDIS_CLUSTER: 'yes',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      GATEWAY_PORT: `${port}`,
+      GATEWAY_METRICS_ADDRESS: metrics,
+    },
+  });
+  const request = async () => {
+    await (await fetch(`http://127.0.0.1:${port}${LEADS}`).catch(() => undefined))?.text();
+  };
+  return { metrics, request, killNode: async () => cluster[2]?.kill() };
+}
+
 /** A core and a gateway that speak TLS with certificates that expire in `days`, and the addresses of their metrics. */
 async function deployWithCertificates(days: number) {
   const folder = temporaryFolder();
@@ -134,8 +166,10 @@ async function deployWithCertificates(days: number) {
   const [server, client] = [await filesOf('server'), await filesOf('client')];
   const ca = writeCertificate(folder, 'authority', authority).cert;
   const [coreMetrics, gatewayMetrics] = [`127.0.0.1:${await portToKeep()}`, `127.0.0.1:${await portToKeep()}`];
+  const clock = new MachineClock('core', join(folder, 'clocks'));
   const core = run('src/main.ts', {
     env: {
+      ...clock.settings,
       DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
       CORE_TLS_CERT_FILE: server.cert,
       CORE_TLS_KEY_FILE: server.key,
@@ -155,7 +189,7 @@ async function deployWithCertificates(days: number) {
   });
   await addressOf(gateway);
   const spoilFiles = () => writeFileSync(server.cert, 'no certificate');
-  return { coreMetrics, gatewayMetrics, spoilFiles, kill: () => Promise.all([core.kill(), gateway.kill()]) };
+  return { coreMetrics, gatewayMetrics, clock, spoilFiles, kill: () => Promise.all([core.kill(), gateway.kill()]) };
 }
 
 /** Waits for alerts, and records which have fired. */

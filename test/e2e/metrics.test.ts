@@ -7,10 +7,21 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
-import { growth, type Samples } from '../support/metrics.ts';
-import { ROOT } from '../support/processes.ts';
+import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { growth, type Samples, scrape } from '../support/metrics.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
-import { aCapture, aSeparateService, aService, LEADS, type StudioWithKey, startService } from '../support/service.ts';
+import { describeIf } from '../support/servers.ts';
+import {
+  aCapture,
+  aSeparateService,
+  aService,
+  CORE_TOKEN,
+  LEADS,
+  type StudioWithKey,
+  startService,
+} from '../support/service.ts';
+import { canClocksBeSet, MachineClock } from '../world/clock.ts';
 
 const METRICS = {
   core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },
@@ -131,6 +142,37 @@ describe('the metrics', () => {
       expect(gateway.get(series)).toBe(0);
     expect(core.get('lead_intake_core_calls_under_way')).toBe(0);
     expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
+  });
+
+  describeIf(canClocksBeSet, 'of a core whose clock can be set', "install Debian's faketime", () => {
+    test('have its time, and count that it is set back after leads got that time', async () => {
+      const clock = new MachineClock('core', temporaryFolder());
+      const core = run('src/main.ts', {
+        env: {
+          ...clock.settings,
+          CORE_TOKEN,
+          CORE_METRICS_ADDRESS: '127.0.0.1:0',
+          DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,
+        },
+      });
+      const clients = connectToCore(await addressOf(core), CORE_TOKEN);
+      onTestFinished(() => clients.close());
+      const [, url] = await core.printed(/(http:\/\/[0-9.:]+\/metrics)/);
+      const read = () => scrape(url);
+      const aheadSeconds = async () =>
+        ((await read()).get('lead_intake_core_clock_timestamp_seconds') ?? 0) - Date.now() / 1000;
+      const create = () => arrangeStudio(clients);
+
+      expect(Math.abs(await aheadSeconds())).toBeLessThan(60);
+      clock.set(3600);
+      await expect.poll(aheadSeconds).toBeGreaterThan(3500);
+      await create();
+      expect((await read()).get('lead_intake_core_clock_set_back_total')).toBe(0);
+      clock.set(0);
+      await expect.poll(aheadSeconds).toBeLessThan(60);
+      await create();
+      expect((await read()).get('lead_intake_core_clock_set_back_total')).toBe(1);
+    });
   });
 
   test('count the requests that wait for a core that is too slow, until they are refused', async () => {

@@ -96,7 +96,7 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
 
 type MetricsSource = Pick<Service, 'gatewayMetrics' | 'coreMetrics'>;
 
-/** A core and a gateway with certificates, which have metrics that others lack. */
+/** A core and a gateway with certificates, and a gateway with a receiver of spans, which have metrics that others lack. */
 async function overTls(): Promise<MetricsSource> {
   const folder = temporaryFolder();
   const { cert, key } = writeCertificate(
@@ -116,6 +116,7 @@ async function overTls(): Promise<MetricsSource> {
       CORE_CA_FILE: cert,
       GATEWAY_PORT: '0',
       GATEWAY_METRICS_ADDRESS: '127.0.0.1:0',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       LOG_LEVEL: 'silent',
     }),
   );
