@@ -37,7 +37,8 @@ export const gatewaySettings = {
   CORE_CLIENT_CERT_FILE: {
     protects: true,
     parse: file,
-    about: 'certificate chain (PEM) that the gateway presents to the core',
+    about:
+      'certificate chain (PEM) that the gateway presents to the core, and so does the check of a core with mutual TLS',
   },
   CORE_CLIENT_KEY_FILE: { protects: true, parse: file, about: 'private key (PEM) of that certificate' },
   REDIS_URL: {
