@@ -32,7 +32,7 @@ export async function examineStore(databaseUrl: string): Promise<readonly Findin
 }
 
 function noteFile(notes: Notes, { path, exists, contents, roomBytes, fault }: FileState): void {
-  if (!exists) notes.warning(`there is none at ${path} yet: a core creates it when it starts`);
+  if (!exists && fault === undefined) notes.warning(`there is none at ${path} yet: a core creates it when it starts`);
   if (contents) noteContents(notes, path, contents);
   if (roomBytes !== undefined) noteRoom(notes, roomBytes);
   if (fault !== undefined) notes.fault(`SQLite at ${path} ${fault}`);

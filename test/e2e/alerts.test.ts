@@ -10,10 +10,10 @@ import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
-import { describeWithPrometheus, type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
-import { aRedis, describeWithRedisServer, startRedisCluster } from '../support/servers.ts';
+import { type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
+import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
-import { MachineClock } from '../world/clock.ts';
+import { canClocksBeSet, MachineClock } from '../world/clock.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 90_000;
@@ -36,7 +36,8 @@ const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json
   readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
 };
 
-describeWithPrometheus('a Prometheus that scrapes core and gateway,', () => {
+const canRun = hasCommand('prometheus') && canClocksBeSet;
+describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prometheus and faketime', () => {
   describeWithRedisServer('with Redis', () => {
     describeWithMongoServer('and MongoDB,', () => {
       const title = 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard';

@@ -11,7 +11,6 @@ import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { growth, type Samples, scrape } from '../support/metrics.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
-import { describeIf } from '../support/servers.ts';
 import {
   aCapture,
   aSeparateService,
@@ -144,8 +143,9 @@ describe('the metrics', () => {
     expect([gateway.get('lead_intake_gateway_stopping'), core.get('lead_intake_core_stopping')]).toEqual([0, 0]);
   });
 
-  describeIf(canClocksBeSet, 'of a core whose clock can be set', "install Debian's faketime", () => {
-    test('have its time, and count that it is set back after leads got that time', async () => {
+  test.runIf(canClocksBeSet)(
+    'have the time of the core, and count that it is set back after leads got that time',
+    async () => {
       const clock = new MachineClock('core', temporaryFolder());
       const core = run('src/main.ts', {
         env: {
@@ -172,8 +172,8 @@ describe('the metrics', () => {
       await expect.poll(aheadSeconds).toBeLessThan(60);
       await create();
       expect((await read()).get('lead_intake_core_clock_set_back_total')).toBe(1);
-    });
-  });
+    },
+  );
 
   test('count the requests that wait for a core that is too slow, until they are refused', async () => {
     const sockets = new Set<Socket>();

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { ROOT } from './processes.ts';
-import { describeIf, freePort, hasCommand, killOnExit } from './servers.ts';
+import { freePort, killOnExit } from './servers.ts';
 
 /** The length of a minute of the rules; milliseconds. */
 const MINUTE_MS = 500;
@@ -26,11 +26,6 @@ export interface PrometheusServer {
   /** Returns the finite values of a query since the start, by series. */
   values(query: string): Promise<readonly (readonly number[])[]>;
   stop(): Promise<void>;
-}
-
-/** A suite whose tests start a Prometheus of their own. */
-export function describeWithPrometheus(name: string, body: () => void): void {
-  describeIf(hasCommand('prometheus'), name, 'install prometheus', body);
 }
 
 /**

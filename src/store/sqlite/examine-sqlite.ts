@@ -21,7 +21,7 @@ export async function examineSqlite(path: string): Promise<FileState> {
       found = { ...found, contents: { ...examineContents(path), isOpenToOthers } };
     }
     const folder = nearestFolder(path);
-    await access(folder, constants.W_OK);
+    await access(folder, constants.R_OK | constants.W_OK);
     const { bavail, bsize } = await statfs(folder);
     return { ...found, roomBytes: bavail * bsize };
   } catch (error) {

@@ -18,7 +18,7 @@ const SQLITE_FAULTS: Readonly<Record<number, string>> = {
   10: 'cannot be read or written: check whether its disk is full or broken',
   11: 'is damaged: restore a backup',
   13: 'cannot be written, because its disk is full: make room',
-  14: 'cannot be opened: check whether this user may write its folder, and whether the path is a file',
+  14: 'cannot be opened: check whether this user may write its folder and the files beside it (-wal, -shm), and whether the path is a file',
   26: 'is not a database: name another file, or restore a backup',
 };
 

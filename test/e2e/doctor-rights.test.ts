@@ -1,0 +1,85 @@
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openStore } from '../../src/store/open-store.ts';
+import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { run, temporaryFolder } from '../support/processes.ts';
+import { describeIf, hasCommand } from '../support/servers.ts';
+
+/** The user of the service, who has no other rights. */
+const USER = 65_534;
+const AS_USER = ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups'];
+
+/** The files of a core, by their settings. */
+type Files = Readonly<Record<'database' | 'token' | 'callers' | 'cert' | 'key', string>>;
+
+/** What differs from the documented rights, and the file and words that are to blame; undefined: all of it can be used. */
+const SITUATIONS: readonly [what: string, change: (files: Files) => void, blamed?: keyof Files, words?: string][] = [
+  ['everything is readable by that user alone', () => {}],
+  ['the folder of the secrets can be entered, and not be listed', ({ token }) => chmodSync(dirname(token), 0o711)],
+  ['the secrets cannot be written', ({ token, key }) => [token, key].map((path) => chmodSync(path, 0o400))],
+  ['the folder of the database cannot be listed', ({ database }) => chmodSync(dirname(database), 0o300), 'database'],
+  ['the folder of the database cannot be written', ({ database }) => chmodSync(dirname(database), 0o500), 'database'],
+  ['the folder of the database is that of root', ({ database }) => chownSync(dirname(database), 0, 0), 'database'],
+  ['the database cannot be written', ({ database }) => chmodSync(database, 0o400), 'database'],
+  ['the database is a file of root', ({ database }) => chownSync(database, 0, 0), 'database'],
+  ['the log of the database is a file of root', ({ database }) => leftByRoot(`${database}-wal`), 'database', '-wal'],
+  ['the token is a file of root', ({ token }) => chownSync(token, 0, 0), 'token'],
+  ['the callers are in a file of root', ({ callers }) => chownSync(callers, 0, 0), 'callers'],
+  ['the certificate is a file of root', ({ cert }) => chownSync(cert, 0, 0), 'cert'],
+  ['the key is a file of root', ({ key }) => chownSync(key, 0, 0), 'key'],
+];
+
+function leftByRoot(path: string): void {
+  writeFileSync(path, '');
+  chmodSync(path, 0o600);
+}
+
+const isRoot = process.getuid?.() === 0;
+describeIf(isRoot && hasCommand('setpriv'), 'for a user with few rights', 'run it on Linux, as root', () => {
+  test.each(SITUATIONS)('doctor finds what a core finds when it starts: %s', async (_, change, blamed, words = '') => {
+    const files = await filesOfUser();
+    change(files);
+    const env = {
+      CORE_TOKEN_FILE: files.token,
+      CORE_CALLERS_FILE: files.callers,
+      CORE_TLS_CERT_FILE: files.cert,
+      CORE_TLS_KEY_FILE: files.key,
+      DATABASE_URL: `sqlite:${files.database}`,
+      NO_COLOR: '1',
+    };
+    const doctor = run('operator/cli.ts', { args: ['doctor', 'core'], env, within: AS_USER });
+    const status = await doctor.ended();
+    const core = run('src/main.ts', { env, within: AS_USER });
+    const starts = await Promise.race([
+      core.printed(/Server listening/).then(() => true),
+      core.ended().then(() => false),
+    ]);
+    expect({ status, starts }).toEqual({ status: blamed ? 1 : 0, starts: blamed === undefined });
+    if (blamed === undefined) return;
+    expect(doctor.output().match(/^(?:FAULT|warning) .*$/gm)).toEqual([expect.stringContaining(files[blamed])]);
+    expect(doctor.output()).toContain(words);
+    expect(core.output()).toContain(files[blamed]);
+  });
+});
+
+/** A database and secrets that belong to the user, in folders of theirs. */
+async function filesOfUser(): Promise<Files> {
+  const folder = temporaryFolder();
+  chmodSync(folder, 0o755);
+  const [data, secrets] = [join(folder, 'data'), join(folder, 'secrets')];
+  for (const path of [data, secrets]) mkdirSync(path, { mode: 0o700 });
+  const certificate = await (await anAuthority('of the test')).issue('localhost', 'server');
+  const files = {
+    database: join(data, 'leads.db'),
+    token: join(secrets, 'token'),
+    callers: join(secrets, 'callers.json'),
+    ...writeCertificate(secrets, 'core', certificate),
+  };
+  writeFileSync(files.token, 'the token of the tests of the doctor');
+  writeFileSync(files.callers, '{"callers":{}}');
+  await (await openStore(`sqlite:${files.database}`)).close();
+  for (const path of Object.values(files)) chmodSync(path, 0o600);
+  for (const path of [data, secrets, ...Object.values(files)]) chownSync(path, USER, USER);
+  return files;
+}
