@@ -1,15 +1,15 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { ApiKeyService, type AuthenticateApiKeyRequest } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import type { Caller } from '../domain/caller.ts';
+import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
-import { executeBatches } from './batches.ts';
-import { operationOf } from './call.ts';
 import { actorOf, callerOf, memberOrOperator } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, bearerToWire, dateFromWire } from './convert.ts';
 import type { ItemContext } from './items.ts';
 
-export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceImpl<typeof ApiKeyService> {
+export function apiKeyService(
+  deps: Dependencies,
+  { authenticate }: Pick<ItemContext, 'authenticate'>,
+): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }, context) {
       const { key, secret } = await createApiKey(deps, {
@@ -42,20 +42,8 @@ export function apiKeyService(deps: Dependencies, items: ItemContext): ServiceIm
       return { apiKey: apiKeyToWire(await revokeApiKey(deps, command)) };
     },
 
-    authenticateApiKey: (request, context) => authenticate(request, callerOf(context)),
-    batchAuthenticateApiKeys: (batches, handler) =>
-      executeBatches(
-        batches,
-        items,
-        {
-          operation: operationOf(ApiKeyService.method.authenticateApiKey),
-          execute: (request, _bearer, caller) => authenticate(request, caller),
-        },
-        handler,
-      ),
+    async authenticateApiKey({ secretSha256 }, context) {
+      return bearerToWire(await authenticate(secretSha256, undefined, callerOf(context).studios));
+    },
   };
-
-  async function authenticate({ secretSha256 }: AuthenticateApiKeyRequest, { studios }: Caller) {
-    return bearerToWire(await items.authenticate(secretSha256, undefined, studios));
-  }
 }

@@ -26,6 +26,6 @@ export function callOf(method: DescMethod | undefined, header: Headers, caller: 
   };
 }
 
-export function operationOf({ parent, name }: DescMethod): string {
+function operationOf({ parent, name }: DescMethod): string {
   return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
 }

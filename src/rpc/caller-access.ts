@@ -20,10 +20,6 @@ const LEADS: RolesOf<typeof LeadIntakeService> = {
   listLeads: ['crm', 'read'],
   exportLeads: ['crm', 'read'],
   findLeads: ['crm', 'read'],
-  // For gateways of release 1.0. A caller without the `crm` role must send an API key with each request.
-  batchCreateLeads: ['crm', 'gateway'],
-  batchGetLeads: ['crm', 'gateway'],
-  batchListLeads: ['crm', 'gateway'],
   changeLeadStage: ['crm'],
   updateLead: ['crm'],
   importLeads: ['crm'],
@@ -45,7 +41,6 @@ const API_KEYS: RolesOf<typeof ApiKeyService> = {
   replaceApiKey: ['crm'],
   revokeApiKey: ['crm', 'operator'],
   authenticateApiKey: ['crm', 'gateway'],
-  batchAuthenticateApiKeys: ['crm', 'gateway'],
 };
 
 const DIRECTORY: RolesOf<typeof DirectoryService> = {
@@ -108,9 +103,6 @@ export function refusalOf({ name, may }: Caller, { parent, name: method, localNa
     `may not call ${method}: it needs ${roles.join(' or ') || 'a role that none has'} in the callers file`,
   );
 }
-
-/** Whether a caller may access leads only with an API key; others name a studio themselves. */
-export const actsForKeysOnly = ({ may, studios }: Caller): boolean => !may.has('crm') || studios !== undefined;
 
 /** Whether a caller may call any method of a service; '': of any. */
 export function mayUse({ may }: Caller, serviceName: string): boolean {

@@ -1,28 +1,16 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { publicLead } from '../../common/rules/public-lead.ts';
-import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeItem, ExchangeRequest, ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
 import type { Caller } from '../domain/caller.ts';
-import { Faults, type Refusal } from '../domain/refusal.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
 import { bearerToWire, contactFromWire, sourceIdFromWire } from './convert.ts';
-import {
-  executeItems,
-  type Item,
-  type ItemContext,
-  type ItemResult,
-  MAX_ITEMS,
-  noteCount,
-  refuseUnlessScoped,
-} from './items.ts';
-
-/** A message of results is full from this size on; bytes. A single page of the longest leads has a megabyte. */
-const FULL_BYTES = 64 * 1024;
+import { executeItems, type Item, type ItemContext, MAX_ITEMS, type Success } from './items.ts';
 
 type Request = ExchangeItem['request'];
 type Kind = NonNullable<Request['case']>;
@@ -33,15 +21,6 @@ interface Summary {
   studioId?: string;
   apiKeyId?: string;
   leadId?: string;
-}
-
-/** The result of an item that succeeded. */
-interface Success {
-  readonly outcome:
-    | { readonly case: 'body'; readonly value: Uint8Array }
-    | { readonly case: 'bearer'; readonly value: AuthenticateApiKeyResponse };
-  readonly leadId?: string;
-  readonly replayed?: boolean;
 }
 
 /** How a kind of item is executed. */
@@ -96,18 +75,17 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
     },
   };
 
-  return {
-    exchange: (messages, handler) => executeItems(messages, context, { itemsOf, fractionOf }, handler),
-  };
+  return { exchange: (messages, handler) => executeItems(messages, context, itemsOf, handler) };
 
-  function itemsOf({ items }: ExchangeRequest, caller: Caller): Item<Success>[] {
+  function itemsOf({ items }: ExchangeRequest, caller: Caller): Item[] {
     const faults = new Faults();
-    noteCount(faults, 'items', items.length);
+    if (items.length < 1 || items.length > MAX_ITEMS) faults.note('items', `must be 1 to ${MAX_ITEMS}`);
     faults.refuseIfAny();
     return items.map((item) => itemOf(item, caller));
   }
 
-  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem, caller: Caller): Item<Success> {
+  /** Executes an item in the studio of its key: a request cannot name one. @rule 1.own-studio 5.2 */
+  function itemOf({ requestId, traceparent, secretSha256, request }: ExchangeItem, caller: Caller): Item {
     const summary: Summary = {};
     const operation = request.case && (operations[request.case] as Operation<Kind>);
     return {
@@ -125,6 +103,17 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
   }
 }
 
+/**
+ * Refuses an item whose key lacks a scope.
+ *
+ * @throws Refusal SCOPE_FORBIDDEN
+ * @rule 5.9
+ */
+function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined): void {
+  if (scope === undefined || key.scopes.includes(scope)) return;
+  throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
+}
+
 function unknownRequest(): Refusal {
   const faults = new Faults();
   faults.note('request', 'must be known to this release');
@@ -132,7 +121,3 @@ function unknownRequest(): Refusal {
 }
 
 const json = (body: object): Uint8Array => Buffer.from(JSON.stringify(body));
-
-function fractionOf({ outcome }: ItemResult<Success>): number {
-  return Math.max(1 / MAX_ITEMS, outcome.case === 'body' ? outcome.value.length / FULL_BYTES : 0);
-}

@@ -3,9 +3,9 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import { currentSpan, type Span } from '../../common/tracing.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
-import type { ApiKeyScope } from '../domain/api-key.ts';
+import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { ExchangeRequest } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { Caller } from '../domain/caller.ts';
-import { type Faults, Refusal } from '../domain/refusal.ts';
 import type { Credential } from '../store/store.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Call } from './call.ts';
@@ -19,11 +19,14 @@ import { takeUntil } from './take-until.ts';
 /** The maximum number of items in a message, and of results in a message. */
 export const MAX_ITEMS = 100;
 
+/** A message of results is full from this size on; bytes. A single page of the longest leads has a megabyte. */
+const FULL_BYTES = 64 * 1024;
+
 /** No further message is read while the items of a call with unsent results request this many leads. */
 const MAX_PENDING_LEADS = 1000;
 
 /** A request that shares a message with others. */
-export interface Item<Success> {
+export interface Item {
   /** What it would be as a call of its own. */
   readonly call: Call;
   /** The maximum number of leads in its result; at least 1. */
@@ -39,13 +42,22 @@ export interface Item<Success> {
  */
 export type Authenticate = (secretSha256: Uint8Array, sourceId?: string) => Promise<Credential>;
 
+/** The result of an item that succeeded. */
+export interface Success {
+  readonly outcome:
+    | { readonly case: 'body'; readonly value: Uint8Array }
+    | { readonly case: 'bearer'; readonly value: AuthenticateApiKeyResponse };
+  readonly leadId?: string;
+  readonly replayed?: boolean;
+}
+
 /** The outcome of an item that failed or was refused. */
 interface Failure {
   readonly outcome: { readonly case: 'error'; readonly value: Status };
 }
 
 /** The result of an item; `index` is its position among all items of the call. */
-export type ItemResult<Success> = { readonly index: number } & (Success | Failure);
+type ItemResult = { readonly index: number } & (Success | Failure);
 
 /** The dependencies of item processing. */
 export interface ItemContext {
@@ -57,30 +69,23 @@ export interface ItemContext {
   readonly batchReceived?: ((operation: string, items: number) => void) | undefined;
 }
 
-/** How a method's messages are decomposed into items, and results combined into messages. */
-interface MessageFormat<Message, Success> {
-  /** @throws Refusal if the message is invalid */
-  readonly itemsOf: (message: Message, caller: Caller) => readonly Item<Success>[];
-  /** Returns the fraction of a message that a result fills. */
-  readonly fractionOf: (result: ItemResult<Success>) => number;
-}
-
 /**
  * Executes the items of all messages independently of each other. Results that are ready together share a message; none
  * waits for a slower one.
  *
- * @throws ConnectError invalid_argument if a message has no items, or too many
+ * @param itemsOf throws a Refusal if a message is invalid
+ * @throws ConnectError invalid_argument if a message is invalid
  */
-export async function* executeItems<Message, Success extends object>(
-  messages: AsyncIterable<Message>,
+export async function* executeItems(
+  messages: AsyncIterable<ExchangeRequest>,
   { run, authenticate, ending, batchReceived }: ItemContext,
-  { itemsOf, fractionOf }: MessageFormat<Message, Success>,
+  itemsOf: (message: ExchangeRequest, caller: Caller) => readonly Item[],
   { signal, values }: Pick<HandlerContext, 'signal' | 'values'>,
-): AsyncGenerator<{ results: ItemResult<Success>[] }> {
+): AsyncGenerator<{ results: ItemResult[] }> {
   const caller = callerOf({ values });
   const authenticateForCaller: Authenticate = (secretSha256, sourceId) =>
     authenticate(secretSha256, sourceId, caller.studios);
-  const ready: Ready<Success>[] = [];
+  const ready: Ready[] = [];
   let begun = 0;
   /** The number of leads requested by items whose results are not sent yet. */
   let pendingLeads = 0;
@@ -100,7 +105,7 @@ export async function* executeItems<Message, Success extends object>(
       await moreReady.wait();
       continue;
     }
-    const sent = ready.splice(0, countThatFits(ready, fractionOf));
+    const sent = ready.splice(0, countThatFits(ready));
     pendingLeads -= leadsOf(sent);
     moreSent.notify();
     yield { results: sent.map(({ result }) => result) };
@@ -126,7 +131,7 @@ export async function* executeItems<Message, Success extends object>(
     }
   }
 
-  function begin(index: number, { call, leads, execute }: Item<Success>, authenticateOnce: Authenticate): void {
+  function begin(index: number, { call, leads, execute }: Item, authenticateOnce: Authenticate): void {
     run(call, () => execute(authenticateOnce))
       .then(
         (success) => ({ ...success, index }),
@@ -140,8 +145,8 @@ export async function* executeItems<Message, Success extends object>(
 }
 
 /** A result that is not sent yet. */
-interface Ready<Success> {
-  readonly result: ItemResult<Success>;
+interface Ready {
+  readonly result: ItemResult;
   /** The number of leads that its item requested. */
   readonly leads: number;
 }
@@ -150,10 +155,7 @@ const leadsOf = (items: readonly { readonly leads: number }[]): number =>
   items.reduce((sum, { leads }) => sum + leads, 0);
 
 /** Returns how many of the ready results fit into a message. */
-function countThatFits<Success>(
-  ready: readonly Ready<Success>[],
-  fractionOf: (result: ItemResult<Success>) => number,
-): number {
+function countThatFits(ready: readonly Ready[]): number {
   let full = 0;
   const first = ready.findIndex(({ result }) => {
     const isFull = full >= 1;
@@ -163,7 +165,12 @@ function countThatFits<Success>(
   return first === -1 ? ready.length : first;
 }
 
-function reportBatch(items: readonly Item<unknown>[], batchReceived: (operation: string, items: number) => void): void {
+/** Returns the fraction of a message that a result fills. */
+function fractionOf({ outcome }: ItemResult): number {
+  return Math.max(1 / MAX_ITEMS, outcome.case === 'body' ? outcome.value.length / FULL_BYTES : 0);
+}
+
+function reportBatch(items: readonly Item[], batchReceived: (operation: string, items: number) => void): void {
   const counts = new Map<string, number>();
   for (const { call } of items) counts.set(call.operation, (counts.get(call.operation) ?? 0) + 1);
   for (const [operation, count] of counts) batchReceived(operation, count);
@@ -189,22 +196,6 @@ function oncePerSecret(authenticate: Authenticate): Authenticate {
     );
     return { spans, bearer };
   }
-}
-
-/**
- * Refuses an item whose key lacks a scope.
- *
- * @throws Refusal SCOPE_FORBIDDEN
- * @rule 5.9
- */
-export function refuseUnlessScoped({ key }: Credential, scope: ApiKeyScope | undefined): void {
-  if (scope === undefined || key.scopes.includes(scope)) return;
-  throw new Refusal('SCOPE_FORBIDDEN', `The key does not have the scope ${scope}.`);
-}
-
-/** Adds a fault if a message has no items, or too many. */
-export function noteCount(faults: Faults, name: string, count: number): void {
-  if (count < 1 || count > MAX_ITEMS) faults.note(name, `must be 1 to ${MAX_ITEMS}`);
 }
 
 /**

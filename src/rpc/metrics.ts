@@ -55,7 +55,7 @@ export function createCoreMetrics(): CoreMetrics {
   for (const operation of OPERATIONS) for (const outcome of OUTCOMES) calls.zero({ operation, outcome });
   const batches = new Histogram({
     name: 'lead_intake_core_batch_requests',
-    help: 'Requests per message of batch calls by operation.',
+    help: 'Requests per message of the exchange by operation.',
     labelNames: ['operation'],
     buckets: SIZES,
     registers: [registry],

@@ -152,23 +152,21 @@ describe('a trace', () => {
 
 /** Creates a lead for each of the traces, all in one message and with one key. */
 async function createTogether(service: Service, secret: string, traces: readonly ReturnType<typeof aTrace>[]) {
-  const message = {
-    requests: traces.map(() => ({
-      idempotencyKey: randomUUID(),
-      displayName: 'Ada',
-      contact: { value: { case: 'email' as const, value: `${randomUUID()}@example.org` } },
-    })),
-    secretSha256s: traces.map(() => hashKeySecret(secret)),
-    traceparents: traces.map(({ headers }) => headers.traceparent),
-  };
+  const contact = () => ({ value: { case: 'email' as const, value: `${randomUUID()}@example.org` } });
+  const creation = () => ({ idempotencyKey: randomUUID(), displayName: 'Ada', contact: contact() });
+  const items = traces.map(({ headers: { traceparent } }) => ({
+    traceparent,
+    secretSha256: hashKeySecret(secret),
+    request: { case: 'createLead' as const, value: creation() },
+  }));
   const cases: unknown[] = [];
-  const answers = service.leads.batchCreateLeads(
+  const answers = service.exchange.exchange(
     (async function* () {
-      yield message;
+      yield { items };
     })(),
   );
   for await (const { results } of answers) cases.push(...results.map(({ outcome }) => outcome.case));
-  expect(cases).toEqual(traces.map(() => 'response'));
+  expect(cases).toEqual(traces.map(() => 'body'));
 }
 
 /** The one span of a name in any of the traces. */

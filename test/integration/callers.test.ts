@@ -24,9 +24,6 @@ const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
   'LeadIntakeService/ListLeads': ['read', 'crm'],
   'LeadIntakeService/ExportLeads': ['read', 'crm'],
   'LeadIntakeService/FindLeads': ['read', 'crm'],
-  'LeadIntakeService/BatchCreateLeads': ['gateway', 'crm'],
-  'LeadIntakeService/BatchGetLeads': ['gateway', 'crm'],
-  'LeadIntakeService/BatchListLeads': ['gateway', 'crm'],
   'LeadIntakeService/ChangeLeadStage': ['crm'],
   'LeadIntakeService/UpdateLead': ['crm'],
   'LeadIntakeService/ImportLeads': ['crm'],
@@ -42,7 +39,6 @@ const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
   'ApiKeyService/ReplaceApiKey': ['crm'],
   'ApiKeyService/RevokeApiKey': ['crm', 'operator'],
   'ApiKeyService/AuthenticateApiKey': ['gateway', 'crm'],
-  'ApiKeyService/BatchAuthenticateApiKeys': ['gateway', 'crm'],
   'DirectoryService/PutStudio': ['crm', 'operator'],
   'DirectoryService/GetStudio': ['read', 'crm', 'operator'],
   'DirectoryService/ListStudios': ['read', 'crm', 'operator'],
@@ -245,15 +241,6 @@ describe('a caller of some studios', () => {
     const exchange = openExchange(caller, { authorization: `Bearer ${token}` });
     exchange.send([own, suspended].map((secretSha256) => ({ secretSha256, listLeads: {} })));
     expect(await allOutcomes(exchange, 2)).toMatchObject([{ answer: {} }, { refusal: { reason: 'KEY_INVALID' } }]);
-  });
-
-  test('as a gateway, may not read a studio without a key of it', async () => {
-    const token = newCoreToken();
-    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ website: entry(token, ['gateway']) }).path });
-    const stream = caller.open('LeadIntakeService/BatchListLeads', { authorization: `Bearer ${token}` });
-    stream.write({ requests: [{ studioId: 'studio' }] });
-    stream.end();
-    expect(await outcomeOf(Array.fromAsync(stream))).toMatchObject(FORBIDDEN);
   });
 });
 

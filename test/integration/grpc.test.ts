@@ -621,7 +621,7 @@ test.each<[rpc: string, request: () => object]>([
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(34));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(30));
 
   /** Invalid requests of the methods for which an empty request is valid. */
   const FAULTY_REQUESTS: Readonly<Record<string, object>> = {

@@ -227,7 +227,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
 
   test('describes services, methods and messages', async () => {
     expect(await grpcurl(core, 'describe', 'leadintake.v1.LeadIntakeService')).toContain('rpc CreateLead');
-    expect(await grpcurl(core, 'describe', 'leadintake.v1.LeadIntakeService.BatchGetLeads')).toContain('stream');
+    expect(await grpcurl(core, 'describe', 'leadintake.v1.ExchangeService.Exchange')).toContain('stream');
     expect(await grpcurl(core, 'describe', 'leadintake.v1.Lead')).toContain('create_time');
     expect(await grpcurl(core, 'describe', 'leadintake.v1.Nothing')).toMatch(/not found|there is no/i);
   });

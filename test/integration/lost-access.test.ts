@@ -73,17 +73,11 @@ const WAYS: Readonly<Record<string, Way>> = {
 
 /** What opens each streaming method so that it stays open; an item of a key that does not exist gets an answer. */
 const secretSha256 = Buffer.alloc(32);
-const AN_ITEM = { secretSha256s: [secretSha256], requests: [{}] };
 const OPENING: Readonly<Record<string, () => Buffer>> = {
   'LeadIntakeService/WatchLeadChanges': () => requestOf('LeadIntakeService/WatchLeadChanges', {}),
   [EXPORT]: () => requestOf(EXPORT, { studioId: STUDIO }),
-  'LeadIntakeService/BatchCreateLeads': () => requestOf('LeadIntakeService/BatchCreateLeads', AN_ITEM),
-  'LeadIntakeService/BatchGetLeads': () => requestOf('LeadIntakeService/BatchGetLeads', AN_ITEM),
-  'LeadIntakeService/BatchListLeads': () => requestOf('LeadIntakeService/BatchListLeads', AN_ITEM),
   'ExchangeService/Exchange': () =>
     requestOf('ExchangeService/Exchange', { items: [{ secretSha256, authenticate: {} }] }),
-  'ApiKeyService/BatchAuthenticateApiKeys': () =>
-    requestOf('ApiKeyService/BatchAuthenticateApiKeys', { requests: [{ secretSha256 }] }),
   'Health/Watch': () => framed(Buffer.alloc(0)),
   'ServerReflection/ServerReflectionInfo': () =>
     framed(

@@ -7,9 +7,10 @@ import { newId } from '../../src/domain/new-id.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { moveLead } from '../contract/store-actions.ts';
-import { openBatches } from '../support/batch-calls.ts';
 import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
-import { aCreateLeadRequest, grpcCaller, startTestCore } from '../support/grpc.ts';
+import { jsonOf, openExchange } from '../support/exchange-calls.ts';
+import { aCreation as aWireCreation, grpcCaller, startTestCore } from '../support/grpc.ts';
+import { createKey } from '../support/grpc-studios.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -137,11 +138,9 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     const core = await startTestCore({ DATABASE_URL: databaseUrl });
     const caller = grpcCaller(`127.0.0.1:${core.port}`);
     try {
-      const request = (displayName: string) => aCreateLeadRequest(studioId, { displayName });
-      const call = openBatches<{ lead: { id: string }; replayed: boolean }>(
-        caller,
-        'LeadIntakeService/BatchCreateLeads',
-      );
+      const { secretSha256 } = await createKey(caller, { studioId });
+      const request = (displayName: string) => ({ secretSha256, createLead: aWireCreation({ displayName }) });
+      const call = openExchange(caller);
       proxy.loseReplies({ of: isCommand('insert'), by: 'silence' });
       const slow = request('slow');
       call.send([slow]);
@@ -155,7 +154,8 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
       expect(call.outcomes.has(0)).toBe(false);
 
       const { answer } = await call.outcome(0);
-      expect(answer).toMatchObject({ lead: { displayName: 'slow' }, replayed: false });
+      expect(jsonOf(answer)).toMatchObject({ lead: { displayName: 'slow' } });
+      expect(answer?.replayed).toBe(false);
       call.send([slow]);
       expect((await call.outcome(22)).answer).toEqual({ ...answer, replayed: true });
       call.end();

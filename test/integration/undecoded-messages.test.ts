@@ -62,7 +62,7 @@ const OF_STREAMS: readonly Protocol[] = [
 const METHODS = [
   ['LeadIntakeService/GetLead', OF_CALLS],
   ['LeadIntakeService/ExportLeads', OF_STREAMS],
-  ['LeadIntakeService/BatchGetLeads', OF_STREAMS],
+  ['ExchangeService/Exchange', OF_STREAMS],
 ] as const;
 
 const valid = ({ isJson }: Protocol) =>
@@ -85,7 +85,7 @@ const FAULTS: Readonly<Record<string, (protocol: Protocol) => Sent>> = {
   }),
   'a message that ends in the middle': (protocol) => ({ body: inFrame(valid(protocol).subarray(0, -3), protocol) }),
   'a field of another type': (protocol) => ({
-    body: inFrame(protocol.isJson ? Buffer.from('{"studioId":[1],"requests":1}') : Buffer.from('0b', 'hex'), protocol),
+    body: inFrame(protocol.isJson ? Buffer.from('{"studioId":[1],"items":1}') : Buffer.from('0b', 'hex'), protocol),
   }),
   'compressed data that ends in the middle': (protocol) => ({
     body: inFrame(gzipSync(valid(protocol)).subarray(0, -9), protocol, 1),

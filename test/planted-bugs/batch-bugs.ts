@@ -1,6 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const BATCHES_SUITE = 'test/integration/batches.test.ts';
 const ITEMS_SUITE = 'test/integration/items.test.ts';
 const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
 const ITEMS = 'src/rpc/items.ts';
@@ -10,7 +9,7 @@ const EXCHANGE_BATCHER = 'gateway/exchange-batcher.ts';
 const BATCHER_SUITE = 'test/unit/batcher.test.ts';
 const BATCHER = 'src/store/mongo/batcher.ts';
 
-/** Faults of the exchange and of batches. */
+/** Faults of the exchange and of writes that go to MongoDB together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the core numbers results in the order of completion',
@@ -44,18 +43,6 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
           const { outcome } = (sent.find((one) => one.result.outcome.case === 'error') ?? { result }).result;
           return { ...result, outcome };
         })`,
-      },
-    ],
-  },
-  {
-    name: 'all requests of a batch are authenticated with the first key',
-    suite: BATCHES_SUITE,
-    caughtBy: 'use the studio of their key, whatever the other requests',
-    patches: [
-      {
-        file: 'src/rpc/batches.ts',
-        find: 'const secretSha256 = secretSha256s[index];',
-        put: 'const [secretSha256] = secretSha256s;',
       },
     ],
   },
@@ -185,18 +172,6 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'are not read for a caller that does not read its results, and all arrive once it does',
     patches: [{ file: 'src/rpc/exchange-service.ts', find: 'pageLimit(request.value.pageSize)', put: '1' }],
     inSoak: true,
-  },
-  {
-    name: 'a core without the exchange is reported as an internal error',
-    suite: 'test/e2e/http/core-away.test.ts',
-    caughtBy: 'every operation is refused, nothing is written and the gateway is not ready, until the core is updated',
-    patches: [
-      {
-        file: 'gateway/core-problems.ts',
-        find: 'new Set([Code.Internal, $$$REST])',
-        put: 'new Set([Code.Internal, Code.Unimplemented, $$$REST])',
-      },
-    ],
   },
   {
     name: 'the gateway ignores the index of a result',

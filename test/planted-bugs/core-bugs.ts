@@ -69,13 +69,6 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a gateway may read a studio without an API key of it',
-    suite: CALLERS,
-    caughtBy: 'as a gateway, may not read a studio without a key of it',
-    patches: [{ file: CALLER_ACCESS, find: "!may.has('crm') || studios !== undefined", put: 'false' }],
-    inSoak: true,
-  },
-  {
     name: 'open streams continue after their caller is removed from the file',
     suite: CALLERS,
     caughtBy: 'applies to new calls immediately, and ends open ones without losing a result',

@@ -229,9 +229,9 @@ describe('a core in a separate process', () => {
 
   test('on an authenticated connection, a call without the token is refused, and no other call ends', async () => {
     const session = sessionTo(url);
-    const batches = session.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN));
+    const exchange = session.request(grpc('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
     const ended = vi.fn();
-    batches.on('close', ended).on('error', () => {});
+    exchange.on('close', ended).on('error', () => {});
     expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
 
     for (const _ of times(20, () => 0)) {
@@ -278,7 +278,7 @@ describe('a core in a separate process', () => {
     ['64 more at the same moment', 64],
   ])('closes idle authenticated connections to admit %s, and none that is in use', async (_, extra) => {
     const user = sessionTo(url);
-    user.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN)).on('error', () => {});
+    user.request(grpc('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN)).on('error', () => {});
     expect(await onStream(user, grpc(CHECK, WITH_TOKEN), EMPTY)).toMatchObject({ grpcStatus: 0 });
     const closed = vi.fn();
     user.on('close', closed);
@@ -345,7 +345,7 @@ describe('over time,', () => {
     const deaf = await talk(core.port, open(NO_WINDOW), aCall(1, head(LIST, WITH_TOKEN), PAGE));
     answerPings(deaf);
     const session = sessionTo(core.url);
-    const waiting = session.request(grpc('/leadintake.v1.LeadIntakeService/BatchGetLeads', WITH_TOKEN));
+    const waiting = session.request(grpc('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
     const watch = session.request(grpc(WATCH));
     watch.end(EMPTY);
     const ended = vi.fn();

@@ -42,7 +42,7 @@ export async function exchange(
 }
 
 /** Parses the JSON body of a response. */
-export const jsonOf = <Json = Record<string, unknown>>(answer: ExchangeAnswer | undefined): Json =>
+export const jsonOf = <Json = Record<string, unknown>>(answer: Pick<ExchangeAnswer, 'body'> | undefined): Json =>
   JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer?.body));
 
 interface ExchangeWireResult extends WireResult, ExchangeAnswer {}

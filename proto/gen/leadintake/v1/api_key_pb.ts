@@ -6,15 +6,13 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Status } from "../../google/rpc/status_pb.ts";
-import { file_google_rpc_status } from "../../google/rpc/status_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file leadintake/v1/api_key.proto.
  */
 export const file_leadintake_v1_api_key: GenFile = /*@__PURE__*/
-  fileDesc("ChtsZWFkaW50YWtlL3YxL2FwaV9rZXkucHJvdG8SDWxlYWRpbnRha2UudjEi+gIKBkFwaUtleRIKCgJpZBgBIAEoCRIRCglzdHVkaW9faWQYAiABKAkSEQoJbWVtYmVyX2lkGAMgASgJEgwKBG5hbWUYBCABKAkSKgoGc2NvcGVzGAUgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtzZWNyZXRfaGludBgJIAEoCRIyCg5sYXN0X3VzZWRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoLcXVvdGFfbGltaXQYCyABKA1IAIgBAUIOCgxfcXVvdGFfbGltaXQipgEKE0NyZWF0ZUFwaUtleVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEioKBnNjb3BlcxgEIAMoDjIaLmxlYWRpbnRha2UudjEuQXBpS2V5U2NvcGUSLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk4KFENyZWF0ZUFwaUtleVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiYQoSTGlzdEFwaUtleXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoTTGlzdEFwaUtleXNSZXNwb25zZRInCghhcGlfa2V5cxgBIAMoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKBAQoUUmVwbGFjZUFwaUtleVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRISCgphcGlfa2V5X2lkGAMgASgJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJPChVSZXBsYWNlQXBpS2V5UmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJPChNSZXZva2VBcGlLZXlSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSEgoKYXBpX2tleV9pZBgDIAEoCSI+ChRSZXZva2VBcGlLZXlSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkiMgoZQXV0aGVudGljYXRlQXBpS2V5UmVxdWVzdBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMItkBChpBdXRoZW50aWNhdGVBcGlLZXlSZXNwb25zZRIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIqCgZzY29wZXMYAyADKA4yGi5sZWFkaW50YWtlLnYxLkFwaUtleVNjb3BlEhwKD2tleV9xdW90YV9saW1pdBgEIAEoDUgAiAEBEh8KEnN0dWRpb19xdW90YV9saW1pdBgFIAEoDUgBiAEBQhIKEF9rZXlfcXVvdGFfbGltaXRCFQoTX3N0dWRpb19xdW90YV9saW1pdCKIAQofQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzUmVxdWVzdBI6CghyZXF1ZXN0cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVxdWVzdBITCgtyZXF1ZXN0X2lkcxgCIAMoCRIUCgx0cmFjZXBhcmVudHMYAyADKAkiYgogQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzUmVzcG9uc2USPgoHcmVzdWx0cxgBIAMoCzItLmxlYWRpbnRha2UudjEuQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzUmVzdWx0Ip4BCh5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXN1bHQSDQoFaW5kZXgYASABKA0SPQoIcmVzcG9uc2UYAiABKAsyKS5sZWFkaW50YWtlLnYxLkF1dGhlbnRpY2F0ZUFwaUtleVJlc3BvbnNlSAASIwoFZXJyb3IYAyABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUqagoLQXBpS2V5U2NvcGUSHQoZQVBJX0tFWV9TQ09QRV9VTlNQRUNJRklFRBAAEhwKGEFQSV9LRVlfU0NPUEVfTEVBRFNfUkVBRBABEh4KGkFQSV9LRVlfU0NPUEVfTEVBRFNfQ1JFQVRFEAIy8gQKDUFwaUtleVNlcnZpY2USVwoMQ3JlYXRlQXBpS2V5EiIubGVhZGludGFrZS52MS5DcmVhdGVBcGlLZXlSZXF1ZXN0GiMubGVhZGludGFrZS52MS5DcmVhdGVBcGlLZXlSZXNwb25zZRJZCgtMaXN0QXBpS2V5cxIhLmxlYWRpbnRha2UudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5MaXN0QXBpS2V5c1Jlc3BvbnNlIgOQAgESWgoNUmVwbGFjZUFwaUtleRIjLmxlYWRpbnRha2UudjEuUmVwbGFjZUFwaUtleVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlJlcGxhY2VBcGlLZXlSZXNwb25zZRJXCgxSZXZva2VBcGlLZXkSIi5sZWFkaW50YWtlLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJldm9rZUFwaUtleVJlc3BvbnNlEm4KEkF1dGhlbnRpY2F0ZUFwaUtleRIoLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVxdWVzdBopLmxlYWRpbnRha2UudjEuQXV0aGVudGljYXRlQXBpS2V5UmVzcG9uc2UiA5ACARKHAQoYQmF0Y2hBdXRoZW50aWNhdGVBcGlLZXlzEi4ubGVhZGludGFrZS52MS5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXF1ZXN0Gi8ubGVhZGludGFrZS52MS5CYXRjaEF1dGhlbnRpY2F0ZUFwaUtleXNSZXNwb25zZSIGiAIBkAIBKAEwAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("ChtsZWFkaW50YWtlL3YxL2FwaV9rZXkucHJvdG8SDWxlYWRpbnRha2UudjEi+gIKBkFwaUtleRIKCgJpZBgBIAEoCRIRCglzdHVkaW9faWQYAiABKAkSEQoJbWVtYmVyX2lkGAMgASgJEgwKBG5hbWUYBCABKAkSKgoGc2NvcGVzGAUgAygOMhoubGVhZGludGFrZS52MS5BcGlLZXlTY29wZRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtzZWNyZXRfaGludBgJIAEoCRIyCg5sYXN0X3VzZWRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoLcXVvdGFfbGltaXQYCyABKA1IAIgBAUIOCgxfcXVvdGFfbGltaXQipgEKE0NyZWF0ZUFwaUtleVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRIMCgRuYW1lGAMgASgJEioKBnNjb3BlcxgEIAMoDjIaLmxlYWRpbnRha2UudjEuQXBpS2V5U2NvcGUSLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk4KFENyZWF0ZUFwaUtleVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleRIOCgZzZWNyZXQYAiABKAkiYQoSTGlzdEFwaUtleXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoTTGlzdEFwaUtleXNSZXNwb25zZRInCghhcGlfa2V5cxgBIAMoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKBAQoUUmVwbGFjZUFwaUtleVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRISCgphcGlfa2V5X2lkGAMgASgJEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJPChVSZXBsYWNlQXBpS2V5UmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJPChNSZXZva2VBcGlLZXlSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSEgoKYXBpX2tleV9pZBgDIAEoCSI+ChRSZXZva2VBcGlLZXlSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkiMgoZQXV0aGVudGljYXRlQXBpS2V5UmVxdWVzdBIVCg1zZWNyZXRfc2hhMjU2GAEgASgMItkBChpBdXRoZW50aWNhdGVBcGlLZXlSZXNwb25zZRIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIqCgZzY29wZXMYAyADKA4yGi5sZWFkaW50YWtlLnYxLkFwaUtleVNjb3BlEhwKD2tleV9xdW90YV9saW1pdBgEIAEoDUgAiAEBEh8KEnN0dWRpb19xdW90YV9saW1pdBgFIAEoDUgBiAEBQhIKEF9rZXlfcXVvdGFfbGltaXRCFQoTX3N0dWRpb19xdW90YV9saW1pdCpqCgtBcGlLZXlTY29wZRIdChlBUElfS0VZX1NDT1BFX1VOU1BFQ0lGSUVEEAASHAoYQVBJX0tFWV9TQ09QRV9MRUFEU19SRUFEEAESHgoaQVBJX0tFWV9TQ09QRV9MRUFEU19DUkVBVEUQAjLoAwoNQXBpS2V5U2VydmljZRJXCgxDcmVhdGVBcGlLZXkSIi5sZWFkaW50YWtlLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlElkKC0xpc3RBcGlLZXlzEiEubGVhZGludGFrZS52MS5MaXN0QXBpS2V5c1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RBcGlLZXlzUmVzcG9uc2UiA5ACARJaCg1SZXBsYWNlQXBpS2V5EiMubGVhZGludGFrZS52MS5SZXBsYWNlQXBpS2V5UmVxdWVzdBokLmxlYWRpbnRha2UudjEuUmVwbGFjZUFwaUtleVJlc3BvbnNlElcKDFJldm9rZUFwaUtleRIiLmxlYWRpbnRha2UudjEuUmV2b2tlQXBpS2V5UmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmV2b2tlQXBpS2V5UmVzcG9uc2USbgoSQXV0aGVudGljYXRlQXBpS2V5EigubGVhZGludGFrZS52MS5BdXRoZW50aWNhdGVBcGlLZXlSZXF1ZXN0GikubGVhZGludGFrZS52MS5BdXRoZW50aWNhdGVBcGlLZXlSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * A key's record. The secret is returned only when it is issued, and stored only as a hash.
@@ -452,104 +450,6 @@ export const AuthenticateApiKeyResponseSchema: GenMessage<AuthenticateApiKeyResp
   messageDesc(file_leadintake_v1_api_key, 10);
 
 /**
- * A message of requests of BatchAuthenticateApiKeys.
- *
- * @generated from message leadintake.v1.BatchAuthenticateApiKeysRequest
- */
-export type BatchAuthenticateApiKeysRequest = Message<"leadintake.v1.BatchAuthenticateApiKeysRequest"> & {
-  /**
-   * 1 to 100.
-   *
-   * @generated from field: repeated leadintake.v1.AuthenticateApiKeyRequest requests = 1;
-   */
-  requests: AuthenticateApiKeyRequest[];
-
-  /**
-   * The id of each request in the log, in the same order; empty, or one per request.
-   *
-   * @generated from field: repeated string request_ids = 2;
-   */
-  requestIds: string[];
-
-  /**
-   * The W3C traceparent of each request, or empty texts; empty, or one per request.
-   *
-   * @generated from field: repeated string traceparents = 3;
-   */
-  traceparents: string[];
-};
-
-/**
- * Describes the message leadintake.v1.BatchAuthenticateApiKeysRequest.
- * Use `create(BatchAuthenticateApiKeysRequestSchema)` to create a new message.
- */
-export const BatchAuthenticateApiKeysRequestSchema: GenMessage<BatchAuthenticateApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_api_key, 11);
-
-/**
- * A message of results of BatchAuthenticateApiKeys.
- *
- * @generated from message leadintake.v1.BatchAuthenticateApiKeysResponse
- */
-export type BatchAuthenticateApiKeysResponse = Message<"leadintake.v1.BatchAuthenticateApiKeysResponse"> & {
-  /**
-   * At least one.
-   *
-   * @generated from field: repeated leadintake.v1.BatchAuthenticateApiKeysResult results = 1;
-   */
-  results: BatchAuthenticateApiKeysResult[];
-};
-
-/**
- * Describes the message leadintake.v1.BatchAuthenticateApiKeysResponse.
- * Use `create(BatchAuthenticateApiKeysResponseSchema)` to create a new message.
- */
-export const BatchAuthenticateApiKeysResponseSchema: GenMessage<BatchAuthenticateApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_api_key, 12);
-
-/**
- * The result of one request of BatchAuthenticateApiKeys.
- *
- * @generated from message leadintake.v1.BatchAuthenticateApiKeysResult
- */
-export type BatchAuthenticateApiKeysResult = Message<"leadintake.v1.BatchAuthenticateApiKeysResult"> & {
-  /**
-   * The position of the request among all requests of the call, from 0.
-   *
-   * @generated from field: uint32 index = 1;
-   */
-  index: number;
-
-  /**
-   * @generated from oneof leadintake.v1.BatchAuthenticateApiKeysResult.outcome
-   */
-  outcome: {
-    /**
-     * The response that AuthenticateApiKey would have returned.
-     *
-     * @generated from field: leadintake.v1.AuthenticateApiKeyResponse response = 2;
-     */
-    value: AuthenticateApiKeyResponse;
-    case: "response";
-  } | {
-    /**
-     * The error that AuthenticateApiKey would have returned, with details.
-     *
-     * @generated from field: google.rpc.Status error = 3;
-     */
-    value: Status;
-    case: "error";
-  } | { case: undefined; value?: undefined };
-};
-
-/**
- * Describes the message leadintake.v1.BatchAuthenticateApiKeysResult.
- * Use `create(BatchAuthenticateApiKeysResultSchema)` to create a new message.
- */
-export const BatchAuthenticateApiKeysResultSchema: GenMessage<BatchAuthenticateApiKeysResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_api_key, 13);
-
-/**
  * The scope of a key. Scopes are independent of each other.
  *
  * @generated from enum leadintake.v1.ApiKeyScope
@@ -651,18 +551,6 @@ export const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof AuthenticateApiKeyRequestSchema;
     output: typeof AuthenticateApiKeyResponseSchema;
-  },
-  /**
-   * Authenticates the bearers of many secrets, each independently and exactly as AuthenticateApiKey does. Requests and results are
-   * as in LeadIntakeService.BatchCreateLeads.
-   *
-   * @generated from rpc leadintake.v1.ApiKeyService.BatchAuthenticateApiKeys
-   * @deprecated
-   */
-  batchAuthenticateApiKeys: {
-    methodKind: "bidi_streaming";
-    input: typeof BatchAuthenticateApiKeysRequestSchema;
-    output: typeof BatchAuthenticateApiKeysResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_leadintake_v1_api_key, 0);
