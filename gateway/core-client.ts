@@ -176,7 +176,6 @@ const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]:
     'it does not accept this CORE_TOKEN: set the same token, or add the hash of this one to its callers file',
   [Code.PermissionDenied]: 'its callers file does not give this gateway the role `gateway`: add it there',
-  [Code.NotFound]: 'it is of an earlier release and does not have the service that this gateway needs: update it',
 };
 
 /** Creates a batcher for each operation. */

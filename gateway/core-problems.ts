@@ -5,7 +5,7 @@ import { CODE_OF_REASON, type FaultyField, Problem } from './problems.ts';
 
 /**
  * The codes by which the core reports, without a reason, a fault on either side. After any other code the outcome is
- * unknown, or nothing was begun: a core that does not implement the exchange is of an earlier release.
+ * unknown, or nothing was begun.
  *
  * @rule 7.internal_error 7.integration_unavailable 7.unknown-outcome
  */

@@ -32,7 +32,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/soak/': 'random runs against a model',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
-  'test/upgrade/': 'databases of earlier releases, and those releases beside this one',
+  'test/upgrade/': 'databases of the last release, and that release beside this one',
   'test/world/world.test.ts': 'simulations of the world',
 };
 

@@ -15,8 +15,7 @@ const MAX_REFUSAL_MS = (MAX_WINDOW_SECONDS + 1) * 1000;
  * How windows are stored in Redis. Redis runs one script at a time, so the update of the windows of a key and its
  * studio is atomic. All times are those of Redis, so the clocks of gateways do not matter. A window has two entries:
  *
- * The counter: the number of admitted requests. It expires when the window ends. Gateways of release 1.0 use the same
- * counters for keys, except on a cluster.
+ * The counter: the number of admitted requests. It expires when the window ends.
  * The refusal: exists while requests are refused: its length in milliseconds, and the limit that was used up. It expires
  * at the latest time that a refusal gave for its retry. When Redis's clock is set back, it lasts for its length again.
  * Gateways of release 1.1 store neither number.

@@ -255,7 +255,7 @@ export interface LeadStore {
 
 /**
  * The change feed. Every write of LeadStore that changes a lead must mark it in the same write and give it a higher
- * revision. A lead that was never acknowledged is marked, including one that an earlier release wrote.
+ * revision. A lead that was never acknowledged is marked.
  */
 export interface LeadChangeStore {
   /**

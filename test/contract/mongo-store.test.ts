@@ -67,9 +67,16 @@ const DAMAGES: readonly Damage[] = [
   ...[null, 'Ada', {}, { displayName: '', sourceId: null, note: null }].map(
     (value) => ({ kind: 'original', field: 'original', value }) as const,
   ),
-  ...[null, 'yesterday', [], { since: 1 }, { revision: 'first' }, { revision: Long.MAX_VALUE }, { kinds: null }].map(
-    (value) => ({ kind: 'mark', field: 'changes', value }) as const,
-  ),
+  ...[
+    undefined,
+    null,
+    'yesterday',
+    [],
+    { since: 1 },
+    { revision: 'first' },
+    { revision: Long.MAX_VALUE },
+    { kinds: null },
+  ].map((value) => ({ kind: 'mark', field: 'changes', value }) as const),
   key('name', undefined),
   key('name', 'x'.repeat(5_000_000)),
   key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),

@@ -292,23 +292,6 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(decision).toMatchObject({ admitted: true, remaining: 3 });
   });
 
-  test('gateways of release 1.0 and of this one share counters', async () => {
-    const [apiKeyId, quota] = [newId(), open(server.url, { limit: 4, windowSeconds: 60 })];
-    const name = `lead-intake:quota:${apiKeyId}`;
-    // The commands of release 1.0.
-    const consumedBefore = async () => {
-      await server.command('SET', name, '0', 'EX', '60', 'NX');
-      return server.command('INCRBY', name, '1');
-    };
-
-    expect(await consumedBefore()).toBe(1);
-    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 2 });
-    expect(await consumedBefore()).toBe(3);
-    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 0 });
-    expect(await consumedBefore()).toBe(5);
-    expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
-  });
-
   /** Commands that leave an unexpected value under a counter's name. */
   const UNEXPECTED: readonly [name: string, ...command: [string, ...string[]]][] = [
     ['a list', 'RPUSH', 'NAME', '1'],

@@ -12,26 +12,18 @@ const execute = promisify(execFile);
 /** The timeout for installing a release; milliseconds. */
 const INSTALL_TIMEOUT_MS = 300_000;
 
-/** A release as listed in CHANGELOG.md. */
-export interface Release {
-  readonly version: string;
-  /** The commit that it was built from. */
-  readonly commit: string;
-}
-
-/** All releases, the latest first. */
-export const RELEASES: readonly Release[] = [
-  ...readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').matchAll(
-    /^## (\d+\.\d+\.\d+) - [\d-]+\n\nCommit `([0-9a-f]{40})`\.$/gm,
-  ),
-].map(([, version = '', commit = '']) => ({ version, commit }));
+/** The version of the last release and the commit that it was built from, as listed in CHANGELOG.md. */
+const [, version = '', commit = ''] =
+  /^## (\d+\.\d+\.\d+) - [\d-]+\n\nCommit `([0-9a-f]{40})`\.$/m.exec(
+    readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8'),
+  ) ?? [];
 
 /**
- * A suite that runs an earlier release from its commit, with its own packages.
+ * A suite that runs the last release from its commit, with its own packages.
  *
  * @param body gets the folder of the release, which exists when tests run
  */
-export function describeWithRelease({ version, commit }: Release, name: string, body: (folder: string) => void): void {
+export function describeWithLastRelease(name: string, body: (folder: string) => void): void {
   const isThere = spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: ROOT }).status === 0;
   const folder = join(ROOT, '.generated/releases', commit);
   describeIf(isThere, name, `clone the repository with its history, which has release ${version}`, () => {

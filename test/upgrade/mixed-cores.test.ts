@@ -10,7 +10,7 @@ import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
-import { describeWithRelease, RELEASES } from '../support/releases.ts';
+import { describeWithLastRelease } from '../support/releases.ts';
 import { dropDatabase } from './mongo-documents.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
@@ -31,37 +31,35 @@ const NUMBERS = getCountries().flatMap((region) => {
   return national.replace(/\D/g, '').length >= MIN_DIGITS ? [{ region, national, international }] : [];
 });
 
-for (const release of RELEASES.slice(0, 1)) {
-  describeWithRelease(release, `cores of release ${release.version} and of this one`, (folder) => {
-    test('on one SQLite file: no contact gets two open leads, and none of them rewrites a lead of the other', async () => {
-      const path = join(temporaryFolder(), 'leads.db');
-      await expectOneLeadEach(folder, `sqlite:${path}`, async () => {
-        using database = new DatabaseSync(path, { readOnly: true });
-        return database.prepare('SELECT hex(id) AS id, hex(contact_keys) AS keys, stage FROM leads ORDER BY id').all();
-      });
-    });
-
-    describeWithMongo('on one MongoDB', (mongoUrl) => {
-      test('no contact gets two open leads, and none of them rewrites a lead of the other', async () => {
-        const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
-        const client = new MongoClient(databaseUrl);
-        onTestFinished(async () => {
-          await client.close();
-          await dropDatabase(databaseUrl);
-        });
-        const fields = { openContactKey: 1, contactRule: 1, stage: 1 };
-        await expectOneLeadEach(
-          folder,
-          databaseUrl,
-          async () =>
-            BSON.EJSON.serialize(
-              await client.db().collection('leads').find().project(fields).sort({ _id: 1 }).toArray(),
-            ) as unknown[],
-        );
-      });
+describeWithLastRelease('cores of the last release and of this one', (folder) => {
+  test('on one SQLite file: no contact gets two open leads, and none of them rewrites a lead of the other', async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    await expectOneLeadEach(folder, `sqlite:${path}`, async () => {
+      using database = new DatabaseSync(path, { readOnly: true });
+      return database.prepare('SELECT hex(id) AS id, hex(contact_keys) AS keys, stage FROM leads ORDER BY id').all();
     });
   });
-}
+
+  describeWithMongo('on one MongoDB', (mongoUrl) => {
+    test('no contact gets two open leads, and none of them rewrites a lead of the other', async () => {
+      const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+      const client = new MongoClient(databaseUrl);
+      onTestFinished(async () => {
+        await client.close();
+        await dropDatabase(databaseUrl);
+      });
+      const fields = { openContactKey: 1, contactRule: 1, stage: 1 };
+      await expectOneLeadEach(
+        folder,
+        databaseUrl,
+        async () =>
+          BSON.EJSON.serialize(
+            await client.db().collection('leads').find().project(fields).sort({ _id: 1 }).toArray(),
+          ) as unknown[],
+      );
+    });
+  });
+});
 
 /**
  * Leads of one studio for each region are created at cores of both releases, closed and reopened. Then each studio gets

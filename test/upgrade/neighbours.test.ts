@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -9,7 +8,7 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { describeWithRelease, RELEASES } from '../support/releases.ts';
+import { describeWithLastRelease } from '../support/releases.ts';
 import { describeWithRedis, freePort } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
 
@@ -31,124 +30,91 @@ const PAUSE_MS = 50;
 /** The number of creations that are replayed at the end, spread over all. */
 const REPEATED = 200;
 
-// Each release was tested against its own predecessor, so this one is tested against the last only.
-for (const release of RELEASES.slice(0, 1)) {
-  describeWithRelease(release, `release ${release.version} and this one`, (folder) => {
-    describeWithMongo('on one database', (mongoUrl) => {
-      describeWithRedis('and one Redis', (redisUrl) => {
-        test('replace each other one process at a time under load, forth, back and forth, and no request fails', async () => {
-          const databaseUrl = aDatabase(mongoUrl());
-          const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
-          const { cores, gateways, secret, url } = deployment;
-          const load = deployment.startLoad();
-          const replace = async (places: readonly Place[], by: string) => {
-            for (const place of places) {
-              await load.more();
-              await place.replaceBy(by);
-            }
+describeWithLastRelease('the last release and this one', (folder) => {
+  describeWithMongo('on one database', (mongoUrl) => {
+    describeWithRedis('and one Redis', (redisUrl) => {
+      test('replace each other one process at a time under load, forth, back and forth, and no request fails', async () => {
+        const databaseUrl = aDatabase(mongoUrl());
+        const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
+        const { cores, gateways, secret, url } = deployment;
+        const load = deployment.startLoad();
+        const replace = async (places: readonly Place[], by: string) => {
+          for (const place of places) {
             await load.more();
-          };
-          // Either side can be updated first.
-          const forth = [...gateways.slice(0, 1), ...cores, ...gateways.slice(1)];
+            await place.replaceBy(by);
+          }
+          await load.more();
+        };
+        // Either side can be updated first.
+        const forth = [...gateways.slice(0, 1), ...cores, ...gateways.slice(1)];
 
-          await replace(forth, ROOT);
-          const extension = '030 1234567 x200';
-          const { text } = await request(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
+        await replace(forth, ROOT);
+        const extension = '030 1234567 x200';
+        const { text } = await request(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
 
-          await replace([...gateways, ...cores], folder);
-          const refused = await request(url, secret, 409, { capture: aCapture({ contact: aPhone(extension) }) });
-          expect(refused.headers.get('link')).toContain(JSON.parse(text).lead.id);
-          await expectAllThere(deployment, load.created);
+        await replace([...gateways, ...cores], folder);
+        const refused = await request(url, secret, 409, { capture: aCapture({ contact: aPhone(extension) }) });
+        expect(refused.headers.get('link')).toContain(JSON.parse(text).lead.id);
+        await expectAllThere(deployment, load.created);
 
-          await replace(forth, ROOT);
-          await load.stop();
-          expect(load.failures).toEqual([]);
-          await expectAllThere(deployment, load.created);
-          for (const { capture } of load.created.slice(0, 100)) await request(url, secret, 409, { capture });
-        });
-      });
-    });
-
-    test('SQLite: its gateway works with this core on the converted file, and the way back is the backup', async () => {
-      const path = join(temporaryFolder(), 'leads.db');
-      const copy = `${path}.copy`;
-      const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];
-      const startCore = (of: string, file = path) =>
-        run('src/main.ts', {
-          release: of,
-          env: { CORE_TOKEN, DATABASE_URL: `sqlite:${file}`, CORE_PORT: new URL(coreUrl).port },
-        });
-      const stop = async (running: RunningProcess) => {
-        running.child.kill('SIGTERM');
-        expect(await running.ended()).toBe(0);
-      };
-      const isReady = () => vi.waitUntil(() => isGatewayReady(gatewayUrl).catch(() => false), { timeout: 30_000 });
-      const ofRelease = startCore(folder);
-      await addressOf(ofRelease);
-      run('gateway/main.ts', {
-        release: folder,
-        env: { CORE_TOKEN, CORE_URL: coreUrl, GATEWAY_PORT: new URL(gatewayUrl).port, QUOTA_LIMIT: '1000000' },
-      });
-      await isReady();
-      const clients = connectToCore(coreUrl, CORE_TOKEN);
-      onTestFinished(() => clients.close());
-      const { secret } = await arrangeStudio(clients);
-      const serveSome = async () => {
-        const load = startLoad(gatewayUrl, secret);
-        await load.more();
+        await replace(forth, ROOT);
         await load.stop();
         expect(load.failures).toEqual([]);
-        return load.created;
-      };
-      const isReplayed = async ({ key, capture, text }: Created) =>
-        (await request(gatewayUrl, secret, 201, { capture, key })).text === text;
-
-      const before = await serveSome();
-      await stop(ofRelease);
-      await runCommand(['backup', copy], { DATABASE_URL: `sqlite:${path}` });
-      const ofThis = startCore(ROOT);
-      await addressOf(ofThis);
-      await isReady();
-      const after = await serveSome();
-      for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
-      await stop(ofThis);
-
-      const schemas = [path, copy].map(schemaOf);
-      const returned = startCore(folder);
-      if (schemas[0] === schemas[1]) {
-        // The schema is the same, so the release can use the file.
-        await addressOf(returned);
-        await isReady();
-        for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
-        return;
-      }
-      expect(await returned.ended()).not.toBe(0);
-      expect(returned.output()).toMatch(/newer release/);
-
-      await addressOf(startCore(folder, copy));
-      await isReady();
-      for (const each of before) expect(await isReplayed(each)).toBe(true);
-      for (const each of after) expect(await isReplayed(each)).toBe(false);
+        await expectAllThere(deployment, load.created);
+        for (const { capture } of load.created.slice(0, 100)) await request(url, secret, 409, { capture });
+      });
     });
   });
-}
+
+  test('on one SQLite file, its gateway works with this core, and its core with what this one wrote', async () => {
+    const path = join(temporaryFolder(), 'leads.db');
+    const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];
+    const startCore = (of: string) =>
+      run('src/main.ts', {
+        release: of,
+        env: { CORE_TOKEN, DATABASE_URL: `sqlite:${path}`, CORE_PORT: new URL(coreUrl).port },
+      });
+    const stop = async (running: RunningProcess) => {
+      running.child.kill('SIGTERM');
+      expect(await running.ended()).toBe(0);
+    };
+    const isReady = () => vi.waitUntil(() => isGatewayReady(gatewayUrl).catch(() => false), { timeout: 30_000 });
+    const ofRelease = startCore(folder);
+    await addressOf(ofRelease);
+    run('gateway/main.ts', {
+      release: folder,
+      env: { CORE_TOKEN, CORE_URL: coreUrl, GATEWAY_PORT: new URL(gatewayUrl).port, QUOTA_LIMIT: '1000000' },
+    });
+    await isReady();
+    const clients = connectToCore(coreUrl, CORE_TOKEN);
+    onTestFinished(() => clients.close());
+    const { secret } = await arrangeStudio(clients);
+    const serveSome = async () => {
+      const load = startLoad(gatewayUrl, secret);
+      await load.more();
+      await load.stop();
+      expect(load.failures).toEqual([]);
+      return load.created;
+    };
+    const isReplayed = async ({ key, capture, text }: Created) =>
+      (await request(gatewayUrl, secret, 201, { capture, key })).text === text;
+
+    const before = await serveSome();
+    await stop(ofRelease);
+    const ofThis = startCore(ROOT);
+    await addressOf(ofThis);
+    await isReady();
+    const after = await serveSome();
+    for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
+    await stop(ofThis);
+
+    await addressOf(startCore(folder));
+    await isReady();
+    for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
+  });
+});
 
 const aPhone = (value: string) => ({ type: 'phone', value });
-
-/** Runs a command of this release's command line. */
-async function runCommand(args: readonly string[], env: Record<string, string>): Promise<void> {
-  const running = run('operator/cli.ts', { args, env });
-  expect({ status: await running.ended(), output: running.output() }).toMatchObject({ status: 0 });
-}
-
-function schemaOf(path: string): unknown {
-  const database = new DatabaseSync(path, { readOnly: true });
-  try {
-    return database.prepare('PRAGMA user_version').get()?.user_version;
-  } finally {
-    database.close();
-  }
-}
 
 /** Returns the address of a new database, dropped at the end of the test. */
 function aDatabase(mongoUrl: string): string {

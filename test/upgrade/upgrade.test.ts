@@ -51,7 +51,7 @@ describe('a SQLite file of release 1.1', () => {
     };
   }, null);
 
-  test.each([1, 2, 3, 4, 5, 6, 7])('of an earlier schema (%i) is refused by name, and not changed', async (version) => {
+  test.each([1, 7])('of an earlier schema (%i) is refused by name, and not changed', async (version) => {
     const path = join(temporaryFolder(), 'leads.db');
     copyFileSync(pathOf('sqlite-1.1.db'), path);
     const direct = new DatabaseSync(path, { timeout: 100_000 });

@@ -45,7 +45,7 @@ export interface LeadKey {
 
 /** What every document keeps of its changes. */
 export interface Changeable {
-  /** Absent until the first event, or if a release wrote it that kept none. */
+  /** Absent until the first event. */
   readonly history?: readonly HistoryEntry[];
   /** The identities of the latest MAX_APPLIED_REQUESTS changes. Absent until the first one by a release that keeps them. */
   readonly appliedRequests?: readonly UUID[];
@@ -75,8 +75,7 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable 
   readonly original?: OriginalDocument;
   /** When its personal data were erased; absent: they were not. */
   readonly erasedAt?: Date;
-  /** Absent if it was written by a release without a change feed. */
-  readonly changes?: ChangesDocument;
+  readonly changes: ChangesDocument;
 }
 
 /** The unacknowledged changes of a lead. */
@@ -98,12 +97,10 @@ interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
 }
 
 /** A key; `slot` is one of its studio's slots while it is live, otherwise its own id. */
-export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'lastUsedAt' | 'quotaLimit'>, Changeable {
+export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'quotaLimit'>, Changeable {
   readonly _id: UUID;
   readonly secretSha256: Binary;
   readonly slot: string;
-  /** Absent if it was created by a release that did not store it. */
-  readonly lastUsedAt?: Date | null;
   /** Absent or null: the key has no quota of its own. */
   readonly quotaLimit?: number | null;
 }
@@ -299,14 +296,8 @@ export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: st
 export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checkedApiKey(apiKeyIn(document));
 
 /** The unchecked key of a document. */
-export function apiKeyIn({
-  _id,
-  secretSha256,
-  lastUsedAt = null,
-  quotaLimit = null,
-  ...fields
-}: ApiKeyDocument): Unchecked<ApiKey> {
-  const { studioId, memberId, name, scopes, createdAt, expiresAt, revokedAt, secretHint } = fields;
+export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: ApiKeyDocument): Unchecked<ApiKey> {
+  const { studioId, memberId, name, scopes, createdAt, expiresAt, revokedAt, secretHint, lastUsedAt } = fields;
   return {
     id: uuidText(_id),
     studioId,

@@ -22,7 +22,7 @@ import {
 /** Reads only what the next mark depends on. */
 const MARK = { ...READ, projection: { changes: 1, createdAt: 1 } } as const;
 
-/** The mark that release 1.1 gave leads of the release before; before every change. */
+/** The mark that release 1.1 gave leads of release 1.0; before every change. */
 const BEFORE_ALL = new Date(0);
 
 /**
@@ -37,12 +37,12 @@ export function changeMark({ changes, createdAt }: Marked, kind: ChangeKind, tim
     const mark = { since: time, revision: nextRevision(0, time), kinds: { created: createdAt, [kind]: time } };
     return { $set: { changes: mark } };
   }
-  const isCreationUnacknowledged = !changes?.kinds && changes?.since?.getTime() !== ACKNOWLEDGED.getTime();
+  const isCreationUnacknowledged = !changes.kinds && changes.since?.getTime() !== ACKNOWLEDGED.getTime();
   return {
     $set: {
       ...(isCreationUnacknowledged && { 'changes.kinds.created': createdAt }),
       [`changes.kinds.${kind}`]: time,
-      'changes.revision': nextRevision(changes?.revision ?? 0, time),
+      'changes.revision': nextRevision(changes.revision ?? 0, time),
     },
     $min: { 'changes.since': time },
   };
@@ -53,13 +53,12 @@ export function changeMark({ changes, createdAt }: Marked, kind: ChangeKind, tim
  * invalid mark may not equal itself once it is read.
  */
 export const sameMark = ({ changes }: Marked) =>
-  (isMark(changes) ? { 'changes.revision': changes?.revision ?? null } : {}) as object;
+  (isMark(changes) ? { 'changes.revision': changes.revision ?? null } : {}) as object;
 
 type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
 
-/** Whether this service may have written a mark, or its absence. */
-function isMark(changes: unknown): changes is ChangesDocument | undefined {
-  if (changes === undefined) return true;
+/** Whether this service may have written a mark. */
+function isMark(changes: unknown): changes is ChangesDocument {
   if (!isPlainObject(changes)) return false;
   const { since, revision, kinds } = changes;
   return (

@@ -103,8 +103,6 @@ export function sqliteLeadChanges(
         return { leads: ids.length, skipped: 0, next: ids.length < limit ? null : (ids.sort().at(-1) ?? null) };
       }),
 
-    // The migration marked all leads.
-
     async measureLeadChanges(bound) {
       const [first] = await oldest.read(1);
       return { leads: count.get(bound)?.[0] as number, since: first?.since ?? null };
@@ -117,7 +115,7 @@ function leadChangeOf(row: Row): Checked<LeadChange> {
   const lead = isErased(row) ? erasedLeadOf(studioId as string, row) : leadOf(studioId as string, row);
   return checkedLeadChange(lead, {
     revision,
-    // 0: written by an earlier release, which stored no time.
+    // 0: written by release 1.0, which stored no time.
     since: since === 0 ? undefined : new Date(since as number),
     kinds: kindsIn(kinds as string | null, row),
   });

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { ExchangeService } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { times } from '../../support/builders.ts';
-import { startEarlierCore } from '../../support/earlier-core.ts';
 import {
   aCapture,
   aSeparateService,
@@ -119,42 +117,5 @@ describe('when the core is back', () => {
 
     await leadOf(await service.post(own.secret, capture, key), 201);
     expect(await service.countLeads(own.studioId)).toBe(1);
-  });
-});
-
-describe('while the core is of an earlier release', () => {
-  test('every operation is refused, nothing is written and the gateway is not ready, until the core is updated', {
-    tags: ['7.integration_unavailable', '7.wait'],
-  }, async () => {
-    const core = await startEarlierCore(ExchangeService.typeName);
-    onTestFinished(() => core.stop());
-    const ahead = await aSeparateService({ gateway: { CORE_URL: core.url } });
-    core.setCoreUrl(ahead.coreUrl);
-    const { secret, studioId } = await ahead.aStudioWithKey();
-    const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
-    for (const _ of times(3, () => 0)) {
-      for (const call of [
-        () => ahead.post(secret, capture, key),
-        () => ahead.get(secret),
-        () => ahead.get(secret, `/${randomUUID()}`),
-      ]) {
-        await expectProblem(await call(), 503, 'integration_unavailable', []);
-      }
-    }
-    expect(core.callCount()).toBeGreaterThanOrEqual(9);
-    expect(await ahead.countLeads(studioId)).toBe(0);
-    // It is not ready either, so that load balancers avoid it.
-    const readiness = async () => (await fetch(`${ahead.url}/readyz`)).status;
-    await expect.poll(readiness).toBe(503);
-
-    core.update();
-    await expect.poll(readiness).toBe(200);
-
-    const response = await ahead.post(secret, capture, key);
-    expect(response.headers.has('idempotent-replayed')).toBe(false);
-    const { id } = await leadOf(response, 201);
-    expect((await ahead.get(secret, `/${id}`)).status).toBe(200);
-    expect((await ahead.get(secret)).status).toBe(200);
-    expect(await ahead.countLeads(studioId)).toBe(1);
   });
 });
