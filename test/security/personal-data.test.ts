@@ -230,12 +230,8 @@ async function validValues({ crm }: Core): Promise<Values> {
     'Lead.id': lead?.id ?? '',
     idempotency_key: newId(),
     secret_sha256: secretSha256,
-    // The requests of a batch name a studio instead.
-    secret_sha256s: undefined,
     request_id: randomUUID(),
-    request_ids: [randomUUID()],
     traceparent: '',
-    traceparents: [''],
     page_token: '',
     resume_token: '',
     update_mask: undefined,
@@ -328,7 +324,7 @@ describe('what a core shows of calls has no text of their requests', () => {
       }
     }
 
-    expect(tried).toBeGreaterThan(90);
+    expect(tried).toBeGreaterThan(70);
     expect(canaries.in(await shownBy(core))).toEqual([]);
   });
 
