@@ -127,7 +127,6 @@ function exportClock(registry: Registry): () => void {
     'lead_intake_core_clock_timestamp_seconds',
     'The time by the clock of the core; seconds since 1970.',
     () => Date.now() / 1000,
-    'max',
   );
   const setBacks = new Counter({
     name: 'lead_intake_core_clock_set_back_total',
