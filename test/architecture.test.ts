@@ -7,7 +7,6 @@ const ROOT = join(import.meta.dirname, '..');
 /** What an adapter of the store may import besides its driver: the port, and what both adapters share. */
 const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
-  'common/coalesced-reads.ts',
   'src/domain/',
   'src/store/checked.ts',
   'src/store/database-state.ts',
@@ -34,7 +33,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/store.ts': ['src/domain/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
-  'src/store/index-faults.ts': ['src/store/store.ts'],
+  'src/store/index-faults.ts': [],
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/replay-outcome.ts': ['src/domain/', 'src/store/store.ts'],

@@ -1,12 +1,9 @@
-import { StoreUnavailable } from './store.ts';
-
 /** The maximum number of reported groups of duplicates, and of records in a group. */
 export const MAX_GROUPS = 10;
 export const MAX_IN_GROUP = 10;
 
-/** The error of a write that needs an index which is missing or invalid. @param faults sentences */
-export const creationsRefused = (faults: readonly string[]): StoreUnavailable =>
-  new StoreUnavailable(`no records are created: ${faults.join('. ')}`);
+/** The message of the error for a write that needs an index which is missing or invalid. @param faults sentences */
+export const refusalOfCreations = (faults: readonly string[]): string => `no records are created: ${faults.join('. ')}`;
 
 /**
  * Describes the records that conflict with a unique index; undefined: none does.

@@ -30,7 +30,7 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  */
 export interface Store extends LeadStore, LeadChangeStore, LeadErasureStore, ApiKeyStore, DirectoryStore, AuditStore {
   /**
-   * Must resolve only if the store can read and write and every unique index is valid. Otherwise rejects with
+   * Must resolve only if the store can read and write and every unique index was valid a second ago. Otherwise rejects with
    * StoreUnavailable, whose message and causes give the reason; of leads and keys they contain nothing but ids.
    */
   check(): Promise<void>;

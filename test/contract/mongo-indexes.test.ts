@@ -1,15 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { type CreateIndexesOptions, type Db, type Document, MongoClient, UUID } from 'mongodb';
+import {
+  type Collection,
+  type CreateIndexesOptions,
+  type Db,
+  type Document,
+  type IndexSpecification,
+  MongoClient,
+  UUID,
+} from 'mongodb';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
-import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import type { LeadClaims } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
-import { INDEXES, indexFaults } from '../../src/store/mongo/indexes.ts';
+import { IndexKeeper } from '../../src/store/mongo/index-keeper.ts';
+import { INDEXES, type Index, indexFaults } from '../../src/store/mongo/indexes.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
-import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
+import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { freePort } from '../support/servers.ts';
 import { duplicatesContract } from './duplicates-contract.ts';
@@ -45,8 +55,8 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const opened = await aDatabase();
     const store = await opened.open();
     const [alone, closed, first] = [aLead(), aLead(), aLead()];
-    const [claims, firstClaims] = [claimsOf(alone), claimsOf(first)];
-    await store.createLead(alone, claims);
+    const firstClaims = claimsOf(first);
+    await store.createLead(alone, claimsOf(alone));
     await store.createLead(closed, claimsOf(closed));
     await moveLead(store, closed, 'lost');
     await store.createLead(first, firstClaims);
@@ -56,7 +66,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const same = by === 'key' ? { idempotencyKey } : { contactKeys };
     await opened.leads.insertOne(leadDocument(second, claimsOf(second, same)));
     await untilChecked(store, /cannot be built/);
-    return { ...opened, store, alone, claims, closed, first, second, firstClaims };
+    return { ...opened, store, alone, closed, first, second };
   }
 
   const create = (store: Store, lead = aLead(), claims: LeadClaims = claimsOf(lead)) => store.createLead(lead, claims);
@@ -73,73 +83,43 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   const untilChecked = (store: Store, pattern: RegExp) =>
     expect.poll(() => checked(store), { timeout: NOTICE_MS }).toMatch(pattern);
 
-  const leadsAnswered = (outcomes: readonly PromiseSettledResult<CreateLeadOutcome>[]) =>
-    new Set(
-      outcomes.flatMap((outcome) => {
-        if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(StoreUnavailable);
-        return outcome.status === 'fulfilled' && 'lead' in outcome.value ? [outcome.value.lead.id] : [];
-      }),
-    );
-
-  /** Derives another creation that shares a unique value with the first. */
-  type Sharing = (lead: Lead, claims: LeadClaims) => [Lead, LeadClaims];
-  const sharingKey: Sharing = (_lead, { idempotencyKey, fingerprint }) => {
-    // Of another contact, so that only the index of keys can reject it.
-    const another = aLead();
-    return [another, claimsOf(another, { idempotencyKey, fingerprint })];
-  };
-  const sharingContact: Sharing = ({ contact }) => {
-    const another = aLead({ contact });
-    return [another, claimsOf(another)];
-  };
-
   test.each([
-    ['idempotencyKey', 'one key', sharingKey],
-    ['openContact', 'one contact', sharingContact],
+    ['idempotencyKey', { studioId: 1, 'idempotency.key': 1 }],
+    ['openContact', { studioId: 1, openContactKey: 1 }],
   ] as const)(
-    'with %s dropped at that moment, creations for %s at two cores never return two leads',
-    async (name, _what, sharing) => {
+    'once a core has noticed that another index is in the place of %s, no lead takes a key or a contact',
+    async (name, key) => {
       const { leads, open } = await aDatabase();
       const cores = [await open(), await open()];
+      const [store] = cores as [Store];
+      const [lead, closed] = [aLead(), aLead()];
+      for (const each of [lead, closed]) await create(store, each);
+      await moveLead(store, closed, 'lost');
+      await replaceIndex(leads, name, key);
 
-      for (const _ of times(5, () => 0)) {
-        for (const core of cores) await untilChecked(core, /^ok$/);
-        const lead = aLead();
-        const claims = claimsOf(lead);
-        await leads.dropIndex(name);
-
-        const createAll = (core: Store) => times(5, () => create(core, ...sharing(lead, claims)));
-        const meanwhile = await Promise.allSettled(cores.flatMap(createAll));
-        const afterwards = await Promise.allSettled(cores.flatMap(createAll));
-
-        expect(leadsAnswered([...meanwhile, ...afterwards]).size).toBeLessThan(2);
-        // So that the index can be recreated.
-        await leads.deleteMany({});
+      for (const core of cores) {
+        await untilChecked(core, /is not unique/);
+        await expect(create(core)).rejects.toBeInstanceOf(StoreUnavailable);
+        await expect(moveLead(core, closed, 'new')).rejects.toBeInstanceOf(StoreUnavailable);
+        await expect(correctLead(core, lead, { contact: aLead().contact })).rejects.toBeInstanceOf(StoreUnavailable);
       }
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([
+        expect.objectContaining({ id: closed.id, stage: 'lost' }),
+        lead,
+      ]);
     },
   );
 
-  test('with openContact dropped at that moment, corrections of two leads to one contact at two cores never both succeed', async () => {
-    const { leads, open } = await aDatabase();
-    const cores = [await open(), await open()] as const;
-
-    for (const _ of times(5, () => 0)) {
-      for (const core of cores) await untilChecked(core, /^ok$/);
-      const both = [aLead(), aLead()] as const;
-      for (const lead of both) await create(cores[0], lead);
-      const { contact } = aLead();
-      await leads.dropIndex('openContact');
-
-      const outcomes = await Promise.allSettled(
-        both.map((lead, index) => correctLead(cores[index % 2] as Store, lead, { contact })),
-      );
-
-      const answered = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value.kind === 'updated');
-      expect(answered.length).toBeLessThan(2);
-      // So that the index can be recreated.
-      await leads.deleteMany({});
-    }
-  });
+  /** Replaces a unique index by one that is not. */
+  async function replaceIndex(
+    collection: Pick<Collection, 'dropIndex' | 'createIndex'>,
+    name: string,
+    key: IndexSpecification,
+  ) {
+    await collection.dropIndex(name);
+    // A core may have made its own index again meanwhile.
+    while (!(await collection.createIndex(key, { name }).catch(() => undefined))) await collection.dropIndex(name);
+  }
 
   test('a dropped index is recreated automatically, and then creations succeed', async () => {
     const { leads, open } = await aDatabase();
@@ -149,11 +129,10 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 
     await leads.dropIndexes();
 
+    const wanted = INDEXES.filter(({ collection }) => collection === 'leads').map(({ name }) => name);
     await expect
-      .poll(() => create(store).catch(() => 'not yet'), { timeout: NOTICE_MS })
-      .toMatchObject({
-        kind: 'created',
-      });
+      .poll(async () => (await leads.indexes()).map(({ name }) => name), { timeout: NOTICE_MS })
+      .toEqual(expect.arrayContaining(wanted));
     await untilChecked(store, /^ok$/);
     expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'already-open' });
   });
@@ -229,7 +208,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       },
     );
 
-    duplicatesContract(aDatabaseWithDuplicates, ['key', 'contact']);
+    duplicatesContract(() => aDatabaseWithDuplicates('key'));
   });
 
   test('without the index of slots no key is created beyond the limit, and keys can be revoked', async () => {
@@ -240,9 +219,8 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     await store.putMember(aMember(), BY);
     const key = anApiKey();
     await store.createApiKey(key, NOW);
-    // Another index in its place keeps it from being recreated.
-    await database.collection('apiKeys').dropIndex('slot');
-    await database.collection('apiKeys').createIndex({ studioId: 1, slot: 1 }, { name: 'slot' });
+    await replaceIndex(database.collection('apiKeys'), 'slot', { studioId: 1, slot: 1 });
+    for (const core of cores) await untilChecked(core, /apiKeys\.slot is invalid/);
 
     const creations = cores.flatMap((core) => times(MAX_LIVE_KEYS, () => core.createApiKey(anApiKey(), NOW)));
     const outcomes = await Promise.allSettled(creations);
@@ -258,6 +236,76 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     const findings = await examine(['core'], { DATABASE_URL: url });
     return findings.filter(({ verdict }) => verdict === 'fault').map(({ says }) => says);
   }
+});
+
+describe('the checks of the indexes', () => {
+  const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
+
+  async function aFake() {
+    const fake = await startFakeMongoDb();
+    const store = await openMongoStore(`${fake.url}/leads`);
+    onTestFinished(async () => {
+      await store.close();
+      await fake.stop();
+    });
+    return { fake, store };
+  }
+
+  test('are as many as the seconds, and not as the creations', async () => {
+    const { fake, store } = await aFake();
+    fake.commands.length = 0;
+
+    for (const lead of times(50, () => aLead())) await create(store, lead);
+
+    const names = fake.commands.map(nameOf);
+    expect(names.filter((name) => name === 'insert')).toHaveLength(50);
+    expect(names.filter((name) => name === 'listIndexes').length).toBeLessThan(50);
+  });
+
+  test('precede the first creation after a reconnection', async () => {
+    const { fake, store } = await aFake();
+    fake.answer = (command) => (command.createIndexes ? refusal(85, 'IndexOptionsConflict') : WITHOUT_INDEXES(command));
+
+    fake.disconnect();
+    await store.findLead(STUDIO_ID, aLead().id);
+    await expect(create(store)).rejects.toThrow(/leads\.openContact is missing/);
+    expect(fake.commands.map(nameOf)).not.toContain('insert');
+  });
+
+  test('that fail leave nothing to rely on', async () => {
+    const { fake, store } = await aFake();
+    fake.answer = (command) => (command.listIndexes ? refusal(13, 'Unauthorized') : undefined);
+
+    await expect
+      .poll(() => create(store).then(() => 'created', String), { timeout: NOTICE_MS })
+      .toMatch(/Unauthorized/);
+  });
+
+  test('go on while an index is made, however long that takes', async () => {
+    const { promise: made, resolve } = Promise.withResolvers<undefined>();
+    const missing: Index[] = INDEXES.filter(({ unique }) => !unique);
+    const keeper = new IndexKeeper({
+      check: async () => missing.map((index) => ({ index, fault: `${index.name} is missing` })),
+      build: () => made,
+    });
+    const closing = new AbortController();
+    keeper.start(closing.signal);
+    await keeper.expectValid('leads');
+
+    missing.push(...INDEXES);
+
+    await expect
+      .poll(() => keeper.expectValid('leads').catch(errorSummary), { timeout: NOTICE_MS })
+      .toMatch(/openContact is missing/);
+    closing.abort();
+    resolve(undefined);
+    await keeper.ended();
+  });
+
+  const WITHOUT_INDEXES = (command: Document): Document | undefined =>
+    command.listIndexes
+      ? { cursor: { id: 0n, ns: `${command.$db}.${command.listIndexes}`, firstBatch: [] }, ok: 1 }
+      : undefined;
 });
 
 describe('an index as MongoDB lists it', () => {

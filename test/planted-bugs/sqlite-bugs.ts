@@ -11,13 +11,6 @@ const MIGRATE = 'src/store/sqlite/migrate.ts';
 const UPGRADE = 'test/upgrade/upgrade.test.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
-/** Accepts an index that is not unique. */
-const ACCEPT_NOT_UNIQUE = {
-  file: 'src/store/sqlite/unique-indexes.ts',
-  find: 'unique === 1 && partial === 0',
-  put: 'partial === 0',
-};
-
 /** Faults of the store on SQLite, of what both stores share, of the use cases and of the gateway. */
 export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
@@ -45,7 +38,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
         text: 'CREATE UNIQUE INDEX leads_by_idempotency_key',
         put: 'CREATE INDEX leads_by_idempotency_key',
       },
-      ACCEPT_NOT_UNIQUE,
+      { file: LEADS, text: 'ON CONFLICT (studio_number, idempotency_key) DO NOTHING', put: '' },
     ],
   },
   {
@@ -59,17 +52,10 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a write transaction does not check the indexes',
+    name: 'an insert does not name the index of keys',
     suite: INDEXES,
     caughtBy: 'an index lost between the call and the write of a creation makes the creation fail',
-    patches: [{ file: 'src/store/sqlite/group-commit.ts', find: 'this.#indexes?.check();', put: '' }],
-  },
-  {
-    name: 'an index is recreated inside the shared read transaction',
-    suite: INDEXES,
-    caughtBy: 'an index recreated in the turn of a read stays',
-    patches: [{ file: 'src/store/sqlite/unique-indexes.ts', find: 'this.#beforeCheck();', put: '' }],
-    inSoak: true,
+    patches: [{ file: LEADS, text: 'ON CONFLICT (studio_number, idempotency_key) DO NOTHING', put: '' }],
   },
   {
     name: 'the shared read transaction outlasts a turn of the event loop',
@@ -88,9 +74,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: INDEXES,
     caughtBy:
       'with an index that is partial of the same name nothing is created, even after a restart, until it is dropped',
-    patches: [
-      { file: 'src/store/sqlite/unique-indexes.ts', find: 'unique === 1 && partial === 0', put: 'unique === 1' },
-    ],
+    patches: [{ file: 'src/store/sqlite/key-index.ts', find: 'unique === 1 && partial === 0', put: 'unique === 1' }],
     inSoak: true,
   },
   {
@@ -202,8 +186,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: LEADS,
-        find: 'insert.run($$$BEFORE, idempotencyKey, hashBytes(fingerprint.sha256), $$$LAST)',
-        put: 'insert.run($$$BEFORE, lead.id, hashBytes(fingerprint.sha256), $$$LAST)',
+        find: 'insert().run($$$BEFORE, idempotencyKey, hashBytes(fingerprint.sha256), $$$LAST)',
+        put: 'insert().run($$$BEFORE, lead.id, hashBytes(fingerprint.sha256), $$$LAST)',
       },
     ],
   },

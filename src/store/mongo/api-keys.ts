@@ -148,7 +148,7 @@ const keyChanger = (
 });
 
 const keyCreator =
-  ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
+  ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
   (key, now, caller) =>
     call((deadline) =>
       mutex.run([key.studioId], () =>
@@ -159,6 +159,7 @@ const keyCreator =
             (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }, WITHOUT_HISTORY))
           )
             return true;
+          await indexes.expectValid('apiKeys');
           const slot = await freeSlot(apiKeys, key.studioId, now, deadline);
           if (slot === undefined) return false;
           deadline.throwIfAborted();
@@ -171,7 +172,7 @@ const keyCreator =
     );
 
 const keyReplacer =
-  ({ apiKeys, call }: Connection, mutex: KeyedMutex): ApiKeyStore['replaceApiKey'] =>
+  ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['replaceApiKey'] =>
   ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) =>
     call((deadline) =>
       mutex.run([studioId], () =>
@@ -189,6 +190,7 @@ const keyReplacer =
             if (isApplied) return { outcome: { kind: 'replaced', key: renewed } };
             if (key.revokedAt) return { outcome: { kind: 'revoked' } };
             if (!isLive(renewed, now)) return { outcome: { kind: 'expired' } };
+            await indexes.expectValid('apiKeys');
             // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this
             // clock is behind that of the process that freed its slot.
             const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);

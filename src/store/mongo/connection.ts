@@ -6,7 +6,7 @@ import {
   STORE_CLOSE_MS,
   STORE_SILENCE_MS,
 } from '../../../common/deadlines.ts';
-import { creationsRefused, describeDuplicates } from '../index-faults.ts';
+import { describeDuplicates } from '../index-faults.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 import { CausalSessions } from './causal-sessions.ts';
 import { type Batching, type Collections, collectionsOf } from './collections.ts';
@@ -15,7 +15,7 @@ import { duplicatesUnder } from './duplicates.ts';
 import { endRenewals } from './end-renewals.ts';
 import { type Indexes, IndexKeeper } from './index-keeper.ts';
 import { createIndex, INDEXED, type Index, indexFaults } from './indexes.ts';
-import { closeClient, memberRefusal, ReconnectingClient, WrongServer, withinDeadline } from './reconnecting-client.ts';
+import { closeClient, memberRefusal, ReconnectingClient, WrongServer } from './reconnecting-client.ts';
 import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 import { WriteCheck } from './write-check.ts';
 
@@ -44,9 +44,7 @@ export interface Connection extends Collections, Batching {
    * @param body gets a signal that aborts at the deadline; it must not send anything after that
    */
   call<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Runs several calls and index checks within the deadline of one call. */
-  calls<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result>;
-  /** Rejects with StoreUnavailable unless the database takes a write and every unique index is valid. */
+  /** Rejects with StoreUnavailable unless the database takes a write and every unique index was valid a second ago. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
@@ -90,7 +88,6 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
   const database = databaseOf(client, url);
   const closing = new AbortController();
   const inFlight = new Set<Promise<unknown>>();
-  const compoundInFlight = new Set<Promise<unknown>>();
   const reconnectingClient = new ReconnectingClient(client, closing.signal);
   const sessions = new CausalSessions(client);
   const writes = new WriteCheck(database, sessions);
@@ -101,7 +98,9 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
   /** Why the database cannot be used by this release. */
   let refusal: StoreUnavailable | undefined;
   const preparing = reconnectingClient.connecting.then(prepare);
-  const keeping = preparing.then(() => indexes.keep(closing.signal));
+  client.on('serverDescriptionChanged', ({ previousDescription, newDescription }) => {
+    if (newDescription.type !== previousDescription.type) indexes.forget();
+  });
 
   await Promise.race([preparing, sleep(STORE_SILENCE_MS, undefined, { ref: false })]);
   if (refusal) {
@@ -110,7 +109,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
     throw refusal;
   }
 
-  /** Until it is done, the indexes count as not checked, so no lead is created. */
+  /** Until it has ended the renewals, the indexes count as not checked, so no lead is created. */
   async function prepare(): Promise<void> {
     for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
       try {
@@ -118,7 +117,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
         refusal = await (attempt === 0
           ? reconnectingClient.run(() => endRenewals(database))
           : withSlowClient(url, closing.signal, endRenewals));
-        return refusal ? undefined : await indexes.checkAndRebuild();
+        return refusal ? undefined : await indexes.start(closing.signal);
       } catch {
         await sleep(PREPARE_AGAIN_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {});
       }
@@ -141,23 +140,16 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
       });
     },
 
-    calls(body) {
-      const work = withinDeadline(body).finally(() => compoundInFlight.delete(work));
-      compoundInFlight.add(work);
-      return work;
-    },
-
     async check() {
       if (refusal) throw refusal;
-      const faults = await Promise.all(INDEXED.map((collection) => indexes.fault(collection)));
-      const found = faults.filter((fault) => fault !== undefined);
-      if (found.length > 0) throw creationsRefused(found);
       await reconnectingClient.run(() => writes.check());
+      await indexes.expectValid(...INDEXED);
     },
 
     async close() {
       closing.abort();
-      const ended = Promise.allSettled([reconnectingClient.connecting, keeping, ...inFlight, ...compoundInFlight]);
+      const kept = preparing.then(() => indexes.ended());
+      const ended = Promise.allSettled([reconnectingClient.connecting, kept, ...inFlight]);
       // Everything with a deadline has ended by then.
       await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
       await closeClient(client);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CoalescedReads } from '../../../common/coalesced-reads.ts';
+import { refusalOfCreations } from '../index-faults.ts';
 import { INDEXED, type Index, type Indexed, type IndexFault } from './indexes.ts';
+import { NotRepeatable } from './server-refusal.ts';
 
 /** The time between two checks of the indexes; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
@@ -16,24 +17,27 @@ interface IndexAccess {
   build(index: Index): Promise<string | undefined>;
 }
 
-/** Whether the unique indexes that every promise relies on are valid. */
+/** The unique indexes that every promise relies on. */
 export interface Indexes {
-  /** Returns what was wrong with a collection's indexes at the last check; undefined: nothing. */
-  lastFault(collection: Indexed): string | undefined;
   /**
-   * Returns what a check found that began after the call; undefined: nothing. Valid indexes then cover every write
-   * before the check, because a unique index cannot be built over duplicates.
+   * To be called before a write that relies on the unique indexes of a collection. Resolves by the last check, and waits
+   * for one only if there was none since the connection was made.
+   *
+   * @throws NotRepeatable when an index was missing, or another one was in its place
    */
-  fault(collection: Indexed): Promise<string | undefined>;
+  expectValid(...collections: readonly Indexed[]): Promise<void>;
 }
 
-/** Checks the indexes periodically, and rebuilds missing ones. */
+/** Checks the indexes once a second, and makes missing ones again. */
 export class IndexKeeper implements Indexes {
   readonly #access: IndexAccess;
-  readonly #checks = new CoalescedReads();
-  readonly #faults = new Map<Indexed, readonly IndexFault[]>();
+  /** The last check of each collection; none after a lost connection, and after a check that failed. */
+  readonly #checks = new Map<Indexed, Promise<readonly IndexFault[]>>();
   /** Why the last attempt to build an index failed. */
   readonly #buildErrors = new Map<Index, string>();
+  #isStarted = false;
+  #keeping: Promise<void> | undefined;
+  #rebuilding: Promise<void> | undefined;
   #rebuildDelayMs = CHECK_INTERVAL_MS;
   #nextRebuildAt = 0;
 
@@ -41,64 +45,83 @@ export class IndexKeeper implements Indexes {
     this.#access = access;
   }
 
-  lastFault(collection: Indexed): string | undefined {
-    const faults = this.#faults.get(collection);
-    return faults ? this.#describe(faults) : `the indexes of ${collection} have not been checked yet`;
+  async expectValid(...collections: readonly Indexed[]): Promise<void> {
+    if (!this.#isStarted) throw new NotRepeatable(refusalOfCreations(['the indexes have not been checked yet']));
+    const checks = collections.map((collection) => this.#checks.get(collection) ?? this.#check(collection));
+    // The other indexes only save time.
+    const faults = (await Promise.all(checks)).flat().filter(({ index }) => index.unique);
+    if (faults.length > 0) throw new NotRepeatable(refusalOfCreations(faults.map((each) => this.#describe(each))));
   }
 
-  async fault(collection: Indexed): Promise<string | undefined> {
-    return this.#describe(await this.#check(collection));
+  /** To be called when a server is lost, or takes another role: the next one may lack an index. */
+  forget(): void {
+    this.#checks.clear();
   }
 
-  /** Repeats `checkAndRebuild` until the signal aborts. Never rejects. */
-  async keep(signal: AbortSignal): Promise<void> {
+  /** Makes the indexes, and from then on checks them until the signal aborts. Never rejects. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#isStarted = true;
+    await this.#checkAll();
+    this.#keeping = this.#keep(signal);
+    await this.#rebuilding;
+  }
+
+  /** Resolves when nothing is checked or built any more, after the signal has aborted. */
+  async ended(): Promise<void> {
+    await this.#keeping;
+    await this.#rebuilding;
+  }
+
+  async #keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(CHECK_INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});
-      if (!signal.aborted) await this.checkAndRebuild();
+      if (!signal.aborted) await this.#checkAll();
     }
   }
 
-  /** Checks all indexes, and rebuilds missing ones unless that has failed recently. Never rejects. */
-  async checkAndRebuild(): Promise<void> {
+  /** Checks all indexes, and begins to make missing ones again unless that has failed recently. */
+  async #checkAll(): Promise<void> {
     try {
-      const faults = await this.#checkAll();
+      const faults = (await Promise.all(INDEXED.map((collection) => this.#check(collection)))).flat();
       if (faults.length === 0) this.#rebuildDelayMs = CHECK_INTERVAL_MS;
-      if (faults.length === 0 || performance.now() < this.#nextRebuildAt) return;
-      for (const { index } of faults) await this.#build(index);
-      await this.#checkAll();
-      this.#nextRebuildAt = performance.now() + this.#rebuildDelayMs;
-      this.#rebuildDelayMs = Math.min(this.#rebuildDelayMs * 2, MAX_REBUILD_DELAY_MS);
+      else if (performance.now() >= this.#nextRebuildAt) this.#rebuilding ??= this.#rebuild(faults);
     } catch {
-      // The database does not respond; callers of `fault` get the error of their own check.
+      // The database does not respond; writes that wait for a check get its error.
     }
   }
 
-  async #checkAll(): Promise<readonly IndexFault[]> {
-    return (await Promise.all(INDEXED.map((collection) => this.#check(collection)))).flat();
-  }
-
-  #check(collection: Indexed): Promise<readonly IndexFault[]> {
-    return this.#checks.read(collection, async () => {
-      const faults = await this.#access.check(collection);
-      this.#faults.set(collection, faults);
+  async #check(collection: Indexed): Promise<readonly IndexFault[]> {
+    const check = this.#access.check(collection);
+    if (!this.#checks.has(collection)) this.#checks.set(collection, check);
+    try {
+      const faults = await check;
+      this.#checks.set(collection, check);
       return faults;
-    });
+    } catch (error) {
+      this.#checks.delete(collection);
+      throw error;
+    }
   }
 
-  async #build(index: Index): Promise<void> {
-    const error = await this.#access.build(index);
-    if (error === undefined) this.#buildErrors.delete(index);
-    else this.#buildErrors.set(index, error);
+  /** May take long; meanwhile the checks continue. */
+  async #rebuild(faults: readonly IndexFault[]): Promise<void> {
+    try {
+      for (const { index } of faults) {
+        const error = await this.#access.build(index);
+        if (error === undefined) this.#buildErrors.delete(index);
+        else this.#buildErrors.set(index, error);
+      }
+    } catch {
+      // The database does not respond.
+    }
+    this.#nextRebuildAt = performance.now() + this.#rebuildDelayMs;
+    this.#rebuildDelayMs = Math.min(this.#rebuildDelayMs * 2, MAX_REBUILD_DELAY_MS);
+    await this.#checkAll();
+    this.#rebuilding = undefined;
   }
 
-  /** Describes the faults of unique indexes; other indexes only save time. */
-  #describe(all: readonly IndexFault[]): string | undefined {
-    const faults = all.filter(({ index }) => index.unique);
-    if (faults.length === 0) return undefined;
-    const each = faults.map(({ index, fault }) => {
-      const error = this.#buildErrors.get(index);
-      return error === undefined ? fault : `${fault}, and cannot be built: ${error}`;
-    });
-    return each.join('. ');
+  #describe({ index, fault }: IndexFault): string {
+    const error = this.#buildErrors.get(index);
+    return error === undefined ? fault : `${fault}, and cannot be built: ${error}`;
   }
 }

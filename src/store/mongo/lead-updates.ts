@@ -20,7 +20,7 @@ import { asRead, changeMark } from './lead-changes.ts';
 import { otherOpenLead } from './open-lead-conflict.ts';
 
 /** Corrections of leads, in MongoDB. */
-export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'] {
+export function leadUpdater({ leads, call, indexes }: Connection): LeadStore['updateLead'] {
   // Concurrent updates of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
   return ({ studioId, leadId, correction, claims, expectedUpdatedAt, memberId, caller, now, requestId }) =>
@@ -43,6 +43,7 @@ export function leadUpdater({ leads, call }: Connection): LeadStore['updateLead'
             const where = asRead(found);
             const corrected = correctedFields(lead, correction);
             if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead }, where };
+            if (isOpen(lead.stage) && corrected.includes('contact')) await indexes.expectValid('leads');
             const updatedAt = nextUpdate(lead.updatedAt, now);
             const former = formerClaimsAfter(leadId, found.openContactKey);
             const claimed = isOpen(lead.stage)

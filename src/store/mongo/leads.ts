@@ -68,7 +68,7 @@ export function mongoLeads(connection: Connection, report: ReportUnreadable): Le
 }
 
 function leadCreator(connection: Connection): LeadStore['createLead'] {
-  const { call } = connection;
+  const { call, indexes } = connection;
   const mutex = new KeyedMutex();
   const inserts = batchedInserts(connection);
   const findConflict = conflictReader(connection);
@@ -82,6 +82,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   ): Promise<Checked<CreateLeadOutcome>> {
     const document = leadDocument(lead, claims, now);
     return untilKnown(deadline, async () => {
+      await indexes.expectValid('leads');
       // A likely replay: its insert would be refused, and the batch would need a second command.
       const earlier = isKeySeen ? await findConflict(lead, claims, deadline) : undefined;
       if (earlier) return earlier;
@@ -309,7 +310,7 @@ function leadReader(
   };
 }
 
-function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage'] {
+function stageChanger({ leads, call, indexes }: Connection): LeadStore['changeLeadStage'] {
   return ({ studioId, leadId, stage, claims, memberId, caller, now, requestId }) =>
     call((deadline) => {
       const _id = leadKey(studioId, leadId);
@@ -328,6 +329,7 @@ function stageChanger({ leads, call }: Connection): LeadStore['changeLeadStage']
           const keepsClaims = isOpen(stage) === isOpen(lead.stage);
           if (!keepsClaims && !isSameContact(lead.contact, claims.contact))
             return { outcome: { kind: 'other-contact' } };
+          if (!keepsClaims && isOpen(stage)) await indexes.expectValid('leads');
           const updatedAt = nextUpdate(lead.updatedAt, now);
           const mark = changeMark(found, 'stage-changed', updatedAt);
           const change = { stage, updatedAt, ...claimsAfterMove(found, stage, claims) };

@@ -3,7 +3,6 @@ import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
-import { guardApiKeys, guardLeads } from './index-guard.ts';
 import { mongoLeadChanges } from './lead-changes.ts';
 import { mongoLeadErasure } from './lead-erasure.ts';
 import { mongoLeads } from './leads.ts';
@@ -31,10 +30,10 @@ export async function openMongoStore<Caller>(
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
   return {
-    ...guardLeads(mongoLeads(connection, report), connection),
+    ...mongoLeads(connection, report),
     ...mongoLeadChanges(connection, report),
     ...mongoLeadErasure(connection, report),
-    ...guardApiKeys(mongoApiKeys(connection, reads, report), connection),
+    ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),
   };

@@ -4,9 +4,9 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { FileState } from '../database-state.ts';
 import { fileFault } from './file-fault.ts';
+import { keyIndexFault } from './key-index.ts';
 import { schemaVersion } from './migrate.ts';
 import { SCHEMA_VERSION } from './schema.ts';
-import { faultsWithDuplicates } from './unique-indexes.ts';
 
 /** The permission bits of group and others. */
 const OTHERS = 0o077;
@@ -34,7 +34,7 @@ function examineContents(path: string): Omit<NonNullable<FileState['contents']>,
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const version = schemaVersion(database);
-    if (version === SCHEMA_VERSION) return { release: 'this', indexFaults: faultsWithDuplicates(database) };
+    if (version === SCHEMA_VERSION) return { release: 'this', indexFaults: [keyIndexFault(database) ?? []].flat() };
     if (version === 0) return { release: 'this', indexFaults: [] };
     return { release: version < SCHEMA_VERSION ? '1.0' : 'newer', indexFaults: [] };
   } finally {

@@ -14,19 +14,8 @@ interface PendingWrite<Caller> {
   /** Settles with the write. */
   readonly settled: Promise<unknown>;
   readonly caller: Caller | undefined;
-  /** The indexes that were known to be missing at the request; the write relies on all others. */
-  readonly missing: readonly unknown[];
   /** When it is refused if it still waits for a lock; by `performance.now()`. */
   readonly deadline: number;
-}
-
-/** The indexes that writes rely on. Each transaction checks them. */
-interface IndexCheck {
-  /** At the last check. */
-  readonly missing: readonly unknown[];
-  check(): void;
-  /** Discards the result of a check in a transaction that was not committed. */
-  invalidate(): void;
 }
 
 /**
@@ -40,7 +29,6 @@ export class GroupCommit<Caller = undefined> {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
   readonly #observer: StoreObserver<Caller> | undefined;
-  readonly #indexes: IndexCheck | undefined;
   #pending: PendingWrite<Caller>[] = [];
   /** The next attempt, while another process holds the write lock. */
   #retry: NodeJS.Timeout | undefined;
@@ -50,18 +38,11 @@ export class GroupCommit<Caller = undefined> {
   /**
    * @param committed called after every commit
    * @param observer observes every commit
-   * @param indexes checked in every transaction
    */
-  constructor(
-    database: DatabaseSync,
-    committed: () => unknown = () => {},
-    observer?: StoreObserver<Caller>,
-    indexes?: IndexCheck,
-  ) {
+  constructor(database: DatabaseSync, committed: () => unknown = () => {}, observer?: StoreObserver<Caller>) {
     this.#database = database;
     this.#committed = committed;
     this.#observer = observer;
-    this.#indexes = indexes;
   }
 
   /** The error of the last transaction, or that there was none yet; undefined: it was committed. */
@@ -89,7 +70,6 @@ export class GroupCommit<Caller = undefined> {
       reject,
       settled: promise,
       caller: this.#observer?.caller(),
-      missing: this.#indexes?.missing ?? [],
       deadline: performance.now() + waitMs,
     });
     // Later ones join the first one's attempt.
@@ -123,7 +103,6 @@ export class GroupCommit<Caller = undefined> {
       this.#committed();
     } catch (error) {
       finish?.(false);
-      this.#indexes?.invalidate();
       if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
       if (isLocked(error)) this.#waitForLock(writes, error);
       else this.#refuse(writes, 'the commit failed', error);
@@ -160,19 +139,16 @@ export class GroupCommit<Caller = undefined> {
 
   #begin(): void {
     this.#database.exec('BEGIN IMMEDIATE');
-    // No other process can change the schema from here on.
-    this.#indexes?.check();
   }
 
   /** Writes get a savepoint each only after one has failed: a savepoint costs as much as an insert. */
   #performAll(writes: readonly PendingWrite<Caller>[]): (() => void)[] {
     try {
-      return writes.map((write) => this.#perform(write));
+      return writes.map(({ perform }) => perform());
     } catch (error) {
       // A full or failing disk may have ended the whole transaction: then no write took effect.
       if (!this.#database.isTransaction) throw error;
       this.#database.exec('ROLLBACK');
-      this.#indexes?.invalidate();
       this.#begin();
       return writes.map((write) => this.#performAlone(write));
     }
@@ -181,7 +157,7 @@ export class GroupCommit<Caller = undefined> {
   #performAlone(write: PendingWrite<Caller>): () => void {
     this.#database.exec('SAVEPOINT one_write');
     try {
-      const resolve = this.#perform(write);
+      const resolve = write.perform();
       this.#database.exec('RELEASE one_write');
       return resolve;
     } catch (error) {
@@ -189,12 +165,5 @@ export class GroupCommit<Caller = undefined> {
       this.#database.exec('ROLLBACK TO one_write; RELEASE one_write');
       return () => write.reject(error);
     }
-  }
-
-  #perform({ perform, reject, missing }: PendingWrite<Caller>): () => void {
-    if (this.#indexes?.missing.some((index) => !missing.includes(index))) {
-      return () => reject(new StoreUnavailable('an index was dropped before the write'));
-    }
-    return perform();
   }
 }

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { isSameContact } from '../../domain/contact.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT, nextUpdate } from '../../domain/lead.ts';
 import { type Checked, leadsOfContact, readableOrThrow } from '../checked.ts';
@@ -41,11 +41,15 @@ export function sqliteLeads(
 type LeadTable = ReturnType<typeof leadTable>;
 
 function leadTable(database: DatabaseSync) {
-  const insert = database.prepare(`
+  let preparedInsert: StatementSync | undefined;
+  // Prepared by the first creation: without the index of keys SQLite refuses it, and reads have to go on.
+  const insert = () =>
+    (preparedInsert ??= database.prepare(`
     INSERT INTO leads (
       studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
-    ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?) ON CONFLICT DO NOTHING`);
+    ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?)
+      ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
   const selectById = select(LEAD_COLUMNS, "id = unhex(?, '-')");
   const selectToMove = select(`${LEAD_COLUMNS}, number, contact_keys, rule_region`, "id = unhex(?, '-')");
   const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
@@ -127,7 +131,7 @@ function leadCreator(
     /** Returns the number of the lead; undefined: its idempotency key or id exists. */
     function insertLead(studio: number): number | undefined {
       // Positional, because binding by name takes as long as the rest of the statement.
-      const { changes, lastInsertRowid } = insert.run(
+      const { changes, lastInsertRowid } = insert().run(
         studio,
         id,
         lead.displayName,

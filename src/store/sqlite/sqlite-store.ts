@@ -1,19 +1,17 @@
 import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
-import { creationsRefused } from '../index-faults.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
-import { guardApiKeys, guardLeads } from './index-guard.ts';
+import { KeyIndex } from './key-index.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
 import { sqliteLeadErasure } from './lead-erasure.ts';
 import { sqliteLeads } from './leads.ts';
 import { repeatWhileLocked } from './lock-retries.ts';
 import { openDatabase } from './open-database.ts';
 import { SharedTransaction } from './shared-transaction.ts';
-import { UniqueIndexes } from './unique-indexes.ts';
 import { writeProbe } from './write-probe.ts';
 
 /**
@@ -32,21 +30,19 @@ export function openSqliteStore<Caller>(
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
   const reads = new SharedTransaction(database);
-  const indexes = new UniqueIndexes(database, () => reads.end());
+  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);
+  const keyIndex = new KeyIndex(database, commits);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
-  const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer, indexes);
   const store: Store = {
-    ...guardLeads(sqliteLeads(database, commits, report), database, indexes),
+    ...sqliteLeads(database, commits, report),
     ...sqliteLeadChanges(database, commits, report),
     ...sqliteLeadErasure(database, commits, () => path !== ':memory:' && checkpoints.erased(), report),
-    ...guardApiKeys(sqliteApiKeys(database, commits, report), indexes),
+    ...sqliteApiKeys(database, commits, report),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),
     async check() {
-      indexes.check();
-      const faults = [indexes.fault('leads'), indexes.fault('api_keys')].filter((fault) => fault !== undefined);
-      if (faults.length > 0) throw creationsRefused(faults);
+      await keyIndex.check();
       if (commits.lastError === undefined) return;
       // Checks whether a lead could be stored.
       await commits.write(() => writeProbe(database), SQLITE_PROBE_MS);

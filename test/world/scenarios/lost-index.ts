@@ -13,6 +13,9 @@ import { makeSeparateStudio, type SeparateStudio, separateLead } from './separat
 /** The number of concurrent creations per core, all with one key, each with another contact. */
 const AT_ONCE = 3;
 
+/** How long a core on MongoDB may take to notice; milliseconds. On SQLite the insert itself does. */
+const NOTICED_WITHIN_MS = 2000;
+
 /** How long rebuilding an index may take; milliseconds. */
 const REBUILT_WITHIN_MS = 65_000;
 
@@ -61,14 +64,16 @@ async function lose(sim: Simulation, studio: SeparateStudio, how: 'gone' | 'part
     const creations = keepCreating(sim, studio, how, () => isOver);
     try {
       await directAccess.weakenKeyIndex(how);
-      const weakFrom = now();
+      const noticeMs = directAccess.database === 'MongoDB' ? NOTICED_WITHIN_MS : 0;
+      await sleep(noticeMs);
+      const noticed = now();
       await sleep(forMs);
       if (known) await expectRead(sim, studio, known);
       if (how !== 'gone') await expectDoctorReports(sim);
       const weakUntil = now();
       isOver = true;
       const all = await creations;
-      judge(sim, all, how === 'gone' ? undefined : { begin: weakFrom, end: weakUntil });
+      judge(sim, all, noticed, how === 'gone' ? undefined : weakUntil);
     } finally {
       isOver = true;
       await creations;
@@ -114,18 +119,24 @@ async function create(
   return { idempotencyKey, begin, end: now(), leadId };
 }
 
-/** One key never yields two leads; and no creation is acknowledged while the unique index is known to be missing. */
+/**
+ * Once the loss is noticed, one key never yields two leads; and no creation is acknowledged while the unique index is
+ * missing.
+ *
+ * @param weakUntil undefined: it may have been made again at any time
+ */
 function judge(
   { history }: Simulation,
   creations: readonly Creation[],
-  weak: { begin: number; end: number } | undefined,
+  noticed: number,
+  weakUntil: number | undefined,
 ) {
-  const answered = creations.filter(({ leadId }) => leadId !== undefined);
+  const answered = creations.filter(({ begin, leadId }) => begin > noticed && leadId !== undefined);
   for (const [key, same] of Map.groupBy(answered, ({ idempotencyKey }) => idempotencyKey)) {
     const ids = new Set(same.map(({ leadId }) => leadId));
     if (ids.size > 1) history.fail(`while an index was lost, ${ids.size} leads are answered for the key ${key}`);
   }
-  const onNothing = answered.filter(({ begin, end }) => weak && begin > weak.begin && end < weak.end);
+  const onNothing = answered.filter(({ end }) => weakUntil !== undefined && end < weakUntil);
   if (onNothing.length > 0) history.fail(`${onNothing.length} leads are acknowledged without a unique index of keys`);
   const what = `${creations.length} creations meanwhile, ${answered.length} of them acknowledged`;
   history.note('CRM', what);

@@ -1,0 +1,89 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
+import { describeDuplicates, MAX_GROUPS, MAX_IN_GROUP, refusalOfCreations } from '../index-faults.ts';
+import { StoreUnavailable } from '../store.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { idText } from './stored-ids.ts';
+
+/**
+ * The index of idempotency keys, the one unique index that can be dropped: all others are constraints of their tables.
+ * The insert of a lead names its columns, and SQLite refuses that while there is none.
+ */
+const NAME = 'leads_by_idempotency_key';
+const COLUMNS = 'studio_number, idempotency_key';
+
+/** How long to wait after an attempt to make the index, which may read all leads, relative to its duration. */
+const PAUSE = 9;
+
+/** Checks the index, and makes it again. */
+export class KeyIndex {
+  readonly #database: DatabaseSync;
+  readonly #commits: Pick<GroupCommit, 'write'>;
+  /** What was wrong after the last attempt to make it. */
+  #lastFault: string | undefined;
+  #nextBuildAt = 0;
+
+  constructor(database: DatabaseSync, commits: Pick<GroupCommit, 'write'>) {
+    this.#database = database;
+    this.#commits = commits;
+    try {
+      if (faultOf(database) !== undefined) this.#make();
+    } catch {
+      // The check says why.
+    }
+  }
+
+  /** @throws StoreUnavailable when the index is missing or invalid, and cannot be made */
+  async check(): Promise<void> {
+    if (faultOf(this.#database) === undefined) return;
+    const began = performance.now();
+    if (began >= this.#nextBuildAt) {
+      // It fails while leads violate the index, or another process writes.
+      await this.#commits.write(() => this.#make(), SQLITE_PROBE_MS).catch(() => {});
+      this.#lastFault = keyIndexFault(this.#database);
+      this.#nextBuildAt = performance.now() + PAUSE * (performance.now() - began);
+    }
+    if (this.#lastFault !== undefined) throw new StoreUnavailable(refusalOfCreations([this.#lastFault]));
+  }
+
+  #make(): void {
+    this.#database.exec(`CREATE UNIQUE INDEX IF NOT EXISTS ${NAME} ON leads (${COLUMNS})`);
+  }
+}
+
+/** Returns what is wrong with the index, with the leads that violate it; undefined: nothing. */
+export function keyIndexFault(database: DatabaseSync): string | undefined {
+  const fault = faultOf(database);
+  const duplicates = fault && describeDuplicates(duplicateKeys(database));
+  return duplicates ? `${fault}; ${duplicates}` : fault;
+}
+
+/** Finds the index by its columns and options; its name does not matter. */
+function faultOf(database: DatabaseSync): string | undefined {
+  const found = database.prepare("SELECT * FROM pragma_index_list('leads')").all();
+  const withSameColumns = found.filter(({ name }) => columnsOf(database, String(name)) === COLUMNS);
+  if (withSameColumns.some(({ unique, partial }) => unique === 1 && partial === 0)) return undefined;
+  const candidate = withSameColumns[0] ?? found.find(({ name }) => name === NAME);
+  if (!candidate) return `the index ${NAME} is missing`;
+  const weakness =
+    candidate.unique === 0 ? 'is not unique' : candidate.partial === 1 ? 'is partial' : 'has other columns';
+  return `the index ${NAME} is invalid: "${candidate.name}" ${weakness}`;
+}
+
+/** The columns of an index in order. Collations do not matter: SQLite compares bytes without. */
+function columnsOf(database: DatabaseSync, index: string): string {
+  const columns = database.prepare('SELECT name FROM pragma_index_info(?) ORDER BY seqno').all(index);
+  return columns.map(({ name }) => name).join(', ');
+}
+
+/** Finds groups of leads with one key. Returns only their ids, oldest first. */
+function duplicateKeys(database: DatabaseSync): string[][] {
+  const groups = database
+    .prepare(`SELECT ${COLUMNS} FROM leads GROUP BY ${COLUMNS} HAVING count(*) > 1 LIMIT ${MAX_GROUPS}`)
+    .all();
+  const select = database.prepare(
+    `SELECT studio_id, hex(leads.id) AS id FROM leads JOIN studio_numbers ON studio_numbers.number = studio_number
+    WHERE studio_number = :studio_number AND idempotency_key = :idempotency_key ORDER BY leads.id LIMIT ${MAX_IN_GROUP}`,
+  );
+  return groups.map((group) => select.all(group).map((row) => `${row.studio_id}/${idText(String(row.id))}`));
+}
