@@ -22,6 +22,7 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a gateway sends its token to a core with an invalid certificate',
     'a gateway sends its password to a Redis with an invalid certificate',
   ],
+  'a server that comes back without an index': ['a check of the indexes outlives the connection'],
   'a Redis Cluster': ['a Redis Cluster command whose reply is lost is sent again'],
   'other processes that lock the database file': [
     'waiting for the lock of another process blocks the core',
