@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 
 /** Bytes of lines that wait for an output which cannot be written now; further lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
@@ -13,7 +13,7 @@ const EXIT_MS = 200;
 /**
  * Writes lines to a file descriptor, immediately and in order. While it cannot be written, for whatever reason, a
  * bounded number of bytes waits, and further lines are dropped and counted: a log never stops the service. A
- * descriptor of a pipe or socket must not block.
+ * descriptor of a socket must not block.
  */
 export class LogOutput {
   /** Called once all lines that waited are written, if others were dropped meanwhile. */
@@ -25,7 +25,7 @@ export class LogOutput {
   #reported = 0;
 
   constructor(fd: number) {
-    this.#fd = fd;
+    this.#fd = ownDescriptor(fd);
   }
 
   /** The number of lines that were dropped. */
@@ -79,5 +79,17 @@ export class LogOutput {
     }
     this.#waiting = [];
     return undefined;
+  }
+}
+
+/**
+ * Returns a descriptor of the same pipe that never blocks. Whether the given one does is up to all processes that share
+ * it: Node, when it exits, makes it block for the others. What is no pipe, or cannot be opened, is returned as it is.
+ */
+function ownDescriptor(fd: number): number {
+  try {
+    return fstatSync(fd).isFIFO() ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : fd;
+  } catch {
+    return fd;
   }
 }

@@ -16,7 +16,7 @@ export const droppedLogLines = (): number => output.dropped;
 /** Creates the log of a process: JSON lines on standard output, formatted for people if that is a terminal. */
 export async function createLogger(name: string, level: LogLevel): Promise<Logger> {
   const options = { name, level, serializers: { err: describeError } };
-  // Node makes a pipe or socket non-blocking when it creates this stream.
+  // Node makes a socket, and a pipe that cannot be opened again, non-blocking when it creates this stream.
   const log = pino(options, process.stdout.isTTY ? await prettyOutput() : output);
   output.onRecovered = (dropped) =>
     log.warn({ dropped }, 'log lines dropped: standard output could not be written, and can be again');

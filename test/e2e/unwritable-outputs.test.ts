@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -300,6 +300,24 @@ test('a log whose reader was late has whole lines, and one that says how many ar
   const lost = (await scrape(gateway.metrics)).get(LINES);
   await expect.poll(() => droppedIn(linesOf(log), /^log lines dropped/)).toBe(lost);
   expect(await gateway.stop()).toBe(0);
+});
+
+describeIf(existsSync('/proc/self/fd'), 'a pipe that two processes share and nothing reads', 'run it on Linux', () => {
+  test('stops the one as little when the other has ended', async () => {
+    const path = join(temporaryFolder(), 'pipe');
+    spawnSync('sh', ['-c', 'mkfifo "$0"', path]);
+    const stdout = openSync(path, 'r+');
+    onTestFinished(() => closeSync(stdout));
+    const first = await start('gateway/main.ts', { stdout });
+    const second = await start('gateway/main.ts', { stdout });
+    await lostBy(first, LINES);
+
+    // Node now makes the pipe block, as it was before.
+    expect(await first.stop()).toBe(0);
+
+    await lostBy(second, LINES);
+    expect(await second.stop()).toBe(0);
+  });
 });
 
 test('spans that a receiver did not accept are counted, and logged once it accepts others', async () => {
