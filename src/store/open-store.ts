@@ -61,7 +61,13 @@ export async function backUpDatabase(databaseUrl: string, file: string, watch: B
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …"; undefined: it is valid. */
 export function databaseUrlFault(databaseUrl: string): string | undefined {
   if (/^mongodb(?:\+srv)?:\/\//.test(databaseUrl)) return mongoUrlFault(databaseUrl);
-  return filePathIn(databaseUrl) ? undefined : 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
+  const path = filePathIn(databaseUrl);
+  if (!path) return 'must be sqlite:PATH, mongodb://… or mongodb+srv://…';
+  // The driver reads `file:` as a URI.
+  if (path === ':memory:' || /^file:|\?/.test(path)) {
+    return 'must name a file, without file: or parameters: sqlite:PATH; what is in memory would be lost';
+  }
+  return undefined;
 }
 
 /** The path in a `sqlite:` address; undefined in any other. */

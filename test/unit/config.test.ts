@@ -146,7 +146,7 @@ describe("the core's token", () => {
 });
 
 describe('the address of the database', () => {
-  test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db', 'sqlite::memory:'])('may be %s', (DATABASE_URL) => {
+  test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db'])('may be %s', (DATABASE_URL) => {
     expect(readDatabaseUrl({ DATABASE_URL }).reveal()).toBe(DATABASE_URL);
   });
 
@@ -169,4 +169,11 @@ describe('the address of the database', () => {
   test.each(['sqlite:', 'leads.db', 'postgres://db', 'SQLITE:leads.db'])('may not be %s', (DATABASE_URL) => {
     expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL must be/);
   });
+
+  test.each(['sqlite::memory:', 'sqlite:/x.db?mode=ro', 'sqlite:file::memory:', 'sqlite:file:x.db'])(
+    'must name a file that keeps what is stored: %s',
+    (DATABASE_URL) => {
+      expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL must name a file/);
+    },
+  );
 });
