@@ -2,6 +2,7 @@ import { type Logger, pino } from 'pino';
 import { causesOf, stacksOf } from './error-summary.ts';
 import { LogOutput } from './log-output.ts';
 import { printable, printableLines } from './printable.ts';
+import type { UnusedVariables } from './settings.ts';
 
 /** The least severity of the lines that are written. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
@@ -23,10 +24,11 @@ export async function createLogger(name: string, level: LogLevel): Promise<Logge
   return log;
 }
 
-/** Logs what the settings of a starting process come to, and which variables have the name of one and are not used. */
-export function logSettings(log: Logger, summary: object, ignored: readonly string[]): void {
+/** Logs what the settings of a starting process come to, and which variables have no effect. */
+export function logSettings(log: Logger, summary: object, { ignored, unknown }: UnusedVariables): void {
   log.info(summary, 'settings in force');
   if (ignored.length > 0) log.warn({ ignored }, 'settings ignored: they are blank, or the address of a Service');
+  if (unknown.length > 0) log.warn({ unknown }, 'variables that are no settings: they have no effect');
 }
 
 async function prettyOutput(): Promise<{ write(line: string): void }> {

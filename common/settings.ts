@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { isInjected, misspeltSettings } from './misspelt-settings.ts';
 import { Secret } from './secret.ts';
+import { unknownVariables } from './unknown-variables.ts';
 
 /** The process environment, or a substitute in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -74,9 +75,18 @@ export function readSetting<T>(name: string, setting: Setting<T>, env: Environme
   return text === undefined ? undefined : setting.parse(text);
 }
 
-/** The variables with the name of a setting that count as unset: blank ones, and addresses of Kubernetes' Services. */
-export const ignoredSettings = (table: SettingsTable, env: Environment): string[] =>
-  variablesOf(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined);
+/** The variables of a process that have no effect. */
+export interface UnusedVariables {
+  /** With the name of a setting, they count as unset: blank ones, and addresses of Kubernetes' Services. */
+  readonly ignored: readonly string[];
+  /** They are no settings, and somebody may have taken them for one. */
+  readonly unknown: readonly string[];
+}
+
+export const unusedVariables = (table: SettingsTable, env: Environment): UnusedVariables => ({
+  ignored: variablesOf(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined),
+  unknown: unknownVariables(env),
+});
 
 /** The names of the variables that settings are read from. */
 const variablesOf = (table: SettingsTable): string[] =>

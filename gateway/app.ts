@@ -67,7 +67,7 @@ export async function startGateway(
     windowSeconds: config.QUOTA_WINDOW_SECONDS,
   };
   const log = await createLogger('gateway', config.LOG_LEVEL);
-  logSettings(log, gatewaySummary(config), config.ignored);
+  logSettings(log, gatewaySummary(config), config);
   const metrics = config.GATEWAY_METRICS_ADDRESS && createGatewayMetrics();
   const tracer = await openTracer('gateway', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);

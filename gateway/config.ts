@@ -6,13 +6,14 @@ import {
   type Environment,
   file,
   httpUrl,
-  ignoredSettings,
   integer,
   port,
   readSettings,
   type SettingFile,
   type SettingsOf,
   text,
+  type UnusedVariables,
+  unusedVariables,
   yesOrNo,
 } from '../common/settings.ts';
 import { MAX_WINDOW_SECONDS } from './quota/quota-port.ts';
@@ -90,14 +91,13 @@ export const gatewaySettings = {
 } as const;
 
 /** The values of the gateway's settings, with defaults for the addresses that derive from others. */
-export type GatewayConfig = SettingsOf<typeof gatewaySettings> & {
-  readonly PUBLIC_URL: string;
-  readonly CORE_URL: string;
-  /** The file of CORE_TOKEN, if it comes from one. */
-  readonly coreTokenFile: SettingFile | undefined;
-  /** The variables that are set and count as unset. */
-  readonly ignored: readonly string[];
-};
+export type GatewayConfig = SettingsOf<typeof gatewaySettings> &
+  UnusedVariables & {
+    readonly PUBLIC_URL: string;
+    readonly CORE_URL: string;
+    /** The file of CORE_TOKEN, if it comes from one. */
+    readonly coreTokenFile: SettingFile | undefined;
+  };
 
 /** @throws SettingsError */
 export function readGatewayConfig(env: Environment): GatewayConfig {
@@ -106,7 +106,7 @@ export function readGatewayConfig(env: Environment): GatewayConfig {
     ...config,
     PUBLIC_URL: config.PUBLIC_URL ?? addressOf(config.GATEWAY_HOST, config.GATEWAY_PORT),
     CORE_URL: config.CORE_URL ?? addressOf(config.CORE_HOST, config.CORE_PORT),
-    ignored: ignoredSettings(gatewaySettings, env),
+    ...unusedVariables(gatewaySettings, env),
     coreTokenFile: env.CORE_TOKEN_FILE?.trim() ? file(env.CORE_TOKEN_FILE) : undefined,
   };
 }

@@ -29,7 +29,7 @@ import { openStore } from './store/open-store.ts';
 export async function startCore(config: CoreConfig): Promise<Running> {
   const credentials = new TlsCredentials(coreTls(config));
   const log = await createLogger('core', config.LOG_LEVEL);
-  logSettings(log, coreSummary(config), config.ignored);
+  logSettings(log, coreSummary(config), config);
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);

@@ -4,12 +4,13 @@ import {
   address,
   type Environment,
   file,
-  ignoredSettings,
   integer,
   isLoopback,
   readSettings,
   type SettingFile,
   type SettingsOf,
+  type UnusedVariables,
+  unusedVariables,
   yesOrNo,
 } from '../common/settings.ts';
 import type { TlsFiles } from '../common/tls-credentials.ts';
@@ -68,15 +69,12 @@ export const coreSettings = {
 } as const;
 
 /** The values of the core's settings. */
-export type CoreConfig = SettingsOf<typeof coreSettings> & {
-  /** The variables that are set and count as unset. */
-  readonly ignored: readonly string[];
-};
+export type CoreConfig = SettingsOf<typeof coreSettings> & UnusedVariables;
 
 /** @throws SettingsError */
 export const readCoreConfig = (env: Environment): CoreConfig => ({
   ...readSettings(coreSettings, env, rulesBetween),
-  ignored: ignoredSettings(coreSettings, env),
+  ...unusedVariables(coreSettings, env),
 });
 
 /** Returns the core's TLS certificate, its key and the authorities of client certificates. */

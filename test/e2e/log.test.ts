@@ -205,10 +205,13 @@ describe('one line of a start', () => {
     }
   });
 
-  test('names the settings that count as unset', async () => {
-    const gateway = run('gateway/main.ts', { env: { CORE_PORT: 'tcp://10.96.12.7:50051', PUBLIC_URL: '' } });
+  test('names the settings that count as unset, and the variables that are none', async () => {
+    const unused = { CORE_PORT: 'tcp://10.96.12.7:50051', PUBLIC_URL: '', CORE_SECRET: 'x' };
+    const gateway = run('gateway/main.ts', { env: unused });
     const [line] = await gateway.printed(/^.*settings ignored.*$/m);
     expect(JSON.parse(line)).toMatchObject({ level: 40, ignored: ['PUBLIC_URL', 'CORE_PORT'] });
+    const [unknown] = await gateway.printed(/^.*variables that are no settings.*$/m);
+    expect(JSON.parse(unknown)).toMatchObject({ level: 40, unknown: ['CORE_SECRET'] });
     await addressOf(gateway);
   });
 });

@@ -45,6 +45,7 @@ describe("the core's configuration", () => {
       REUSE_PORT: false,
       SHUTDOWN_DRAIN_MS: 1000,
       ignored: [],
+      unknown: [],
     });
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type Environment, SettingsError, type SettingsTable } from '../../common/settings.ts';
+import { type Environment, SettingsError, type SettingsTable, type UnusedVariables } from '../../common/settings.ts';
+import { VARIABLES } from '../../common/unknown-variables.ts';
 import { gatewaySettings, readGatewayConfig } from '../../gateway/config.ts';
 import { coreSettings, readCoreConfig } from '../../src/config.ts';
 
@@ -12,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 interface Process {
   readonly what: string;
   readonly table: SettingsTable;
-  readonly read: (env: Environment) => { readonly ignored: readonly string[] };
+  readonly read: (env: Environment) => UnusedVariables;
 }
 
 const PROCESSES: readonly Process[] = [
@@ -20,10 +21,11 @@ const PROCESSES: readonly Process[] = [
   { what: 'gateway', table: gatewaySettings, read: readGatewayConfig },
 ];
 
-/** What a process does with an environment: its faults, or what it logs as ignored. */
+/** What a process does with an environment: its faults, or what it logs as unused. */
 function said({ read }: Process, env: Environment): string {
   try {
-    return read(env).ignored.join();
+    const { ignored, unknown } = read(env);
+    return [...ignored, ...unknown].join();
   } catch (error) {
     if (error instanceof SettingsError) return error.faults.join();
     throw error;
@@ -84,6 +86,27 @@ describe('a setting is refused or named in the log', () => {
     expect(NAMES.has(other) || reported.includes(`${other} is not a setting`)).toBe(true);
   });
 
+  test.each(SETTINGS)('when a word is added, replaced or moved: $what, $name', (setting) => {
+    const names = variablesOf(setting).flatMap((name) => {
+      const words = name.split('_');
+      const [first = '', ...others] = words;
+      const changed = [
+        ['OTHER', ...words],
+        [...words, 'OTHER'],
+        [...others, first],
+      ];
+      // Of names that other programs have, too, no other word makes a setting.
+      if (!/^(?:DATABASE|LOG|OTEL|PUBLIC)_/.test(name)) {
+        for (const index of others.keys()) {
+          changed.push(words.toSpliced(index + 1, 0, 'OTHER'), words.toSpliced(index + 1, 1, 'OTHER'));
+        }
+        if (others.length > 1) changed.push(others);
+      }
+      return changed.map((each) => each.join('_')).filter((each) => !NAMES.has(each));
+    });
+    expect(names.filter((name) => !isSaid(setting.process, name, '1'))).toEqual([]);
+  });
+
   test.each(SETTINGS)('or is let be, as Kubernetes gives it for a Service: $what, $name', ({ process, name }) => {
     const service = name.replace(/_[A-Z]+$/, '');
     const injected = {
@@ -97,9 +120,10 @@ describe('a setting is refused or named in the log', () => {
       [`${service}_PORT_50051_TCP_PORT`]: '50051',
       [`${service}_PORT_50051_TCP_ADDR`]: '10.96.12.7',
     };
-    expect(process.read(injected).ignored).toEqual(
-      Object.keys(process.table).filter((known) => known === `${service}_PORT`),
-    );
+    expect(process.read(injected)).toMatchObject({
+      ignored: Object.keys(process.table).filter((known) => known === `${service}_PORT`),
+      unknown: [],
+    });
   });
 });
 
@@ -118,7 +142,11 @@ test.each(PROCESSES)('the $what accepts the settings of the other, and what prov
     'LOG_FORMAT',
   ];
   const env = Object.fromEntries([...others, ...provided].map((name) => [name, 'x']));
-  expect(read(env).ignored).toEqual([]);
+  expect(read(env)).toMatchObject({ ignored: [], unknown: [] });
+});
+
+test('the variables that both processes know are those of their tables', () => {
+  expect(VARIABLES).toEqual([...NAMES].toSorted());
 });
 
 test.each(PROCESSES)('the $what refuses a setting that another one replaced, and names it', ({ read }) => {
