@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { addressFault } from '../address-fault.ts';
 import { Problem } from '../problems.ts';
 
 declare module 'fastify' {
@@ -30,7 +31,9 @@ export function allowOnly(app: FastifyInstance, url: string, ...allowed: string[
 
 /** Returns the problem of a request whose method Node does not know, and so refuses before it has a route. */
 export function unknownMethod(app: Pick<FastifyInstance, 'allowedMethods'>, url: string): Problem {
-  const [path = ''] = url.split(/[?#]/, 1);
+  const fault = addressFault(url);
+  if (fault) return fault;
+  const [path = ''] = url.replace(/^https?:\/\/[^/]*/, '').split('?', 1);
   const segments = path.split('/');
   for (const [pattern, allowed] of app.allowedMethods) {
     const parts = pattern.split('/');

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { BROKEN_ENCODING, type FaultyField, invalidRequest, Problem } from '../problems.ts';
+import { addressFault, FRAGMENT } from '../address-fault.ts';
+import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { REQUEST_ID_HEADER } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
 import type { ObserveRequest } from './request-observation.ts';
@@ -23,32 +24,16 @@ export function beginRequests(app: FastifyInstance, observe: ObserveRequest | un
 
 /** @rule 7.no-http 7.route_not_found */
 function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
-  // Clients do not send a fragment; the router would treat it as a query.
-  const fault = request.url.includes('#') ? FRAGMENT : framingFault(request.raw);
-  if (fault) {
-    reply.header('connection', 'close');
-    return fault instanceof Problem ? fault : invalidRequest([fault]);
-  }
   // The search of the docs takes what people type.
   const isForPeople = request.routeOptions.config?.operation === 'docs';
-  if (!isForPeople && !isQueryDecodable(request.url)) return invalidRequest([], BROKEN_ENCODING);
+  const address = addressFault(isForPeople ? request.url.replace(/\?[^#]*/, '') : request.url);
+  const framing = address === FRAGMENT ? undefined : framingFault(request.raw);
+  if (framing || address === FRAGMENT) reply.header('connection', 'close');
+  if (framing) return invalidRequest([framing]);
+  if (address) return address;
   // Before the body is read. The router would take a slash at the end for an empty id.
   const isOther = pathOf(request).endsWith('/') && !request.routeOptions.url?.endsWith('/');
   return request.is404 || isOther ? new Problem('route_not_found') : undefined;
-}
-
-const FRAGMENT = invalidRequest([], 'The address has a fragment.');
-
-/** The router accepts a broken query and passes it on undecoded. */
-function isQueryDecodable(url: string): boolean {
-  const query = url.indexOf('?');
-  if (query === -1) return true;
-  try {
-    decodeURIComponent(url.slice(query + 1));
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Refuses ambiguous framing and hosts, which an intermediary may interpret differently (request smuggling). */

@@ -113,16 +113,23 @@ interface ParserError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number;
 }
 
-/** How Node's parser reports a method that it does not know, or knows of RTSP alone. */
-const UNKNOWN_METHOD = /^HPE_INVALID_(?:METHOD|CONSTANT)$/;
+/** The errors of Node's parser for a method that it does not know, for those of RTSP, and for PRI. */
+const METHOD_FAULTS = new Set(['HPE_INVALID_METHOD', 'HPE_INVALID_CONSTANT', 'HPE_INVALID_VERSION']);
 
-/** Reads the address and the request id of a request whose method HTTP does not define. @rule 7.method_not_allowed */
+/** The first line of a request. The body of the request before may precede it. */
+const FIRST_LINE = /[\w!#$%&'*+.^`|~-]+ (\/[!-~]*|\*|https?:\/\/[!-~]+) HTTP\/1\.[01]\r\n/;
+
+/** Reads the address and the request id of a request whose method Node's parser does not know. @rule 7.method_not_allowed */
 function headWithUnknownMethod({ code = '', rawPacket, bytesParsed = 0 }: ParserError) {
-  if (!UNKNOWN_METHOD.test(code) || !rawPacket) return undefined;
-  const head = rawPacket.toString('latin1', rawPacket.lastIndexOf('\n', bytesParsed) + 1).split('\r\n\r\n', 1)[0];
-  const url = /^[\w!#$%&'*+.^`|~-]+ (\/\S*) HTTP\/1\.[01]\r\n/.exec(head ?? '')?.[1];
-  const requestId = /^x-request-id:[ \t]*(.*?)[ \t]*$/im.exec(head ?? '')?.[1];
-  return url === undefined ? undefined : { url, headers: { [REQUEST_ID_HEADER]: requestId } };
+  if (!METHOD_FAULTS.has(code) || !rawPacket) return undefined;
+  // PRI is refused behind its line.
+  const begin = rawPacket.lastIndexOf('\n', bytesParsed - (code === 'HPE_INVALID_VERSION' ? 2 : 0)) + 1;
+  const [head = ''] = rawPacket.toString('latin1', begin).split('\r\n\r\n', 1);
+  const line = FIRST_LINE.exec(head);
+  // Behind what was read, it would not be what the parser has refused.
+  if (!line || begin + line.index > bytesParsed) return undefined;
+  const requestId = /^x-request-id:[ \t]*(.*?)[ \t]*$/im.exec(head)?.[1];
+  return { url: line[1] as string, headers: { [REQUEST_ID_HEADER]: requestId } };
 }
 
 // @rule 2.5.discreet 7.2

@@ -110,15 +110,21 @@ test.each([
 
 const ID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
-describe.each(['FROB', 'get', 'X-Y.Z', 'G', 'GETS', 'PLAY'])('a method that HTTP does not define, %s,', (method) => {
+/** Methods that Node's parser knows and HTTP/1.1 does not have. */
+const OTHER_PROTOCOLS = `DESCRIBE ANNOUNCE SETUP PLAY PAUSE TEARDOWN GET_PARAMETER SET_PARAMETER REDIRECT RECORD FLUSH PRI`;
+const UNDEFINED_METHODS = ['FROB', 'get', 'X-Y.Z', 'G', 'GETS', ...OTHER_PROTOCOLS.split(' ')];
+
+describe.each(UNDEFINED_METHODS)('a method that HTTP does not define, %s,', (method) => {
   test.each([
     [LEADS, 'GET, POST'],
     [`${LEADS}?limit=1`, 'GET, POST'],
+    [`http://api.example.test${LEADS}?limit=1`, 'GET, POST'],
     [`${LEADS}/${ID}`, 'GET'],
     ['/healthz', 'GET'],
     ['/docs', 'GET'],
   ])('gets 405 as any other: %s', { tags: ['7.method_not_allowed'] }, async (path, allow) => {
-    for (const before of ['', lines('GET /healthz HTTP/1.1', HOST, '')]) {
+    const bodies = ['{}', 'ab'].map((body) => lines('POST /nowhere HTTP/1.1', HOST, 'Content-Length: 2', '') + body);
+    for (const before of ['', lines('GET /healthz HTTP/1.1', HOST, ''), ...bodies]) {
       const answers = await rawConversation(
         service.url,
         before + lines(`${method} ${path} HTTP/1.1`, HOST, 'X-Request-Id: mine', ''),
@@ -129,10 +135,23 @@ describe.each(['FROB', 'get', 'X-Y.Z', 'G', 'GETS', 'PLAY'])('a method that HTTP
     }
   });
 
-  test.each(['/v1/nowhere', `${LEADS}/`, `${LEADS}/${ID}/more`])('gets 404 where nothing is: %s', async (path) => {
-    const answer = await rawRequest(service.url, lines(`${method} ${path} HTTP/1.1`, HOST, ''));
-    await expectProblem(answer, 404, 'route_not_found');
-  });
+  test.each([`${LEADS}?%zz`, `${LEADS}?x#a`, '/v1/%zz', '/v1/nowhere?%zz', 'nowhere'])(
+    'gets 400 for an address that is invalid, as GET does: %s',
+    async (address) => {
+      for (const each of [method, 'GET']) {
+        const answer = await rawRequest(service.url, lines(`${each} ${address} HTTP/1.1`, HOST, ''));
+        await expectProblem(answer, 400, 'integration_invalid_request', []);
+      }
+    },
+  );
+
+  test.each(['/v1/nowhere', `${LEADS}/`, `${LEADS}/${ID}/more`, 'http://x/v1', '*'])(
+    'gets 404 where nothing is: %s',
+    async (path) => {
+      const answer = await rawRequest(service.url, lines(`${method} ${path} HTTP/1.1`, HOST, ''));
+      await expectProblem(answer, 404, 'route_not_found');
+    },
+  );
 });
 
 describe.each([
