@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { parsePhoneNumberFromString } from 'libphonenumber-js';
 import { lowerCase } from './comparable-text.ts';
@@ -23,12 +24,14 @@ export function contactKeys(contact: Contact, region: RegionCode | null): readon
 /** What a domain cannot have; the URL parser would take it for something else than a part of the domain. */
 const NOT_OF_DOMAINS = /[/\\?#%:@[\]<>^|]/;
 
-/** Returns an address in lower case, its domain in ASCII, without format characters, which a paste may bring along. */
+/** Returns an address in lower case, its domain in ASCII, without invisible characters, which a paste may bring along. */
 function emailForm(address: string): string {
-  const text = address.replace(/\p{Cf}/gu, '').normalize('NFC');
+  const text = address.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '').normalize('NFC');
   const at = text.lastIndexOf('@');
   const [local, domain] = [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
-  const ascii = NOT_OF_DOMAINS.test(domain) ? '' : domainToASCII(domain);
+  const parsed = NOT_OF_DOMAINS.test(domain) ? '' : domainToASCII(domain);
+  // The URL parser takes numbers for an IPv4 address, also in other notations: 127.1 is no 127.0.0.1 to mail.
+  const ascii = isIPv4(parsed) ? '' : parsed;
   return `${lowerCase(local).normalize('NFC')}@${ascii || lowerCase(domain).normalize('NFC')}`;
 }
 

@@ -37,7 +37,9 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
     name: 'format characters separate letters of an email address',
     suite,
     caughtBy: 'like ada@example.org, ada@exam\u00adple.org in no region',
-    patches: [{ file: KEYS, find: "address.replace(/\\p{Cf}/gu, '')", put: 'address' }],
+    patches: [
+      { file: KEYS, find: "address.replace(/[\\p{Cf}\\p{Default_Ignorable_Code_Point}]/gu, '')", put: 'address' },
+    ],
   },
   {
     name: 'domains are compared as they were typed',
