@@ -40,8 +40,8 @@ export function addDatabaseCommands(): void {
     .action(() =>
       runOnStore(async (deps) => {
         const demo = await createDemo(deps);
+        if (demo.secret === null) return demo;
         await showSecret(demo, async () => {
-          if (demo.secret === null) return 'the demo key was shown when it was created';
           const { studioId } = demo;
           const { apiKeys } = await listApiKeys(deps, { studioId, memberId: null });
           for (const { id: keyId } of apiKeys) {
@@ -49,6 +49,7 @@ export function addDatabaseCommands(): void {
           }
           return 'the demo key was revoked: create another one with `keys create`';
         });
+        return undefined;
       }),
     );
 }

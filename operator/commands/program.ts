@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { fstatSync, statSync, writeFileSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { Command } from 'commander';
 import { errorSummary, stacksOf } from '../../common/error-summary.ts';
 import { printableLines } from '../../common/printable.ts';
@@ -37,18 +38,26 @@ export function showResult(result: unknown): Promise<void> {
 }
 
 /**
- * Prints a result with a secret that is printed only once. When it cannot be written, also because its reader has gone,
- * the secret is withdrawn.
+ * Prints a result with a secret that is printed only once. When it cannot be written, also because its reader has gone
+ * or it is written nowhere, the secret is withdrawn.
  *
  * @param withdraw returns what became of the secret
  */
 export async function showSecret(result: unknown, withdraw: () => Promise<string>): Promise<void> {
   try {
+    refuseNullDevice();
     await showResult(result);
   } catch (error) {
     if (!(error instanceof OutputFault)) throw error;
     throw new OutputFault(`${error.message}; ${await withdraw()}`);
   }
+}
+
+/** Refuses a standard output that keeps nothing: Node opens the null device in place of a closed one. @throws OutputFault */
+function refuseNullDevice(): void {
+  const stats = fstatSync(process.stdout.fd);
+  const isNull = stats.isCharacterDevice() && stats.rdev === statSync(devNull).rdev;
+  if (isNull) throw new OutputFault('the standard output: is closed, or the null device');
 }
 
 export function isJson(): boolean {

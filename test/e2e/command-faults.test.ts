@@ -118,7 +118,7 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(original, { recursive: true, force: true }));
 
-type Output = 'pipe' | 'full disk' | 'closed pipe';
+type Output = 'pipe' | 'full disk' | 'closed pipe' | 'null device' | 'closed';
 
 /** Runs a command in a copy of the folder. */
 async function ran(
@@ -134,10 +134,15 @@ async function ran(
     copyFileSync(join(original, name), join(folder, name));
   }
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const child = spawn(CLI, args, {
+  const [command = '', ...words] = output === 'closed' ? ['sh', '-c', 'exec "$0" "$@" >&-', CLI] : [CLI];
+  const child = spawn(command, [...words, ...args], {
     cwd: folder,
     env: { PATH, NODE_COMPILE_CACHE, ...PLANTED, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` },
-    stdio: ['pipe', output === 'full disk' ? openSync('/dev/full', 'w') : 'pipe', 'pipe'],
+    stdio: [
+      'pipe',
+      output === 'full disk' ? openSync('/dev/full', 'w') : output === 'null device' ? 'ignore' : 'pipe',
+      'pipe',
+    ],
   });
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
@@ -242,8 +247,9 @@ describe.each(COMMANDS)('%s', (name, command) => {
 });
 
 test('a secret that cannot be written works no more, and that is said', async () => {
-  for (const output of ['full disk', 'closed pipe'] as const) {
+  for (const output of ['full disk', 'closed pipe', 'null device', 'closed'] as const) {
     const created = await ran(['keys', 'create', ...(ROWS['keys create'] as Row).args], { output });
+    expect(created.status).toBe(1);
     expect(created.stderr).toMatch(/the key [\da-f-]+ was revoked, because its secret is lost\n$/);
     const store = await openStore(`sqlite:${join(created.folder, 'leads.db')}`);
     const former = await store.listFormerApiKeys('s1', null, 10);
@@ -261,7 +267,7 @@ test('a secret that cannot be written works no more, and that is said', async ()
     expect(added.stderr).toContain('the caller was left as it was');
     expect(readFileSync(join(added.folder, 'callers.json'))).toEqual(readFileSync(join(original, 'callers.json')));
   }
-}, 120_000);
+}, 240_000);
 
 test('a file that takes only the beginning of the output is a failure', async () => {
   const { folder } = await ran(['leads', 'import', 's1', 'leads.ndjson'], {});
