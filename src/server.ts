@@ -37,6 +37,9 @@ const MAX_STREAMS = 256;
 /** How often Node checks for requests of HTTP/1.1 that have not arrived in time; milliseconds. */
 const ARRIVAL_CHECK_MS = 1000;
 
+/** The number of nghttp2's error for a connection that does not begin as HTTP/2 does. */
+const BAD_CLIENT_MAGIC = -903;
+
 /** Of HTTP/1.1. Node reads them; its types lack them. */
 const HTTP1_OPTIONS: object = {
   // Otherwise Node answers by itself.
@@ -94,13 +97,23 @@ export function createCoreServer(
     await serve(request, response, valuesOf(caller).set(connectionDraining, connection.draining));
   });
 
+  const refuse = (message: string) =>
+    void refused(run, callOf(undefined, new Headers(), undefined), new Refusal('INVALID_REQUEST', message));
+  const malformed = new WeakSet<Socket>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // A fault of TLS, or of the network, which a probe causes as well.
     if (!/^(HPE_|ERR_HTTP_)/.test(error.code ?? '')) return socket.destroy();
+    // Node reports another error when the peer ends the connection.
+    if (malformed.has(socket)) return;
+    malformed.add(socket);
     connections.refuse(socket);
-    const refusal = new Refusal('INVALID_REQUEST', 'The request is not HTTP/1.1, or did not arrive in time.');
-    void refused(run, callOf(undefined, new Headers(), undefined), refusal);
+    refuse('The request is not HTTP/1.1, or did not arrive in time.');
     socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n');
+  });
+
+  // HTTP/1.1 where only HTTP/2 is spoken, or no HTTP. Node ends the connection.
+  server.on('sessionError', ({ errno }: NodeJS.ErrnoException) => {
+    if (errno === BAD_CLIENT_MAGIC) refuse('The connection is not HTTP/2.');
   });
 
   return {

@@ -24,9 +24,7 @@ export function beginRequests(app: FastifyInstance, observe: ObserveRequest | un
 
 /** @rule 7.no-http 7.route_not_found */
 function problemOf(request: FastifyRequest, reply: FastifyReply): Problem | undefined {
-  // The search of the docs takes what people type.
-  const isForPeople = request.routeOptions.config?.operation === 'docs';
-  const address = addressFault(isForPeople ? request.url.replace(/\?[^#]*/, '') : request.url);
+  const address = addressFault(request.url);
   const framing = address === FRAGMENT ? undefined : framingFault(request.raw);
   if (framing || address === FRAGMENT) reply.header('connection', 'close');
   if (framing) return invalidRequest([framing]);

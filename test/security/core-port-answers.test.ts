@@ -49,8 +49,9 @@ async function observed(act: () => Promise<unknown>) {
   await act();
   const lines = () => core.output().slice(length).split('\n').filter(Boolean);
   await expect.poll(() => lines().some((line) => line.includes('"outcome"'))).toBe(true);
+  const after = await scrape(metricsUrl);
   const logged = lines().flatMap((line) => (line.startsWith('{') ? [JSON.parse(line).outcome ?? []].flat() : [line]));
-  const counted = Object.entries(growth(before, await scrape(metricsUrl))).flatMap(([series, by]) => {
+  const counted = Object.entries(growth(before, after)).flatMap(([series, by]) => {
     const [, outcome] = /^lead_intake_core_call_duration_seconds_count\{.*outcome="(\w+)"/.exec(series) ?? [];
     return outcome ? Array<string>(by).fill(outcome) : [];
   });
@@ -142,6 +143,21 @@ describe('without a token, whatever gets an answer is logged and counted once, a
   });
 });
 
+test.each([
+  ['HTTP/1.1', lines('GET / HTTP/1.1', HOST)],
+  ['what is not HTTP', 'EHLO x'.padEnd(30)],
+])('%s in place of HTTP/2 is logged and counted once, and ends its connection', async (_, bytes) => {
+  const act = async () => {
+    const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['h2'] });
+    socket.on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'secureConnect');
+    socket.resume().write(bytes);
+    await once(socket, 'close');
+  };
+  expect(await observed(act)).toEqual(onceAs('INVALID_REQUEST'));
+});
+
 describe('over HTTP/1.1,', () => {
   async function aSocket() {
     const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['http/1.1'] });
@@ -156,10 +172,13 @@ describe('over HTTP/1.1,', () => {
     ['nothing', ''],
     ['a part of its head', `POST ${LIST} HTTP/1.1\r\n${HOST}\r\n`],
     ['a part of its body', lines(`POST ${LIST} HTTP/1.1`, HOST, AUTHORIZED, 'Content-Length: 9').concat('{')],
-  ])('a request of which only %s arrives ends its connection', async (_, part) => {
-    const socket = await aSocket();
-    socket.resume().write(part);
-    await once(socket, 'close');
+  ])('a request of which only %s arrives ends its connection, and is logged and counted once', async (_, part) => {
+    const act = async () => {
+      const socket = await aSocket();
+      socket.resume().write(part);
+      await once(socket, 'close');
+    };
+    expect(await observed(act)).toEqual(onceAs('INVALID_REQUEST'));
   });
 
   test.each([

@@ -114,6 +114,14 @@ const ID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 const OTHER_PROTOCOLS = `DESCRIBE ANNOUNCE SETUP PLAY PAUSE TEARDOWN GET_PARAMETER SET_PARAMETER REDIRECT RECORD FLUSH PRI`;
 const UNDEFINED_METHODS = ['FROB', 'get', 'X-Y.Z', 'G', 'GETS', ...OTHER_PROTOCOLS.split(' ')];
 
+test.each(['/healthz', '/docs', '/docs/search', '/docs/assets/style.css', '/v1/openapi.json'])(
+  'broken percent-encoding in a query is refused, whatever is asked for: %s',
+  async (path) => {
+    const answer = await rawRequest(service.url, lines(`GET ${path}?q=%zz HTTP/1.1`, HOST, ''));
+    await expectProblem(answer, 400, 'integration_invalid_request', []);
+  },
+);
+
 describe.each(UNDEFINED_METHODS)('a method that HTTP does not define, %s,', (method) => {
   test.each([
     [LEADS, 'GET, POST'],

@@ -272,7 +272,6 @@ describe('the search', () => {
     ['replacement patterns', 'q=$%26$1$`'],
     ['two queries', 'q=key&q=lead'],
     ['an object', 'q[a]=key'],
-    ['half a character', 'q=%F0%9F'],
     ['NUL', 'q=%00'],
     ['10,000 words', `q=${'qqq+'.repeat(2500)}`],
   ])('gets %s, and shows it as text', async (_name, query) => {
