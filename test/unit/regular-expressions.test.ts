@@ -1,0 +1,65 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Lang, parse } from '@ast-grep/napi';
+import { analyse } from 'scslre';
+import { expect, test } from 'vitest';
+import { ROOT } from '../support/processes.ts';
+
+/** Expressions whose time grows faster than their input, and why none waits for them. */
+const BOUNDED: Readonly<Record<string, string>> = {
+  'common/settings.ts: /\\/+$/': 'an address that the operator sets',
+  'gateway/docs/render-pages.ts: /<[^>]*>/g': 'our own pages, when a gateway starts',
+  'gateway/docs/search.ts: /<[^>]*>/g': 'our own pages, when a gateway starts',
+  'sdk/configuration.ts: /\\/+$/': 'an address that the website sets',
+  ...Object.fromEntries(
+    [
+      '/^(?<before>[^#;]*?\\d)\\s*(?:(?:#|;|,{2,})\\s*(?<after>\\d{1,6})\\D*|[- ]+(?<inside>\\d{1,6})#\\s*)$/',
+      '/\\+\\P{L}*\\d|\\d/u',
+      '/^(\\P{L}*)(.*)$/su',
+      '/^([\\p{L}\\p{M}]+)[^\\p{L}\\d]*(\\d[\\d-]{0,9})(?!\\d)/u',
+    ].map((expression) => [`src/domain/dialled-number.ts: ${expression}`, 'a phone number of at most 64 characters']),
+  ),
+};
+
+// What a sender writes reaches many expressions, some of them before the request has a key. One that begins again at
+// each character of a run lets 64 KiB hold the process for seconds.
+test('no regular expression of the product takes more time than its input is long', () => {
+  const found = sources().flatMap((path) =>
+    expressionsIn(path)
+      .filter(isSlow)
+      .map((text) => `${path}: ${text}`),
+  );
+  expect(found.toSorted()).toEqual(Object.keys(BOUNDED).toSorted());
+});
+
+test('an expression that begins again at each character of a run counts as slow', () => {
+  expect(['/x+$/', '/[a-z]+ HTTP/', '/^(a+)+$/', '/^x+$/', '/ HTTP/'].filter(isSlow)).toEqual([
+    '/x+$/',
+    '/[a-z]+ HTTP/',
+    '/^(a+)+$/',
+  ]);
+});
+
+const sources = (): string[] =>
+  execFileSync(
+    'git',
+    ['ls-files', 'common/*.ts', 'src/*.ts', 'gateway/*.ts', 'operator/*.ts', 'sdk/*.ts', 'start.ts'],
+    {
+      cwd: ROOT,
+      encoding: 'utf8',
+    },
+  )
+    .split('\n')
+    .filter((path) => path !== '' && !path.startsWith('sdk/conformance/'));
+
+const expressionsIn = (path: string): string[] =>
+  parse(Lang.TypeScript, readFileSync(join(ROOT, path), 'utf8'))
+    .root()
+    .findAll({ rule: { kind: 'regex' } })
+    .map((node) => node.text());
+
+function isSlow(text: string): boolean {
+  const [, source = '', flags = ''] = /^\/(.*)\/([a-z]*)$/s.exec(text) ?? [];
+  return analyse({ source, flags }).reports.length > 0;
+}
