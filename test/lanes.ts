@@ -29,6 +29,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/security/personal-data.test.ts': 'personal data in the output of each call and command',
   'test/security/terminal.test.ts': 'what a terminal shows of hostile names',
   'test/security/unread-rest-answers.test.ts': 'responses that are not read',
+  'test/simulation/simulation.test.ts': 'lives of the whole service on a simulated machine',
   'test/soak/': 'random runs against a model',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',

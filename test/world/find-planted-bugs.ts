@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ALL_BUGS, CONTROL, databaseOf } from '../planted-bugs/planted-bugs.ts';
 import { VERSION_ONE_FAULTS } from '../planted-bugs/version-one-bugs.ts';
+import { live, simulatedPlanFrom } from '../simulation/life.ts';
 import { ROOT } from '../support/processes.ts';
 import { coveringSeeds } from './covering-seeds.ts';
 import { type Database, onEachDatabase } from './on-each-database.ts';
@@ -57,12 +58,13 @@ function testsOn(database: Database, startWorld: StartWorld): void {
       // Every bug has the same seeds; earlier runs have used the first ones.
       const seeds = SEEDS.slice(before.simulations);
       const begin = performance.now();
-      const { simulations, failure } = await runSimulations(
-        0,
-        seeds,
-        (settings, plan) => startWorld(name === CONTROL ? settings : { ...settings, PLANTED_BUG: name }, plan),
-        (line) => process.stdout.write(`${place} of ${variants.length} on ${database}: ${name}: ${line}\n`),
-      );
+      const report = (line: string) =>
+        process.stdout.write(`${place} of ${variants.length} on ${database}: ${name}: ${line}\n`);
+      const bug = name === CONTROL ? {} : { PLANTED_BUG: name };
+      const { simulations, failure } =
+        database === 'SQLite'
+          ? await simulateSeeds(seeds, bug, report)
+          : await runSimulations(0, seeds, (settings, plan) => startWorld({ ...settings, ...bug }, plan), report);
       if (failure) writeTrace(database, name, failure);
       const seconds = before.seconds + Math.round((performance.now() - begin) / 1000);
       const promise = failure?.violations[0]?.replaceAll(/[\s|]+/g, ' ').slice(0, MAX_PROMISE) ?? '';
@@ -71,6 +73,24 @@ function testsOn(database: Database, startWorld: StartWorld): void {
       else expect(failure, `is not found in ${MAX_SIMULATIONS} simulations`).toBeDefined();
     },
   );
+}
+
+/** Lives the lives of the seeds on simulated machines until a promise is broken. */
+async function simulateSeeds(
+  seeds: readonly number[],
+  bug: Readonly<Record<string, string>>,
+  report: (line: string) => void,
+): Promise<{
+  readonly simulations: number;
+  readonly failure: Pick<Failure, 'seed' | 'violations' | 'trace'> | undefined;
+}> {
+  const env = { ...bug, NODE_OPTIONS: `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}` };
+  for (const [index, seed] of seeds.entries()) {
+    const { violations, story } = await live(seed, simulatedPlanFrom(seed, STEPS), { env });
+    report(`seed ${seed}: ${violations[0] ?? 'every promise is kept'}`);
+    if (violations.length > 0) return { simulations: index + 1, failure: { seed, violations, trace: story } };
+  }
+  return { simulations: seeds.length, failure: undefined };
 }
 
 /** Returns the bugs to run on a database; faults of the first version come first. */
@@ -116,7 +136,11 @@ function writeRow(row: Row): void {
   writeFileSync(TABLE, table.map((line) => `| ${line} |\n`).join(''));
 }
 
-function writeTrace(database: Database, name: string, { seed, violations, trace }: Failure): void {
+function writeTrace(
+  database: Database,
+  name: string,
+  { seed, violations, trace }: Pick<Failure, 'seed' | 'violations' | 'trace'>,
+): void {
   mkdirSync(REPORT, { recursive: true });
   const file = `bug-${database}-${name.replaceAll(/\W+/g, '-').slice(0, 80)}.txt`;
   writeFileSync(join(REPORT, file), `WORLD_SEED=${seed}\n${violations.join('\n')}\n\n${trace}\n`);

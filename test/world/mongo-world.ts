@@ -113,6 +113,7 @@ export async function startMongoWorld(
   };
 
   return {
+    isSimulated: false,
     urls: [`http://127.0.0.1:${gatewayWay.port}`, ...gatewayUrls],
     gatewayUrls,
     coreUrls,

@@ -1,17 +1,41 @@
-/**
- * Runs SQL in the file that DATABASE_URL names, as an operator with a shell could: a JSON list of statements with their
- * values, all in one transaction. Prints the rows of each.
- */
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
-const statements: [string, ...(string | number | null)[]][] = JSON.parse(process.argv[2] ?? '[]');
-const file = pathToFileURL((process.env.DATABASE_URL ?? '').replace(/^sqlite:/, ''));
-// Opens the file only if it exists.
-file.search = '?mode=rw';
-const database = new DatabaseSync(file, { timeout: 5000 });
-database.exec('BEGIN IMMEDIATE');
-const rows = statements.map(([sql, ...values]) => database.prepare(sql).all(...values));
-database.exec('COMMIT');
-database.close();
-process.stdout.write(JSON.stringify(rows));
+/** How often, and with which delay in milliseconds, a database that another writes is tried again. */
+const TRIES = 1000;
+const RETRY_MS = 5;
+
+type Statement = readonly [sql: string, ...values: (string | number | null)[]];
+
+/**
+ * Runs SQL in the file that an address names, as an operator with a shell could: statements with their values, all in
+ * one transaction. Returns the rows of each.
+ */
+export async function runSql(databaseUrl: string, statements: readonly Statement[]): Promise<unknown[][]> {
+  const file = pathToFileURL(databaseUrl.replace(/^sqlite:/, ''));
+  // Opens the file only if it exists.
+  file.search = '?mode=rw';
+  const database = new DatabaseSync(file);
+  try {
+    for (let left = TRIES; ; left -= 1) {
+      try {
+        database.exec('BEGIN IMMEDIATE');
+        break;
+      } catch (error) {
+        if (left === 0) throw error;
+        await sleep(RETRY_MS);
+      }
+    }
+    const rows = statements.map(([sql, ...values]) => database.prepare(sql).all(...values));
+    database.exec('COMMIT');
+    return rows;
+  } finally {
+    database.close();
+  }
+}
+
+if (import.meta.main) {
+  const rows = await runSql(process.env.DATABASE_URL ?? '', JSON.parse(process.argv[2] ?? '[]'));
+  process.stdout.write(JSON.stringify(rows));
+}

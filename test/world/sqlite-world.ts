@@ -75,6 +75,7 @@ export async function startSqliteWorld(settings: Settings, { disk: kind, clocks:
     resume: () => product.resume(FILES[name]),
   });
   return {
+    isSimulated: false,
     urls: [`http://127.0.0.1:${toGateway.port}`],
     gatewayUrls: [`http://127.0.0.1:${gatewayPort}`],
     coreUrls: [certificates ? `https://localhost:${corePort}` : `http://127.0.0.1:${corePort}`],

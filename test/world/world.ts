@@ -2,7 +2,6 @@ import type { ForgetfulDisk } from '../crash/forgetful-disk.ts';
 import type { SmallDisk } from '../support/small-disk.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { Certificates } from './certificates.ts';
-import type { MachineClock } from './clock.ts';
 import type { CommandLine } from './command-line.ts';
 import type { DirectAccess } from './direct-access.ts';
 import type { Settings } from './settings.ts';
@@ -31,8 +30,17 @@ export interface ProductProcess {
   readonly pid: number;
 }
 
+/** The wall clock of a machine. */
+export interface SettableClock {
+  readonly name: string;
+  /** Sets it ahead of the real time. */
+  set(aheadSeconds: number): void;
+}
+
 /** All parts of a simulated deployment, on one machine. */
 export interface World {
+  /** Whether it runs in this process, on a simulated machine, where no command and no other program can be run. */
+  readonly isSimulated: boolean;
   /** The public URLs for website servers; each leads to a gateway that serves. */
   readonly urls: readonly string[];
   /** The direct URL of each gateway. */
@@ -51,7 +59,7 @@ export interface World {
   /** Undefined unless core and gateways use mutual TLS. */
   readonly certificates: Certificates | undefined;
   /** The clocks of the simulated machines; empty when they cannot be set. */
-  readonly clocks: readonly MachineClock[];
+  readonly clocks: readonly SettableClock[];
   /** The disk of the database, when it is one that simulates failures. */
   readonly disk: WorldDisk | undefined;
   processes(): readonly ProductProcess[];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { now } from '../history.ts';
 import type { Settings } from '../settings.ts';
-import { aScenario } from './scenario.ts';
+import { aScenario, onRealMachine } from './scenario.ts';
 
 /** The longest that a start may take on a busy machine; milliseconds. */
 const ENDS_WITHIN_MS = 40_000;
@@ -36,6 +36,7 @@ const WRONG: readonly Wrong[] = [
 
 /** A process is started with an invalid setting: it names the setting, reveals no secret, and does not start. */
 export const startWithInvalidSetting = aScenario({
+  ...onRealMachine,
   weight: 1,
   choice: fc.record({ which: fc.nat(WRONG.length - 1) }),
   async run(sim, { which }) {

@@ -4,7 +4,7 @@ import { now } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
 import { connection } from './resource-holders.ts';
-import { aScenario } from './scenario.ts';
+import { aScenario, onRealMachine } from './scenario.ts';
 
 /**
  * A request that is answered immediately, without any I/O, and the number of such requests that fit in one read,
@@ -26,6 +26,7 @@ const TRIES = 4;
 
 /** A packet of requests on one connection, whose responses are read, and one request on another. */
 export const packet = aScenario({
+  ...onRealMachine,
   weight: 1,
   choice: fc.record({ count: fc.constantFrom(300, ONE_READ, MORE_THAN_WAIT), url: fc.nat(2) }),
   async run(sim, { count, url }) {

@@ -4,7 +4,7 @@ import { document } from '../../support/documented.ts';
 import { now } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 import { one } from './choices.ts';
-import { aScenario } from './scenario.ts';
+import { aScenario, onRealMachine } from './scenario.ts';
 
 /** The longest that a request for status may take without a disturbance; milliseconds. */
 const ANSWERED_WITHIN_MS = 5000;
@@ -24,6 +24,7 @@ const lastScrapes = new WeakMap<Simulation, Map<string, Scrape>>();
 
 /** Prometheus scrapes the metrics of every process. */
 export const scrape = aScenario({
+  ...onRealMachine,
   weight: 3,
   choice: fc.constant(undefined),
   run: (sim) =>

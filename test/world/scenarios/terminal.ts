@@ -11,7 +11,7 @@ import type { CommandEnd } from '../command-line.ts';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
-import { aScenario } from './scenario.ts';
+import { aScenario, onRealMachine } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
 const ENDS_WITHIN_MS = 30_000;
@@ -40,6 +40,7 @@ function expectNoControlCharacters(
 
 /** Names set by the CRM that a terminal would interpret are shown escaped to an operator. */
 export const lookOnTerminal = aScenario({
+  ...onRealMachine,
   weight: 1,
   choice,
   run: (sim, { text, options }) =>
@@ -58,6 +59,7 @@ export const lookOnTerminal = aScenario({
 
 /** A doctor that is sent to the wrong address shows the response escaped, and reports a problem. */
 export const doctorAtImpostor = aScenario({
+  ...onRealMachine,
   weight: 1,
   choice,
   async run(sim, { text, options }) {

@@ -1,0 +1,67 @@
+import crypto from 'node:crypto';
+import http2 from 'node:http2';
+import { here } from './machine.ts';
+
+/* Node's random sources, replaced by that of the machine. */
+
+function fill<Target extends NodeJS.ArrayBufferView>(target: Target): Target {
+  const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
+  const { random } = here().machine;
+  for (let index = 0; index < bytes.length; index += 1) bytes[index] = Math.floor(random() * 256);
+  return target;
+}
+
+function randomBytes(length: number, callback?: (error: null, bytes: Buffer) => void): Buffer | undefined {
+  const bytes = fill(Buffer.alloc(length));
+  if (!callback) return bytes;
+  setImmediate(callback, null, bytes);
+  return undefined;
+}
+
+function randomUUID(): string {
+  const bytes = fill(Buffer.alloc(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+function randomInt(...range: [number, number?]): number {
+  const [min, max] = range[1] === undefined ? [0, range[0]] : [range[0], range[1]];
+  return min + Math.floor(here().machine.random() * (max - min));
+}
+
+/** Puts them in the place of Node's. */
+export function replaceRandomSources(): void {
+  Math.random = () => here().machine.random();
+  Object.assign(crypto, { randomBytes, randomInt, randomUUID, randomFillSync: fill });
+  const webCrypto = Object.getPrototypeOf(globalThis.crypto);
+  for (const [name, value] of Object.entries({ randomUUID, getRandomValues: fill })) {
+    Object.defineProperty(webCrypto, name, { value, configurable: true });
+  }
+  replacePingPayloads();
+}
+
+/** Node sends the real time in an HTTP/2 ping that has no payload. */
+function replacePingPayloads(): void {
+  const { connect } = http2;
+  let isReplaced = false;
+  http2.connect = ((...values: Parameters<typeof connect>) => {
+    const session = connect(...values);
+    if (!isReplaced) replacePingOf(Object.getPrototypeOf(Object.getPrototypeOf(session)));
+    isReplaced = true;
+    return session;
+  }) as typeof connect;
+}
+
+function replacePingOf(prototype: http2.Http2Session): void {
+  const { ping } = prototype;
+  type Callback = (error: Error | null, durationMs: number, payload: Buffer) => void;
+  prototype.ping = function (
+    this: http2.Http2Session,
+    payload: Callback | NodeJS.ArrayBufferView,
+    callback?: Callback,
+  ) {
+    const [bytes, then] = typeof payload === 'function' ? [undefined, payload] : [payload, callback];
+    return ping.call(this, (bytes ?? fill(Buffer.alloc(8))) as Buffer, then as Callback);
+  } as typeof ping;
+}

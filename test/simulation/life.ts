@@ -1,0 +1,59 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Plan, planFrom, USUAL } from '../world/plan.ts';
+
+/** What happened in a life, and which promises were broken. */
+export interface Life {
+  readonly violations: readonly string[];
+  /** Observations that were too many to check. */
+  readonly unknown: readonly string[];
+  /** What each party did and saw, in order. */
+  readonly story: string;
+  readonly events: number;
+  readonly virtualMs: number;
+  /** A hash of all events with their bytes; a function of seed and plan. */
+  readonly trace: string;
+  readonly lastEvents: readonly string[];
+}
+
+/** The longest time that a life may take, on a busy machine; milliseconds. */
+const LIVES_FOR_MS = 600_000;
+
+/** Returns the plan of a seed, without what only real machines have. */
+export function simulatedPlanFrom(seed: number, steps: number): Plan {
+  const { disk, tls, holdsConnections } = USUAL;
+  return { ...planFrom(seed, steps), disk, tls, holdsConnections };
+}
+
+/** Lives a life in a process of its own, so that nothing is left of the one before. */
+export async function live(
+  seed: number,
+  plan: Plan,
+  {
+    options = [],
+    env = {},
+  }: { readonly options?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Life> {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-simulation-'));
+  try {
+    const [planFile, lifeFile] = [join(folder, 'plan.json'), join(folder, 'life.json')];
+    writeFileSync(planFile, JSON.stringify(plan));
+    const args = [
+      '--disable-warning=ExperimentalWarning',
+      join(import.meta.dirname, 'live.ts'),
+      `${seed}`,
+      planFile,
+      lifeFile,
+    ];
+    await promisify(execFile)(process.execPath, [...args, ...options], {
+      env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
+      timeout: LIVES_FOR_MS,
+    });
+    return JSON.parse(readFileSync(lifeFile, 'utf8'));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

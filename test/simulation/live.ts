@@ -1,0 +1,55 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { escapes, watchEscapes } from './escapes.ts';
+import type { Life } from './life.ts';
+import { Machine } from './machine.ts';
+import { Network, useNetwork } from './network.ts';
+import { replaceNode } from './replace-node.ts';
+
+/*
+ * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes what happened to another.
+ * `--trace FILE` writes every event, `--from NUMBER` stops a debugger before an event.
+ */
+
+/** The number of events that are shown with a broken promise. */
+const SHOWN_EVENTS = 40;
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { trace: { type: 'string' }, from: { type: 'string' } },
+});
+const [seed = '', planFile = '', lifeFile = ''] = positionals;
+const plan = JSON.parse(readFileSync(planFile, 'utf8'));
+
+// Node opens it when it is first asked for.
+void process.stdout;
+replaceNode();
+const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINITY : SHOWN_EVENTS).turnOn();
+if (values.from) machine.debugFrom = Number(values.from);
+useNetwork(new Network());
+const { runPlan } = await import('../world/run-plan.ts');
+const { startSimulatedWorld } = await import('./simulated-world.ts');
+watchEscapes();
+const faults: string[] = [];
+process.on('uncaughtException', (error) => faults.push(`an error that nothing catches: ${error.stack}`));
+
+const result = await machine
+  .runUntil(machine.outside.run(() => runPlan(plan, seed, (settings) => startSimulatedWorld(machine, settings))))
+  .catch((error) => ({ violations: [`the life cannot end: ${error.stack}`], unknown: [], trace: '' }));
+const { hash, lines } = machine.trace();
+if (values.trace) writeFileSync(values.trace, `${lines.join('\n')}\n`);
+const life: Life = {
+  violations: [
+    ...result.violations,
+    ...faults,
+    ...[...escapes].map(([place, times]) => `what happens depends on more than the seed, ${times} times: ${place}`),
+  ],
+  unknown: result.unknown,
+  story: result.trace,
+  events: machine.events,
+  virtualMs: machine.nowMs,
+  trace: hash,
+  lastEvents: lines.slice(-SHOWN_EVENTS),
+};
+writeFileSync(lifeFile, JSON.stringify(life));
+process.exit(0);

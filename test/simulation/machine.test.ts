@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { Machine, SimulatedNode } from './machine.ts';
+
+const aMachine = (seed = 1) => {
+  const machine = new Machine(seed).turnOn();
+  return { machine, node: new SimulatedNode('node', machine) };
+};
+
+/** Lets time pass on a machine. */
+const pass = (machine: Machine, ms: number) =>
+  machine.runUntil(new Promise<void>((resolve) => machine.schedule(ms, resolve, machine.outside)));
+
+test('events happen in the order of their times, and of one time in the order in which they were scheduled', async () => {
+  const { machine } = aMachine();
+  const happened: string[] = [];
+  for (const [ms, name] of [
+    [5, 'd'],
+    [1, 'a'],
+    [3, 'b'],
+    [3, 'c'],
+    [9, 'e'],
+  ] as const) {
+    machine.schedule(ms, () => happened.push(`${name} at ${machine.nowMs}`));
+  }
+  await pass(machine, 10);
+  expect(happened).toEqual(['a at 1', 'b at 3', 'c at 3', 'd at 5', 'e at 9']);
+});
+
+test('nothing of a killed node happens, and what it held is released', async () => {
+  const { machine, node } = aMachine();
+  const happened: string[] = [];
+  node.resources.add({ release: () => happened.push('released') });
+  machine.schedule(2, () => happened.push('too late'), node);
+  machine.schedule(1, () => node.kill(), machine.outside);
+  await pass(machine, 5);
+  expect(happened).toEqual(['released']);
+});
+
+test('the events of a suspended node happen when it continues', async () => {
+  const { machine, node } = aMachine();
+  const happened: number[] = [];
+  machine.schedule(2, () => happened.push(machine.nowMs), node);
+  machine.schedule(1, () => node.pause(), machine.outside);
+  machine.schedule(7, () => node.resume(), machine.outside);
+  await pass(machine, 9);
+  expect(happened).toEqual([7]);
+});
+
+test('what nothing can settle any more is an error, not a hang', async () => {
+  const { machine } = aMachine();
+  await expect(machine.runUntil(new Promise(() => {}))).rejects.toThrow('can no longer happen');
+});
+
+test('the numbers of a seed are the same, and others for another seed', () => {
+  const numbersOf = (seed: number) => Array.from({ length: 5 }, new Machine(seed).random);
+  expect(numbersOf(7)).toEqual(numbersOf(7));
+  expect(numbersOf(8)).not.toEqual(numbersOf(7));
+});
+
+test.each([
+  ['a read in the thread pool', /^FSREQPROMISE .*eval/, "await (await import('node:fs/promises')).stat('/')"],
+  ['a real timer', /^Timeout .*eval/, 'await new Promise((resolve) => setTimeout(resolve, 1))'],
+  ['a child process', /^PROCESSWRAP .*eval/, "(await import('node:child_process')).spawn('true')"],
+  ['a real socket', /^TCPSERVERWRAP .*eval/, "(await import('node:net')).createServer().listen(0).unref()"],
+])('%s is found, with its place', async (_, expected, code) => {
+  const file = join(import.meta.dirname, 'escapes.ts');
+  const script = `const { escapes, watchEscapes } = await import(${JSON.stringify(file)}); watchEscapes(); ${code};
+    console.log(JSON.stringify([...escapes.keys()])); process.exit(0);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script]);
+  expect(JSON.parse(stdout)[0]).toMatch(expected);
+});

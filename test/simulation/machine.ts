@@ -1,0 +1,256 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
+
+/** Virtual time begins here: 2027-01-15T08:00:00Z. */
+const EPOCH_MS = 1_800_000_000_000;
+
+/** Turns of Node's own event loop after which what an event has started in it has come to rest. More give the same trace. */
+const TURNS_TO_REST = 4;
+
+/** Work of the thread pool, by the names that Node gives its requests. Virtual time waits for it. */
+const REAL_WORK = /req|work|random/i;
+
+const realImmediate = setImmediate;
+
+/** Something that happens at a time of the machine. */
+interface Event {
+  readonly atMs: number;
+  /** Events at the same time happen in the order in which they were scheduled, as in Node. */
+  readonly number: number;
+  readonly node: SimulatedNode;
+  readonly happen: () => void;
+  isCancelled: boolean;
+}
+
+/** A process on the machine. What runs on it is found by the asynchronous context. */
+export class SimulatedNode {
+  readonly name: string;
+  readonly machine: Machine;
+  isDead = false;
+  isPaused = false;
+  /** What it has written to standard output. */
+  output = '';
+  /** How far its wall clock is from the machine's; milliseconds. */
+  clockErrorMs = 0;
+  /** Released when it is killed, as the kernel does: sockets, ports, files. */
+  readonly resources = new Set<{ release(): void }>();
+
+  constructor(name: string, machine: Machine) {
+    this.name = name;
+    this.machine = machine;
+  }
+
+  /** Runs code, and all that it starts, on this node. */
+  run<Result>(code: () => Result): Result {
+    return running.run(this, code);
+  }
+
+  /** Suspends it: its events wait, and so do bytes for it. */
+  pause(): void {
+    this.machine.note(`${this.name} is suspended`);
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    this.machine.note(`${this.name} continues`);
+    this.isPaused = false;
+    this.machine.continue(this);
+  }
+
+  /** Nothing of it runs again. What it wrote is on its way or on the disk, and nothing else. */
+  kill(): void {
+    this.machine.note(`${this.name} is killed`);
+    this.isDead = true;
+    for (const resource of [...this.resources]) resource.release();
+    this.resources.clear();
+  }
+}
+
+const running = new AsyncLocalStorage<SimulatedNode>();
+let machine: Machine | undefined;
+
+/** The node on which the current code runs. */
+export function here(): SimulatedNode {
+  if (!machine) throw new Error('no machine is on');
+  const node = running.getStore();
+  return node?.machine === machine ? node : machine.outside;
+}
+
+/**
+ * A computer whose time passes only while nothing happens: a clock, a random source and a queue of events. What it does
+ * is a function of its seed, and of the code that runs on it.
+ */
+export class Machine {
+  /** The node of code that runs on none. */
+  readonly outside: SimulatedNode = new SimulatedNode('outside', this);
+  /** The number of events so far. */
+  events = 0;
+  /** The number of the event before which a debugger stops. */
+  debugFrom = Number.POSITIVE_INFINITY;
+  #nowMs = 0;
+  #scheduled = 0;
+  #random: number;
+  readonly #queue: Event[] = [];
+  /** Events of suspended nodes. */
+  #suspended: Event[] = [];
+  readonly #trace = createHash('sha256');
+  readonly #lastLines: string[] = [];
+  readonly #keptLines: number;
+
+  /** @param keptLines how many lines of the trace are kept to be shown */
+  constructor(seed: number, keptLines = 40) {
+    this.#random = seed | 0;
+    this.#keptLines = keptLines;
+  }
+
+  /** Makes this the machine of the process; there is one at a time. */
+  turnOn(): this {
+    machine = this;
+    return this;
+  }
+
+  /** Milliseconds since the machine was turned on. */
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** The wall clock of a node. */
+  wallClockMs(node: SimulatedNode): number {
+    return Math.floor(EPOCH_MS + this.#nowMs + node.clockErrorMs);
+  }
+
+  /** A number in [0, 1), by the generator mulberry32. */
+  random = (): number => {
+    this.#random = (this.#random + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.#random ^ (this.#random >>> 15), 1 | this.#random);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+
+  /** Whether something happens that has a probability. */
+  chance(probability: number): boolean {
+    return probability > 0 && this.random() < probability;
+  }
+
+  /** An integer from `min` to `max`. */
+  between(min: number, max: number): number {
+    return min + Math.floor(this.random() * (max - min + 1));
+  }
+
+  /** Adds a line to the trace, which two runs of a seed have in common. */
+  note(line: string): void {
+    const timed = `${this.#nowMs.toFixed(3)} ${line}`;
+    this.#trace.update(`${timed}\n`);
+    this.#lastLines.push(timed);
+    if (this.#lastLines.length > this.#keptLines) this.#lastLines.shift();
+  }
+
+  /** A hash of all lines of the trace, and the last of them. */
+  trace(): { readonly hash: string; readonly lines: readonly string[] } {
+    return { hash: this.#trace.copy().digest('hex').slice(0, 16), lines: this.#lastLines };
+  }
+
+  /** Schedules an event. It does not happen when its node is dead by then. */
+  schedule(delayMs: number, happen: () => void, node: SimulatedNode = here()): { cancel(): void } {
+    this.#scheduled += 1;
+    const event: Event = {
+      atMs: this.#nowMs + Math.max(0, delayMs),
+      number: this.#scheduled,
+      node,
+      happen,
+      isCancelled: false,
+    };
+    push(this.#queue, event);
+    return {
+      cancel() {
+        event.isCancelled = true;
+      },
+    };
+  }
+
+  /** Lets the events happen that waited while a node was suspended. */
+  continue(node: SimulatedNode): void {
+    const waiting = this.#suspended;
+    this.#suspended = [];
+    for (const event of waiting) {
+      if (event.node === node) push(this.#queue, { ...event, atMs: Math.max(event.atMs, this.#nowMs) });
+      else this.#suspended.push(event);
+    }
+  }
+
+  /**
+   * Lets one event happen after another until a promise is settled.
+   *
+   * @throws Error when nothing is left that could settle it
+   */
+  async runUntil<Result>(promise: Promise<Result>): Promise<Result> {
+    let isSettled = false;
+    const settle = () => {
+      isSettled = true;
+    };
+    promise.then(settle, settle);
+    for (;;) {
+      await this.#rest();
+      if (isSettled) return promise;
+      const event = this.#next();
+      if (!event) throw new Error('what is awaited can no longer happen');
+      this.#nowMs = event.atMs;
+      this.events += 1;
+      // biome-ignore lint/suspicious/noDebugger: it is asked for
+      if (this.events >= this.debugFrom) debugger;
+      event.happen();
+    }
+  }
+
+  #next(): Event | undefined {
+    for (;;) {
+      const event = pop(this.#queue);
+      if (!event) return undefined;
+      if (event.isCancelled || event.node.isDead) continue;
+      if (!event.node.isPaused) return event;
+      this.#suspended.push(event);
+    }
+  }
+
+  async #rest(): Promise<void> {
+    for (let turns = 0; turns < TURNS_TO_REST; turns += 1) {
+      await new Promise((resolve) => realImmediate(resolve));
+      if (process.getActiveResourcesInfo().some((name) => REAL_WORK.test(name))) turns = -1;
+    }
+  }
+}
+
+const isBefore = (a: Event, b: Event): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.number < b.number);
+
+/** Adds an event to a binary heap. */
+function push(heap: Event[], event: Event): void {
+  let index = heap.length;
+  heap.push(event);
+  while (index > 0) {
+    const parent = (index - 1) >> 1;
+    const above = heap[parent] as Event;
+    if (!isBefore(event, above)) break;
+    heap[index] = above;
+    index = parent;
+  }
+  heap[index] = event;
+}
+
+/** Takes the earliest event from a binary heap. */
+function pop(heap: Event[]): Event | undefined {
+  const first = heap[0];
+  const last = heap.pop();
+  if (!last || heap.length === 0) return first;
+  let index = 0;
+  for (;;) {
+    let child = 2 * index + 1;
+    const [left, right] = [heap[child], heap[child + 1]];
+    if (left && right && isBefore(right, left)) child += 1;
+    const below = heap[child];
+    if (!below || !isBefore(below, last)) break;
+    heap[index] = below;
+    index = child;
+  }
+  heap[index] = last;
+  return first;
+}

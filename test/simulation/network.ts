@@ -1,0 +1,419 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
+import type { Server as HttpServer, ServerResponse } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
+import net, { type AddressInfo } from 'node:net';
+import { Duplex } from 'node:stream';
+import { here, type SimulatedNode } from './machine.ts';
+
+/* Node's TCP, replaced by a network of the machine. Every node has the address 127.0.0.1. */
+
+/** Bytes that a connection takes in one direction before its sender waits. */
+const WINDOW_BYTES = 64 * 1024;
+
+/** The time that bytes take; milliseconds. */
+const MIN_LATENCY_MS = 0.02;
+const MAX_LATENCY_MS = 0.8;
+
+/** How often a connection that is blocked, or attempted, is tried again; milliseconds. */
+const RETRY_MS = 20;
+
+/** Below the first port that the system gives away. */
+const FIRST_PORT = 40_000;
+
+/** What the network does to bytes, besides transmitting them. */
+export interface Weather {
+  /** The probability that bytes that were written together arrive apart. */
+  splits: number;
+  /** Whether nothing passes between two nodes. What was sent arrives later. */
+  blocked(one: SimulatedNode, other: SimulatedNode): boolean;
+  /** Further latency; milliseconds. */
+  delayMs(from: SimulatedNode, to: SimulatedNode): number;
+}
+
+/** The network of one machine. */
+export class Network {
+  readonly weather: Weather = { splits: 0.02, blocked: () => false, delayMs: () => 0 };
+  readonly listeners = new Map<number, Listener>();
+  readonly sockets = new Set<SimulatedSocket>();
+  connections = 0;
+  #ports = FIRST_PORT;
+
+  /** A port that nobody has had. */
+  newPort(): number {
+    this.#ports += 1;
+    return this.#ports;
+  }
+}
+
+let network = new Network();
+
+/** Makes a network that of the process; there is one at a time. */
+export function useNetwork(used: Network): void {
+  network = used;
+}
+
+/** A server that listens. */
+interface Listener {
+  readonly server: net.Server;
+  readonly node: SimulatedNode;
+  readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
+  release(): void;
+}
+
+/** What is on its way in one direction of a connection. */
+interface Transmission {
+  readonly atMs: number;
+  readonly what: Buffer | 'end' | 'close' | 'reset';
+}
+
+/** One end of a connection. */
+export class SimulatedSocket extends Duplex {
+  readonly name: string;
+  readonly node: SimulatedNode;
+  readonly remoteAddress = '127.0.0.1';
+  readonly localAddress = '127.0.0.1';
+  readonly remoteFamily = 'IPv4';
+  readonly remotePort: number;
+  readonly localPort: number;
+  connecting = false;
+  bytesWritten = 0;
+  bytesRead = 0;
+  peer: SimulatedSocket | undefined;
+  readonly #inContext = AsyncLocalStorage.snapshot();
+  /** What this end has sent, and its peer has not received. */
+  #sent: Transmission[] = [];
+  #sentBytes = 0;
+  #lastArrivalMs = 0;
+  #isDue = false;
+  /** Continues writing when the window has room. */
+  #whenRoom: (() => void) | undefined;
+  #takesMore = true;
+  #idleMs = 0;
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  constructor(name: string, node: SimulatedNode, localPort: number, remotePort: number) {
+    super({ allowHalfOpen: true });
+    this.name = name;
+    this.node = node;
+    this.localPort = localPort;
+    this.remotePort = remotePort;
+    const resource = { release: () => this.#abandon() };
+    node.resources.add(resource);
+    network.sockets.add(this);
+    this.once('close', () => {
+      node.resources.delete(resource);
+      network.sockets.delete(this);
+    });
+  }
+
+  /** A connection is established: what was written before is sent. */
+  connected(peer: SimulatedSocket): void {
+    this.peer = peer;
+    this.connecting = false;
+    this.#transmit();
+  }
+
+  /** Both ends see a reset, and what was on its way is lost. */
+  cut(): void {
+    this.node.machine.note(`${this.name} is cut`);
+    for (const end of [this, this.peer]) {
+      if (!end) continue;
+      end.#sent = [];
+      end.#send('reset');
+    }
+  }
+
+  override _read(): void {
+    this.#takesMore = true;
+    if (this.peer) this.peer.#transmit();
+  }
+
+  override _write(chunk: Buffer, encoding: BufferEncoding, done: () => void): void {
+    const bytes = Buffer.isBuffer(chunk) ? Buffer.from(chunk) : Buffer.from(chunk, encoding);
+    this.#isActive();
+    this.bytesWritten += bytes.length;
+    this.#sentBytes += bytes.length;
+    const { machine } = this.node;
+    const cut = bytes.length > 1 && machine.chance(network.weather.splits) ? machine.between(1, bytes.length - 1) : 0;
+    for (const part of [bytes.subarray(0, cut), bytes.subarray(cut)]) if (part.length > 0) this.#send(part);
+    if (this.#sentBytes < WINDOW_BYTES) done();
+    else this.#whenRoom = done;
+  }
+
+  override _final(done: () => void): void {
+    this.#send('end');
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    clearTimeout(this.#idleTimer);
+    this.#send('close');
+    done(error);
+  }
+
+  setTimeout(idleMs: number, callback?: () => void): this {
+    this.#idleMs = idleMs;
+    if (callback) this.once('timeout', callback);
+    this.#isActive();
+    return this;
+  }
+
+  setNoDelay(): this {
+    return this;
+  }
+
+  setKeepAlive(): this {
+    return this;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  address(): AddressInfo {
+    return { port: this.localPort, address: this.localAddress, family: 'IPv4' };
+  }
+
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+
+  resetAndDestroy(): this {
+    this.#send('reset');
+    return this.destroy();
+  }
+
+  /** Its node was killed: the kernel sends what was written, and then a reset. */
+  #abandon(): void {
+    this.#send('reset');
+    network.sockets.delete(this);
+  }
+
+  #send(what: Transmission['what']): void {
+    const { machine } = this.node;
+    const delayMs = this.peer ? network.weather.delayMs(this.node, this.peer.node) : 0;
+    const latencyMs = MIN_LATENCY_MS + machine.random() * (MAX_LATENCY_MS - MIN_LATENCY_MS) + delayMs;
+    // Bytes keep their order.
+    this.#lastArrivalMs = Math.max(this.#lastArrivalMs, machine.nowMs + latencyMs);
+    this.#sent.push({ atMs: this.#lastArrivalMs, what });
+    this.#transmit();
+  }
+
+  /** Schedules the arrival of what was sent first, unless it is. */
+  #transmit(): void {
+    const [first] = this.#sent;
+    if (!first || !this.peer || this.connecting || this.#isDue) return;
+    if (Buffer.isBuffer(first.what) && !this.peer.#takesMore && !this.peer.node.isDead) return;
+    this.#arriveIn(first.atMs - this.node.machine.nowMs);
+  }
+
+  #arriveIn(delayMs: number): void {
+    this.#isDue = true;
+    const { machine } = this.node;
+    // Bytes of a process that was killed arrive none the less.
+    machine.schedule(delayMs, () => this.#arrive(), machine.outside);
+  }
+
+  #arrive(): void {
+    this.#isDue = false;
+    const { peer, node } = this;
+    const [first] = this.#sent;
+    if (!first || !peer) return;
+    // What was sent first may have been lost meanwhile.
+    if (first.atMs > node.machine.nowMs) {
+      this.#transmit();
+      return;
+    }
+    if (peer.node.isPaused || network.weather.blocked(node, peer.node)) {
+      this.#arriveIn(RETRY_MS);
+      return;
+    }
+    this.#sent.shift();
+    if (!peer.node.isDead) {
+      const { what } = first;
+      node.machine.note(`${this.name} ${Buffer.isBuffer(what) ? `${what.length} ${digestOf(what)}` : what}`);
+      peer.#inContext(() => peer.node.run(() => peer.#receive(what)));
+    }
+    if (Buffer.isBuffer(first.what)) this.#sentBytes -= first.what.length;
+    if (this.#whenRoom && this.#sentBytes < WINDOW_BYTES) {
+      const done = this.#whenRoom;
+      this.#whenRoom = undefined;
+      node.machine.schedule(0, () => this.#inContext(() => node.run(done)), node);
+    }
+    this.#transmit();
+  }
+
+  #receive(what: Transmission['what']): void {
+    if (this.destroyed) return;
+    if (what === 'reset') {
+      this.destroy(failure('ECONNRESET', 'read ECONNRESET'));
+    } else if (what === 'close') {
+      // The other process has closed its socket; it reads nothing more.
+      if (this.readableEnded) this.destroy();
+      else this.push(null);
+    } else if (what === 'end') {
+      this.push(null);
+    } else {
+      this.#isActive();
+      this.bytesRead += what.length;
+      this.#takesMore = this.push(what);
+    }
+  }
+
+  #isActive(): void {
+    clearTimeout(this.#idleTimer);
+    if (this.#idleMs > 0) this.#idleTimer = this.node.run(() => setTimeout(() => this.emit('timeout'), this.#idleMs));
+  }
+}
+
+const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
+
+const digestOf = (bytes: Buffer): string => createHash('sha1').update(bytes).digest('hex').slice(0, 8);
+
+/** Connects the current node to a port. */
+export function connect(port: number): SimulatedSocket {
+  const node = here();
+  network.connections += 1;
+  const id = network.connections;
+  const localPort = network.newPort();
+  const socket = new SimulatedSocket(`${id}>${port}`, node, localPort, port);
+  socket.connecting = true;
+  const inContext = AsyncLocalStorage.snapshot();
+  const { machine } = node;
+  const attempt = (delayMs: number) => machine.schedule(delayMs, establish, node);
+  const establish = () => {
+    if (socket.destroyed) return;
+    const listener = network.listeners.get(port);
+    if (listener && (listener.node.isPaused || network.weather.blocked(node, listener.node))) {
+      attempt(RETRY_MS);
+      return;
+    }
+    machine.note(`${socket.name} ${listener ? 'connects' : 'is refused'}`);
+    if (!listener) {
+      inContext(() => socket.destroy(failure('ECONNREFUSED', `connect ECONNREFUSED 127.0.0.1:${port}`)));
+      return;
+    }
+    listener.inContext(() =>
+      listener.node.run(() => {
+        const accepted = new SimulatedSocket(`${id}<${port}`, listener.node, port, localPort);
+        accepted.connected(socket);
+        socket.connected(accepted);
+        listener.server.emit('connection', accepted);
+      }),
+    );
+    inContext(() => {
+      socket.emit('connect');
+      socket.emit('ready');
+    });
+  };
+  attempt(MIN_LATENCY_MS + machine.random());
+  return socket;
+}
+
+type Connect = typeof net.connect;
+
+/** Puts it in the place of Node's. `node:http` and `node:http2` find it there at each call. */
+export function replaceNetwork(): void {
+  const replaced = ((...values: unknown[]) => {
+    const [first] = values;
+    const port = typeof first === 'object' ? (first as net.TcpNetConnectOpts).port : Number(first);
+    const socket = connect(Number(port));
+    const callback = values.find((value) => typeof value === 'function') as (() => void) | undefined;
+    if (callback) socket.once('connect', callback);
+    return socket;
+  }) as unknown as Connect;
+  Object.assign(net, { connect: replaced, createConnection: replaced });
+  replaceListening();
+  replacePeerNames();
+}
+
+/** Servers that listen on the network, by server. */
+const listening = new WeakMap<net.Server, { readonly port: number; readonly stop: () => void }>();
+
+function replaceListening(): void {
+  const server = net.Server.prototype;
+  server.listen = function listen(this: net.Server, ...values: unknown[]) {
+    const [first] = values;
+    const wanted = Number(typeof first === 'object' ? (first as net.ListenOptions).port : first);
+    const port = wanted === 0 ? network.newPort() : wanted;
+    const callback = values.find((value) => typeof value === 'function') as (() => void) | undefined;
+    if (callback) this.once('listening', callback);
+    const node = here();
+    if (network.listeners.has(port)) {
+      setImmediate(() =>
+        this.emit('error', failure('EADDRINUSE', `listen EADDRINUSE: address already in use ${port}`)),
+      );
+      return this;
+    }
+    const { listeners } = network;
+    const listener: Listener = {
+      server: this,
+      node,
+      inContext: AsyncLocalStorage.snapshot(),
+      release: () => listeners.get(port) === listener && listeners.delete(port),
+    };
+    listeners.set(port, listener);
+    node.resources.add(listener);
+    listening.set(this, { port, stop: listener.release });
+    // Node takes the date from its own clock.
+    this.prependListener('request', (_: unknown, response: ServerResponse) => {
+      response.sendDate = false;
+    });
+    this.prependListener('stream', (stream: ServerHttp2Stream) => {
+      const { respond } = stream;
+      stream.respond = (headers, options) =>
+        respond.call(stream, { date: new Date().toUTCString(), ...headers }, options);
+    });
+    setImmediate(() => {
+      this.emit('listening');
+      stopRealChecks(this as HttpServer);
+    });
+    return this;
+  } as typeof server.listen;
+  server.address = function address(this: net.Server) {
+    const { port } = listening.get(this) ?? {};
+    return port === undefined ? null : { port, address: '127.0.0.1', family: 'IPv4' };
+  };
+  server.close = function close(this: net.Server, callback?: (error?: Error) => void) {
+    listening.get(this)?.stop();
+    listening.delete(this);
+    setImmediate(() => {
+      this.emit('close');
+      callback?.();
+    });
+    return this;
+  };
+  Object.defineProperty(server, 'listening', {
+    get(this: net.Server) {
+      return listening.has(this);
+    },
+  });
+}
+
+/** Node looks for late requests by its own timer and clock. */
+function stopRealChecks(server: HttpServer): void {
+  for (const symbol of Object.getOwnPropertySymbols(server)) {
+    if (symbol.description !== 'http.server.connectionsCheckingInterval') continue;
+    const timer: { close?(): void } | undefined = Reflect.get(server, symbol);
+    timer?.close?.();
+  }
+}
+
+/** HTTP/2 wraps a socket that is none of Node's, and asks the wrapper for the address of the other side. */
+function replacePeerNames(): void {
+  const socket = net.Socket.prototype as unknown as { _getpeername(): object; stream?: unknown };
+  const real = socket._getpeername;
+  socket._getpeername = function peerName() {
+    const { stream } = this;
+    return stream instanceof SimulatedSocket
+      ? { port: stream.remotePort, address: stream.remoteAddress, family: stream.remoteFamily }
+      : real.call(this);
+  };
+}

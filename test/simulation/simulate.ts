@@ -1,0 +1,111 @@
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import type { Plan } from '../world/plan.ts';
+import { USUAL } from '../world/plan.ts';
+import { shrinkPlan } from '../world/shrink-plan.ts';
+import { type Life, live, simulatedPlanFrom } from './life.ts';
+
+/** The time for finding a shorter plan that breaks a promise; milliseconds. */
+const SHRINKS_FOR_MS = 120_000;
+
+/** The number of broken promises that are shown. */
+const SHOWN = 10;
+
+export interface Simulations {
+  readonly lives: number;
+  readonly events: number;
+  readonly virtualMs: number;
+  /** A text for people; undefined: every promise was kept. */
+  readonly failure: string | undefined;
+}
+
+/**
+ * Lives one life after the other, several at once, until a promise is broken or the time is over.
+ *
+ * @param seeds the seeds, in the order in which they are used
+ * @param report receives a line after each life
+ */
+export async function simulate(
+  seeds: Iterable<number>,
+  steps: number,
+  forMs: number,
+  report: (line: string) => void = () => {},
+): Promise<Simulations> {
+  const end = performance.now() + forMs;
+  const all = { lives: 0, events: 0, virtualMs: 0 };
+  let failed: { readonly seed: number; readonly plan: Plan; readonly life: Life } | undefined;
+  const waiting = seeds[Symbol.iterator]();
+  const liveOn = async () => {
+    while (!failed && performance.now() < end) {
+      const { value: seed, done } = waiting.next();
+      if (done) return;
+      const plan = simulatedPlanFrom(seed, steps);
+      const life = await live(seed, plan);
+      all.lives += 1;
+      all.events += life.events;
+      all.virtualMs += life.virtualMs;
+      const verdict = life.violations.length > 0 ? 'a promise is broken' : 'every promise is kept';
+      report(
+        `seed ${seed}: ${verdict}, ${(life.virtualMs / 1000).toFixed(1)} s, ${life.events} events, trace ${life.trace}`,
+      );
+      if (life.violations.length > 0) failed ??= { seed, plan, life };
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, liveOn));
+  return { ...all, failure: failed && (await shortest(failed)) };
+}
+
+/** Describes the shortest known life that breaks a promise. */
+async function shortest({ seed, plan, life }: { seed: number; plan: Plan; life: Life }): Promise<string> {
+  let shown = life;
+  const runOnce = async (shorter: Plan) => {
+    const lived = await live(seed, shorter);
+    if (lived.violations.length > 0) shown = lived;
+    return { ...lived, trace: lived.story };
+  };
+  const found = { plan, result: { ...life, trace: life.story } };
+  const { plan: short } = await shrinkPlan(found, USUAL, runOnce, performance.now() + SHRINKS_FOR_MS);
+  const { steps, ...settings } = short;
+  return [
+    `seed ${seed} breaks promises; \`npm run simulate -- --seed ${seed}\` shows it again`,
+    ...shown.violations.slice(0, SHOWN),
+    '',
+    `a plan of ${steps.length} steps that does: ${JSON.stringify(settings)}`,
+    ...steps.map((step) => JSON.stringify(step)),
+    '',
+    shown.story,
+    '',
+    'the last events:',
+    ...shown.lastEvents,
+  ].join('\n');
+}
+
+/** Seeds from one on. */
+export function* seedsFrom(first: number): Generator<number> {
+  for (let seed = first; ; seed += 1) yield seed;
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: 'string' },
+      seconds: { type: 'string', default: '60' },
+      steps: { type: 'string', default: '160' },
+      trace: { type: 'string' },
+      from: { type: 'string' },
+    },
+  });
+  const { seed, seconds, steps, trace, from } = values;
+  if (seed !== undefined && (trace ?? from) !== undefined) {
+    const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
+    const { violations, events, story } = await live(Number(seed), simulatedPlanFrom(Number(seed), Number(steps)), {
+      options,
+    });
+    console.log([...violations, '', story, '', `${events} events`].join('\n'));
+  } else {
+    const seeds = seed === undefined ? seedsFrom(Math.floor(Math.random() * 2 ** 30)) : [Number(seed)];
+    const { failure, lives, virtualMs } = await simulate(seeds, Number(steps), Number(seconds) * 1000, console.log);
+    console.log(failure ?? `${lives} lives, ${(virtualMs / 1000).toFixed(0)} simulated seconds: every promise is kept`);
+    process.exitCode = failure ? 1 : 0;
+  }
+}

@@ -1,0 +1,53 @@
+import { randomInt } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ROOT } from '../support/processes.ts';
+import { sizeOf } from '../support/size-of.ts';
+import { live, simulatedPlanFrom } from './life.ts';
+import { seedsFrom, simulate } from './simulate.ts';
+
+/** The duration of the random lives; seconds. */
+const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 45, soak: 3600 });
+
+/** The maximum number of steps of a plan. */
+const STEPS = 160;
+
+/** The first seed of the random lives; the others follow. */
+const FIRST_SEED = Number(process.env.SIMULATION_SEED ?? randomInt(2 ** 30));
+
+const PLANTING = new URL('../planted-bugs/plant-in-process.ts', import.meta.url);
+
+/** Bugs of each room that the lives reach, and a seed with which each is found. */
+const BUGS: readonly (readonly [name: string, seed: number])[] = [];
+
+test('two lives of one seed are the same, event by event and byte by byte', { timeout: 300_000 }, async () => {
+  const plan = simulatedPlanFrom(2, STEPS);
+  const [one, other] = await Promise.all([live(2, plan), live(2, plan)]);
+  expect(one.violations).toEqual([]);
+  expect(one.events).toBeGreaterThan(10_000);
+  expect([other.trace, other.events, other.story]).toEqual([one.trace, one.events, one.story]);
+  const another = await live(3, plan);
+  expect(another.trace).not.toBe(one.trace);
+});
+
+test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600_000 }, async () => {
+  const { failure, lives, virtualMs } = await simulate(seedsFrom(FIRST_SEED), STEPS, SECONDS * 1000);
+  if (failure) {
+    const folder = join(ROOT, '.test-report');
+    mkdirSync(folder, { recursive: true });
+    const file = join(folder, 'simulation.txt');
+    writeFileSync(file, failure);
+    expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
+  }
+  expect(lives).toBeGreaterThan(0);
+  process.stdout.write(`Simulation: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`);
+});
+
+describe('a planted bug breaks a promise', () => {
+  test.each(BUGS)('%s', { timeout: 300_000 }, async (PLANTED_BUG, seed) => {
+    const env = { PLANTED_BUG, NODE_OPTIONS: `--import=${PLANTING}` };
+    const { violations } = await live(seed, simulatedPlanFrom(seed, STEPS), { env });
+    expect(violations).not.toEqual([]);
+  });
+});

@@ -1,0 +1,79 @@
+import { EventEmitter } from 'node:events';
+import fs from 'node:fs';
+import sqlite from 'node:sqlite';
+import workers from 'node:worker_threads';
+import zlib from 'node:zlib';
+import { here } from './machine.ts';
+
+/* What Node does in threads is done in this one. SQLite is real. A process that is killed leaves its files as they are, and its locks are released. */
+
+const RealDatabase = sqlite.DatabaseSync;
+
+class NodeDatabase extends RealDatabase {
+  constructor(...values: ConstructorParameters<typeof RealDatabase>) {
+    super(...values);
+    here().resources.add({ release: () => this.isOpen && this.close() });
+  }
+}
+
+/** The thread that moves SQLite's log into the database: here, events of its node. */
+class CheckpointThread extends EventEmitter {
+  readonly #database: NodeDatabase;
+
+  constructor(_: URL, { workerData }: { readonly workerData: string }) {
+    super();
+    this.#database = new NodeDatabase(workerData);
+  }
+
+  postMessage(message: 'checkpoint' | 'truncate' | 'close'): void {
+    setImmediate(() => {
+      this.#database.exec(`PRAGMA wal_checkpoint(${message === 'checkpoint' ? 'PASSIVE' : 'TRUNCATE'})`);
+      if (message !== 'close') return;
+      this.#database.close();
+      this.emit('exit');
+    });
+  }
+
+  ref(): void {}
+
+  unref(): void {}
+}
+
+const { writeSync } = fs;
+
+/** What a node writes to standard output is kept with it. */
+function write(descriptor: number, ...values: [Buffer]): number {
+  const node = here();
+  if (node === node.machine.outside) return writeSync(descriptor, ...values);
+  const [bytes] = values;
+  node.output += bytes.toString();
+  return bytes.length;
+}
+
+type Compress = (bytes: Buffer, options?: object) => Buffer;
+
+/** Returns the asynchronous form of a function that compresses. */
+function inThisThread(compress: Compress) {
+  type Done = (error: Error | null, result?: Buffer) => void;
+  return (bytes: Buffer, ...rest: [Done] | [object, Done]) => {
+    const [options, done] = rest.length === 1 ? [undefined, rest[0]] : rest;
+    try {
+      setImmediate(done as (...values: unknown[]) => void, null, compress(bytes, options));
+    } catch (error) {
+      setImmediate(done as (...values: unknown[]) => void, error);
+    }
+  };
+}
+
+/** Puts them in the place of Node's. */
+export function replaceThreads(): void {
+  Object.assign(sqlite, { DatabaseSync: NodeDatabase });
+  Object.assign(workers, { Worker: CheckpointThread });
+  Object.assign(zlib, {
+    gzip: inThisThread(zlib.gzipSync as Compress),
+    gunzip: inThisThread(zlib.gunzipSync as Compress),
+    brotliCompress: inThisThread(zlib.brotliCompressSync as Compress),
+    brotliDecompress: inThisThread(zlib.brotliDecompressSync as Compress),
+  });
+  Object.assign(fs, { writeSync: write });
+}
