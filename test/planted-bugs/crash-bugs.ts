@@ -7,7 +7,6 @@ const POWER_CUTS = 'test/crash/power-cuts.test.ts';
 const OPEN_DATABASE = 'src/store/sqlite/open-database.ts';
 const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
 const GATEWAY = 'gateway/app.ts';
-const HTTP_SERVER = 'gateway/http-server.ts';
 const IN_ORDER =
   'stops under load after one signal or two: accepted requests are answered completely, and others write nothing';
 
@@ -53,26 +52,6 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     patches: [{ file: OPEN_DATABASE, text: 'PRAGMA synchronous = FULL', put: 'PRAGMA synchronous = NORMAL' }],
   },
   {
-    name: 'the folder of a new database is not flushed to the disk',
-    suite: POWER_CUTS,
-    caughtBy: 'during a checkpoint of the database',
-    patches: [{ file: OPEN_DATABASE, find: 'fsyncSync(opened);', put: '' }],
-    inSoak: true,
-  },
-  {
-    name: 'the log is removed before the database is flushed to the disk',
-    suite: POWER_CUTS,
-    caughtBy: 'once the core has stopped',
-    patches: [
-      {
-        file: 'src/store/sqlite/sqlite-store.ts',
-        find: 'if (database.isOpen) database.close();',
-        put: "if (database.isOpen) { database.exec('PRAGMA synchronous = OFF'); database.close(); }",
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'a lost reply of the core is reported as not written',
     suite: 'test/crash/cut-connections.test.ts',
     caughtBy:
@@ -96,19 +75,6 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a second SIGTERM ends a stopping process immediately',
-    suite: STOPPING,
-    caughtBy: `the core ${IN_ORDER}`,
-    patches: [
-      {
-        file: 'common/stop-request.ts',
-        find: 'process.on(event, $STOP)',
-        put: 'process.once(event, $STOP)',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'the gateway sheds no load',
     suite: OVERLOAD,
     caughtBy: 'is refused while the core is suspended, and served again when it resumes',
@@ -122,46 +88,11 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a request may arrive without a timeout',
-    suite: OVERLOAD,
-    caughtBy: 'a thousand slow or silent connections are closed in time, and delay no other client',
-    patches: [
-      { file: HTTP_SERVER, find: 'requestTimeout: pipelined.arrivalMs', put: 'requestTimeout: 0' },
-      { file: HTTP_SERVER, find: 'headersTimeout: pipelined.arrivalMs', put: 'headersTimeout: 0' },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'the error of a closed core connection ends the gateway',
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy:
       'when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process',
     patches: [{ file: 'gateway/core-sessions.ts', find: "session.on('error', ignoreError);", put: 'return stream;' }],
     inSoak: true,
-  },
-  {
-    name: 'closed connections stay in memory',
-    suite: 'test/crash/vanishing-callers.test.ts',
-    caughtBy: 'callers that disconnect at any moment leave no memory in gateway or core, and no duplicate lead',
-    patches: [
-      {
-        file: 'gateway/pipelined-requests.ts',
-        find: 'readonly #connections = new WeakMap<Socket, PipelineQueue>()',
-        put: 'readonly #connections = new Map<Socket, PipelineQueue>()',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'a call waits for a core connection without a timeout',
-    suite: 'test/unit/core-sessions.test.ts',
-    caughtBy: 'a call that gets no connection in time fails',
-    patches: [
-      {
-        file: 'gateway/core-sessions.ts',
-        find: 'this.#withTimeout(super.request(method, path, all, options))',
-        put: 'super.request(method, path, all, options)',
-      },
-    ],
   },
 ];

@@ -22,63 +22,10 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a resumed export skips the rest of its studio',
-    suite: STREAM,
-    caughtBy: 'of "" resumes after each message, also at a later core',
-    patches: [{ file: EXPORT_LEADS, find: 'if (begun) yield begun.studioId;', put: '' }],
-    inSoak: true,
-  },
-  {
-    name: 'an export reads all leads before it sends the first',
-    suite: STREAM,
-    caughtBy: 'that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later',
-    patches: [
-      {
-        file: 'src/rpc/export-leads.ts',
-        find: 'exportLeads(deps, { studioId, resumeToken })',
-        put: 'await Array.fromAsync(exportLeads(deps, { studioId, resumeToken }))',
-      },
-    ],
-  },
-  {
-    name: 'a cancelled export is not logged',
-    suite: STREAM,
-    caughtBy: 'that cancels has no more pages read, and is logged',
-    patches: [{ file: 'src/rpc/run-stream.ts', find: "signal.addEventListener('abort', cancel);", put: '' }],
-    inSoak: true,
-  },
-  {
-    name: 'an export ends without an error when its core stops',
-    suite: STREAM,
-    caughtBy: 'whose core stops gets an error, and resumes at the next core without loss',
-    patches: [
-      {
-        file: 'src/rpc/export-leads.ts',
-        find: "throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);",
-        put: 'return;',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'CSV does not escape a formula after an apostrophe',
     suite: CSV_CELLS,
     caughtBy: `"'=1+1" is written "''=1+1"`,
     patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: '/^[=+\\-@\\t\\r\\n＝＋－＠]/u' }],
-  },
-  {
-    name: 'CSV does not escape a formula with a full-width sign',
-    suite: CSV_CELLS,
-    caughtBy: 'that would run as a formula starts with an apostrophe: "＝"',
-    patches: [{ file: CSV, find: "/^'*[=+\\-@\\t\\r\\n＝＋－＠]/u", put: "/^'*[=+\\-@\\t\\r\\n]/u" }],
-    inSoak: true,
-  },
-  {
-    name: 'a line break inside quotes ends a CSV record',
-    suite: FILES,
-    caughtBy: 'that ends anywhere is resumed to exactly the same file',
-    patches: [{ file: OUTPUT, find: 'byte === QUOTE && hasQuotes', put: 'false' }],
-    inSoak: true,
   },
   {
     name: 'a resumed export file keeps an incomplete record',

@@ -5,36 +5,13 @@ const PDO_DATABASE = 'sdk/php/src/Outbox/PdoDatabase.php';
 const TABLE = 'sdk/php/src/Outbox/Internal/Table.php';
 const OUTBOX = 'sdk/php/src/Outbox/Outbox.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
-const CONFIGURATION = 'sdk/php/src/Internal/Configuration.php';
-const PROBLEM = 'sdk/php/src/Internal/Problem.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
-  {
-    name: 'the lead of another request is accepted',
-    caughtBy: 'proxies/the-lead-of-another-request',
-    says: 'only 1 of 2 attempts have come',
-    patches: [{ file: 'sdk/php/src/Internal/Repeated.php', find: 'is_array($capture) ? self::FIELDS : []', put: '[]' }],
-  },
-  {
-    name: 'a key with a line break is accepted',
-    caughtBy: 'configuration/not-a-key',
-    says: 'not refused',
-    patches: [
-      { file: CONFIGURATION, find: '{48}$/D', put: '{48}$/' },
-      { file: CONFIGURATION, find: 'substr($apiKey, 4)', put: 'substr(trim($apiKey), 4)' },
-    ],
-  },
   {
     name: 'the unknown outcome of an earlier attempt is forgotten',
     caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
     says: 'the report has written "no", not "unknown"',
     patches: [{ file: SENDER, find: '($isOpen && !$outcome->settlesOutcome()) ||', put: '' }],
-  },
-  {
-    name: 'any 400 settles the unknown outcome of an earlier attempt',
-    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
-    says: 'the report has written "no", not "unknown"',
-    patches: [{ file: PROBLEM, find: '$this->fields !== [] &&', put: '' }],
   },
   {
     name: 'a certificate that is not trusted is reported as possibly written',
@@ -59,12 +36,6 @@ export const PHP_BUGS: readonly ClientBug[] = [
         put: 'CURLOPT_HTTPHEADER => $lines, CURLOPT_FOLLOWLOCATION => true,',
       },
     ],
-  },
-  {
-    name: 'the deadline depends on the clock of the machine',
-    caughtBy: 'clocks/set-forward',
-    says: 'only 1 of 2 attempts have come',
-    patches: [{ file: SENDER, find: 'hrtime(true) / 1e9', put: 'microtime(true)' }],
   },
 ];
 

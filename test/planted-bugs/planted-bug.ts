@@ -22,7 +22,6 @@ export interface PlantedBug {
 /** The results of the tests on one variant, by their titles without those of suites. */
 export interface VariantReport {
   readonly variant: string;
-  readonly passed: readonly string[];
   /** The tests that failed by an assertion. */
   readonly caught: readonly string[];
   /** All other errors. */

@@ -15,22 +15,10 @@ const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
 
 export const PYTHON_BUGS: readonly ClientBug[] = [
   {
-    name: 'the lead of another request is accepted',
-    caughtBy: 'proxies/the-lead-of-another-request',
-    says: 'only 1 of 2 attempts have come',
-    patches: [{ file: `${PACKAGE}/_calls.py`, find: '_require_repeated(sent, body["lead"])', put: '' }],
-  },
-  {
     name: 'a base URL with /v1 is accepted',
     caughtBy: 'configuration/not-a-base-url',
     says: 'not refused',
     patches: [{ file: `${PACKAGE}/_configuration.py`, find: 'or _PATH_OF_API.search(base_url)', put: '' }],
-  },
-  {
-    name: 'a response of any length is read',
-    caughtBy: 'answers/an-answer-that-is-too-long',
-    says: 'only 1 of 2 attempts have come',
-    patches: [{ file: ATTEMPT, find: 'return len(self.bytes) > _MAX_CONTENT', put: 'return False' }],
   },
   {
     ...dripsAreWaitedFor,
@@ -46,22 +34,10 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
     patches: [{ file: SENDING, find: '(self._is_open and not failed.settles_outcome) or', put: '' }],
   },
   {
-    name: 'any 400 settles the unknown outcome of an earlier attempt',
-    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
-    says: 'the report has written "no", not "unknown"',
-    patches: [{ file: ATTEMPT, find: 'bool(self.fields) and', put: '' }],
-  },
-  {
     name: 'a certificate that is not trusted is reported as possibly written',
     caughtBy: 'written/no-when-the-certificate-is-not-trusted',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: ATTEMPT, find: 'httpx2.ConnectError,', put: '' }],
-  },
-  {
-    name: 'the deadline depends on the clock of the machine',
-    caughtBy: 'clocks/set-forward',
-    says: 'only 1 of 2 attempts have come',
-    patches: [{ file: SENDING, find: 'import time\n', put: 'import time; time.monotonic = time.time\n' }],
   },
 ];
 

@@ -21,19 +21,6 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'a gateway sends its password to a Redis with an invalid certificate',
-    suite: TLS,
-    caughtBy: 'sends its password to no Redis of another authority, and admits no request',
-    patches: [
-      {
-        file: 'gateway/quota/redis-client.ts',
-        find: 'retryStrategy: () => RETRY_MS',
-        put: 'retryStrategy: () => RETRY_MS, tls: { rejectUnauthorized: false }',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'the log has the headers of requests',
     suite: 'test/security/secrets.test.ts',
     caughtBy: 'of successful and of refused requests: as JSON',
@@ -42,19 +29,6 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
         file: 'gateway/plugins/request-observation.ts',
         find: 'requestId: request.id',
         put: 'requestId: request.id, headers: request.headers',
-      },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'the log has the bodies of requests',
-    suite: 'test/security/secrets.test.ts',
-    caughtBy: 'of successful and of refused requests: as JSON',
-    patches: [
-      {
-        file: 'gateway/plugins/request-observation.ts',
-        find: 'requestId: request.id',
-        put: 'requestId: request.id, body: request.body',
       },
     ],
     inSoak: true,
@@ -77,35 +51,6 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
-    inSoak: true,
-  },
-  {
-    name: 'the log has the leads of an import',
-    inSoak: true,
-    suite: 'test/security/personal-data.test.ts',
-    caughtBy: 'of any method that succeeds',
-    patches: [{ file: 'src/rpc/observation.ts', find: 'leads: Number.isSafeInteger', put: 'leads: () => true' }],
-  },
-  {
-    name: 'an error of a call in JSON quotes a value',
-    suite: 'test/security/personal-data.test.ts',
-    caughtBy: 'of any method that gets text in place of another type',
-    patches: [{ file: 'src/rpc/safe-json.ts', find: 'fromJsonString(message, text, LENIENT);', put: '' }],
-  },
-  {
-    name: 'a misspelt setting is ignored',
-    suite: 'test/unit/setting-names.test.ts',
-    caughtBy: 'the core refuses CORE_TOKENFILE, and names CORE_TOKEN_FILE',
-    patches: [
-      { file: 'common/settings.ts', find: 'misspeltSettings(variablesOf(table), env)', put: '([] as string[])' },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'a blank token counts as none',
-    suite: 'test/unit/setting-names.test.ts',
-    caughtBy: 'when it is blank: core, CORE_TOKEN',
-    patches: [{ file: 'common/settings.ts', find: 'setting.protects', put: 'false' }],
     inSoak: true,
   },
 ];
