@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LEFT_OUT, LONG, QUICK } from './lanes.ts';
+import { LEFT_OUT, LONG, QUICK, SLOW } from './lanes.ts';
 import { ruleRows, WITHOUT_TEST } from './rule-table.ts';
 import { CONTRACT_RPCS } from './support/grpc.ts';
 import { ROOT } from './support/processes.ts';
@@ -72,6 +72,10 @@ test.each(commands)('npm test runs the command %s', (command) => {
 
 test('each entry of the list of long suites leaves out some that would otherwise run', () => {
   expect(Object.keys(LONG).filter((start) => !LEFT_OUT.some((suite) => suite.startsWith(start)))).toEqual([]);
+});
+
+test('each entry of the list of slow suites leaves one out of npm run test:fast', () => {
+  expect(SLOW.filter((name) => !QUICK.includes(`test/${name}.test.ts`))).toEqual([]);
 });
 
 test('no suite of npm test depends on what is installed', () => {

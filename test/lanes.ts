@@ -9,21 +9,31 @@ const ROOT = join(import.meta.dirname, '..');
  */
 export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
+  'test/contract/sqlite-erasure.test.ts': 'each way to erase, beside cores of their own',
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/balance.test.ts': 'calls spread over restarted cores',
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file, in each format',
+  'test/e2e/locked-file.test.ts': 'a database file that another process locks',
+  'test/e2e/log.test.ts': 'the lines of the log, of processes of their own',
+  'test/e2e/processes.test.ts': 'drains, and health checks of containers',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
+  'test/e2e/sdk-package.test.ts': 'the package for npm, packed, installed and compiled',
   'test/e2e/signals.test.ts': 'signals at each moment of a start',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/examples/': 'the examples in each language',
+  'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
+  'test/integration/half-sent-calls.test.ts': 'messages that arrive after their caller has lost its access',
+  'test/integration/lost-access.test.ts': 'every stream of callers that lose their access',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
   'test/integration/pipelined-requests.test.ts': 'requests that clients send ahead, and slowly',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
   'test/model/': 'models of creation and of the change feed, in all their states',
   'test/outbox/': 'the outboxes of all languages',
   'test/planted-bugs/': 'planted bugs',
+  'test/security/core-port-answers.test.ts': 'what nobody sends a core, slowly',
   'test/security/core-port-bounds.test.ts': 'floods of connections and calls',
+  'test/security/core-port-shares.test.ts': 'callers that hold all connections of a core',
   'test/security/hostile-input.test.ts': 'hostile requests at random',
   'test/security/malformed-frames.test.ts': 'malformed frames, and floods of them',
   'test/security/personal-data.test.ts': 'personal data in the output of each call and command',
@@ -47,6 +57,31 @@ const needsMore = (suite: string) => NEEDS_MORE.test(readFileSync(join(ROOT, sui
 /** The suites of `npm test`: they need nothing but Node, and prove every rule of the contract and every use case. */
 export const QUICK: readonly string[] = SUITES.filter(
   (suite) => !Object.keys(LONG).some((start) => suite.startsWith(start)) && !needsMore(suite),
+);
+
+/** Suites of `npm test` that take ten seconds or more: they try many values, or wait. */
+export const SLOW = [
+  'contract/memory-quota',
+  'contract/mongo-refusals',
+  'e2e/http/concurrent-requests',
+  'e2e/http/documented-answers',
+  'e2e/http/lists-of-studios',
+  'e2e/http/overload',
+  'e2e/http/quota',
+  'e2e/http/written-docs',
+  'integration/callers',
+  'integration/export-leads',
+  'integration/items',
+  'integration/request-rules',
+  'unit/contact-keys',
+  'unit/readiness',
+];
+
+/** The suites of `npm run test:fast`, for while one types: of `npm test` those of files, ports and the public API, in less than a minute. */
+export const FAST: readonly string[] = QUICK.filter(
+  (suite) =>
+    /^test\/(?:unit|contract|integration|e2e\/http)\//.test(suite) &&
+    !SLOW.some((name) => suite === `test/${name}.test.ts`),
 );
 
 /** The others, which only `npm run test:all` runs. */

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createVitest } from 'vitest/node';
 import { RULE_IDS, type RuleId } from '../conformance/contract-rules.ts';
+import { CHECKS } from '../conformance/verify.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -11,7 +12,7 @@ export interface RuleRow {
   readonly rule: RuleId;
   /** Files with a `@rule` comment that names it. */
   readonly code: readonly string[];
-  /** Files that have a test with the rule as a tag. */
+  /** Files that have a test with the rule as a tag, and the suite that runs the checks of `verify` on a deployment. */
   readonly tests: readonly string[];
 }
 
@@ -29,14 +30,16 @@ export const WITHOUT_TEST: Partial<Record<RuleId, string>> = {
   '9.frozen': 'A promise about later releases; of this one, the tests of each field and code show it.',
 };
 
+const VERIFY = 'test/conformance/sqlite.test.ts';
+
 /** Returns a row for each rule, section by section. */
 export async function ruleRows(): Promise<readonly RuleRow[]> {
-  const tests = await taggedTests();
+  const tests = [...CHECKS.map(({ rules }) => ({ file: VERIFY, tags: rules })), ...(await taggedTests())];
   const marks = codeMarks();
   return RULE_IDS.map((rule) => ({
     rule,
     code: [...new Set(marks.filter((mark) => mark.rule === rule).map(({ file }) => file))].toSorted(),
-    tests: [...new Set(tests.filter(({ tags }) => tags.includes(rule)).map(({ file }) => file))],
+    tests: [...new Set(tests.filter(({ tags }) => (tags as readonly string[]).includes(rule)).map(({ file }) => file))],
   }));
 }
 

@@ -244,15 +244,6 @@ export function createLeadContract(opened: () => OpenedStore): void {
         expect(await everyLead()).toHaveLength(1);
       });
 
-      test('200 unrelated leads are all created', async () => {
-        const leads = times(200, () => aLead());
-
-        const outcomes = await Promise.all(leads.map((lead, index) => through(index).createLead(lead, claimsOf(lead))));
-
-        expect(kinds(outcomes)).toEqual({ created: 200 });
-        expect(await everyLead()).toEqual(leads.toReversed());
-      });
-
       test('20 closed leads of one contact reopened concurrently: one opens, the rest get its id', async () => {
         const { contact } = aLead();
         const closed: Lead[] = [];

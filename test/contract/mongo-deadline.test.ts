@@ -20,7 +20,7 @@ const MAX_CALL_MS = 10_000;
 const LATE_MS = 1200;
 
 /** How long connections keep breaking; milliseconds. In one of some hundred cases the driver never finishes a command. */
-const BREAKING_MS = sizeOf('BREAKING_MS', { usual: 8000, soak: 60_000 });
+const BREAKING_MS = sizeOf('BREAKING_MS', { usual: 4000, soak: 60_000 });
 
 /** After this time the driver checks its server immediately instead of at the next interval. */
 const HEARTBEAT_PAUSE_MS = 700;

@@ -9,7 +9,7 @@ import { type Chance, chanceOf, seedFrom } from './chance.ts';
 import { aMongoServer, clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 
 /** The number of times a process is killed or suspended, on each database. */
-const CRASHES = sizeOf('FEED_CRASHES', { usual: 4, soak: 40 });
+const CRASHES = sizeOf('FEED_CRASHES', { usual: 3, soak: 40 });
 
 /** The seed of all operations, and of the time and target of each crash. */
 const SEED = seedFrom('FEED_SEED');

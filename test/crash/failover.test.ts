@@ -11,7 +11,7 @@ import { created, type Load, startLoad } from './load.ts';
 import { Rounds } from './promises-kept.ts';
 
 /** The number of times a standby of the database takes over. */
-const FAILOVERS = sizeOf('FAILOVERS', { usual: 2, soak: 20 });
+const FAILOVERS = sizeOf('FAILOVERS', { usual: 1, soak: 20 });
 
 /** The seed of the requests and of the time at which the primary is killed. */
 const SEED = seedFrom('FAILOVER_SEED');

@@ -10,7 +10,7 @@ import { sizeOf } from '../support/size-of.ts';
 vi.setConfig({ testTimeout: 300_000 });
 
 /** The total number of callers that vanish, in five rounds. */
-const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 2000, soak: 20_000 });
+const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 1000, soak: 20_000 });
 const AT_ONCE = 40;
 
 /** The memory that each caller may leave behind; bytes. A leaked connection takes more than 10,000. */

@@ -180,14 +180,11 @@ describe.each(COMMANDS)('%s', (name, command) => {
   const { args, input, isSilent, status = 0 } = row;
   const all = [...name.split(' '), ...args];
 
-  test('ends well, also when its reader or the process that started it has gone', { timeout: 60_000 }, async () => {
-    const [well, unread, orphan] = await Promise.all([
-      ran(all, { input }),
+  test('ends well when its reader or the process that started it has gone', { timeout: 60_000 }, async () => {
+    const [unread, orphan] = await Promise.all([
       ran(all, { input, output: 'closed pipe' }),
       ran(all, { input, output: 'closed pipe', isOrphan: true }),
     ]);
-    expect(well).toMatchObject({ status, signal: null, isClosed: true });
-    expect(well.stdout === '').toBe(isSilent === true);
     const { statusWithoutReader = status } = row;
     expect(unread).toMatchObject({ status: statusWithoutReader, signal: null, isClosed: true });
     const sentences = sentencesIn(unread.stderr, row);

@@ -62,14 +62,14 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     test.each(times(5, (index) => index + 1))(
       'a creation that loses the reply to its command %i gets a true response, and a retry creates no second lead',
       async (from) => {
-        for (const count of [1, 2, 3]) {
+        for (const count of [1, 3]) {
           await createWith({ of: isCommand('find', 'insert'), from, count }, { sourceId: studio.sourceId });
         }
       },
     );
 
-    test('an insert whose reply is lost after the write is one lead whatever the response, many times in a row', async () => {
-      for (const count of times(15, (index) => 1 + (index % 3))) {
+    test('an insert whose reply is lost after the write is one lead whatever the response, again and again', async () => {
+      for (const count of times(6, (index) => 1 + (index % 3))) {
         await createWith({ of: isCommand('insert'), count });
         expect(proxy.lost()).toBeGreaterThan(0);
       }
@@ -176,17 +176,13 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       }
     });
 
-    test.each<[string, Omit<Loss, 'of'>]>([
-      ['the reply', { count: 1 }],
-      ['the reply, again and again', { count: 3 }],
-      ['any reply for a time, the connection being silent', { count: 2, by: 'silence' }],
-    ])('a correction that is written, but loses %s, is written once, whatever the response', async (_, loss) => {
+    test('a correction that is written, but loses the reply, is written once, whatever the response', async () => {
       const { studioId } = studio;
       const { id } = await leadOf(await service.post(studio.secret, aCapture()), 201);
       for (const note of ['one', 'two', 'three']) {
         const before = await service.leads.getLead({ studioId, leadId: id });
         const expectedUpdateTime = before.lead?.updateTime as Timestamp;
-        proxy.loseReplies({ of: isCommand('update'), ...loss });
+        proxy.loseReplies({ of: isCommand('update'), count: 2 });
         const answered = await service.leads
           .updateLead({ studioId, lead: { id, note }, expectedUpdateTime })
           .catch((error: ConnectError) => error.code);
@@ -245,7 +241,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     });
 
     test('many concurrent requests are all refused within the deadline, repeatedly, and leave no connections behind', async () => {
-      for (const _ of times(3, () => 0)) {
+      for (const _ of times(2, () => 0)) {
         const sentAt = performance.now();
         const answers = await Promise.all(times(200, () => service.post(studio.secret, aCapture())));
         expect(performance.now() - sentAt).toBeLessThan(ANSWERED_WITHIN_MS);

@@ -15,7 +15,7 @@ import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
 /** More requests than the log may keep lines, and the tracer spans, that wait. */
-const REQUESTS = 6000;
+const REQUESTS = 3600;
 
 /** Requests at a time. */
 const CLIENTS = 16;
@@ -105,37 +105,19 @@ async function expectService({ gateway, secret }: Service, requests: number): Pr
   await expect.poll(async () => (await createAt(gateway.url, secret)).status).toBe(201);
 }
 
-/** An output that cannot take everything. */
-interface Broken {
-  readonly outputs: Outputs;
-  /** Breaks what is known only when the processes run. */
-  readonly begin?: (service: Service) => void;
-  /** What both count as lost; undefined: nothing has to be. */
-  readonly lost?: string;
-  /** What else holds once many requests were served. */
-  readonly finally?: (service: Service) => Promise<void>;
-}
+/** How outputs cannot take everything. */
+type Way = 'full' | 'stalled' | 'dead' | 'slow';
 
 const LINES = 'lead_intake_log_lines_dropped_total';
 const SPANS = 'lead_intake_spans_dropped_total';
 
-const LOGS: Record<string, () => Broken> = {
-  full: () => ({ outputs: { stdout: openSync('/dev/full', 'w') }, lost: LINES }),
+/** A log, and how it is broken when the processes run. */
+const LOGS: Record<Way, () => { readonly stdout: 'pipe' | number; readonly begin?: (stdout: Socket) => void }> = {
+  full: () => ({ stdout: openSync('/dev/full', 'w') }),
   // What nothing reads arrives in the buffers of the system only.
-  stalled: () => ({ outputs: { stdout: 'pipe' }, lost: LINES }),
-  dead: () => ({
-    outputs: { stdout: 'pipe' },
-    begin({ both }) {
-      for (const { stdout } of both) stdout?.destroy();
-    },
-    lost: LINES,
-  }),
-  slow: () => ({
-    outputs: { stdout: 'pipe' },
-    begin({ both }) {
-      for (const { stdout } of both) if (stdout) readSlowly(stdout);
-    },
-  }),
+  stalled: () => ({ stdout: 'pipe' }),
+  dead: () => ({ stdout: 'pipe', begin: (stdout) => stdout.destroy() }),
+  slow: () => ({ stdout: 'pipe', begin: readSlowly }),
 };
 
 async function readSlowly(socket: Socket): Promise<void> {
@@ -147,19 +129,16 @@ async function readSlowly(socket: Socket): Promise<void> {
 }
 
 /** Opens connections to the metrics of both processes. */
-function scrapers(count: number, use: (socket: Socket) => void) {
-  const sockets: Socket[] = [];
-  const open = ({ both }: Service) => {
+const scrapers =
+  (count: number, use: (socket: Socket) => void) =>
+  ({ both }: Service) => {
     for (const { metrics } of both) {
-      for (let index = 0; index < count; index += 1) {
+      times(count, () => {
         const socket = connect(Number(new URL(metrics).port), '127.0.0.1').on('error', () => {});
         socket.once('connect', () => use(socket));
-        sockets.push(socket);
-      }
+      });
     }
   };
-  return { sockets, open };
-}
 
 const REQUEST = 'GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n';
 
@@ -176,71 +155,51 @@ const expectMetrics = async ({ both }: Service) => {
       .not.toBe(0);
 };
 
-const METRICS: Record<string, () => Broken> = {
-  full: () => ({ outputs: {}, begin: scrapers(300, (socket) => socket.resume()).open, finally: expectMetrics }),
-  stalled() {
-    const { open } = scrapers(40, (socket) => socket.write(REQUEST.repeat(200)));
-    return { outputs: {}, begin: open, finally: expectMetrics };
-  },
-  dead: () => ({
-    outputs: {},
-    begin: scrapers(300, (socket) => socket.write(REQUEST, () => socket.resetAndDestroy())).open,
-    finally: expectMetrics,
-  }),
-  slow: () => ({
-    outputs: {},
-    begin: scrapers(20, (socket) => socket.write(REQUEST.repeat(50), () => void readSlowly(socket))).open,
-    finally: expectMetrics,
-  }),
+/** Scrapers that hold the connections of both processes. */
+const METRICS: Record<Way, (service: Service) => void> = {
+  full: scrapers(300, (socket) => socket.resume()),
+  stalled: scrapers(12, (socket) => socket.write(REQUEST.repeat(100))),
+  dead: scrapers(300, (socket) => socket.write(REQUEST, () => socket.resetAndDestroy())),
+  slow: scrapers(20, (socket) => socket.write(REQUEST.repeat(50), () => void readSlowly(socket))),
 };
 
 /** A receiver of traces that answers as the function does. */
-async function aReceiver(answer: (response: ServerResponse) => void): Promise<Outputs> {
+async function aReceiver(answer: (response: ServerResponse) => void): Promise<string> {
   const server = createServer((request, response) => request.resume().on('end', () => answer(response)));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } };
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const TRACES: Record<string, () => Promise<Broken>> = {
-  full: async () => ({ outputs: await aReceiver((response) => response.writeHead(503).end()), lost: SPANS }),
-  stalled: async () => ({ outputs: await aReceiver(() => {}), lost: SPANS }),
-  dead: async () => ({
-    outputs: { env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}` } },
-    lost: SPANS,
-  }),
-  slow: async () => ({
-    outputs: await aReceiver((response) => void setTimeout(() => response.end(), 3000)),
-    lost: SPANS,
-  }),
+const RECEIVERS: Record<Way, () => Promise<string>> = {
+  full: () => aReceiver((response) => response.writeHead(503).end()),
+  stalled: () => aReceiver(() => {}),
+  dead: async () => `http://127.0.0.1:${await freePort()}`,
+  slow: () => aReceiver((response) => void setTimeout(() => response.end(), 3000)),
 };
 
-const SINKS = { log: LOGS, metrics: METRICS, traces: TRACES };
+describeIf(existsSync('/dev/full'), 'outputs that cannot take everything', 'run it on Linux', () => {
+  test.each(['full', 'stalled', 'dead', 'slow'] as const)(
+    'each request is served, what is lost is counted, and both processes stop: log, traces and metrics are %s',
+    async (way) => {
+      const { stdout, begin } = LOGS[way]();
+      const service = await startBoth({ stdout, env: { OTEL_EXPORTER_OTLP_ENDPOINT: await RECEIVERS[way]() } });
+      for (const each of service.both) if (each.stdout) begin?.(each.stdout);
 
-describeIf(existsSync('/dev/full'), 'an output that cannot take everything', 'run it on Linux', () => {
-  const ways = Object.entries(SINKS).flatMap(([sink, broken]) =>
-    Object.entries(broken).map(([way, arrange]) => [sink, way, arrange] as const),
-  );
+      await expectService(service, REQUESTS);
 
-  test.each(ways)(
-    'each request is served, what is lost is counted, and both processes stop: %s, %s',
-    async (_, __, arrange) => {
-      const { outputs, begin, lost, finally: rest } = await arrange();
-      const service = await startBoth(outputs);
-      begin?.(service);
-
-      // Where nothing has to be lost, a few show that all goes on.
-      await expectService(service, lost ? REQUESTS : 320);
-
-      for (const { metrics } of lost ? service.both : []) {
-        await expect
-          .poll(async () => (await scrape(metrics)).get(lost as string), { interval: 500 })
-          .toBeGreaterThan(0);
+      // A slow reader of the log may get all of it.
+      for (const { metrics } of service.both) {
+        for (const lost of way === 'slow' ? [SPANS] : [LINES, SPANS]) {
+          await expect.poll(async () => (await scrape(metrics)).get(lost), { interval: 500 }).toBeGreaterThan(0);
+        }
       }
-      await rest?.(service);
+      METRICS[way](service);
+      await expectService(service, 160);
+      await expectMetrics(service);
       for (const { stop } of [service.gateway, service.core]) expect(await stop()).toBe(0);
     },
   );
@@ -322,8 +281,8 @@ describeIf(existsSync('/proc/self/fd'), 'a pipe that two processes share and not
 
 test('spans that a receiver did not accept are counted, and logged once it accepts others', async () => {
   let isAccepting = false;
-  const { env = {} } = await aReceiver((response) => response.writeHead(isAccepting ? 200 : 400).end());
-  const gateway = await start('gateway/main.ts', { stdout: 'pipe', env });
+  const OTEL_EXPORTER_OTLP_ENDPOINT = await aReceiver((response) => response.writeHead(isAccepting ? 200 : 400).end());
+  const gateway = await start('gateway/main.ts', { stdout: 'pipe', env: { OTEL_EXPORTER_OTLP_ENDPOINT } });
   let log = '';
   gateway.stdout?.on('data', (chunk) => {
     log += chunk;

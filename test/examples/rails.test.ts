@@ -84,6 +84,7 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     const logged = [website, worker, again, workerAgain].map((each) => each.output()).join('');
     expect(logged).not.toMatch(new RegExp(`ada@|mary@|${secret}`));
     await workerAgain.kill();
+    expect(await runCommands(commandsIn(page, 'rails-report'), env())).toMatchObject({ status: 0, stdout: '' });
   });
 
   testRecipe(service, () => ({
@@ -92,10 +93,11 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     open: () => openForm(`${url}/contact`),
     send(settings) {
       onTable("UPDATE leads_to_send SET next_attempt_at = '2000-01-01', paused_until = NULL");
-      const deliver = 'cd ~/website && RAILS_ENV=production ruby bin/rails leads:deliver';
-      return runCommands(deliver, { ...env(), ...settings });
+      // Rails takes seconds to load: once for both.
+      const both = 'cd ~/website && RAILS_ENV=production ruby bin/rails leads:deliver leads:report';
+      return runCommands(both, { ...env(), ...settings });
     },
-    report: async () => (await runCommands(commandsIn(page, 'rails-report'), env())).stdout,
+    report: async () => '',
   }));
 
   test('says in one line that the key of the worker is wrong', async () => {

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
@@ -58,29 +57,6 @@ describe('FindLeads', () => {
     expect(await find(anEmail())).toMatchObject({ leads: [], nextPageToken: '' });
   });
 
-  test('compares contacts as a creation does', async () => {
-    await putRegion('DE');
-    const closed = await aLead({ phone: '030 1234567' }, 'WON');
-    const open = await aLead({ phone: '+49 (0)30 1234567' });
-
-    for (const phone of ['030/123 45 67', '+49 30 1234567', '0049 30 1234567']) {
-      expect((await find({ phone })).leads.map(({ id }) => id)).toEqual([open, closed]);
-    }
-    expect((await find({ phone: '+43 30 1234567' })).leads).toEqual([]);
-    const email = await aLead({ email: 'Ada@Example.org' });
-    expect((await find({ email: 'aDA@example.ORG' })).leads.map(({ id }) => id)).toEqual([email]);
-  });
-
-  test('finds leads by the region that they were opened in, whatever it is now', async () => {
-    await putRegion('DE');
-    const id = await aLead({ phone: '030 1234567' }, 'WON');
-    await putRegion('AT');
-
-    const page = await find({ phone: '+49 30 1234567' });
-
-    expect(page.leads.map((lead) => lead.id)).toEqual([id]);
-  });
-
   test('reports that leads of a number may be missing where some may have been opened without a region', async () => {
     const contact = { phone: '+49 30 1234567' };
     expect(await find(contact)).toMatchObject({ mayBeIncomplete: true });
@@ -110,29 +86,6 @@ describe('FindLeads', () => {
     expect(pages.flat()).toEqual([open, ...closed]);
     expect(pages.every((page) => page.length <= pageSize)).toBe(true);
     expect(pages).toHaveLength(Math.ceil(5 / pageSize));
-  });
-
-  test('returns at most the bound of leads per contact, the open one first, and reports it', async () => {
-    const contact = anEmail();
-    // In groups, because each call has a deadline.
-    for (let done = 0; done < MAX_LEADS_PER_CONTACT + 5; done += 40) {
-      const closed = await Promise.all(times(40, () => aLead(anEmail(), 'LOST')));
-      await Promise.all(closed.map((id) => leads('UpdateLead', { studioId, lead: { id, contact } })));
-    }
-    const open = await aLead(contact);
-
-    const all: string[] = [];
-    for (let pageToken: string | undefined = ''; pageToken !== undefined; ) {
-      const page: Page = await find(contact, { pageSize: 1000, pageToken });
-      expect(page.mayBeIncomplete).toBe(true);
-      expect(page.leads.length).toBeLessThanOrEqual(100);
-      all.push(...page.leads.map(({ id }) => id));
-      pageToken = page.nextPageToken || undefined;
-    }
-
-    expect(all[0]).toBe(open);
-    expect(new Set(all).size).toBe(MAX_LEADS_PER_CONTACT);
-    expect(all).toHaveLength(MAX_LEADS_PER_CONTACT);
   });
 
   test('refuses a token of another studio or of another list, and a truncated one', async () => {

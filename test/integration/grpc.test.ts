@@ -76,7 +76,6 @@ const STUDIO_NOT_FOUND = refused('NOT_FOUND', 'STUDIO_NOT_FOUND');
 const LEAD_NOT_FOUND = refused('NOT_FOUND', 'LEAD_NOT_FOUND');
 const KEY_NOT_FOUND = refused('NOT_FOUND', 'KEY_NOT_FOUND');
 const KEY_INVALID = refused('UNAUTHENTICATED', 'KEY_INVALID');
-const KEY_LIMIT_REACHED = refused('FAILED_PRECONDITION', 'KEY_LIMIT_REACHED');
 
 beforeEach(async () => {
   studioId = await aStudio();
@@ -144,30 +143,6 @@ describe('CreateLead', () => {
 
     expect(await create(capture({ studioId: suspended }))).toMatchObject({ replayed: false });
   });
-
-  test("refuses a source that is unknown, another studio's or disabled, and leaves the key free", async () => {
-    const request = capture();
-    for (const sourceId of [newId(), await aSource({ studioId: await aStudio() }), await aSource({ enabled: false })]) {
-      expect(await refusalOf(create({ ...request, sourceId }))).toEqual(
-        refused('FAILED_PRECONDITION', 'SOURCE_INVALID'),
-      );
-    }
-
-    expect(await create(request)).toMatchObject({ replayed: false });
-  });
-
-  test('refuses other data under a used key, before it checks the source or the contact', async () => {
-    const taken = { email: `${newId()}@example.org` };
-    await aLead({ contact: taken });
-    const request = capture();
-    await create(request);
-
-    for (const change of [{ note: 'other' }, { displayName: 'Eda' }, { contact: taken }, { sourceId: newId() }]) {
-      expect(await refusalOf(create({ ...request, ...change }))).toEqual(
-        refused('ALREADY_EXISTS', 'IDEMPOTENCY_CONFLICT'),
-      );
-    }
-  });
 });
 
 describe('GetLead', () => {
@@ -197,22 +172,6 @@ describe('ListLeads', () => {
   type Page = { leads: WireLead[]; nextPageToken: string };
   const list = (request: object = {}) => leads<Page>('ListLeads', { studioId, ...request });
 
-  test('has pages of 25 leads by default, and of at most 100', async () => {
-    const newestFirst = await Promise.all(times(101, () => aLead()));
-    newestFirst.sort((a, b) => (a.id < b.id ? 1 : -1));
-
-    for (const [pageSize, size] of [
-      [undefined, 25],
-      [0, 25],
-      [1, 1],
-      [100, 100],
-      [101, 100],
-      [2_147_483_647, 100],
-    ]) {
-      expect((await list({ pageSize })).leads).toEqual(newestFirst.slice(0, size));
-    }
-  });
-
   test('has contacts only in the full view', async () => {
     const contact = { email: `${newId()}@example.org` };
     const lead = await aLead({ contact });
@@ -220,39 +179,10 @@ describe('ListLeads', () => {
     expect((await list({ view: 'LEAD_VIEW_FULL' })).leads).toEqual([{ ...lead, contact }]);
     expect((await list({ view: 'LEAD_VIEW_BASIC' })).leads).toEqual([{ ...lead, contact: null }]);
   });
-
-  test('returns an empty page for a studio without leads, known or not', async () => {
-    await aLead();
-
-    expect(await list({ studioId: await aStudio() })).toEqual({ leads: [], nextPageToken: '', skippedCount: 0 });
-    expect(await list({ studioId: 'nowhere' })).toEqual({ leads: [], nextPageToken: '', skippedCount: 0 });
-  });
 });
 
 describe('ChangeLeadStage', () => {
   const change = (request: object) => leads<{ lead: WireLead }>('ChangeLeadStage', { studioId, ...request });
-
-  test('returns the lead after each change, with its contact and a later update time', {
-    tags: ['3.1.moves'],
-  }, async () => {
-    const contact = { email: `${newId()}@example.org` };
-    let before = await aLead({ contact });
-
-    for (const stage of ['CONTACTED', 'TRIAL_BOOKED', 'TRIAL_ATTENDED', 'WON', 'LOST', 'NEW']) {
-      const { lead } = await change({ leadId: before.id.toUpperCase(), stage: `LEAD_STAGE_${stage}` });
-
-      expect(lead).toEqual({ ...before, contact, stage: `LEAD_STAGE_${stage}`, updateTime: lead.updateTime });
-      expect(millis(lead.updateTime)).toBeGreaterThan(millis(before.updateTime));
-      before = lead;
-    }
-  });
-
-  test('to the current stage, returns the lead and changes nothing', { tags: ['3.1.moves'] }, async () => {
-    const contact = { email: `${newId()}@example.org` };
-    const lead = await aLead({ contact });
-
-    expect(await change({ leadId: lead.id, stage: 'LEAD_STAGE_NEW' })).toEqual({ lead: { ...lead, contact } });
-  });
 
   test('an unknown lead and a lead of another studio get the same refusal', async () => {
     const { id } = await aLead();
@@ -332,18 +262,6 @@ describe('API keys', () => {
     expect(await authenticate(secret)).toEqual({ studioId, apiKeyId: apiKey.id, scopes: apiKey.scopes });
   });
 
-  test('ListApiKeys returns all keys, newest first, including revoked and expired ones, without secrets', async () => {
-    const expired = await anExpiredKey();
-    const first = await issue();
-    const second = await issue();
-    const revoked = await revoke(first.apiKey);
-
-    const listed = await list();
-
-    expect(listed).toMatchObject([second.apiKey, revoked, { id: expired.id }]);
-    expect(JSON.stringify(listed)).not.toContain(second.secret.slice(4, 20));
-  });
-
   describe('ReplaceApiKey', () => {
     test('changes the secret immediately, and nothing else', { tags: ['3.2.renewed'] }, async () => {
       const { apiKey, secret } = await issue({ scopes: ['API_KEY_SCOPE_LEADS_READ'] });
@@ -354,18 +272,6 @@ describe('API keys', () => {
       expect(replaced.apiKey).toEqual({ ...apiKey, memberId: 'admin', secretHint: replaced.secret.slice(-4) });
       expect(await refusalOf(authenticate(secret))).toEqual(KEY_INVALID);
       expect(await authenticate(replaced.secret)).toMatchObject({ apiKeyId: apiKey.id });
-    });
-
-    test('changes the expiry if one is given, also of an expired key', {
-      tags: ['3.2.renewed'],
-    }, async () => {
-      const expireTime = inDays(60);
-      const { apiKey } = await issue();
-      const { id } = await anExpiredKey();
-
-      expect(await replace(apiKey, { expireTime })).toMatchObject({ apiKey: { expireTime } });
-      const revived = await keys<Issued>('ReplaceApiKey', { studioId, memberId, apiKeyId: id, expireTime });
-      expect(await authenticate(revived.secret)).toMatchObject({ apiKeyId: id });
     });
 
     test('is refused for a key that is unknown, another studio’s, revoked or expired', {
@@ -387,15 +293,6 @@ describe('API keys', () => {
         refused('FAILED_PRECONDITION', 'KEY_REVOKED'),
       );
     });
-
-    test('does not revive an expired key as the 21st', { tags: ['8.api-keys'] }, async () => {
-      const { id } = await anExpiredKey();
-      for (const _ of times(20, Number)) await issue();
-
-      expect(
-        await refusalOf(keys('ReplaceApiKey', { studioId, memberId, apiKeyId: id, expireTime: inDays(1) })),
-      ).toEqual(KEY_LIMIT_REACHED);
-    });
   });
 
   describe('RevokeApiKey', () => {
@@ -410,30 +307,10 @@ describe('API keys', () => {
       expect(await revoke(apiKey, { apiKeyId: apiKey.id.toUpperCase() })).toEqual(revoked);
       expect(await list()).toEqual([revoked]);
     });
-
-    test('is refused for a key that is unknown or another studio’s', async () => {
-      const { apiKey, secret } = await issue();
-      const other = await aStudio();
-      await directory('PutMember', { member: { studioId: other, id: memberId, role: 'MEMBER_ROLE_OWNER' } });
-
-      expect(await refusalOf(revoke(apiKey, { apiKeyId: newId() }))).toEqual(KEY_NOT_FOUND);
-      expect(await refusalOf(revoke(apiKey, { studioId: other }))).toEqual(KEY_NOT_FOUND);
-      expect(await authenticate(secret)).toMatchObject({ apiKeyId: apiKey.id });
-    });
   });
 });
 
 describe('the directory', () => {
-  test('PutStudio and GetStudio: the record as it was put last', async () => {
-    for (const studio of [
-      { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' },
-      { id: studioId, status: 'STUDIO_STATUS_ACTIVE', regionCode: 'FR' },
-    ]) {
-      expect(await directory('PutStudio', { studio })).toEqual({ studio });
-      expect(await directory('GetStudio', { studioId })).toEqual({ studio });
-    }
-  });
-
   test('PutStudio keeps missing fields, and clears those that the mask names', async () => {
     await directory('PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' } });
     const put = (studio: object, mask?: string[]) =>
@@ -478,17 +355,6 @@ describe('the directory', () => {
       leadSources: [],
       nextPageToken: '',
     });
-  });
-
-  test('RemoveLeadSource returns the source, then none, and no new lead may name it', async () => {
-    const sourceId = await aSource();
-    const removal = { studioId, leadSourceId: sourceId.toUpperCase() };
-    const lead = await aLead({ sourceId });
-
-    expect(await directory('RemoveLeadSource', removal)).toMatchObject({ leadSource: { id: sourceId, name: 'Form' } });
-    expect(await directory('RemoveLeadSource', removal)).toEqual({ leadSource: null });
-    expect(await refusalOf(leads('CreateLead', capture({ sourceId })))).toMatchObject({ reason: 'SOURCE_INVALID' });
-    expect(await leads('GetLead', { studioId, leadId: lead.id })).toMatchObject({ lead: { sourceId } });
   });
 
   describe('a studio with more members and sources, of the longest names, than it may have', () => {

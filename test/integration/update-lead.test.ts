@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
-import { times } from '../support/builders.ts';
 import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
 import { putSource, putStudio } from '../support/grpc-studios.ts';
 import { aSharedCore } from './shared-core.ts';
@@ -28,8 +27,6 @@ const read = async ({ id }: { readonly id: string }) =>
 const update = async (lead: object, more: object = {}) =>
   (await leads<{ lead: WireLead }>('UpdateLead', { studioId, lead, ...more })).lead;
 const mask = (...paths: string[]) => ({ updateMask: { paths } });
-const stage = (lead: WireLead, to: string) =>
-  leads('ChangeLeadStage', { studioId, leadId: lead.id, stage: `LEAD_STAGE_${to}` });
 
 describe('UpdateLead', () => {
   test('returns the changed lead, with its contact and a later update time', async () => {
@@ -77,53 +74,6 @@ describe('UpdateLead', () => {
     });
   });
 
-  test('with the current values, returns the lead and changes nothing', async () => {
-    const lead = await aLead({ note: 'same' });
-
-    expect(await update(lead, { expectedUpdateTime: lead.updateTime })).toEqual(lead);
-    expect(await update({ id: lead.id })).toEqual(lead);
-  });
-
-  test('is refused when the lead has changed since the expected time, and changes nothing', async () => {
-    const lead = await aLead();
-    const expectedUpdateTime = lead.updateTime;
-    const now = await update({ id: lead.id, note: 'first' }, { expectedUpdateTime });
-
-    expect(await refusalOf(update({ id: lead.id, note: 'second' }, { expectedUpdateTime }))).toMatchObject({
-      code: 'ABORTED',
-      reason: 'UPDATE_TIME_MISMATCH',
-      metadata: {},
-    });
-    expect(await read(lead)).toEqual(now);
-  });
-
-  test('succeeds once of 10 calls that expect the same time', async () => {
-    const lead = await aLead();
-    const expectedUpdateTime = lead.updateTime;
-
-    const outcomes = await Promise.allSettled(
-      times(10, (index) => update({ id: lead.id, note: `${index}` }, { expectedUpdateTime })),
-    );
-
-    expect(outcomes.flatMap((outcome) => ('value' in outcome ? [outcome.value] : []))).toEqual([await read(lead)]);
-  });
-
-  test('of the contact of an open lead frees the former contact and takes the new one, or names the lead that has it', async () => {
-    const lead = await aLead();
-    const contact = anEmail();
-    await update({ id: lead.id, contact });
-
-    const other = await aLead({ contact: lead.contact as object });
-    const taken = { code: 'ALREADY_EXISTS', reason: 'LEAD_ALREADY_OPEN' };
-    expect(await refusalOf(aLead({ contact }))).toMatchObject({ ...taken, metadata: { leadId: lead.id } });
-    expect(await refusalOf(update({ id: lead.id, contact: lead.contact }))).toMatchObject({
-      ...taken,
-      metadata: { leadId: other.id },
-    });
-    await stage(other, 'LOST');
-    expect(await update({ id: lead.id, contact: lead.contact })).toMatchObject({ contact: lead.contact });
-  });
-
   test("compares contacts as the studio's region reads them", async () => {
     await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, regionCode: 'DE' } });
     const other = await aLead({ contact: { phone: '030 1234567' } });
@@ -158,36 +108,6 @@ describe('UpdateLead', () => {
       sourceId,
       note: 'x',
     });
-  });
-
-  test('does not change the response to a repetition of the creation', async () => {
-    const sourceId = await putSource(caller, studioId);
-    const request = capture({ note: 'As I said.', sourceId });
-    const original = await leads<{ lead: WireLead }>('CreateLead', request);
-    await update(
-      { id: original.lead.id, displayName: 'Eda', contact: anEmail() },
-      mask('display_name', 'contact', 'note'),
-    );
-    const { lead } = original;
-    await update({ id: lead.id }, mask('source_id'));
-
-    expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
-    // The response no longer depends on the source, which the core checks before the key.
-    await caller.call('DirectoryService/RemoveLeadSource', { studioId, leadSourceId: sourceId });
-    expect(await leads('CreateLead', request)).toEqual({ lead, replayed: true });
-  });
-
-  test('is in the audit log with the names of the fields', async () => {
-    const lead = await aLead();
-    await update({ id: lead.id, note: 'secret', contact: anEmail() }, { memberId: 'seller-1' });
-
-    const { events } = await caller.call<{ events: object[] }>('AuditService/ListAuditEvents', {
-      studioId,
-      leadId: lead.id,
-    });
-    expect(events).toMatchObject([
-      { action: 'AUDIT_ACTION_LEAD_UPDATED', memberId: 'seller-1', to: 'contact,note', leadId: lead.id },
-    ]);
   });
 
   test('an unknown lead and a lead of another studio get the same refusal', async () => {

@@ -9,7 +9,7 @@ import { onEachDatabase } from './on-each-database.ts';
 import { aCapture, eventually, type RunningDriver, TABLE, type Website } from './website.ts';
 
 /** The number of random kills for each language on each database. */
-const KILLS = sizeOf('OUTBOX_KILLS', { usual: 6, soak: 100 });
+const KILLS = sizeOf('OUTBOX_KILLS', { usual: 4, soak: 100 });
 
 /** Seeds the random kills, delays and leads. */
 const SEED = Number(process.env.OUTBOX_SEED ?? randomInt(2 ** 32));

@@ -50,6 +50,9 @@ const CAUSES: readonly Cause[] = [
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) => {
+  /** What depends on no database: on the first one of the language, and in a soak on all. */
+  const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
+
   test(`${name}: sends each committed lead once, and none that was rolled back or interrupted by a kill`, async () => {
     const website = await aWebsite();
     const [first, second, undone, cut] = [aCapture({ note: 'Zoë 😀 «ä»' }), aCapture(), aCapture(), aCapture()];
@@ -96,7 +99,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
   });
 
-  test(`${name}: the service accepts what a form's own limits allow`, async () => {
+  testOnce(`${name}: the service accepts what a form's own limits allow`, async () => {
     const website = await aWebsite();
     // A browser counts a line break as one character, and posts two.
     const lines = Array.from({ length: 20 }, () => 'ä'.repeat(99)).concat('');
@@ -121,27 +124,30 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(Object.fromEntries(notes)).toEqual(Object.fromEntries(keys.map((key, index) => [key, written[index]])));
   });
 
-  test(`${name}: a lead that release 1.1 stored keeps its text, and another click on it is no conflict`, async () => {
-    const website = await aWebsite();
-    const capture = aCapture({ note: 'one\r\ntwo', sourceId: ' ' });
-    const [key = ''] = await website.add(capture);
-    // MariaDB reads a backslash in a string as the beginning of an escape.
-    const stored = JSON.stringify(capture).replaceAll('\\', kind === 'MariaDB' ? '\\\\' : '\\');
-    await website.database.run(`UPDATE ${TABLE} SET capture = '${stored}'`);
-    const [{ capture: before } = { capture: null }] = await website.rows();
-    expect(JSON.parse(String(before))).toEqual(capture);
-    const { before: clicks } = await website.run('add', {
-      leads: [
-        { capture, key },
-        { capture: { ...capture, note: 'one\ntwo', sourceId: null }, key },
-        { capture: { ...capture, note: 'one two' }, key, end: 'commit-anyway' },
-      ],
-    });
-    expect(clicks).toEqual([{ added: key }, { added: key }, { refused: expect.stringMatching(/./) }]);
-    expect(await website.rows()).toMatchObject([{ idempotency_key: key, capture: before }]);
-  });
+  testOnce(
+    `${name}: a lead that release 1.1 stored keeps its text, and another click on it is no conflict`,
+    async () => {
+      const website = await aWebsite();
+      const capture = aCapture({ note: 'one\r\ntwo', sourceId: ' ' });
+      const [key = ''] = await website.add(capture);
+      // MariaDB reads a backslash in a string as the beginning of an escape.
+      const stored = JSON.stringify(capture).replaceAll('\\', kind === 'MariaDB' ? '\\\\' : '\\');
+      await website.database.run(`UPDATE ${TABLE} SET capture = '${stored}'`);
+      const [{ capture: before } = { capture: null }] = await website.rows();
+      expect(JSON.parse(String(before))).toEqual(capture);
+      const { before: clicks } = await website.run('add', {
+        leads: [
+          { capture, key },
+          { capture: { ...capture, note: 'one\ntwo', sourceId: null }, key },
+          { capture: { ...capture, note: 'one two' }, key, end: 'commit-anyway' },
+        ],
+      });
+      expect(clicks).toEqual([{ added: key }, { added: key }, { refused: expect.stringMatching(/./) }]);
+      expect(await website.rows()).toMatchObject([{ idempotency_key: key, capture: before }]);
+    },
+  );
 
-  test(`${name}: rejects invalid leads and keys, and leaves the website's transaction usable`, async () => {
+  testOnce(`${name}: rejects invalid leads and keys, and leaves the website's transaction usable`, async () => {
     const website = await aWebsite();
     const [capture, key] = [aCapture(), randomUUID()];
     const anyway = { end: 'commit-anyway' };
@@ -180,133 +186,149 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.refusal('deliver', {}, { OUTBOX_TABLE: `${TABLE}; DROP TABLE visits` })).toMatch(/./);
   });
 
-  test(`${name}: two websites in one database, with a table each, send their own leads with their own keys`, async () => {
-    const website = await aWebsite();
-    const studios = [website.studio, await service.aStudioWithKey()];
-    const envs = studios.map(({ secret }, index) => ({
-      LEAD_INTAKE_KEY: secret,
-      OUTBOX_TABLE: `example_${index}_leads`,
-    }));
-    for (const env of envs) await website.run('set-up', {}, env);
-    for (const [index, env] of envs.entries()) {
-      const leads = Array.from({ length: index + 1 }, () => ({
-        capture: aCapture({ displayName: `Ada of ${index}` }),
+  testOnce(
+    `${name}: two websites in one database, with a table each, send their own leads with their own keys`,
+    async () => {
+      const website = await aWebsite();
+      const studios = [website.studio, await service.aStudioWithKey()];
+      const envs = studios.map(({ secret }, index) => ({
+        LEAD_INTAKE_KEY: secret,
+        OUTBOX_TABLE: `example_${index}_leads`,
       }));
-      await website.run('add', { leads }, env);
-    }
-    for (const [index, env] of envs.entries()) {
-      expect((await website.run('deliver', {}, env)).result).toEqual({ ...NOTHING_DONE, delivered: index + 1 });
-    }
-    for (const [index, { secret }] of studios.entries()) {
-      const { leads } = (await (await service.get(secret)).json()) as { leads: { displayName: string }[] };
-      expect(leads.map(({ displayName }) => displayName)).toEqual(Array(index + 1).fill(`Ada of ${index}`));
-    }
-  });
+      for (const env of envs) await website.run('set-up', {}, env);
+      for (const [index, env] of envs.entries()) {
+        const leads = Array.from({ length: index + 1 }, () => ({
+          capture: aCapture({ displayName: `Ada of ${index}` }),
+        }));
+        await website.run('add', { leads }, env);
+      }
+      for (const [index, env] of envs.entries()) {
+        expect((await website.run('deliver', {}, env)).result).toEqual({ ...NOTHING_DONE, delivered: index + 1 });
+      }
+      for (const [index, { secret }] of studios.entries()) {
+        const { leads } = (await (await service.get(secret)).json()) as { leads: { displayName: string }[] };
+        expect(leads.map(({ displayName }) => displayName)).toEqual(Array(index + 1).fill(`Ada of ${index}`));
+      }
+    },
+  );
 
   if (kind === 'SQLite') {
-    test(`${name}: a pass prints nothing by itself, whatever becomes of its leads: cron would mail it each minute`, async () => {
-      const website = await aWebsite();
-      await website.add(aCapture(), aCapture({ contact: { type: 'email', value: 'nowhere' } }));
-      // Time for a repetition.
-      const outage = { LEAD_INTAKE_URL: 'http://127.0.0.1:1', LEAD_INTAKE_DEADLINE_MS: '2000' };
-      for (const [env, result] of [
-        [outage, { postponed: 2 }],
-        [{}, { delivered: 1, refused: 1 }],
-      ] as const) {
-        await website.letTimePass();
-        const driver = website.begin('deliver', {}, env);
-        expect(await driver.result()).toMatchObject(result);
-        expect(driver.process.output()).toMatch(/^\{.+\}\n$/);
-      }
-    });
+    testOnce(
+      `${name}: a pass prints nothing by itself, whatever becomes of its leads: cron would mail it each minute`,
+      async () => {
+        const website = await aWebsite();
+        await website.add(aCapture(), aCapture({ contact: { type: 'email', value: 'nowhere' } }));
+        // Time for a repetition.
+        const outage = { LEAD_INTAKE_URL: 'http://127.0.0.1:1', LEAD_INTAKE_DEADLINE_MS: '2000' };
+        for (const [env, result] of [
+          [outage, { postponed: 2 }],
+          [{}, { delivered: 1, refused: 1 }],
+        ] as const) {
+          await website.letTimePass();
+          const driver = website.begin('deliver', {}, env);
+          expect(await driver.result()).toMatchObject(result);
+          expect(driver.process.output()).toMatch(/^\{.+\}\n$/);
+        }
+      },
+    );
 
-    test(`${name}: warns that the default table is deprecated when it is set up without a name, and never otherwise`, async () => {
-      const website = await aWebsite();
-      const [other = ''] = await website.add(aCapture({ contact: { type: 'email', value: 'nowhere' } }));
-      const commands: readonly [command: string, args: object, table?: string][] = [
-        ['set-up', {}],
-        ['set-up', {}, TABLE],
-        ['set-up', {}, 'example_com_leads'],
-        ['set-up-sql', {}],
-        ['add', { leads: [{ capture: aCapture() }] }],
-        ['deliver', {}],
-        ['needs-attention', {}],
-        ['retry', { key: other }],
-        ['discard', { key: other }],
-      ];
-      const warned: unknown[] = [];
-      for (const [command, args, table] of commands) {
-        const driver = website.begin(command, args, table === undefined ? {} : { OUTBOX_TABLE: table });
-        expect(await driver.result()).not.toHaveProperty('error');
-        if (/deprecated/i.test(driver.process.output())) warned.push([command, table]);
-      }
-      expect(warned).toEqual([['set-up', undefined]]);
-    });
+    testOnce(
+      `${name}: warns that the default table is deprecated when it is set up without a name, and never otherwise`,
+      async () => {
+        const website = await aWebsite();
+        const [other = ''] = await website.add(aCapture({ contact: { type: 'email', value: 'nowhere' } }));
+        const commands: readonly [command: string, args: object, table?: string][] = [
+          ['set-up', {}],
+          ['set-up', {}, TABLE],
+          ['set-up', {}, 'example_com_leads'],
+          ['set-up-sql', {}],
+          ['add', { leads: [{ capture: aCapture() }] }],
+          ['deliver', {}],
+          ['needs-attention', {}],
+          ['retry', { key: other }],
+          ['discard', { key: other }],
+        ];
+        const warned: unknown[] = [];
+        for (const [command, args, table] of commands) {
+          const driver = website.begin(command, args, table === undefined ? {} : { OUTBOX_TABLE: table });
+          expect(await driver.result()).not.toHaveProperty('error');
+          if (/deprecated/i.test(driver.process.output())) warned.push([command, table]);
+        }
+        expect(warned).toEqual([['set-up', undefined]]);
+      },
+    );
   }
 
-  test(`${name}: settles already open leads, and keeps refused ones until a person corrects or discards them`, async () => {
-    const website = await aWebsite();
-    const open = aCapture();
-    await service.post(website.studio.secret, open);
-    const wrong = aCapture({ contact: { type: 'email', value: 'visitor-without-an-at-sign' } });
-    const hopeless = { ...aCapture(), favouriteColour: 'green' };
-    const [openKey, wrongKey = '', hopelessKey = ''] = await website.add({ ...open, note: 'Again!' }, wrong, hopeless);
+  testOnce(
+    `${name}: settles already open leads, and keeps refused ones until a person corrects or discards them`,
+    async () => {
+      const website = await aWebsite();
+      const open = aCapture();
+      await service.post(website.studio.secret, open);
+      const wrong = aCapture({ contact: { type: 'email', value: 'visitor-without-an-at-sign' } });
+      const hopeless = { ...aCapture(), favouriteColour: 'green' };
+      const [openKey, wrongKey = '', hopelessKey = ''] = await website.add(
+        { ...open, note: 'Again!' },
+        wrong,
+        hopeless,
+      );
 
-    const { result, before } = await website.run('deliver', { onSettled: 'print' });
-    expect(result).toEqual({ ...NOTHING_DONE, alreadyOpen: 1, refused: 2 });
-    expect(before).toEqual([
-      {
-        settled: {
-          key: openKey,
-          outcome: 'already_open',
-          leadId: expect.stringMatching(UUID),
-          capture: expect.objectContaining({ note: 'Again!' }),
-          reason: REASON_NOT_TAKEN,
+      const { result, before } = await website.run('deliver', { onSettled: 'print' });
+      expect(result).toEqual({ ...NOTHING_DONE, alreadyOpen: 1, refused: 2 });
+      expect(before).toEqual([
+        {
+          settled: {
+            key: openKey,
+            outcome: 'already_open',
+            leadId: expect.stringMatching(UUID),
+            capture: expect.objectContaining({ note: 'Again!' }),
+            reason: REASON_NOT_TAKEN,
+          },
         },
-      },
-    ]);
-    const { result: needs } = await website.run('needs-attention');
-    const entries = needs.entries as { key: string; reason: string }[];
-    const refused = { state: 'refused', attempts: 1, createdAt: expect.any(Number), reason: expect.any(String) };
-    expect(needs.count).toBe(2);
-    expect(new Set(entries)).toEqual(
-      new Set([
-        { ...refused, key: wrongKey, capture: wrong },
-        { ...refused, key: hopelessKey, capture: hopeless },
-      ]),
-    );
-    const reason = entries.find(({ key }) => key === wrongKey)?.reason;
-    expect(reason).toMatch(/^400 integration_invalid_request: .*contact\.value: .+ \(request .+\)$/);
-    expect(reason).not.toContain('visitor');
-    expect((await website.run('needs-attention', { limit: 1 })).result).toMatchObject({ count: 2, entries: [{}] });
+      ]);
+      const { result: needs } = await website.run('needs-attention');
+      const entries = needs.entries as { key: string; reason: string }[];
+      const refused = { state: 'refused', attempts: 1, createdAt: expect.any(Number), reason: expect.any(String) };
+      expect(needs.count).toBe(2);
+      expect(new Set(entries)).toEqual(
+        new Set([
+          { ...refused, key: wrongKey, capture: wrong },
+          { ...refused, key: hopelessKey, capture: hopeless },
+        ]),
+      );
+      const reason = entries.find(({ key }) => key === wrongKey)?.reason;
+      expect(reason).toMatch(/^400 integration_invalid_request: .*contact\.value: .+ \(request .+\)$/);
+      expect(reason).not.toContain('visitor');
+      expect((await website.run('needs-attention', { limit: 1 })).result).toMatchObject({ count: 2, entries: [{}] });
 
-    // Refused leads are not retried automatically.
-    expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
-    const mended = aCapture();
-    await website.run('retry', { key: wrongKey, capture: mended });
-    await website.run('discard', { key: hopelessKey });
-    expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
-    expect(await website.leads()).toEqual([open.displayName, mended.displayName].sort());
-    const rows = await website.rows();
-    expect(rows.map(({ state }) => state).sort()).toEqual(['already_open', 'delivered', 'discarded']);
-    for (const row of rows) {
-      expect(row).toMatchObject({ capture: null, reason: null, settled_at: expect.any(Number) });
-    }
-    await website.refusal('retry', { key: wrongKey });
-    await website.refusal('discard', { key: wrongKey });
-    await website.refusal('retry', { key: hopelessKey });
-    await website.refusal('discard', { key: randomUUID() });
-    await website.run('discard', { key: hopelessKey });
+      // Refused leads are not retried automatically.
+      expect((await website.run('deliver')).result).toEqual(NOTHING_DONE);
+      const mended = aCapture();
+      await website.run('retry', { key: wrongKey, capture: mended });
+      await website.run('discard', { key: hopelessKey });
+      expect((await website.run('deliver')).result).toEqual({ ...NOTHING_DONE, delivered: 1 });
+      expect(await website.leads()).toEqual([open.displayName, mended.displayName].sort());
+      const rows = await website.rows();
+      expect(rows.map(({ state }) => state).sort()).toEqual(['already_open', 'delivered', 'discarded']);
+      for (const row of rows) {
+        expect(row).toMatchObject({ capture: null, reason: null, settled_at: expect.any(Number) });
+      }
+      await website.refusal('retry', { key: wrongKey });
+      await website.refusal('discard', { key: wrongKey });
+      await website.refusal('retry', { key: hopelessKey });
+      await website.refusal('discard', { key: randomUUID() });
+      await website.run('discard', { key: hopelessKey });
 
-    // Settled rows are deleted after a month.
-    await website.database.run(`UPDATE ${TABLE} SET settled_at = settled_at - ${29 * 24 * HOUR_MS}`);
-    await website.run('deliver');
-    expect(await website.rows()).toHaveLength(3);
-    await website.run('deliver', { keepSettledDays: 28 });
-    expect(await website.rows()).toEqual([]);
-  });
+      // Settled rows are deleted after a month.
+      await website.database.run(`UPDATE ${TABLE} SET settled_at = settled_at - ${29 * 24 * HOUR_MS}`);
+      await website.run('deliver');
+      expect(await website.rows()).toHaveLength(3);
+      await website.run('deliver', { keepSettledDays: 28 });
+      expect(await website.rows()).toEqual([]);
+    },
+  );
 
-  test(`${name}: keeps what a visitor wrote until somebody has got it`, async ({ onTestFinished }) => {
+  testOnce(`${name}: keeps what a visitor wrote until somebody has got it`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const [open, other, earlier] = [aCapture(), aCapture(), aCapture({ note: 'Hello' })];
     for (const capture of [open, other]) await service.post(website.studio.secret, capture);
@@ -367,14 +389,14 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await inNeed()).toEqual({});
   });
 
-  test(`${name}: the key of a form is the same within an hour, and in each language`, async () => {
+  testOnce(`${name}: the key of a form is the same within an hour, and in each language`, async () => {
     const website = await aWebsite();
     const submissions = formKeys.map(({ formKey, at, capture }) => ({ formKey, at, capture }));
     const { result } = await website.run('keys-for', { submissions });
     expect(result).toEqual({ keys: formKeys.map(({ key }) => key) });
   });
 
-  test(`${name}: an invalid key or an unavailable service delays all leads and loses none`, async () => {
+  testOnce(`${name}: an invalid key or an unavailable service delays all leads and loses none`, async () => {
     const website = await aWebsite();
     const captures = Array.from({ length: 5 }, () => aCapture());
     await website.add(...captures);
@@ -417,7 +439,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
   });
 
-  test(`${name}: waits at least for Retry-After, with a growing backoff`, async ({ onTestFinished }) => {
+  testOnce(`${name}: waits at least for Retry-After, with a growing backoff`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const problem = { title: 'Too many', code: 'integration_rate_limited', requestId: 'r-1' };
     let [retryAfter, status] = ['7200', 429];
@@ -475,75 +497,76 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
   });
 
-  test(`${name}: once its cause has ended, a wait of all leads is over, and no one knocks while it is asked for`, async ({
-    onTestFinished,
-  }) => {
-    const website = await aWebsite();
-    let [cause, requests, blocked]: [Cause | undefined, number, string] = [undefined, 0, ''];
-    const env = await aServer(onTestFinished, (request, response) => {
-      requests += 1;
-      if (request.headers['idempotency-key'] === blocked) return answer(response, 403, { code: 'blocked' });
-      if (cause === undefined) return answer(response, 201, { lead: { id: randomUUID() } });
-      if (cause.retryAfter !== undefined) response.setHeader('retry-after', cause.retryAfter);
-      if (cause.isOfService) answer(response, cause.status, { code: 'any' });
-      else response.writeHead(cause.status, { 'content-type': 'text/html' }).end('<h1>Sorry</h1>');
-    });
-    const pass = async (more: object = {}) => (await website.run('deliver', {}, { ...env, ...more })).result;
-    // The times in the table, moved back instead of the clock forward.
-    const letPass = (ms: number) =>
-      website.database.run(`UPDATE ${TABLE} SET next_attempt_at = next_attempt_at - ${ms} WHERE state = 'waiting'`);
-    const POLL_MS = 60_000;
+  testOnce(
+    `${name}: once its cause has ended, a wait of all leads is over, and no one knocks while it is asked for`,
+    async ({ onTestFinished }) => {
+      const website = await aWebsite();
+      let [cause, requests, blocked]: [Cause | undefined, number, string] = [undefined, 0, ''];
+      const env = await aServer(onTestFinished, (request, response) => {
+        requests += 1;
+        if (request.headers['idempotency-key'] === blocked) return answer(response, 403, { code: 'blocked' });
+        if (cause === undefined) return answer(response, 201, { lead: { id: randomUUID() } });
+        if (cause.retryAfter !== undefined) response.setHeader('retry-after', cause.retryAfter);
+        if (cause.isOfService) answer(response, cause.status, { code: 'any' });
+        else response.writeHead(cause.status, { 'content-type': 'text/html' }).end('<h1>Sorry</h1>');
+      });
+      const pass = async (more: object = {}) => (await website.run('deliver', {}, { ...env, ...more })).result;
+      // The times in the table, moved back instead of the clock forward.
+      const letPass = (ms: number) =>
+        website.database.run(`UPDATE ${TABLE} SET next_attempt_at = next_attempt_at - ${ms} WHERE state = 'waiting'`);
+      const POLL_MS = 60_000;
 
-    await website.add(aCapture(), aCapture());
-    const [{ capture } = { capture: null }] = await website.rows();
-    const waitAgain = () =>
-      website.database.run(
-        `UPDATE ${TABLE} SET state = 'waiting', attempts = 8, next_attempt_at = 0, settled_at = NULL, capture = '${capture}'`,
-      );
-    for (cause of CAUSES) {
-      const { reason, retryAfter = 0, isForAPerson = false, isCounted = false } = cause;
-      await waitAgain();
-      requests = 0;
-      const stopped = { ...NOTHING_DONE, waiting: 2, stoppedBecause: expect.stringMatching(`^${reason}: `) };
-      expect(await pass(), reason).toEqual({ ...stopped, postponed: 1 });
-      expect(requests).toBe(1);
-      expect((await website.rows()).map(({ attempts }) => attempts).sort()).toEqual([8, isCounted ? 9 : 8]);
-      if (isForAPerson) expect((await website.run('needs-attention')).result.count, reason).toBe(1);
-      if (retryAfter > 0) {
-        await letPass(retryAfter * 1000 - POLL_MS);
-        expect(await pass()).toEqual(stopped);
+      await website.add(aCapture(), aCapture());
+      const [{ capture } = { capture: null }] = await website.rows();
+      const waitAgain = () =>
+        website.database.run(
+          `UPDATE ${TABLE} SET state = 'waiting', attempts = 8, next_attempt_at = 0, settled_at = NULL, capture = '${capture}'`,
+        );
+      for (cause of CAUSES) {
+        const { reason, retryAfter = 0, isForAPerson = false, isCounted = false } = cause;
+        await waitAgain();
+        requests = 0;
+        const stopped = { ...NOTHING_DONE, waiting: 2, stoppedBecause: expect.stringMatching(`^${reason}: `) };
+        expect(await pass(), reason).toEqual({ ...stopped, postponed: 1 });
         expect(requests).toBe(1);
+        expect((await website.rows()).map(({ attempts }) => attempts).sort()).toEqual([8, isCounted ? 9 : 8]);
+        if (isForAPerson) expect((await website.run('needs-attention')).result.count, reason).toBe(1);
+        if (retryAfter > 0) {
+          await letPass(retryAfter * 1000 - POLL_MS);
+          expect(await pass()).toEqual(stopped);
+          expect(requests).toBe(1);
+        }
+        cause = undefined;
+        await letPass(POLL_MS);
+        expect(await pass(), reason).toEqual({ ...NOTHING_DONE, delivered: 2 });
       }
-      cause = undefined;
+
+      // An outage asks for nothing, and its end is noticed as soon.
+      await waitAgain();
+      const away = { LEAD_INTAKE_URL: `http://127.0.0.1:${await freePort()}`, LEAD_INTAKE_DEADLINE_MS: '1' };
+      expect(await pass(away)).toEqual({ ...NOTHING_DONE, postponed: 2, waiting: 2 });
       await letPass(POLL_MS);
-      expect(await pass(), reason).toEqual({ ...NOTHING_DONE, delivered: 2 });
-    }
+      expect(await pass()).toEqual({ ...NOTHING_DONE, delivered: 2 });
 
-    // An outage asks for nothing, and its end is noticed as soon.
-    await waitAgain();
-    const away = { LEAD_INTAKE_URL: `http://127.0.0.1:${await freePort()}`, LEAD_INTAKE_DEADLINE_MS: '1' };
-    expect(await pass(away)).toEqual({ ...NOTHING_DONE, postponed: 2, waiting: 2 });
-    await letPass(POLL_MS);
-    expect(await pass()).toEqual({ ...NOTHING_DONE, delivered: 2 });
+      // Release 1.1 counted attempts of a faulty key: a lead that is delivered makes those due.
+      const [old = '', added = ''] = await website.add(aCapture(), aCapture());
+      const inAnHour = Date.now() + HOUR_MS;
+      await website.database.run(
+        `UPDATE ${TABLE} SET attempts = 8, next_attempt_at = ${inAnHour}, reason = '401 any: ' WHERE idempotency_key = '${old}'`,
+      );
+      expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
+      expect(await pass()).toMatchObject({ delivered: 1, waiting: 0 });
+      expect(added).toMatch(UUID);
 
-    // Release 1.1 counted attempts of a faulty key: a lead that is delivered makes those due.
-    const [old = '', added = ''] = await website.add(aCapture(), aCapture());
-    const inAnHour = Date.now() + HOUR_MS;
-    await website.database.run(
-      `UPDATE ${TABLE} SET attempts = 8, next_attempt_at = ${inAnHour}, reason = '401 any: ' WHERE idempotency_key = '${old}'`,
-    );
-    expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
-    expect(await pass()).toMatchObject({ delivered: 1, waiting: 0 });
-    expect(added).toMatch(UUID);
-
-    // A lead that alone gets such a response does not block the others.
-    [blocked = ''] = await website.add(aCapture());
-    expect(await pass()).toMatchObject({ postponed: 1, waiting: 1 });
-    await website.add(aCapture());
-    await letPass(POLL_MS);
-    expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
-    await website.run('discard', { key: blocked });
-  });
+      // A lead that alone gets such a response does not block the others.
+      [blocked = ''] = await website.add(aCapture());
+      expect(await pass()).toMatchObject({ postponed: 1, waiting: 1 });
+      await website.add(aCapture());
+      await letPass(POLL_MS);
+      expect(await pass()).toMatchObject({ delivered: 1, waiting: 1 });
+      await website.run('discard', { key: blocked });
+    },
+  );
 
   test(`${name}: delivers nothing within a transaction, whose end could undo what it has stored`, async () => {
     const website = await aWebsite();
@@ -595,7 +618,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     },
   );
 
-  test(`${name}: a lead in flight is no pause for other workers`, async ({ onTestFinished }) => {
+  testOnce(`${name}: a lead in flight is no pause for other workers`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const held = Promise.withResolvers<ServerResponse>();
     const slow = await aServer(onTestFinished, (_, response) => held.resolve(response));
@@ -609,7 +632,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect((await first).result).toMatchObject({ delivered: 1, waiting: 0 });
   });
 
-  test(`${name}: leads that never get a response do not block the others`, async ({ onTestFinished }) => {
+  testOnce(`${name}: leads that never get a response do not block the others`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const keys = await website.add(aCapture(), aCapture(), aCapture());
     // A firewall blocks these leads with its own page, and passes the others.
@@ -664,7 +687,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     }
   });
 
-  test(`${name}: an unexpected error delays only its lead, and is reported`, async () => {
+  testOnce(`${name}: an unexpected error delays only its lead, and is reported`, async () => {
     const website = await aWebsite();
     const capture = aCapture();
     const [first = '', far = ''] = await website.add(capture, aCapture());
@@ -687,7 +710,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     await website.run('discard', { key: far });
   });
 
-  test(`${name}: erases data only after the listener has returned`, async () => {
+  testOnce(`${name}: erases data only after the listener has returned`, async () => {
     const website = await aWebsite();
     const captures = [aCapture(), aCapture()];
     await website.add(...captures);
@@ -729,27 +752,30 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await website.leads()).toEqual(captures.map(({ displayName }) => displayName).sort());
   });
 
-  test.each(others)(`${name}: the outbox for $name delivers, lists and corrects what it has stored`, async (other) => {
-    const website = await aWebsite();
-    const elsewhere = website.by(await driverOf(other));
-    await elsewhere.run('set-up');
-    const [capture, wrong, mended] = [aCapture({ note: 'Zoë 😀 «ä»' }), { displayName: 'Ünal' }, aCapture()];
-    const key = randomUUID();
-    const { before } = await website.run('add', { leads: [{ capture, key }, { capture: wrong }] });
-    // The second click is handled by a page in the other language.
-    expect((await elsewhere.run('add', { leads: [{ capture, key }] })).before).toEqual([{ added: key }]);
+  testOnce.each(others)(
+    `${name}: the outbox for $name delivers, lists and corrects what it has stored`,
+    async (other) => {
+      const website = await aWebsite();
+      const elsewhere = website.by(await driverOf(other));
+      await elsewhere.run('set-up');
+      const [capture, wrong, mended] = [aCapture({ note: 'Zoë 😀 «ä»' }), { displayName: 'Ünal' }, aCapture()];
+      const key = randomUUID();
+      const { before } = await website.run('add', { leads: [{ capture, key }, { capture: wrong }] });
+      // The second click is handled by a page in the other language.
+      expect((await elsewhere.run('add', { leads: [{ capture, key }] })).before).toEqual([{ added: key }]);
 
-    const pass = await elsewhere.run('deliver', { onSettled: 'print' });
-    expect(pass.result).toEqual({ ...NOTHING_DONE, delivered: 1, refused: 1 });
-    expect(pass.before).toEqual([
-      { settled: expect.objectContaining({ key, capture: expect.objectContaining(capture) }) },
-    ]);
-    const needs = { count: 1, entries: [{ key: before[1]?.added, state: 'refused', capture: wrong }] };
-    expect((await website.run('needs-attention')).result).toMatchObject(needs);
-    await website.run('retry', { key: before[1]?.added, capture: mended });
-    await elsewhere.run('deliver');
-    expect(await website.leads()).toEqual([capture.displayName, mended.displayName].sort());
-  });
+      const pass = await elsewhere.run('deliver', { onSettled: 'print' });
+      expect(pass.result).toEqual({ ...NOTHING_DONE, delivered: 1, refused: 1 });
+      expect(pass.before).toEqual([
+        { settled: expect.objectContaining({ key, capture: expect.objectContaining(capture) }) },
+      ]);
+      const needs = { count: 1, entries: [{ key: before[1]?.added, state: 'refused', capture: wrong }] };
+      expect((await website.run('needs-attention')).result).toMatchObject(needs);
+      await website.run('retry', { key: before[1]?.added, capture: mended });
+      await elsewhere.run('deliver');
+      expect(await website.leads()).toEqual([capture.displayName, mended.displayName].sort());
+    },
+  );
 
   test.runIf(language.hasRun)(
     `${name}: a worker survives an unavailable database, and stops on SIGTERM`,

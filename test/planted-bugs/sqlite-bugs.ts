@@ -232,7 +232,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a replay returns the current lead',
     suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'gets it after the lead was closed and the contact has another open one',
+    caughtBy: 'gets it after the lead was corrected, also when its contact has an open lead again',
     patches: [
       {
         file: CREATE_LEAD,

@@ -19,7 +19,7 @@ import { RawClient } from './raw-client.ts';
 import { judge, type Verdict } from './response-rules.ts';
 
 /** The number of requests. */
-const COUNT = sizeOf('HOSTILE_COUNT', { usual: 25_000, soak: 1_000_000 });
+const COUNT = sizeOf('HOSTILE_COUNT', { usual: 8000, soak: 1_000_000 });
 
 /** The seed of the requests; the same seed generates the same requests. */
 const SEED = Number(process.env.HOSTILE_SEED ?? randomBytes(4).readInt32LE());

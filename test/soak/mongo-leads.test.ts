@@ -7,7 +7,7 @@ import { sizeOf } from '../support/size-of.ts';
 import { randomRuns } from './random-runs.ts';
 
 /** The number of runs. One takes about 170 ms. */
-const RUNS = sizeOf('SOAK_RUNS_MONGODB', { usual: 200, soak: 5_000 });
+const RUNS = sizeOf('SOAK_RUNS_MONGODB', { usual: 60, soak: 5_000 });
 
 describeWithMongo('leads in MongoDB', (mongoUrl) => {
   const database = `/test-${randomUUID()}`;

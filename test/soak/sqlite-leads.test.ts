@@ -7,7 +7,7 @@ import { sizeOf } from '../support/size-of.ts';
 import { randomRuns } from './random-runs.ts';
 
 /** The number of runs. One takes about 20 ms. */
-const RUNS = sizeOf('SOAK_RUNS', { usual: 1000, soak: 50_000 });
+const RUNS = sizeOf('SOAK_RUNS', { usual: 300, soak: 50_000 });
 
 describe('leads in SQLite', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));

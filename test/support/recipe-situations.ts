@@ -225,8 +225,8 @@ async function expectFaultsBeforeThanks(website: RecipeWebsite, service: Service
     expect(answer?.text, name).not.toBe(form?.text);
     expect(answer?.form?.entered, name).toEqual(asShown(typed));
   }
-  await website.send(own);
-  expect([await service.countLeads(studioId), await website.report()]).toEqual([thanked, '']);
+  const { stdout, stderr } = await website.send(own);
+  expect([await service.countLeads(studioId), stdout + stderr + (await website.report())]).toEqual([thanked, '']);
 }
 
 /** Pages have one character for each line break. */

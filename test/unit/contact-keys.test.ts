@@ -101,7 +101,7 @@ describe('two spellings are one contact', () => {
     },
   );
 
-  test.each(['DE', 'FR', 'GB', 'US', 'JP', null] as const)('in %s, with any mark or space of Unicode', (region) => {
+  test.each(['DE', 'JP', null] as const)('in %s, with any mark or space of Unicode', (region) => {
     const { national, international, e164 } = exampleOf(region ?? 'DE');
     const apart = [national, international].flatMap((form) => {
       const keys = contactKeys(phone(region === null ? form : e164), region);

@@ -18,7 +18,7 @@ const CORE_TOKEN = 'the token of two releases side by side';
 
 /** The probe interval of the balancers; milliseconds. Much shorter than the drain of a stopping process. */
 const PROBE_MS = 25;
-const DRAIN_MS = 2000;
+const DRAIN_MS = 1000;
 const CALLERS = 4;
 
 /** The number of rounds of requests between two replacements. */
@@ -28,12 +28,12 @@ const ROUNDS_BETWEEN = 12;
 const PAUSE_MS = 50;
 
 /** The number of creations that are replayed at the end, spread over all. */
-const REPEATED = 200;
+const REPEATED = 100;
 
 describeWithLastRelease('the last release and this one', (folder) => {
   describeWithMongo('on one database', (mongoUrl) => {
     describeWithRedis('and one Redis', (redisUrl) => {
-      test('replace each other one process at a time under load, forth, back and forth, and no request fails', async () => {
+      test('replace each other one process at a time under load, forth and back, and no request fails', async () => {
         const databaseUrl = aDatabase(mongoUrl());
         const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
         const { cores, gateways, secret, url } = deployment;
@@ -57,11 +57,10 @@ describeWithLastRelease('the last release and this one', (folder) => {
         expect(refused.headers.get('link')).toContain(JSON.parse(text).lead.id);
         await expectAllThere(deployment, load.created);
 
-        await replace(forth, ROOT);
         await load.stop();
         expect(load.failures).toEqual([]);
         await expectAllThere(deployment, load.created);
-        for (const { capture } of load.created.slice(0, 100)) await request(url, secret, 409, { capture });
+        for (const { capture } of load.created.slice(0, 50)) await request(url, secret, 409, { capture });
       });
     });
   });

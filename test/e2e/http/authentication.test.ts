@@ -67,14 +67,6 @@ describe('a request', () => {
     },
   );
 
-  test('with the key in the query instead is refused with 401', async () => {
-    const { secret } = await service.aStudioWithKey();
-    for (const name of ['access_token', 'api_key', 'key', 'token']) {
-      const response = await service.get('', `?${name}=${secret}`, { authorization: null });
-      await expectProblem(response, 401, 'integration_key_invalid');
-    }
-  });
-
   test('with the header twice is refused with 401, even if both are equal', { tags: ['5.header'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const authorization = `Authorization: Bearer ${secret}`;
@@ -100,11 +92,6 @@ test.each(['Bearer', 'bearer', 'BEARER', 'Bearer  '])(
     expect((await service.get(secret, '', { authorization: `${scheme} ${secret}` })).status).toBe(200);
   },
 );
-
-test('a cookie in addition to the key is ignored', { tags: ['5.5'] }, async () => {
-  const { secret } = await service.aStudioWithKey();
-  expect((await service.get(secret, '', { cookie: 'session=somebody' })).status).toBe(200);
-});
 
 describe('a key', () => {
   test('that is revoked is refused immediately and permanently', {

@@ -58,18 +58,6 @@ describe('a created lead', () => {
     expect(Date.parse(lead.createdAt)).toBeLessThanOrEqual(Date.now());
   });
 
-  test('has null for a missing source and note', {
-    tags: ['2.1.sourceId', '2.1.note', '2.2.sourceId', '2.2.note'],
-  }, async () => {
-    const { secret } = await service.aStudioWithKey();
-
-    const absent = await leadOf(await service.post(secret, aCapture()), 201);
-    const explicit = await leadOf(await service.post(secret, aCapture({ sourceId: null, note: null })), 201);
-
-    expect(absent).toMatchObject({ sourceId: null, note: null });
-    expect(explicit).toMatchObject({ sourceId: null, note: null });
-  });
-
   test.each([
     ['email', 'Ada.Lovelace+Trial@Example.ORG'],
     ['phone', ' (0171) 234-56 78 ext. 9'],
@@ -103,15 +91,6 @@ describe('a created lead', () => {
       expect(read).toEqual(created);
     },
   );
-
-  test('may have the name and note of another lead', async () => {
-    const { secret, studioId } = await service.aStudioWithKey();
-
-    await leadOf(await service.post(secret, aCapture({ note: 'x' })), 201);
-    await leadOf(await service.post(secret, aCapture({ note: 'x' })), 201);
-
-    expect(await service.countLeads(studioId)).toBe(2);
-  });
 });
 
 describe('a source', () => {
@@ -148,17 +127,6 @@ describe('a source', () => {
       expect(await service.countLeads(studio.studioId)).toBe(0);
     },
   );
-
-  test('that is enabled again is accepted again', async () => {
-    const { secret, studioId, sourceId } = await service.aStudioWithKey();
-    const source = { studioId, id: sourceId, name: 'Web form' };
-    await service.directory.putLeadSource({ leadSource: { ...source, enabled: false } });
-    await expectProblem(await service.post(secret, aCapture({ sourceId })), 400, 'integration_source_invalid');
-
-    await service.directory.putLeadSource({ leadSource: { ...source, enabled: true } });
-
-    await leadOf(await service.post(secret, aCapture({ sourceId })), 201);
-  });
 });
 
 test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])(

@@ -86,27 +86,6 @@ test.each(ANSWERS)('no response may be cached: %s', { tags: ['7.no-store'] }, as
   expect(headers.has('etag')).toBe(false);
 });
 
-describe('browsers are not supported', () => {
-  test.each(ANSWERS)('no response has a CORS header: %s', { tags: ['1.no-browser'] }, async (_, status, call) => {
-    const response = await call({
-      origin: 'https://page.example.test',
-      'access-control-request-method': 'POST',
-      'access-control-request-headers': 'authorization,content-type,idempotency-key',
-    });
-    expect(response.status).toBe(status);
-    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
-  });
-
-  test('a preflight gets no CORS header', { tags: ['1.no-browser'] }, async () => {
-    const response = await raw(`OPTIONS ${LEADS} HTTP/1.1`, 'Origin: https://page.example.test', {
-      host: 'x',
-      'access-control-request-method': 'POST',
-    });
-    expect(response.status).toBe(405);
-    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
-  });
-});
-
 test('no response names the software of the service, or sets a cookie', async () => {
   for (const [, , call] of ANSWERS) {
     const { headers } = await call({});
