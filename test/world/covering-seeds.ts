@@ -3,9 +3,6 @@ import { type Plan, planFrom } from './plan.ts';
 /** The number of candidate seeds. */
 const SEEDS = 300;
 
-/** One simulation in this many has clients that stay connected: these are the longest, and few faults need them. */
-const HOLDS_IN_EACH = 3;
-
 /**
  * Returns seeds whose plans together cover as many scenarios as possible, in as many kinds of simulations. The choice is greedy: each
  * seed adds the most to the previous ones.
@@ -15,16 +12,12 @@ const HOLDS_IN_EACH = 3;
 export function coveringSeeds(count: number, length: number): number[] {
   const left = new Set(
     Array.from({ length: SEEDS }, (_, index) => {
-      const plan = planFrom(index + 1, length);
-      return { seed: index + 1, holdsConnections: plan.holdsConnections, content: contentOf(plan) };
+      return { seed: index + 1, content: contentOf(planFrom(index + 1, length)) };
     }),
   );
   const had = new Set<string>();
-  return Array.from({ length: count }, (_, index) => {
-    const mayHold = (index + 1) % HOLDS_IN_EACH === 0;
-    const [next] = [...left]
-      .filter(({ holdsConnections }) => holdsConnections === mayHold)
-      .toSorted((a, b) => b.content.difference(had).size - a.content.difference(had).size);
+  return Array.from({ length: count }, () => {
+    const [next] = [...left].toSorted((a, b) => b.content.difference(had).size - a.content.difference(had).size);
     if (!next) throw new Error(`there are not ${count} such seeds`);
     left.delete(next);
     for (const each of next.content) had.add(each);
@@ -33,7 +26,7 @@ export function coveringSeeds(count: number, length: number): number[] {
 }
 
 /** Returns the combinations of scenario and setting that a plan has. */
-function contentOf({ steps, quota, holdsConnections, ...settings }: Plan): Set<string> {
+function contentOf({ steps, quota, ...settings }: Plan): Set<string> {
   const kinds = Object.entries({ quota: quota.limit, ...settings }).map(([name, value]) => `${name} ${value}`);
   return new Set(steps.flatMap(({ name }) => kinds.map((kind) => `${name}, ${kind}`)));
 }

@@ -11,7 +11,6 @@ import * as failedInserts from './scenarios/failed-inserts.ts';
 import * as faults from './scenarios/faults.ts';
 import * as ignoreRetryAfter from './scenarios/ignored-retry-after.ts';
 import * as misfits from './scenarios/invalid-requests.ts';
-import * as wrongSettings from './scenarios/invalid-settings.ts';
 import * as hoarder from './scenarios/key-limit.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
@@ -23,7 +22,6 @@ import * as holders from './scenarios/resource-holders.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import * as scraper from './scenarios/scraper.ts';
 import * as sdk from './scenarios/sdk.ts';
-import * as terminal from './scenarios/terminal.ts';
 import * as visitors from './scenarios/visitors.ts';
 import * as website from './scenarios/website.ts';
 
@@ -31,7 +29,7 @@ import * as website from './scenarios/website.ts';
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, faults],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, ignoreRetryAfter],
-  ...[oddRecords, lostIndex, terminal, wrongSettings, corrections],
+  ...[oddRecords, lostIndex, corrections],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
@@ -67,8 +65,6 @@ export interface Plan {
   /** Whether the clocks of the machines can be set. */
   readonly clocks: boolean;
   readonly steps: readonly Step[];
-  /** Whether some clients stay connected for as long as the service allows. */
-  readonly holdsConnections: boolean;
 }
 
 /** The default settings, to which shrinking returns. */
@@ -79,7 +75,6 @@ export const USUAL: Omit<Plan, 'steps'> = {
   disk: 'usual',
   tls: false,
   clocks: false,
-  holdsConnections: false,
 };
 
 const QUOTAS: readonly Quota[] = [USUAL.quota, USUAL.quota, { limit: 30, windowSeconds: 3 }];
@@ -106,7 +101,6 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
       tls: fc.constantFrom(false, false, true),
       clocks: fc.boolean(),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
-      holdsConnections: fc.constantFrom(false, false, false, false, false, true),
     }),
   );
 

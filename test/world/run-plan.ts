@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Region } from './contacts.ts';
 import { readFinalState } from './final-state.ts';
-import { canHoldConnections } from './held-connections.ts';
 import { answerViolations } from './invariants/answers.ts';
 import { auditViolations } from './invariants/audit.ts';
 import { exportViolations } from './invariants/exports.ts';
@@ -14,11 +13,7 @@ import { outputViolations } from './invariants/outputs.ts';
 import { quotaViolations } from './invariants/quota.ts';
 import { registerViolations } from './invariants/registers.ts';
 import { timeViolations } from './invariants/times.ts';
-import { makeLongPages } from './long-pages.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
-import { holdConnections } from './scenarios/held-connections.ts';
-import { holdCoreConnections } from './scenarios/held-core-connections.ts';
-import { overload } from './scenarios/overloads.ts';
 import { lastPackets } from './scenarios/packet.ts';
 import type { Settings } from './settings.ts';
 import { Simulation } from './simulation.ts';
@@ -28,9 +23,6 @@ import type { World } from './world.ts';
 
 /** The maximum duration of a simulation; milliseconds. */
 const ENDS_WITHIN_MS = 150_000;
-
-/** The additional time for clients that stay connected for as long as the service allows; milliseconds. */
-const HOLDS_FOR_MS = 60_000;
 
 /** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
@@ -66,7 +58,7 @@ export async function runPlan(plan: Plan, name: string, startWorld: StartWorld):
     await sim.begin().catch((error) => {
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const { violations, unknown } = await Promise.race([runAndCheck(sim, plan), tooLong(sim, plan)]);
+    const { violations, unknown } = await Promise.race([runAndCheck(sim, plan), tooLong(sim)]);
     return { violations, unknown, trace: traceOf(sim.history, violations) };
   } finally {
     stopRecording();
@@ -75,14 +67,8 @@ export async function runPlan(plan: Plan, name: string, startWorld: StartWorld):
   }
 }
 
-async function runAndCheck(
-  sim: Simulation,
-  { steps, quota, holdsConnections }: Plan,
-): Promise<Omit<PlanResult, 'trace'>> {
-  const pages = holdsConnections && canHoldConnections ? await makeLongPages(sim) : undefined;
-  const running: Promise<void>[] = pages
-    ? [holdCoreConnections(sim), holdConnections(sim, pages).then(() => overload(sim, pages))]
-    : [];
+async function runAndCheck(sim: Simulation, { steps, quota }: Plan): Promise<Omit<PlanResult, 'trace'>> {
+  const running: Promise<void>[] = [];
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Otherwise disturbances queue up, and all requests end before the second one begins.
@@ -120,8 +106,8 @@ async function runAndCheck(
   return { violations, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
 }
 
-async function tooLong(sim: Simulation, { holdsConnections }: Plan): Promise<Omit<PlanResult, 'trace'>> {
-  const withinMs = ENDS_WITHIN_MS + (holdsConnections ? HOLDS_FOR_MS : 0);
-  await sleep(withinMs, undefined, { ref: false });
-  return { violations: [...sim.history.violations, `the simulation has not ended after ${withinMs} ms`], unknown: [] };
+async function tooLong(sim: Simulation): Promise<Omit<PlanResult, 'trace'>> {
+  await sleep(ENDS_WITHIN_MS, undefined, { ref: false });
+  const late = `the simulation has not ended after ${ENDS_WITHIN_MS} ms`;
+  return { violations: [...sim.history.violations, late], unknown: [] };
 }

@@ -6,9 +6,6 @@ import { shrinkPlan } from './shrink-plan.ts';
 /** The maximum number of steps of a simulation. */
 export const STEPS = Number(process.env.WORLD_STEPS ?? 160);
 
-/** The minimum duration of a run whose simulations may have slow readers that keep their connections. */
-const MIN_SECONDS_TO_HOLD = 120;
-
 /** The time limit for shrinking a plan that broke a promise; milliseconds. */
 const SHRINKS_FOR_MS = Number(process.env.WORLD_SHRINK_SECONDS ?? 120) * 1000;
 
@@ -37,7 +34,7 @@ export async function runSimulations(
 ): Promise<{ readonly simulations: number; readonly failure: Failure | undefined }> {
   const begin = performance.now();
   for (let number = 1; ; number += 1) {
-    const seed = seeds[number - 1] ?? randomSeed(seconds);
+    const seed = seeds[number - 1] ?? randomInt(2 ** 31);
     const simulationBegin = performance.now();
     const { failure, unknown } = await failureOf(seed, startWorld);
     const result = failure ? 'a promise is broken' : 'every promise is kept';
@@ -47,14 +44,6 @@ export async function runSimulations(
     report(`simulation ${number}, WORLD_SEED=${seed}: ${result}${unchecked}, ${took} s (${all} of ${seconds} s)`);
     if (failure) return { simulations: number, failure: { ...failure, seed, number } };
     if (all >= seconds && number >= seeds.length) return { simulations: number, failure: undefined };
-  }
-}
-
-/** Simulations with slow readers take longer: short runs skip their seeds. */
-function randomSeed(seconds: number): number {
-  for (;;) {
-    const seed = randomInt(2 ** 31);
-    if (seconds >= MIN_SECONDS_TO_HOLD || !planFrom(seed, STEPS).holdsConnections) return seed;
   }
 }
 
