@@ -16,6 +16,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file, in each format',
   'test/e2e/locked-file.test.ts': 'a database file that another process locks',
   'test/e2e/log.test.ts': 'the lines of the log, of processes of their own',
+  'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
   'test/e2e/sdk-package.test.ts': 'the package for npm, packed, installed and compiled',

@@ -4,9 +4,14 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { COLUMNS } from '../../operator/csv.ts';
+import { EXPORT_FORMATS } from '../../operator/export-format.ts';
 import { IMPORT_FIELDS } from '../../operator/import-columns.ts';
 import { IMPORT_FORMATS } from '../../operator/import-format.ts';
-import { times } from '../support/builders.ts';
+import { systemClock } from '../../src/domain/clock.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { exportLeads } from '../../src/usecases/export-leads.ts';
+import { BY, aStudio as buildStudio, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { commandsIn, runCommands } from '../support/examples.ts';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
@@ -22,7 +27,9 @@ async function aStudio() {
       (output) => ({ ...output, status: 0 }),
       ({ code, stdout, stderr }) => ({ status: code as number, stdout: stdout as string, stderr: stderr as string }),
     );
-  await cli('studios', 'put', 's1');
+  const store = await openStore(env.DATABASE_URL);
+  await store.putStudio(buildStudio({ id: 's1' }), BY);
+  await store.close();
   return {
     env,
     /** Imports a file; returns its counts, and what is reported of each line. */
@@ -37,9 +44,12 @@ async function aStudio() {
     },
     /** Returns the leads in the JSON form of exports, by name. */
     async leads(): Promise<Json[]> {
-      const { stdout } = await cli('leads', 'export', '--studio', 's1');
-      const leads = stdout
-        .split('\n')
+      const opened = await openStore(env.DATABASE_URL);
+      const deps = { store: opened, clock: systemClock, newId };
+      const pages = await Array.fromAsync(exportLeads(deps, { studioId: 's1', resumeToken: '' }));
+      await opened.close();
+      const leads = pages
+        .flatMap((page) => EXPORT_FORMATS.ndjson.linesOf(page.leads).split('\n'))
         .filter(Boolean)
         .map((line) => JSON.parse(line));
       return leads.toSorted((a, b) => (a.displayName < b.displayName ? -1 : 1));

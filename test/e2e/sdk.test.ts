@@ -15,9 +15,8 @@ import {
   NoAnswerError,
   type ProblemError,
 } from '../../sdk/index.ts';
-import { times } from '../support/builders.ts';
 import { ROOT } from '../support/processes.ts';
-import { aService, expectLead, type StudioWithKey } from '../support/service.ts';
+import { aService, type StudioWithKey } from '../support/service.ts';
 
 const service = aService();
 
@@ -27,8 +26,8 @@ const capture = (overrides: Partial<LeadCapture> = {}): LeadCapture => ({
   ...overrides,
 });
 
-// test/e2e/client-conformance.test.ts covers retries, deadlines, errors and what is known of a write, with sdk/conformance. These
-// tests cover the types of this client, with a real service.
+// test/e2e/client-conformance.test.ts covers what every client does, with sdk/conformance. These tests cover the types of this one, with
+// a real service.
 
 /** A client of a service, and the number of requests that it has sent. */
 function clientOf({ secret }: Pick<StudioWithKey, 'secret'>, options: Partial<LeadIntakeClientOptions> = {}) {
@@ -53,20 +52,6 @@ async function errorOf(request: Promise<unknown>): Promise<LeadIntakeError> {
   return error;
 }
 
-test('a creation returns the lead and its idempotency key, under which a repetition returns the same lead', async () => {
-  const studio = await service.aStudioWithKey();
-  const { client } = clientOf(studio);
-  const data = capture({ sourceId: studio.sourceId, note: 'Asks for a trial.' });
-
-  const created = await client.createLead(data);
-
-  expect(expectLead(created.lead)).toMatchObject({ displayName: data.displayName, note: data.note, stage: 'new' });
-  expect(created).toMatchObject({ replayed: false });
-  const { idempotencyKey } = created;
-  expect(await client.createLead(data, { idempotencyKey })).toEqual({ ...created, replayed: true });
-  expect(await service.countLeads(studio.studioId)).toBe(1);
-});
-
 test('a refusal has everything that the service reports', async () => {
   const { client } = clientOf(await service.aStudioWithKey());
 
@@ -89,23 +74,6 @@ test('a refusal has everything that the service reports', async () => {
   expect(Object.keys(error.fields).sort()).toEqual(['Idempotency-Key', 'displayName', 'note']);
 });
 
-// Regardless of the reason that a caller gives.
-test.each([new Error('the visitor is gone'), null])(
-  'a call cancelled during an attempt reports that the outcome is unknown, with the reason as its cause: %s',
-  async (reason) => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1');
-    onTestFinished(() => void silent.close());
-    await once(silent, 'listening');
-    const { client } = clientOf({ secret: newKeySecret() }, { baseUrl: urlOf(silent) });
-    const controller = new AbortController();
-    silent.on('request', () => controller.abort(reason));
-
-    const error = await errorOf(client.createLead(capture(), { signal: controller.signal }));
-
-    expect(error).toMatchObject({ written: 'unknown', cause: reason, attempts: 1 });
-  },
-);
-
 test('a response that decompresses to more than 4 MiB is rejected before its end', async () => {
   const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
   const server = createServer((_, response) => {
@@ -119,24 +87,6 @@ test('a response that decompresses to more than 4 MiB is rejected before its end
 
   expect(error).toBeInstanceOf(NoAnswerError);
   expect(error).toMatchObject({ written: 'unknown', cause: new Error('the answer 201 is longer than 4 MiB') });
-});
-
-test('a list has all leads, newest first, and reads each page on demand', async () => {
-  const { client, sent } = clientOf(await service.aStudioWithKey());
-  const ids: string[] = [];
-  for (const _ of times(7, () => 0)) ids.unshift((await client.createLead(capture())).lead.id);
-  const before = sent();
-
-  const listed: string[] = [];
-  for await (const { id } of client.allLeads({ limit: 3 })) {
-    listed.push(id);
-    expect(sent() - before).toBe(Math.ceil(listed.length / 3));
-  }
-
-  expect(listed).toEqual(ids);
-  const page = await client.listLeads({ limit: 5 });
-  expect(page.leads.map(({ id }) => id)).toEqual(ids.slice(0, 5));
-  expect((await client.listLeads({ cursor: page.nextCursor ?? '' })).leads).toHaveLength(2);
 });
 
 test('a key in place of the options is refused before anything is sent', async () => {

@@ -7,8 +7,6 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { MongoClient, UUID } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { leadKey } from '../../src/store/mongo/documents.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
@@ -23,8 +21,6 @@ interface RawWriter {
   qualify(studioId: string, leadId: string): Promise<void>;
   /** Adds an unknown scope to a key, and removes its name if `isNameless`. */
   change(keyId: string, isNameless: boolean): Promise<void>;
-  /** Sets an unknown status. */
-  freeze(studioId: string): Promise<void>;
 }
 
 describe('on SQLite', () => {
@@ -60,7 +56,6 @@ describeWithMongo('on MongoDB', (mongoUrl) => {
             $push: { scopes: 'leads.export' },
             ...(isNameless && { $unset: { name: 1 } }),
           }),
-        freeze: (studioId) => write('studios', studioId, { $unset: { status: 1 } }),
       };
     },
   );
@@ -85,7 +80,6 @@ function writerTo(path: string): RawWriter {
         isNameless ? '' : 'x',
         keyId,
       ),
-    freeze: (studioId) => write("UPDATE studios SET status = 'frozen' WHERE id = ?", studioId),
   };
 }
 
@@ -138,48 +132,6 @@ function suite(databaseUrl: () => string, writerOf: () => RawWriter): void {
     await expectProblem(await service.get(affected.secret, `/${unreadable.id}`), 500, 'internal_error');
     await expectProblem(await service.get(namelessKey.secret), 401, 'integration_key_invalid');
     expect(await (await service.get(affected.secret)).json()).toEqual({ leads: [readable], nextCursor: null });
-  });
-
-  test('a repeated creation whose lead has an unknown stage gets its response, and creates no second lead', async () => {
-    const studio = await service.aStudioWithKey();
-    const headers = { 'idempotency-key': randomUUID() };
-    const body = aCapture();
-    const lead = await leadOf(await service.post(studio.secret, body, headers), 201);
-    await writer.qualify(studio.studioId, lead.id);
-
-    const repeated = await service.post(studio.secret, body, headers);
-    expect(repeated.headers.get('idempotent-replayed')).toBe('true');
-    expect(await leadOf(repeated, 201)).toEqual(lead);
-    const answer = await service.post(studio.secret, body);
-    await expectProblem(answer, 409, 'integration_lead_already_open');
-    expect(answer.headers.get('link')).toContain(lead.id);
-    const move = { studioId: studio.studioId, leadId: lead.id, stage: LeadStage.WON };
-    await expect(service.leads.changeLeadStage(move)).rejects.toThrow('[internal] internal error');
-    expect(await service.countLeads(studio.studioId)).toBe(0);
-  });
-
-  test('an unreadable key can be listed and revoked', async () => {
-    const studio = await service.aStudioWithKey();
-    const { studioId, memberId, apiKeyId } = studio;
-    await writer.change(apiKeyId, true);
-
-    const { apiKeys } = await service.apiKeys.listApiKeys({ studioId, memberId });
-    expect(apiKeys).toMatchObject([{ id: apiKeyId, name: '(cannot be read)', memberId, expireTime: { seconds: 0n } }]);
-    const revoked = await service.apiKeys.revokeApiKey({ studioId, memberId, apiKeyId });
-    expect(revoked.apiKey?.revokeTime).toBeDefined();
-  });
-
-  test('a studio with an unknown status is suspended until it is put again', async () => {
-    const studio = await service.aStudioWithKey();
-    await writer.freeze(studio.studioId);
-
-    await expectProblem(await service.get(studio.secret), 402, 'subscription_suspended');
-    await expectProblem(await service.post(studio.secret, aCapture()), 402, 'subscription_suspended');
-    const { studio: shown } = await service.directory.getStudio({ studioId: studio.studioId });
-    expect(shown?.status).toBe(StudioStatus.SUSPENDED);
-
-    await service.directory.putStudio({ studio: { id: studio.studioId, status: StudioStatus.ACTIVE } });
-    expect((await service.get(studio.secret)).status).toBe(200);
   });
 }
 

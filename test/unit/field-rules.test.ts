@@ -66,13 +66,17 @@ const texts: {
 ];
 
 describe.each(texts)('$field', ({ rule, min, max, ofLength }) => {
-  test.each(['a', '7', 'é', '語', '🦉', '\u{10ffff}'])('counts code points: %s', (filler) => {
-    expectValid(rule, ofLength(min, filler));
-    expectValid(rule, ofLength(min + 1, filler));
-    expectValid(rule, ofLength(max - 1, filler));
-    expectValid(rule, ofLength(max, filler));
-    expectFault(rule, ofLength(max + 1, filler), new RegExp(` to ${max} characters long$`));
-  });
+  test.each(['a', '7', 'é', '語', '🦉', '\u{10ffff}'])(
+    'counts code points: %s',
+    { tags: ['2.2.lengths'] },
+    (filler) => {
+      expectValid(rule, ofLength(min, filler));
+      expectValid(rule, ofLength(min + 1, filler));
+      expectValid(rule, ofLength(max - 1, filler));
+      expectValid(rule, ofLength(max, filler));
+      expectFault(rule, ofLength(max + 1, filler), new RegExp(` to ${max} characters long$`));
+    },
+  );
 
   test('refuses fewer characters than its bound', () => {
     expectFault(rule, ofLength(min, '7').slice(1));
@@ -131,7 +135,7 @@ describe('email', () => {
     'a\u007f@b',
     'a\u0085@b',
     'a\u009f@b',
-  ])('refuses white space and control characters: %j', (value) => {
+  ])('refuses white space and control characters: %j', { tags: ['2.2.email-form'] }, (value) => {
     expectFault(emailFault, value, /white space or control/);
   });
 });
@@ -146,6 +150,7 @@ describe('phone', () => {
 
   test.each(['12---', 'abcde', '+ + + +', '٠١---', '²³¹¼½', 'ⅧⅨⅩⅪ一', '一二三四五'])(
     'refuses fewer than 3 decimal digits: %s',
+    { tags: ['2.2.phone-form'] },
     (value) => {
       expectFault(phoneFault, value, /at least 3 digits/);
     },

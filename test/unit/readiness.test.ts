@@ -1,8 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Readiness } from '../../common/readiness.ts';
-import { times } from '../support/builders.ts';
 
 /** A dependency that the test makes available or not, its readiness, and what is logged. */
 function aDependency() {
@@ -26,19 +24,6 @@ function aDependency() {
   };
   return { state, readiness, lines, checked };
 }
-
-test('the check runs once a second, whatever the number of callers', async () => {
-  const { state, readiness } = aDependency();
-  const begun = performance.now();
-  let callers = 0;
-  while (state.checks < 2 || callers <= 1000) {
-    await Promise.all(times(50, () => readiness.fault()));
-    callers += 50;
-    await sleep(5);
-  }
-  // At the start and after each second.
-  expect(state.checks).toBeLessThanOrEqual(2 + (performance.now() - begun) / 1000);
-});
 
 test('the reason is logged when it changes and again while it lasts, and its end is logged', async () => {
   const { state, readiness, lines, checked } = aDependency();

@@ -73,15 +73,6 @@ describe('a request', () => {
     const head = lines(`GET ${LEADS} HTTP/1.1`, 'Host: leads.example.test', authorization, authorization, '');
     await expectProblem(await rawRequest(service.url, head), 401, 'integration_key_invalid');
   });
-
-  test('with any one character of the key changed is refused with 401', { tags: ['5.header'] }, async () => {
-    const { secret } = await service.aStudioWithKey();
-    for (const [at, character] of [...secret].entries()) {
-      const changed = secret.slice(0, at) + (character === 'x' ? 'y' : 'x') + secret.slice(at + 1);
-      await expectProblem(await service.get(changed), 401, 'integration_key_invalid');
-    }
-    await expectOpen(secret);
-  });
 });
 
 test.each(['Bearer', 'bearer', 'BEARER', 'Bearer  '])(

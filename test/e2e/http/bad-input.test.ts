@@ -342,32 +342,6 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-describe('all faults of header and body', () => {
-  test('are reported together: every property is wrong', { tags: ['2.5.fields', '2.5.together'] }, async () => {
-    await expectRefused(
-      { displayName: '', contact: { type: 'email', value: 'x', label: 'home' }, sourceId: 'x', note: '', extra: 1 },
-      ['Idempotency-Key', 'displayName', 'contact.value', 'contact.label', 'sourceId', 'note', 'extra'],
-      { 'idempotency-key': 'x' },
-    );
-  });
-
-  test('are reported together: no property at all', async () => {
-    await expectRefused({}, ['Idempotency-Key', 'displayName', 'contact'], { 'idempotency-key': null });
-  });
-
-  test('are reported together: the body cannot be read', { tags: ['2.5.together'] }, async () => {
-    await expectRefused('{', ['Idempotency-Key', 'body'], { 'idempotency-key': null });
-  });
-
-  test('are reported together: wrong types and wrong values alike', async () => {
-    await expectRefused({ displayName: 1, contact: { type: 'phone', value: '1' }, note: 'x'.repeat(2001) }, [
-      'displayName',
-      'contact.value',
-      'note',
-    ]);
-  });
-});
-
 test('an error never contains text from the request', { tags: ['2.5.discreet'] }, async () => {
   const { secret } = await service.aStudioWithKey();
   const response = await service.post(secret, aCapture({ contact: anEmail('not.an.address'), note: 7 }));

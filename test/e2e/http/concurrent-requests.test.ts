@@ -148,32 +148,29 @@ const KINDS: Readonly<Record<string, (studio: Arranged, other: Arranged, mark: M
   },
 };
 
-test.each(times(3, (round) => round))(
-  '300 concurrent requests of every kind, of two studios, each get their own response (round %i)',
-  async () => {
-    const studios = [await arrange('Ada'), await arrange('Bob')] as const;
-    const kinds = Object.entries(KINDS);
+test('300 concurrent requests of every kind, of two studios, each get their own response', async () => {
+  const studios = [await arrange('Ada'), await arrange('Bob')] as const;
+  const kinds = Object.entries(KINDS);
 
-    const responses = await Promise.all(
-      times(300, async (index) => {
-        const [studio, other] = index % 2 === 0 ? studios : [studios[1], studios[0]];
-        const turn = Math.floor(index / 2);
-        const [, send] = kinds[turn % kinds.length] as (typeof kinds)[number];
-        const known = studio.known[turn % studio.known.length] as Known;
-        const requestId = `request-${index}`;
-        const name = `${known.lead.displayName.split(' ')[0]} new ${index}`;
-        const response = await send(studio, other, { name, headers: { 'x-request-id': requestId }, known });
-        expect(response.headers.get('x-request-id')).toBe(requestId);
-        return response;
-      }),
-    );
+  const responses = await Promise.all(
+    times(300, async (index) => {
+      const [studio, other] = index % 2 === 0 ? studios : [studios[1], studios[0]];
+      const turn = Math.floor(index / 2);
+      const [, send] = kinds[turn % kinds.length] as (typeof kinds)[number];
+      const known = studio.known[turn % studio.known.length] as Known;
+      const requestId = `request-${index}`;
+      const name = `${known.lead.displayName.split(' ')[0]} new ${index}`;
+      const response = await send(studio, other, { name, headers: { 'x-request-id': requestId }, known });
+      expect(response.headers.get('x-request-id')).toBe(requestId);
+      return response;
+    }),
+  );
 
-    const created = responses.filter(({ status, headers }) => status === 201 && !headers.has('idempotent-replayed'));
-    expect(created.length).toBeGreaterThan(20);
-    const counts = await Promise.all(studios.map(({ studioId }) => service.countLeads(studioId)));
-    expect(counts.reduce((sum, count) => sum + count)).toBe(created.length + 2 * 12);
-  },
-);
+  const created = responses.filter(({ status, headers }) => status === 201 && !headers.has('idempotent-replayed'));
+  expect(created.length).toBeGreaterThan(20);
+  const counts = await Promise.all(studios.map(({ studioId }) => service.countLeads(studioId)));
+  expect(counts.reduce((sum, count) => sum + count)).toBe(created.length + 2 * 12);
+});
 
 describe('during a burst of requests', () => {
   test.each<[string, (studio: StudioWithKey) => Promise<unknown>, number, string]>([
@@ -192,7 +189,7 @@ describe('during a burst of requests', () => {
       'integration_issuer_forbidden',
     ],
   ])('%s admits no request that starts after the RPC returned', async (_, takeAway, status, code) => {
-    for (const _ of times(5, () => 0)) {
+    for (const _ of times(2, () => 0)) {
       const studio = await service.aStudioWithKey();
       let isTaken = false;
       let served = 0;

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
-import { DAY_MS, times } from '../../support/builders.ts';
-import { aCapture, aSeparateService, aService, BOTH_SCOPES, expectProblem, leadOf } from '../../support/service.ts';
+import { times } from '../../support/builders.ts';
+import { aCapture, aSeparateService, aService, expectProblem, leadOf } from '../../support/service.ts';
 
 const LIMIT = 5;
 
@@ -29,15 +28,6 @@ const expectLimited = async (response: Response) => {
 };
 
 describe('the quota of a key', () => {
-  test('admits exactly its number of requests, one after the other', {
-    tags: ['7.integration_rate_limited', '8.quota'],
-  }, async () => {
-    const { secret } = await service.aStudioWithKey();
-    const statuses: number[] = [];
-    for (const _ of times(LIMIT + 3, () => 0)) statuses.push((await service.get(secret)).status);
-    expect(statuses).toEqual([...times(LIMIT, () => 200), 429, 429, 429]);
-  });
-
   test('admits exactly its number of concurrent requests', {
     tags: ['7.integration_rate_limited', '8.quota'],
   }, async () => {
@@ -63,22 +53,6 @@ describe('the quota of a key', () => {
     await expectLimited(await service.get(secret));
 
     expect(await service.countLeads(studioId)).toBe(1);
-  });
-
-  test("is the key's own and not its studio's", { tags: ['8.quota'] }, async () => {
-    const { secret, studioId, memberId } = await service.aStudioWithKey();
-    const another = await service.apiKeys.createApiKey({
-      studioId,
-      memberId,
-      name: 'Another',
-      scopes: [...BOTH_SCOPES],
-      expireTime: timestampFromMs(Date.now() + DAY_MS),
-    });
-    await useUp(secret);
-
-    await expectLimited(await service.get(secret));
-
-    expect(left(await service.get(another.secret))).toBe(LIMIT - 1);
   });
 
   test('stays with the key when its secret is replaced', { tags: ['3.2.renewed', '8.quota'] }, async () => {
@@ -151,30 +125,6 @@ describe('the quota of a key', () => {
 });
 
 describe('a refusal by the quota', () => {
-  test('has the time to wait in whole seconds, at least 1', { tags: ['7.1', '8.retry-after'] }, async () => {
-    const { secret } = await service.aStudioWithKey();
-    await useUp(secret);
-
-    const response = await service.get(secret);
-
-    expect(response.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    const { retryAfter } = await expectLimited(response);
-    expect(retryAfter).toBeLessThanOrEqual(LONG_SECONDS);
-  });
-
-  test('is repeated for a retry before that time, and the time to wait does not grow', { tags: ['7.1'] }, async () => {
-    const { secret } = await service.aStudioWithKey();
-    await useUp(secret);
-    const first = await expectLimited(await service.get(secret));
-
-    for (const _ of times(5, () => 0)) {
-      const again = await expectLimited(await service.get(secret));
-      const { detail: _first, requestId: _firstId, ...same } = first.problem;
-      expect(again.problem).toMatchObject(same);
-      expect(again.retryAfter).toBeLessThanOrEqual(first.retryAfter);
-    }
-  });
-
   describe('ends', () => {
     const WINDOW_SECONDS = 3;
     const brief = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: `${WINDOW_SECONDS}` } });
@@ -186,16 +136,6 @@ describe('a refusal by the quota', () => {
         if (response.status !== 200) return expectLimited(response);
       }
     }
-
-    test('when the time to wait is over', { tags: ['7.1'] }, async () => {
-      const { secret, studioId } = await brief.aStudioWithKey();
-      const { retryAfter } = await refusalOf(secret);
-
-      await sleep(retryAfter * 1000);
-
-      await leadOf(await brief.post(secret, aCapture()), 201);
-      expect(await brief.countLeads(studioId)).toBe(1);
-    });
 
     test('not before, at any moment', { tags: ['7.1'] }, async () => {
       const refusals = times(20, (index) => async () => {

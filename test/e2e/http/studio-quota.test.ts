@@ -43,20 +43,6 @@ const quotaIn = ({ headers }: Response) => [
 describe('the quota of a studio', () => {
   const service = aService({ gateway: QUOTA });
 
-  test('is shared by its twenty keys, also for concurrent requests', { tags: ['8.quota'] }, async () => {
-    const studio = await service.aStudioWithKey();
-    const secrets = [studio.secret, ...(await moreKeys(service, studio, 19))];
-    const other = await service.aStudioWithKey();
-
-    const answers = await Promise.all(times(100, (index) => service.get(secrets[index % 20] as string)));
-
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(STUDIO_LIMIT);
-    for (const answer of answers.filter(({ status }) => status !== 200)) {
-      await expectProblem(answer, 429, 'integration_rate_limited', []);
-    }
-    expect((await service.get(other.secret)).status).toBe(200);
-  });
-
   test('is in the headers when it will be used up before that of the key', { tags: ['8.quota-headers'] }, async () => {
     const studio = await service.aStudioWithKey();
     const [second = '', third = ''] = await moreKeys(service, studio, 2);
@@ -95,17 +81,6 @@ describe('the quota of a studio', () => {
     expect(answers.filter((status) => status === 200)).toHaveLength(STUDIO_LIMIT - 1);
     expect(answers.slice(0, 5)).toEqual([200, 200, 200, 200, 429]);
   });
-});
-
-test('without a limit for studios, each key has its own', { tags: ['8.quota'] }, async () => {
-  const { QUOTA_STUDIO_LIMIT: _, ...gateway } = QUOTA;
-  const service = await aSeparateService({ gateway });
-  const studio = await service.aStudioWithKey();
-  const secrets = [studio.secret, ...(await moreKeys(service, studio, 3))];
-
-  const answers = await Promise.all(times(40, (index) => service.get(secrets[index % 4] as string)));
-
-  expect(answers.filter(({ status }) => status === 200)).toHaveLength(4 * KEY_LIMIT);
 });
 
 /** Much shorter than the default time between two reads of a key's quotas. */
@@ -153,16 +128,5 @@ describeWithRedis('quotas of their own', (redisUrl) => {
 
     await service.directory.putStudio({ studio: { id }, updateMask: { paths: ['quota_limit'] } });
     await expect.poll(() => limitsOf(another), { timeout: 10_000 }).toEqual([1000, 1000]);
-  });
-
-  test('of a studio have one window for all gateways', { tags: ['8.quota'] }, async () => {
-    const { service, getFromBoth } = await twoGateways();
-    const studio = await service.aStudioWithKey();
-    await service.directory.putStudio({ studio: { id: studio.studioId, quotaLimit: 10 } });
-    const secrets = await moreKeys(service, studio, 8);
-
-    const answers = await Promise.all(secrets.map(getFromBoth));
-
-    expect(answers.flat().filter(({ status }) => status === 200)).toHaveLength(10);
   });
 });
