@@ -24,8 +24,8 @@ const LIVES_FOR_MS = 600_000;
 
 /** Returns the plan of a seed, without what only real machines have. */
 export function simulatedPlanFrom(seed: number, steps: number): Plan {
-  const { disk, tls, holdsConnections } = USUAL;
-  return { ...planFrom(seed, steps), disk, tls, holdsConnections };
+  const { disk, tls } = USUAL;
+  return { ...planFrom(seed, steps), disk, tls };
 }
 
 /** Lives a life in a process of its own, so that nothing is left of the one before. */
