@@ -1,23 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
-import { isInjected, misspeltSettings } from './misspelt-settings.ts';
 import { Secret } from './secret.ts';
-import { unknownVariables } from './unknown-variables.ts';
+import {
+  isInjected,
+  misspeltSettings,
+  SETTINGS,
+  type SettingTraits,
+  unknownVariables,
+  variablesOf,
+} from './setting-names.ts';
 
 /** The process environment, or a substitute in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface Setting<T> {
+export interface Setting<T> extends SettingTraits {
   /** Parses the text; throws an Error whose message ends the sentence "NAME …". */
   readonly parse: (text: string) => T;
-  /** The default; without one, the setting is optional. */
-  readonly fallback?: string;
-  /** One sentence for the documentation. */
-  readonly about: string;
-  /** Whether NAME_FILE may name a file with the value, to keep it out of the environment. */
-  readonly fromFile?: boolean;
-  /** Whether the service is less protected without it: then an empty value is a fault. */
-  readonly protects?: boolean;
 }
 
 /** A process's settings by name. */
@@ -29,6 +27,23 @@ export type SettingsOf<Table extends SettingsTable> = {
     | ReturnType<Table[Name]['parse']>
     | (Table[Name] extends { readonly fallback: string } ? never : undefined);
 };
+
+type SettingName = keyof typeof SETTINGS;
+
+/** Returns the settings of a process, by the parsers of those that it reads. */
+export const settingsReadBy = <const Parsers extends { readonly [Name in SettingName]?: Setting<unknown>['parse'] }>(
+  parsers: Parsers,
+) =>
+  Object.fromEntries(
+    Object.entries(SETTINGS).flatMap(([name, traits]) => {
+      const parse = parsers[name as SettingName];
+      return parse ? [[name, { ...traits, parse }]] : [];
+    }),
+  ) as unknown as {
+    readonly [Name in keyof Parsers & SettingName]: (typeof SETTINGS)[Name] & {
+      readonly parse: NonNullable<Parsers[Name]>;
+    };
+  };
 
 /** All faults of a configuration. */
 export class SettingsError extends Error {
@@ -87,10 +102,6 @@ export const unusedVariables = (table: SettingsTable, env: Environment): UnusedV
   ignored: variablesOf(table).filter((name) => env[name] !== undefined && valueIn(name, env) === undefined),
   unknown: unknownVariables(env),
 });
-
-/** The names of the variables that settings are read from. */
-const variablesOf = (table: SettingsTable): string[] =>
-  Object.entries(table).flatMap(([name, { fromFile }]) => (fromFile ? [name, `${name}_FILE`] : [name]));
 
 /** The value of a variable; undefined: it counts as unset. */
 function valueIn(name: string, env: Environment): string | undefined {

@@ -11,6 +11,7 @@ import {
   readSettings,
   type SettingFile,
   type SettingsOf,
+  settingsReadBy,
   text,
   type UnusedVariables,
   unusedVariables,
@@ -19,76 +20,23 @@ import {
 import { MAX_WINDOW_SECONDS } from './quota/quota-port.ts';
 import { readSentinelAddress } from './quota/sentinel-address.ts';
 
-export const gatewaySettings = {
-  GATEWAY_HOST: { parse: text, fallback: '127.0.0.1', about: 'address the gateway listens on' },
-  GATEWAY_PORT: { parse: port, fallback: '8080', about: 'port the gateway listens on' },
-  PUBLIC_URL: {
-    parse: httpUrl,
-    about: 'base address at which callers reach the gateway; unset: `http://GATEWAY_HOST:GATEWAY_PORT`',
-  },
-  CORE_HOST: commonSettings.CORE_HOST,
-  CORE_PORT: commonSettings.CORE_PORT,
-  CORE_URL: { parse: httpUrl, about: 'base address of the core; unset: `http://CORE_HOST:CORE_PORT`' },
-  CORE_TOKEN: commonSettings.CORE_TOKEN,
-  CORE_CA_FILE: {
-    protects: true,
-    parse: file,
-    about: 'certificate authorities (PEM) that the certificate of the core is verified against',
-  },
-  CORE_CLIENT_CERT_FILE: {
-    protects: true,
-    parse: file,
-    about:
-      'certificate chain (PEM) that the gateway presents to the core, and so does the check of a core with mutual TLS',
-  },
-  CORE_CLIENT_KEY_FILE: { protects: true, parse: file, about: 'private key (PEM) of that certificate' },
-  REDIS_URL: {
-    protects: true,
-    parse: redisUrl,
-    fromFile: true,
-    about:
-      'where requests are counted, `redis://…`, `rediss://…` or `redis+sentinel://…`; unset: in memory, for a single gateway',
-  },
-  REDIS_CLUSTER: {
-    parse: yesOrNo,
-    fallback: 'no',
-    about: 'whether `REDIS_URL` is the address of a node of a Redis Cluster: yes or no',
-  },
-  REDIS_KEY_PREFIX: {
-    protects: true,
-    parse: keyPrefix,
-    about:
-      'what the names of all entries in Redis begin with; needed when deployments share a database of Redis, or they count together. Unset: nothing',
-  },
-  QUOTA_LIMIT: {
-    protects: true,
-    parse: integer(1, 1_000_000_000),
-    fallback: '600',
-    about: 'maximum number of requests of a key per window',
-  },
-  QUOTA_STUDIO_LIMIT: {
-    protects: true,
-    parse: integer(1, 1_000_000_000),
-    about: 'maximum number of requests of all keys of a studio per window; unset: only the limits of its keys apply',
-  },
-  QUOTA_WINDOW_SECONDS: {
-    protects: true,
-    parse: integer(1, MAX_WINDOW_SECONDS),
-    fallback: '60',
-    about: 'length of the window; seconds',
-  },
-  GATEWAY_METRICS_ADDRESS: {
-    parse: address,
-    about:
-      '`HOST:PORT` at which the gateway serves metrics to Prometheus, at `/metrics`, without authentication; unset: not served',
-  },
-  LOG_LEVEL: commonSettings.LOG_LEVEL,
-  OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
-  OTEL_TRACES_SAMPLER: commonSettings.OTEL_TRACES_SAMPLER,
-  OTEL_TRACES_SAMPLER_ARG: commonSettings.OTEL_TRACES_SAMPLER_ARG,
-  REUSE_PORT: commonSettings.REUSE_PORT,
-  SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
-} as const;
+export const gatewaySettings = settingsReadBy({
+  ...commonSettings,
+  GATEWAY_HOST: text,
+  GATEWAY_PORT: port,
+  PUBLIC_URL: httpUrl,
+  CORE_URL: httpUrl,
+  CORE_CA_FILE: file,
+  CORE_CLIENT_CERT_FILE: file,
+  CORE_CLIENT_KEY_FILE: file,
+  REDIS_URL: redisUrl,
+  REDIS_CLUSTER: yesOrNo,
+  REDIS_KEY_PREFIX: keyPrefix,
+  QUOTA_LIMIT: integer(1, 1_000_000_000),
+  QUOTA_STUDIO_LIMIT: integer(1, 1_000_000_000),
+  QUOTA_WINDOW_SECONDS: integer(1, MAX_WINDOW_SECONDS),
+  GATEWAY_METRICS_ADDRESS: address,
+});
 
 /** The values of the gateway's settings, with defaults for the addresses that derive from others. */
 export type GatewayConfig = SettingsOf<typeof gatewaySettings> &

@@ -9,6 +9,7 @@ import {
   readSettings,
   type SettingFile,
   type SettingsOf,
+  settingsReadBy,
   type UnusedVariables,
   unusedVariables,
   yesOrNo,
@@ -17,56 +18,17 @@ import type { TlsFiles } from '../common/tls-credentials.ts';
 import { type CallerEntries, parseCallers } from './callers-file.ts';
 import { databaseUrlFault } from './store/open-store.ts';
 
-export const coreSettings = {
-  CORE_HOST: commonSettings.CORE_HOST,
-  CORE_PORT: commonSettings.CORE_PORT,
-  CORE_TOKEN: commonSettings.CORE_TOKEN,
-  CORE_CALLERS_FILE: {
-    protects: true,
-    parse: callersFile,
-    about:
-      'callers file: the programs that may call the core, and the roles of each, as `npx lead-intake callers` writes it; reloaded when it changes',
-  },
-  CORE_TLS_CERT_FILE: {
-    protects: true,
-    parse: file,
-    about: 'certificate chain (PEM) of the core; with its key, it enables TLS',
-  },
-  CORE_TLS_KEY_FILE: { protects: true, parse: file, about: 'private key (PEM) of the core' },
-  CORE_TLS_CLIENT_CA_FILE: {
-    protects: true,
-    parse: file,
-    about: 'certificate authorities (PEM) of callers, which must then present a certificate (mutual TLS)',
-  },
-  CORE_CONNECTION_MAX_AGE_MS: {
-    parse: integer(1000, 86_400_000),
-    fallback: '300000',
-    about:
-      'maximum age of a connection, plus or minus 10 %; the core then has its caller open another one; milliseconds',
-  },
-  CORE_REFLECTION: {
-    parse: yesOrNo,
-    fallback: 'no',
-    about: 'whether the core serves gRPC reflection, for tools such as grpcurl: yes or no',
-  },
-  DATABASE_URL: {
-    parse: databaseUrl,
-    fallback: 'sqlite:data/lead-intake.db',
-    fromFile: true,
-    about: 'database: `sqlite:PATH`, `mongodb://…` or `mongodb+srv://…`',
-  },
-  CORE_METRICS_ADDRESS: {
-    parse: address,
-    about:
-      '`HOST:PORT` where the core serves metrics for Prometheus, at `/metrics`, without authentication; unset: nowhere',
-  },
-  LOG_LEVEL: commonSettings.LOG_LEVEL,
-  OTEL_EXPORTER_OTLP_ENDPOINT: commonSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
-  OTEL_TRACES_SAMPLER: commonSettings.OTEL_TRACES_SAMPLER,
-  OTEL_TRACES_SAMPLER_ARG: commonSettings.OTEL_TRACES_SAMPLER_ARG,
-  REUSE_PORT: commonSettings.REUSE_PORT,
-  SHUTDOWN_DRAIN_MS: commonSettings.SHUTDOWN_DRAIN_MS,
-} as const;
+export const coreSettings = settingsReadBy({
+  ...commonSettings,
+  CORE_CALLERS_FILE: callersFile,
+  CORE_TLS_CERT_FILE: file,
+  CORE_TLS_KEY_FILE: file,
+  CORE_TLS_CLIENT_CA_FILE: file,
+  CORE_CONNECTION_MAX_AGE_MS: integer(1000, 86_400_000),
+  CORE_REFLECTION: yesOrNo,
+  DATABASE_URL: databaseUrl,
+  CORE_METRICS_ADDRESS: address,
+});
 
 /** The values of the core's settings. */
 export type CoreConfig = SettingsOf<typeof coreSettings> & UnusedVariables;

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Environment, SettingsError, type SettingsTable, type UnusedVariables } from '../../common/settings.ts';
-import { VARIABLES } from '../../common/unknown-variables.ts';
 import { gatewaySettings, readGatewayConfig } from '../../gateway/config.ts';
 import { coreSettings, readCoreConfig } from '../../src/config.ts';
 
@@ -143,10 +142,6 @@ test.each(PROCESSES)('the $what accepts the settings of the other, and what prov
   ];
   const env = Object.fromEntries([...others, ...provided].map((name) => [name, 'x']));
   expect(read(env)).toMatchObject({ ignored: [], unknown: [] });
-});
-
-test('the variables that both processes know are those of their tables', () => {
-  expect(VARIABLES).toEqual([...NAMES].toSorted());
 });
 
 test.each(PROCESSES)('the $what refuses a setting that another one replaced, and names it', ({ read }) => {

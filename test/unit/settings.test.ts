@@ -31,10 +31,10 @@ function fileWith(contents: string): string {
 const TOKEN = 'secret'.padEnd(32, '.');
 
 const table = {
-  HOST: { parse: text, fallback: 'localhost', about: 'a host' },
-  PORT: { parse: port, fallback: '80', about: 'a port' },
-  TOKEN: { parse: bearerToken, fromFile: true, about: 'a secret' },
-  MODE: { parse: oneOf('fast', 'safe'), fallback: 'safe', about: 'a word' },
+  HOST: { parse: text, fallback: 'localhost' },
+  PORT: { parse: port, fallback: '80' },
+  TOKEN: { parse: bearerToken, fromFile: true },
+  MODE: { parse: oneOf('fast', 'safe'), fallback: 'safe' },
 } as const;
 
 function faultsOf(env: Environment): readonly string[] {

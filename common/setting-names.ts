@@ -1,0 +1,146 @@
+/** What a setting is besides how its text is parsed. */
+export interface SettingTraits {
+  /** The default; without one, the setting is optional. */
+  readonly fallback?: string;
+  /** Whether NAME_FILE may name a file with the value, to keep it out of the environment. */
+  readonly fromFile?: boolean;
+  /** Whether the service is less protected without it: then an empty value is a fault. */
+  readonly protects?: boolean;
+}
+
+/**
+ * Every setting of the core and the gateway, in the order of `docs/reference/settings.md`, which says what it is for. Each
+ * process is given those of the other where they share an environment.
+ */
+export const SETTINGS = {
+  CORE_HOST: { fallback: '127.0.0.1' },
+  CORE_PORT: { fallback: '50051' },
+  CORE_TOKEN: { protects: true, fromFile: true },
+  CORE_CALLERS_FILE: { protects: true },
+  CORE_TLS_CERT_FILE: { protects: true },
+  CORE_TLS_KEY_FILE: { protects: true },
+  CORE_TLS_CLIENT_CA_FILE: { protects: true },
+  CORE_CONNECTION_MAX_AGE_MS: { fallback: '300000' },
+  CORE_REFLECTION: { fallback: 'no' },
+  DATABASE_URL: { fallback: 'sqlite:data/lead-intake.db', fromFile: true },
+  CORE_METRICS_ADDRESS: {},
+  LOG_LEVEL: { fallback: 'info' },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {},
+  OTEL_TRACES_SAMPLER: { fallback: 'parentbased_always_on' },
+  OTEL_TRACES_SAMPLER_ARG: { fallback: '1' },
+  REUSE_PORT: { fallback: 'no' },
+  SHUTDOWN_DRAIN_MS: { fallback: '1000' },
+  GATEWAY_HOST: { fallback: '127.0.0.1' },
+  GATEWAY_PORT: { fallback: '8080' },
+  PUBLIC_URL: {},
+  CORE_URL: {},
+  CORE_CA_FILE: { protects: true },
+  CORE_CLIENT_CERT_FILE: { protects: true },
+  CORE_CLIENT_KEY_FILE: { protects: true },
+  REDIS_URL: { protects: true, fromFile: true },
+  REDIS_CLUSTER: { fallback: 'no' },
+  REDIS_KEY_PREFIX: { protects: true },
+  QUOTA_LIMIT: { protects: true, fallback: '600' },
+  QUOTA_STUDIO_LIMIT: { protects: true },
+  QUOTA_WINDOW_SECONDS: { protects: true, fallback: '60' },
+  GATEWAY_METRICS_ADDRESS: {},
+} as const satisfies Readonly<Record<string, SettingTraits>>;
+
+/** The names of the variables that settings are read from. */
+export const variablesOf = (settings: Readonly<Record<string, SettingTraits>>): string[] =>
+  Object.entries(settings).flatMap(([name, { fromFile }]) => (fromFile ? [name, `${name}_FILE`] : [name]));
+
+const VARIABLES = variablesOf(SETTINGS);
+
+/** The names by which Kubernetes gives the addresses of Services to each container, such as CORE_SERVICE_HOST. */
+const KUBERNETES_NAME = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?$/;
+
+/**
+ * Whether Kubernetes gives a container this variable for a Service. A Service named `core` has the setting CORE_PORT, as
+ * an address.
+ */
+export function isInjected(name: string, value: string | undefined): boolean {
+  return KUBERNETES_NAME.test(name) || (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value ?? ''));
+}
+
+/** Settings of earlier releases, and those that replaced them. */
+const REPLACED: Readonly<Record<string, string>> = { CORE_PROCESSES: 'REUSE_PORT', GATEWAY_PROCESSES: 'REUSE_PORT' };
+
+/**
+ * Returns a fault for each variable that is no setting, and looks like one that is: a setting that is misspelt would
+ * silently not protect.
+ *
+ * @param settings the names of all variables that are read
+ */
+export function misspeltSettings(
+  settings: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  return Object.keys(env).flatMap((name) => {
+    if (settings.includes(name) || isInjected(name, env[name])) return [];
+    const replacement = REPLACED[name];
+    if (replacement !== undefined && settings.includes(replacement)) {
+      return [`${name} is no longer a setting: remove it, and start each process by itself, with ${replacement}=yes`];
+    }
+    const meant = LIKENESSES.flatMap((isLike) => settings.filter((setting) => isLike(name.toUpperCase(), setting)))[0];
+    return meant === undefined ? [] : [`${name} is not a setting: rename it to ${meant}, or remove it`];
+  });
+}
+
+/** What makes a name look like a setting, the surest sign first. */
+const LIKENESSES: readonly ((name: string, setting: string) => boolean)[] = [
+  (name, setting) => isNear(name, setting),
+  (name, setting) => isNear(name, `${setting}_FILE`) || isNear(name, setting.replace(/_FILE$/, '')),
+  (name, setting) => withoutAWord(setting).includes(name),
+];
+
+/** The setting without one of its words, of which the first and one more remain. */
+function withoutAWord(setting: string): string[] {
+  const words = setting.split('_');
+  return words.length < 3 ? [] : words.slice(1).map((_, index) => words.toSpliced(index + 1, 1).join('_'));
+}
+
+/** Whether two names differ in at most two letters: missing, added or other ones; swapped ones count once. */
+function isNear(a: string, b: string, changes = 2): boolean {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same += 1;
+  const [x, y] = [a.slice(same), b.slice(same)];
+  if (x === '' && y === '') return true;
+  const isNearAfter = (left: number, right: number) => isNear(x.slice(left), y.slice(right), changes - 1);
+  const isSwapped = x.length > 1 && x[0] === y[1] && x[1] === y[0];
+  return (
+    changes > 0 && (isNearAfter(1, 0) || isNearAfter(0, 1) || isNearAfter(1, 1) || (isSwapped && isNearAfter(2, 2)))
+  );
+}
+
+/** The first words of settings that other programs have, too. */
+const SHARED_WORDS = new Set(['DATABASE', 'LOG', 'OTEL', 'PUBLIC']);
+
+/** What providers of Redis set beside REDIS_URL. */
+const PROVIDED = new Set(['REDIS_HOST', 'REDIS_PORT', 'REDIS_TLS_URL']);
+
+const firstWord = (name: string): string => name.split('_', 1)[0] as string;
+const sortedWords = (name: string): string => name.split('_').toSorted().join('_');
+
+const OWN = VARIABLES.filter((name) => !SHARED_WORDS.has(firstWord(name)));
+const OWN_WORDS = new Set(OWN.map(firstWord));
+
+/** The settings without their first words, of which two or more remain. */
+const REMAINDERS = new Set(OWN.map((name) => name.replace(/^[^_]+_/, '')).filter((rest) => rest.includes('_')));
+
+/**
+ * Returns the variables that are no settings, and that somebody may have taken for one: those that begin as ours do, or
+ * have the words of one. What is too much like one is a fault before (misspeltSettings).
+ */
+export const unknownVariables = (env: Readonly<Record<string, string | undefined>>): string[] =>
+  Object.keys(env).filter((variable) => {
+    const name = variable.toUpperCase();
+    if (VARIABLES.includes(variable) || PROVIDED.has(variable) || isInjected(name, env[variable])) return false;
+    return (
+      OWN_WORDS.has(firstWord(name)) || REMAINDERS.has(name) || VARIABLES.some((setting) => hasWords(name, setting))
+    );
+  });
+
+/** Whether a name has the words of a setting: all of it among others, or the same in another order. */
+const hasWords = (name: string, setting: string): boolean =>
+  `_${name}_`.includes(`_${setting}_`) || sortedWords(name) === sortedWords(setting);
