@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { DRAINING_HEADER } from '../common/readiness.ts';
+import type { ContactType } from '../common/rules/field-rules.ts';
 import { textOfHash } from '../common/rules/key-secret.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan } from '../common/tracing.ts';
@@ -50,7 +51,7 @@ const LINGER_MS = 5;
 export interface LeadCreation {
   readonly idempotencyKey: string;
   readonly displayName: string;
-  readonly contact: { readonly type: 'email' | 'phone'; readonly value: string };
+  readonly contact: { readonly type: ContactType; readonly value: string };
   readonly sourceId: string | null;
   readonly note: string | null;
 }

@@ -1,4 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
+import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../proto/gen/google/rpc/error_details_pb.ts';
 import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
 import { CODE_OF_REASON, type FaultyField, Problem } from './problems.ts';
@@ -55,8 +56,7 @@ const OWN_FIELDS = new Set(['studioId', 'secretSha256', 'request', 'items']);
 /** The public names of fields that the core names differently. */
 const PUBLIC_NAMES: Readonly<Record<string, string>> = {
   idempotencyKey: 'Idempotency-Key',
-  'contact.email': 'contact.value',
-  'contact.phone': 'contact.value',
+  ...Object.fromEntries(CONTACT_TYPES.map((type) => [`contact.${type}`, 'contact.value'])),
   leadId: 'id',
   pageSize: 'limit',
   pageToken: 'cursor',

@@ -5,6 +5,7 @@ import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
 import type { FinishedRequest } from './finished-request.ts';
 import type { GatewayReadiness } from './plugins/health.ts';
+import { PROBLEM_CODES, PROBLEMS } from './problems.ts';
 import type { Quota } from './quota/quota-port.ts';
 
 export type QuotaOutcome = 'admitted' | 'limited' | 'delayed' | 'unavailable';
@@ -30,7 +31,7 @@ export interface GatewayMetrics {
 
 /** Exported from the start, so that `increase()` sees the first fault. */
 const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
-const INITIAL_OUTCOMES = ['ok', 'internal_error', 'integration_unavailable', 'integration_rate_unavailable'] as const;
+const INITIAL_OUTCOMES = ['ok', ...PROBLEM_CODES.filter((code) => PROBLEMS[code].status >= 500)];
 
 export function createGatewayMetrics(): GatewayMetrics {
   const registry = createRegistry();

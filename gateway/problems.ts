@@ -38,6 +38,8 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
+export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[];
+
 /** The code for each refusal of the core. A refusal that only RPC callers can get is an internal error here. */
 export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECIFIED'>, ProblemCode> = {
   INVALID_REQUEST: 'integration_invalid_request',
@@ -129,6 +131,9 @@ export function invalidRequest(faults: readonly FaultyField[], detail?: string, 
     ...(status !== undefined && { status }),
   });
 }
+
+export const TOO_SLOW = invalidRequest([], 'The request did not arrive in time.', 408);
+export const HEADERS_TOO_LARGE = invalidRequest([], 'The headers are too large.', 431);
 
 /** The detail of a refused path or query. */
 export const BROKEN_ENCODING = 'The address has broken percent-encoding.';

@@ -1,4 +1,4 @@
-import type { ApiKeyScope, AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { Operation } from './finished-request.ts';
 import type { ProblemCode } from './problems.ts';
 
@@ -33,7 +33,5 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The name of the route in the log and in metrics. */
     operation?: Operation;
-    /** The scope that the route requires. */
-    scope?: ApiKeyScope;
   }
 }

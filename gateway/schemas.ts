@@ -1,6 +1,6 @@
-import { BOUNDS, PAGE_SIZE } from '../common/rules/field-rules.ts';
+import { BOUNDS, CONTACT_TYPES, type ContactType, PAGE_SIZE, UUID_PATTERN } from '../common/rules/field-rules.ts';
 import { STAGES } from '../common/rules/public-lead.ts';
-import { PROBLEMS } from './problems.ts';
+import { PROBLEM_CODES } from './problems.ts';
 
 /**
  * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them;
@@ -11,11 +11,6 @@ import { PROBLEMS } from './problems.ts';
  * beyond ASCII in an e-mail address, and at least 3 digits, of any script, in a phone number.
  */
 
-const HEX = '[0-9a-fA-F]';
-
-/** RFC 9562: versions 1 to 8 of the standard variant, the nil UUID and the max UUID. */
-const UUID = `^(?:${HEX}{8}-${HEX}{4}-[1-8]${HEX}{3}-[89abAB]${HEX}{3}-${HEX}{12}|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})$`;
-
 const NO_NUL = '^[^\\x00]*$';
 
 /**
@@ -25,7 +20,7 @@ const NO_NUL = '^[^\\x00]*$';
 const EMAIL = '^[^@\\s\\x00-\\x1f\\x7f]+@[^@\\s\\x00-\\x1f\\x7f]+$';
 
 /** Without a format, because clients in Python would apply the pattern to an object and fail on every response. */
-export const uuidSchema = { type: 'string', pattern: UUID } as const;
+export const uuidSchema = { type: 'string', pattern: UUID_PATTERN } as const;
 
 const lengthOf = ({ min, max }: { readonly min: number; readonly max: number }) =>
   ({ minLength: min, maxLength: max, pattern: NO_NUL }) as const;
@@ -36,31 +31,20 @@ const displayNameSchema = {
   description: 'Name of the person. Lengths count Unicode code points; text is stored and returned unchanged.',
 } as const;
 
-export const emailContactSchema = {
+const CONTACT_VALUES: Readonly<Record<ContactType, object>> = {
+  email: { maxLength: BOUNDS.email.max, pattern: EMAIL, description: 'E-mail address.' },
+  phone: { ...lengthOf(BOUNDS.phone), description: 'Phone number as people type it, with at least 3 digits.' },
+};
+
+/** In the order of their types. */
+export const contactSchemas = CONTACT_TYPES.map((type) => ({
   type: 'object',
   additionalProperties: false,
   required: ['type', 'value'],
-  properties: {
-    type: { type: 'string', const: 'email' },
-    value: { type: 'string', maxLength: BOUNDS.email.max, pattern: EMAIL, description: 'E-mail address.' },
-  },
-} as const;
+  properties: { type: { type: 'string', const: type }, value: { type: 'string', ...CONTACT_VALUES[type] } },
+}));
 
-export const phoneContactSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['type', 'value'],
-  properties: {
-    type: { type: 'string', const: 'phone' },
-    value: {
-      type: 'string',
-      ...lengthOf(BOUNDS.phone),
-      description: 'Phone number as people type it, with at least 3 digits.',
-    },
-  },
-} as const;
-
-export const contactSchema = { oneOf: [emailContactSchema, phoneContactSchema] } as const;
+export const contactSchema = { oneOf: contactSchemas };
 
 // @rule 2.2.displayName 2.2.contact 2.2.sourceId 2.2.note 2.2.nothing-else
 export const leadCaptureSchema = {
@@ -145,7 +129,7 @@ export const leadListSchema = {
 
 export const problemCodeSchema = {
   type: 'string',
-  enum: Object.keys(PROBLEMS),
+  enum: PROBLEM_CODES,
   description: 'What happened, for programs.',
 } as const;
 

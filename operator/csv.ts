@@ -1,4 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
+import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
 import type { Lead } from '../src/domain/lead.ts';
 
 /** The columns of an export, in their order. */
@@ -6,8 +7,7 @@ export const COLUMNS = [
   'id',
   'studioId',
   'displayName',
-  'email',
-  'phone',
+  ...CONTACT_TYPES,
   'sourceId',
   'note',
   'stage',
@@ -38,10 +38,18 @@ export const csvLines = (leads: readonly Lead[]): string =>
 
 /** Returns the values of a lead in the order of the columns; null: no value. */
 function cellsOf({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) {
-  const { type, value } = contact;
-  const [email, phone] = type === 'email' ? [value, null] : [null, value];
-  const times = [createdAt.toISOString(), updatedAt.toISOString()];
-  return [id, studioId, displayName, email, phone, sourceId, note, stage, ...times];
+  const contacts = CONTACT_TYPES.map((type) => (type === contact.type ? contact.value : null));
+  return [
+    id,
+    studioId,
+    displayName,
+    ...contacts,
+    sourceId,
+    note,
+    stage,
+    createdAt.toISOString(),
+    updatedAt.toISOString(),
+  ];
 }
 
 function linesOf(records: readonly (readonly (string | null)[])[]): string {

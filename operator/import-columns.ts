@@ -1,3 +1,4 @@
+import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
 import { COLUMNS } from './csv.ts';
 import { ImportFault } from './import-fault.ts';
 
@@ -52,8 +53,8 @@ export function columnsOf(headings: readonly string[], { fields, ignoresOthers }
     'repeated column',
     'only displayName may have several columns, of different names',
   );
-  for (const needed of [['displayName'], ['email', 'phone']]) {
-    if (used.some(({ field }) => needed.includes(field ?? ''))) continue;
+  for (const needed of [['displayName'], [...CONTACT_TYPES]]) {
+    if (used.some(({ field }) => needed.some((each) => each === field))) continue;
     throw new ImportFault(`missing column ${needed.join(' or ')}: add it, or name one with --columns`);
   }
   return columns.map(({ heading, field }) => ({ heading, field }));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { uuidFault } from '../common/rules/field-rules.ts';
-import { CONTACT_TYPES, type Contact } from '../src/domain/contact.ts';
+import { CONTACT_TYPES, type ContactType, isContactType, uuidFault } from '../common/rules/field-rules.ts';
+import type { Contact } from '../src/domain/contact.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { restored } from './csv.ts';
@@ -39,13 +39,14 @@ async function* ndjsonLines(input: Readable, { studioId }: ImportReading): Async
     if (text === undefined) return { fault: undecodable };
     const record = parsed(text);
     if (!record) return { fault: 'is not a JSON object' };
-    const unknown = Object.keys(record).filter((name) => !NDJSON_FIELDS.includes(name));
+    const unknown = Object.keys(record).filter((name) => name !== 'contact' && !TEXTS.includes(name));
     if (unknown.length > 0) return { fault: `has unknown fields: ${unknown.join(', ')}` };
     return hasRepeatedFields(text, record) ? { fault: 'has a field twice' } : leadOf(record, studioId);
   }
 }
 
-const NDJSON_FIELDS = ['contact', ...IMPORT_FIELDS.filter((name) => !CONTACT_TYPES.some((type) => type === name))];
+/** The fields of a record besides the contact, which are texts. */
+const TEXTS = IMPORT_FIELDS.filter((name) => !isContactType(name));
 
 async function* csvLines(input: Readable, reading: ImportReading): AsyncGenerator<ImportLine> {
   const { pieces, decode, undecodable } = await importText(input);
@@ -76,8 +77,9 @@ async function* csvLines(input: Readable, reading: ImportReading): AsyncGenerato
       if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
       fields.set(name, fields.has(name) ? `${fields.get(name)} ${text}` : text);
     }
-    const { email, phone, ...others } = Object.fromEntries(fields);
-    return leadOf({ ...others, contact: { email, phone } }, reading.studioId);
+    const others = [...fields].filter(([name]) => !isContactType(name));
+    const contact = Object.fromEntries(CONTACT_TYPES.map((type) => [type, fields.get(type)]));
+    return leadOf({ ...Object.fromEntries(others), contact }, reading.studioId);
   }
 }
 
@@ -103,22 +105,10 @@ function countOfFields(value: unknown): number {
   return values.reduce((count: number, each) => count + countOfFields(each), own);
 }
 
-const TEXTS = [
-  'id',
-  'idempotencyKey',
-  'studioId',
-  'displayName',
-  'sourceId',
-  'note',
-  'stage',
-  'createTime',
-  'updateTime',
-] as const;
-
 function leadOf(record: Fields, studioId: string): { readonly lead: LeadImport } | { readonly fault: string } {
   const faults: string[] = [];
   const contact = contactOf(record.contact, faults);
-  const texts: { [name in (typeof TEXTS)[number]]?: string | undefined } = {};
+  const texts: Record<string, string | undefined> = {};
   for (const name of TEXTS) texts[name] = textOf(record[name], name, faults);
   const createdAt = timeOf(texts.createTime, 'createTime', faults);
   const updatedAt = timeOf(texts.updateTime, 'updateTime', faults);
@@ -187,10 +177,9 @@ function contactOf(contact: unknown, faults: string[]): Contact | undefined {
   }
   const fields = Object.entries(contact).filter(([, value]) => isGiven(value));
   const contacts = fields.flatMap(([name, each]) => {
-    const type = CONTACT_TYPES.find((type) => type === name);
-    if (!type) faults.push(`contact has an unknown field: ${name}`);
-    const value = type && textOf(each, `contact.${name}`, faults);
-    return type && value !== undefined ? [{ type, value }] : [];
+    if (!isContactType(name)) faults.push(`contact has an unknown field: ${name}`);
+    const value = isContactType(name) ? textOf(each, `contact.${name}`, faults) : undefined;
+    return value !== undefined ? [{ type: name as ContactType, value }] : [];
   });
   if (contacts.length > 1) {
     faults.push('contact has both an e-mail address and a phone number: a lead has one of them, so remove the other');

@@ -1,4 +1,5 @@
 import { buffer } from 'node:stream/consumers';
+import { isContactType } from '../common/rules/field-rules.ts';
 import type { Contact } from '../src/domain/contact.ts';
 import { CORRECTABLE_FIELDS } from '../src/domain/correction.ts';
 import { Faults } from '../src/domain/refusal.ts';
@@ -49,7 +50,7 @@ function faultOf(name: string, value: unknown): string | undefined {
 /** Returns whether a value has the shape of a contact of the public API. The store's rules check its text. */
 export function isContact(value: unknown): value is Contact {
   const { type, value: text, ...more } = Object(value);
-  return (type === 'email' || type === 'phone') && typeof text === 'string' && Object.keys(more).length === 0;
+  return isContactType(type) && typeof text === 'string' && Object.keys(more).length === 0;
 }
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,10 +1,78 @@
-import outcomes from './outcomes.json' with { type: 'json' };
+import type { ProblemCode } from '../gateway/problems.ts';
 import packageJson from './package.json' with { type: 'json' };
 
 // Prints what the responses of the service mean as constants of one language: `npm run generate` writes them for each
 // client, and `npm run check` fails when they are out of date.
-const NOTE = 'Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.';
+const NOTE = 'Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do not edit.';
 const MAX_LINE = 120;
+
+/** What a response of the service means for a client. */
+const OUTCOMES: readonly { readonly name: string; readonly about: string; readonly values: unknown }[] = [
+  {
+    name: 'SETTLING_CODES',
+    about:
+      'Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them.',
+    values: [
+      'integration_source_invalid',
+      'integration_idempotency_conflict',
+      'integration_lead_already_open',
+    ] satisfies readonly ProblemCode[],
+  },
+  {
+    name: 'SETTLING_CODES_WITH_FIELDS',
+    about: 'Codes that prove it if they name the faulty fields: the same data would have been refused before as well.',
+    values: ['integration_invalid_request'] satisfies readonly ProblemCode[],
+  },
+  {
+    name: 'FAILING_FROM_STATUS',
+    about:
+      'From this status on, a response is a failure: the request may have written, and the same request may succeed later.',
+    values: 500,
+  },
+  {
+    name: 'CODES_WRITING_NOTHING',
+    about: 'Codes of failures that have written nothing.',
+    values: ['integration_rate_unavailable'] satisfies readonly ProblemCode[],
+  },
+  {
+    name: 'TEMPORARY_STATUSES',
+    about: 'Statuses of refusals after which the same request may succeed later.',
+    values: [408, 429],
+  },
+  {
+    name: 'CONFIGURATION_REASONS',
+    about:
+      'How reasons of an outbox begin that hold up all leads until somebody corrects the key, the studio or the address.',
+    values: ['401 ', '402 ', '403 ', '404 ', '405 '],
+  },
+  {
+    name: 'PAUSE_REASONS',
+    about:
+      'How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary.',
+    values: ['429 ', '503 ', 'wait'],
+  },
+  {
+    name: 'SQL_WITH_DATA',
+    about:
+      'The condition of rows of an outbox that a person may send again or discard: no one is known to have their data.',
+    values: "(state IN ('waiting', 'refused') OR capture IS NOT NULL)",
+  },
+  {
+    name: 'REASON_NOT_TAKEN',
+    about: 'Why an outbox keeps the note of an already open lead.',
+    values: 'already open: the contact has an open lead, and no one has got this note',
+  },
+  {
+    name: 'REASON_REPLAYED',
+    about: 'Why an outbox keeps a lead whose first attempt was answered with an earlier one.',
+    values: 'replayed: its key had been used before, and no one may have got this message',
+  },
+  {
+    name: 'REASON_UNREADABLE',
+    about: 'Why an outbox refuses a row.',
+    values: 'unreadable: the data in the table is not a JSON object',
+  },
+];
 
 /** The text in quotes, other ones than it has itself. */
 const quoted = (text: string, quote: string) => (text.includes(quote) ? `"${text}"` : quote + text + quote);
@@ -25,7 +93,7 @@ function literal(before: string, values: unknown, quote: string, [begin = '', en
 
 /** The constants of a language. */
 const constants = (language: string) => [
-  ...outcomes,
+  ...OUTCOMES,
   {
     name: 'USER_AGENT',
     about: 'How requests name the client; many firewalls refuse requests without a name.',

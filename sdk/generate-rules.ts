@@ -31,8 +31,7 @@ const translated = ({ source }: RegExp, written: Escape): string =>
     .replaceAll('\\s\\p{Cc}', rangesOf(/[\s\p{Cc}]/u, written))
     .replaceAll(/\[\\s\]/g, `[${rangesOf(/\s/, written)}]`);
 
-const phpPattern = (pattern: RegExp): string =>
-  `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du${pattern.ignoreCase ? 'i' : ''}'`;
+const phpPattern = (pattern: RegExp): string => `'/${translated(pattern, (hex) => `\\x{${hex}}`)}/Du'`;
 
 function pythonPattern(pattern: RegExp): string {
   const text = translated(pattern, (hex) => `\\u${hex}`)
@@ -40,7 +39,7 @@ function pythonPattern(pattern: RegExp): string {
     .replaceAll('\\P{Nd}', '\\D')
     .replaceAll('\\p{Nd}', '\\d')
     .replaceAll('$', '\\Z');
-  return `r"${pattern.ignoreCase ? '(?i)' : ''}${text}"`;
+  return `r"${text}"`;
 }
 
 /**

@@ -1,4 +1,4 @@
-// Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.
+// Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do not edit.
 
 /** Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them. */
 export const SETTLING_CODES: readonly string[] = [

@@ -114,9 +114,17 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'start.ts': [],
   // Clients, measurements and tests.
   'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
+  'sdk/generate-outcomes.ts': ['gateway/problems.ts'],
   'sdk/generate-rules.ts': ['common/rules/field-rules.ts'],
   'sdk/': [],
-  'sdk/outbox/': ['sdk/as-written.ts', 'sdk/client.ts', 'sdk/contract.ts', 'sdk/errors.ts', 'sdk/outcomes.ts'],
+  'sdk/outbox/': [
+    'sdk/as-written.ts',
+    'sdk/capture-rules.ts',
+    'sdk/client.ts',
+    'sdk/contract.ts',
+    'sdk/errors.ts',
+    'sdk/outcomes.ts',
+  ],
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],

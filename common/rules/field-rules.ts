@@ -21,13 +21,20 @@ export const PAGE_SIZE = { max: 100, fallback: 25 } as const;
 /** What is wrong with a value, as the end of the sentence "The value …"; undefined: it is valid. */
 export type Fault = string | undefined;
 
-// RFC 9562: versions 1 to 8 of the standard variant, the nil UUID and the max UUID.
-const UUID =
-  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff)$/i;
-const CANONICAL_UUID = new RegExp(UUID.source);
+const HEX = '[0-9a-fA-F]';
+
+/** RFC 9562: versions 1 to 8 of the standard variant, the nil UUID and the max UUID. */
+export const UUID_PATTERN = `^(?:${HEX}{8}-${HEX}{4}-[1-8]${HEX}{3}-[89abAB]${HEX}{3}-${HEX}{12}|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})$`;
+const UUID = new RegExp(UUID_PATTERN);
 export const CRM_ID_PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 const CRM_ID = new RegExp(CRM_ID_PATTERN);
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
+
+/** How a person may be reached. What is particular to a type is in tables that have an entry for each. */
+export const CONTACT_TYPES = ['email', 'phone'] as const;
+export type ContactType = (typeof CONTACT_TYPES)[number];
+
+export const isContactType = (type: unknown): type is ContactType => CONTACT_TYPES.some((each) => each === type);
 
 /** What a text must match, and what is wrong with one that does not. */
 type Rule = readonly [pattern: RegExp, fault: string];
@@ -51,7 +58,7 @@ export const CAPTURE_RULES = {
   sourceId: [[UUID, 'must be a UUID with hyphens']],
   /** @rule 2.2.note */
   note: textRules(BOUNDS.note),
-} as const satisfies Readonly<Record<string, readonly Rule[]>>;
+} as const satisfies Readonly<Record<string, readonly Rule[]> & Record<ContactType, readonly Rule[]>>;
 
 const NAME_RULES = textRules(BOUNDS.name);
 
@@ -59,7 +66,7 @@ const NAME_RULES = textRules(BOUNDS.name);
 export const uuidFault = (value: string): Fault => firstFault(CAPTURE_RULES.sourceId, value);
 
 /** Whether a text is a UUID in lower case, the form in which all are stored. */
-export const isCanonicalUuid = (value: string): boolean => CANONICAL_UUID.test(value);
+export const isCanonicalUuid = (value: string): boolean => UUID.test(value) && value === value.toLowerCase();
 
 /** An id assigned by the CRM, of a studio or a member. */
 export const crmIdFault = (value: string): Fault =>
@@ -74,11 +81,8 @@ export const noteFault = (value: string): Fault => firstFault(CAPTURE_RULES.note
 /** The name of a key or a source. */
 export const nameFault = (value: string): Fault => firstFault(NAME_RULES, value);
 
-/** An e-mail address. */
-export const emailFault = (value: string): Fault => firstFault(CAPTURE_RULES.email, value);
-
-/** A phone number. */
-export const phoneFault = (value: string): Fault => firstFault(CAPTURE_RULES.phone, value);
+/** An e-mail address, or a phone number. */
+export const contactFault = (type: ContactType, value: string): Fault => firstFault(CAPTURE_RULES[type], value);
 
 /** The form of a page token; only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */
 export function pageTokenFault(value: string): Fault {

@@ -1,6 +1,5 @@
+import type { KeyOperation } from '../../common/rules/scopes.ts';
 import { CAPTURE, OLDER_LEAD } from './examples.ts';
-
-type Operation = 'createLead' | 'getLead' | 'listLeads';
 
 /** The code samples of one client library. */
 interface Client {
@@ -9,7 +8,7 @@ interface Client {
   readonly label: string;
   /** Returns a program that creates a client and then runs the statements. */
   readonly program: (publicUrl: string, statements: string) => string;
-  readonly statements: Readonly<Record<Operation, string>>;
+  readonly statements: Readonly<Record<KeyOperation, string>>;
 }
 
 const { displayName, contact } = CAPTURE;
@@ -104,7 +103,7 @@ for lead in leads.all_leads():
 ];
 
 /** Returns a code sample per client library; the reference generates those for curl. */
-export function codeSamples(publicUrl: string, operation: Operation): object[] {
+export function codeSamples(publicUrl: string, operation: KeyOperation): object[] {
   return CLIENTS.map(({ lang, label, program, statements }) => ({
     lang,
     label,

@@ -1,4 +1,4 @@
-import { displayNameFault, emailFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
+import { contactFault, displayNameFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
 import type { PublicLead } from '../../common/rules/public-lead.ts';
 import { type FaultyField, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
 
@@ -47,7 +47,7 @@ export const REQUEST_ID = 'a64eb2e4-de20-4668-8c39-9c91e0a58437';
 
 /** The problem of an invalid request, by operation. */
 export const INVALID = {
-  createLead: invalid({ displayName: displayNameFault(''), 'contact.value': emailFault('grace') }),
+  createLead: invalid({ displayName: displayNameFault(''), 'contact.value': contactFault('email', 'grace') }),
   getLead: invalid({ id: uuidFault('42') }),
   listLeads: invalid({ limit: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` }),
 } as const;

@@ -1,14 +1,13 @@
 import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
-import { invalidRequest, type Problem } from '../problems.ts';
+import { HEADERS_TOO_LARGE, type Problem, TOO_SLOW } from '../problems.ts';
 import {
   contactSchema,
-  emailContactSchema,
+  contactSchemas,
   leadCaptureSchema,
   leadListSchema,
   leadResponseSchema,
   leadSchema,
   leadStageSchema,
-  phoneContactSchema,
   problemCodeSchema,
   problemDetailsSchema,
 } from '../schemas.ts';
@@ -58,8 +57,7 @@ export function openApiDocument(publicUrl: string): object {
       schemas: {
         LeadCapture: leadCaptureSchema,
         Contact: contactSchema,
-        EmailContact: emailContactSchema,
-        PhoneContact: phoneContactSchema,
+        ...Object.fromEntries(contactSchemas.map((schema) => [nameOf(schema), schema])),
         Lead: leadSchema,
         LeadStage: leadStageSchema,
         LeadResponse: leadResponseSchema,
@@ -82,6 +80,10 @@ export function openApiDocument(publicUrl: string): object {
   });
 }
 
+/** `EmailContact`, for example. */
+const nameOf = ({ properties }: (typeof contactSchemas)[number]): string =>
+  `${properties.type.const.replace(/^./, (first) => first.toUpperCase())}Contact`;
+
 /** The errors of every operation, by status. */
 function sharedResponses(publicUrl: string) {
   const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
@@ -89,9 +91,9 @@ function sharedResponses(publicUrl: string) {
     KeyInvalid: problems(exampleOf('integration_key_invalid')),
     Suspended: problems(exampleOf('subscription_suspended')),
     Forbidden: problems(exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')),
-    TooSlow: problems(invalidRequest([], 'The request did not arrive in time.', 408)),
+    TooSlow: problems(TOO_SLOW),
     RateLimited: problems(exampleOf('integration_rate_limited')),
-    TooLarge: problems(invalidRequest([], 'The headers are too large.', 431)),
+    TooLarge: problems(HEADERS_TOO_LARGE),
     Failed: problems(exampleOf('internal_error')),
     Unavailable: problems(exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')),
   };

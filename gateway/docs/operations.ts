@@ -1,3 +1,4 @@
+import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
 import type { Problem } from '../problems.ts';
 import { leadCaptureSchema, leadListSchema, leadResponseSchema } from '../schemas.ts';
 import { failure, success } from './answers.ts';
@@ -14,16 +15,23 @@ import {
 /** The responses of every operation, by status. */
 type CommonAnswers = Readonly<Record<number, object>>;
 
+/** Describes what all operations have. */
+const operation = (id: KeyOperation, publicUrl: string, description: string, more: object): object => ({
+  operationId: id,
+  description: `${description} Requires the scope \`${SCOPE_OF[id]}\`.`,
+  tags: ['Leads'],
+  security: [{ apiKey: [SCOPE_OF[id]] }],
+  'x-codeSamples': codeSamples(publicUrl, id),
+  ...more,
+});
+
 export function createLeadOperation(publicUrl: string, common: CommonAnswers): object {
+  const description =
+    'Repeating the request with the same `Idempotency-Key` and the same data is safe: there is one lead, and the same ' +
+    'response.';
   const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
-  return {
-    operationId: 'createLead',
+  return operation('createLead', publicUrl, description, {
     summary: 'Create a lead',
-    description:
-      'Repeating the request with the same `Idempotency-Key` and the same data is safe: there is one lead, and the same ' +
-      'response. Requires the scope `leads.create`.',
-    tags: ['Leads'],
-    security: [{ apiKey: ['leads.create'] }],
     parameters: [idempotencyKeyParameter, requestIdParameter],
     requestBody: {
       required: true,
@@ -38,7 +46,6 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
         },
       },
     },
-    'x-codeSamples': codeSamples(publicUrl, 'createLead'),
     responses: {
       201: success(
         'The lead, created by this request or an earlier one.',
@@ -54,40 +61,28 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
       409: problems(exampleOf('integration_idempotency_conflict'), exampleOf('integration_lead_already_open')),
       ...common,
     },
-  };
+  });
 }
 
-export function getLeadOperation(publicUrl: string, common: CommonAnswers): object {
-  return {
-    operationId: 'getLead',
+export const getLeadOperation = (publicUrl: string, common: CommonAnswers): object =>
+  operation('getLead', publicUrl, 'Returns the current state of the lead.', {
     summary: 'Read a lead',
-    description: 'Returns the current state of the lead. Requires the scope `leads.read`.',
-    tags: ['Leads'],
-    security: [{ apiKey: ['leads.read'] }],
     parameters: [idParameter, requestIdParameter],
-    'x-codeSamples': codeSamples(publicUrl, 'getLead'),
     responses: {
       200: success('The lead.', leadResponseSchema, { lead: OLDER_LEAD }),
       400: failure(publicUrl, [INVALID.getLead]),
       404: failure(publicUrl, [exampleOf('integration_lead_not_found')]),
       ...common,
     },
-  };
-}
+  });
 
-export function listLeadsOperation(publicUrl: string, common: CommonAnswers): object {
-  return {
-    operationId: 'listLeads',
+export const listLeadsOperation = (publicUrl: string, common: CommonAnswers): object =>
+  operation('listLeads', publicUrl, 'Returns one page of the leads of the studio, newest first.', {
     summary: 'List leads',
-    description: 'Returns one page of the leads of the studio, newest first. Requires the scope `leads.read`.',
-    tags: ['Leads'],
-    security: [{ apiKey: ['leads.read'] }],
     parameters: [limitParameter, cursorParameter, requestIdParameter],
-    'x-codeSamples': codeSamples(publicUrl, 'listLeads'),
     responses: {
       200: success('The page.', leadListSchema, { leads: [LEAD, OLDER_LEAD], nextCursor: CURSOR }),
       400: failure(publicUrl, [INVALID.listLeads]),
       ...common,
     },
-  };
-}
+  });

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import { basename, join } from 'node:path';
 import GithubSlugger from 'github-slugger';
 import { Marked, Renderer } from 'marked';
-import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
+import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
 import { exampleOf, REQUEST_ID } from './examples.ts';
 import { layout, MENU, relativeFrom } from './layout.ts';
 import { openApiInfo } from './openapi.ts';
@@ -15,18 +15,16 @@ interface WrittenPage {
   readonly html: string;
 }
 
-const CODES = Object.keys(PROBLEMS) as ProblemCode[];
-
 /** Renders `pages/`, and `problems/` for each code. Values of a running service stay `{{name}}`. */
 export function renderPages(): WrittenPage[] {
   const written = MENU.filter(([path]) => path !== '/docs').map(([path]) =>
     renderPage(path, read('pages', basename(path)).replace('{{problems}}', problemList)),
   );
-  return [...written, ...CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code)))];
+  return [...written, ...PROBLEM_CODES.map((code) => renderPage(`/docs/problems/${code}`, problemPage(code)))];
 }
 
 function problemList(): string {
-  return CODES.map((code) => {
+  return PROBLEM_CODES.map((code) => {
     const { status, title } = PROBLEMS[code];
     return `- ${status} [\`${code}\`](/docs/problems/${code})<br>${title}`;
   }).join('\n');

@@ -4,7 +4,15 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
 import type { PipelinedRequests } from '../pipelined-requests.ts';
-import { BROKEN_ENCODING, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody } from '../problems.ts';
+import {
+  BROKEN_ENCODING,
+  HEADERS_TOO_LARGE,
+  invalidRequest,
+  PROBLEM_MEDIA_TYPE,
+  Problem,
+  problemBody,
+  TOO_SLOW,
+} from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
 import { unknownMethod } from './allowed-methods.ts';
@@ -79,8 +87,8 @@ const EXPECTATION = invalidRequest([{ field: 'Expect', message: 'must be 100-con
 
 // @rule 7.no-http
 const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
-  HPE_HEADER_OVERFLOW: invalidRequest([], 'The headers are too large.', 431),
-  ERR_HTTP_REQUEST_TIMEOUT: invalidRequest([], 'The request did not arrive in time.', 408),
+  HPE_HEADER_OVERFLOW: HEADERS_TOO_LARGE,
+  ERR_HTTP_REQUEST_TIMEOUT: TOO_SLOW,
 };
 const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 

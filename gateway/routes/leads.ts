@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Bearer, CoreClient, PageToRead } from '../core-client.ts';
 import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
-import { bearerToCheck, SCOPES } from '../plugins/authentication.ts';
+import { bearerToCheck, hasScopeFor } from '../plugins/authentication.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import type { PresentedKey, RequestState } from '../request-state.ts';
 import { leadListSchema, leadResponseSchema } from '../schemas.ts';
@@ -19,7 +19,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
 
   // @rule 4.1.created 4.1.replayed 4.1.existing-lead
   const create = {
-    config: { operation: 'createLead', scope: SCOPES.create },
+    config: { operation: 'createLead' },
     schema: { response: { 201: leadResponseSchema } },
     preParsing: readAnyMediaType,
     errorHandler(error: FastifyError, request: FastifyRequest) {
@@ -31,8 +31,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const key = keyOf(state);
     const capture = readCapture(request);
     const { body, leadId, replayed } = await core.createLead(bearerToCheck(key, request.id), capture).catch((error) => {
-      const mayRead = key.caller.scopes.includes(SCOPES.read);
-      if (mayRead && error instanceof Problem && error.existingLeadId !== undefined) {
+      if (hasScopeFor(key.caller, 'getLead') && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
       }
       throw error;
@@ -46,7 +45,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
 
   // @rule 4.2.current-state 4.2.id
   const read = {
-    config: { operation: 'getLead', scope: SCOPES.read },
+    config: { operation: 'getLead' },
     schema: { response: { 200: leadResponseSchema } },
   } as const;
   app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request, reply) => {
@@ -58,7 +57,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
 
   // @rule 4.3.paging
   const list = {
-    config: { operation: 'listLeads', scope: SCOPES.read },
+    config: { operation: 'listLeads' },
     schema: { response: { 200: leadListSchema } },
   } as const;
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {

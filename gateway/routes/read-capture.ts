@@ -1,11 +1,12 @@
 import { MIMEType } from 'node:util';
 import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError, RequestPayload } from 'fastify';
 import {
+  CONTACT_TYPES,
+  contactFault,
   displayNameFault,
-  emailFault,
   type Fault,
+  isContactType,
   noteFault,
-  phoneFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
 import type { LeadCreation } from '../core-client.ts';
@@ -118,11 +119,11 @@ function shapeFaults(request: FastifyRequest, body: unknown): FaultyField[] {
   const validate =
     request.getValidationFunction(leadCaptureSchema) ?? request.compileValidationSchema(leadCaptureSchema);
   if (validate(body)) return [];
-  // A contact is validated against both shapes; its errors against the shape of the other type are dropped.
+  // A contact is validated against all shapes; its errors against the shapes of other types are dropped.
   const { type } = propertiesOf(propertiesOf(body).contact);
-  const otherShape = `/oneOf/${type === 'phone' ? 0 : 1}/`;
+  const ownShape = `/oneOf/${isContactType(type) ? CONTACT_TYPES.indexOf(type) : 0}/`;
   return (validate.errors ?? [])
-    .filter(({ schemaPath }) => !schemaPath.includes(otherShape))
+    .filter(({ schemaPath }) => !schemaPath.includes('/oneOf/') || schemaPath.includes(ownShape))
     .map(shapeFault)
     .filter((fault) => fault !== undefined);
 }
@@ -139,7 +140,7 @@ function shapeFault({ keyword, instancePath, params }: FastifySchemaValidationEr
     case 'type':
       return { field: parent || 'body', message: `must be ${TYPE_WORDS[String(params.type)] ?? params.type}` };
     case 'const':
-      return { field: parent, message: 'must be email or phone' };
+      return { field: parent, message: `must be ${CONTACT_TYPES.join(' or ')}` };
     default:
       return undefined;
   }
@@ -156,8 +157,7 @@ function* valueFaults(body: unknown): Generator<readonly [field: string, message
   const { displayName, contact, sourceId, note } = propertiesOf(body);
   const { type, value } = propertiesOf(contact);
   if (typeof displayName === 'string') yield ['displayName', displayNameFault(displayName)];
-  if (typeof value === 'string' && type === 'email') yield ['contact.value', emailFault(value)];
-  if (typeof value === 'string' && type === 'phone') yield ['contact.value', phoneFault(value)];
+  if (typeof value === 'string' && isContactType(type)) yield ['contact.value', contactFault(type, value)];
   if (typeof sourceId === 'string') yield ['sourceId', uuidFault(sourceId)];
   if (typeof note === 'string') yield ['note', noteFault(note)];
 }

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from 'commander';
-import type { ApiKey, ApiKeyScope } from '../../src/domain/api-key.ts';
+import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../../src/domain/api-key.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
 import {
@@ -47,8 +47,8 @@ export function addKeyCommands(): void {
     .requiredOption('--name <name>', 'display name')
     .addOption(
       new Option('--scope <scope...>', 'operations that the key allows')
-        .choices(['leads.read', 'leads.create'])
-        .default(['leads.read', 'leads.create']),
+        .choices(API_KEY_SCOPES)
+        .default(API_KEY_SCOPES),
     )
     .option(...DAYS, 365)
     .action(createKey);

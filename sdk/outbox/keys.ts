@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
+import { CAPTURE_RULES } from '../capture-rules.ts';
 import type { LeadCapture } from '../contract.ts';
 import { canonical, textOf } from './capture-text.ts';
-
-/** The UUIDs the service accepts: versions 1 to 8 of the standard variant, nil and max. */
-const UUID =
-  /^(?:[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}|0{8}(?:-0{4}){3}-0{12}|f{8}(?:-f{4}){3}-f{12})$/;
 
 /**
  * Returns the key in its stored form, lower case.
@@ -13,7 +10,7 @@ const UUID =
  */
 export function checkedKey(idempotencyKey: string): string {
   const key = String(idempotencyKey).toLowerCase();
-  if (!UUID.test(key))
+  if (!CAPTURE_RULES.sourceId?.every(([uuid]) => uuid.test(key)))
     throw new TypeError('The idempotency key must be a UUID with hyphens, of a version from 1 to 8.');
   return key;
 }

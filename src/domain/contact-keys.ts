@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { parsePhoneNumberFromString } from 'libphonenumber-js';
+import type { ContactType } from '../../common/rules/field-rules.ts';
 import { lowerCase } from './comparable-text.ts';
 import type { Contact, RegionCode } from './contact.ts';
 import { hashedTextsOf11 } from './contact-keys-of-1-1.ts';
@@ -16,10 +17,16 @@ import { type DialledNumber, dialledNumber } from './dialled-number.ts';
  */
 export function contactKeys(contact: Contact, region: RegionCode | null): readonly string[] {
   const { type, value } = contact;
-  const forms = type === 'email' ? [emailForm(value)] : phoneForms(value, region);
+  const forms = FORMS[type](value, region);
   const texts = [...forms.map((form) => `${type}:${form}`), ...hashedTextsOf11(contact, region)];
   return [...new Set(texts)].map((text) => hash('sha256', text, 'base64url'));
 }
+
+/** The forms of each type of contact that are compared. */
+const FORMS: Readonly<Record<ContactType, (value: string, region: RegionCode | null) => string[]>> = {
+  email: (value) => [emailForm(value)],
+  phone: phoneForms,
+};
 
 /** What a domain cannot have; the URL parser would take it for something else than a part of the domain. */
 const NOT_OF_DOMAINS = /[/\\?#%:@[\]<>^|]/;

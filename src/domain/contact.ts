@@ -1,10 +1,9 @@
 import { type CountryCode, isSupportedCountry } from 'libphonenumber-js';
-
-export const CONTACT_TYPES = ['email', 'phone'] as const;
+import type { ContactType } from '../../common/rules/field-rules.ts';
 
 /** How to reach a person, exactly as it was typed. */
 export interface Contact {
-  readonly type: (typeof CONTACT_TYPES)[number];
+  readonly type: ContactType;
   readonly value: string;
 }
 

@@ -1,72 +1,64 @@
-import type { DescMethod } from '@bufbuild/protobuf';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
-import type { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
-import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import type { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
-import type { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import type { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
-import type { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 
-/** The roles of each method; a caller needs one of them. */
-type RolesOf<Service extends { readonly method: object }> = Readonly<
-  Record<keyof Service['method'], readonly CallerRole[]>
->;
+type RolesByMethod = Readonly<Record<string, readonly CallerRole[]>>;
 
-const LEADS: RolesOf<typeof LeadIntakeService> = {
-  createLead: ['crm'],
-  getLead: ['crm', 'read'],
-  listLeads: ['crm', 'read'],
-  exportLeads: ['crm', 'read'],
-  findLeads: ['crm', 'read'],
-  changeLeadStage: ['crm'],
-  updateLead: ['crm'],
-  importLeads: ['crm'],
-  eraseLead: ['crm'],
-  eraseContact: ['crm'],
-  // Not for the `read` role: there is one feed, and its consumer has to acknowledge what it reads.
-  pullLeadChanges: ['crm'],
-  watchLeadChanges: ['crm'],
-  acknowledgeLeadChanges: ['crm'],
-  resendLeads: ['crm', 'operator'],
-};
+/** The roles of each method of a service; a caller needs one of them. */
+const rolesOf = <Service extends DescService>(
+  service: Service,
+  roles: Readonly<Record<keyof Service['method'], readonly CallerRole[]>>,
+): [string, RolesByMethod] => [service.typeName, roles];
 
-const EXCHANGE: RolesOf<typeof ExchangeService> = { exchange: ['gateway'] };
-
-const API_KEYS: RolesOf<typeof ApiKeyService> = {
-  // Not for the `operator` role: a new key would give access to leads.
-  createApiKey: ['crm'],
-  listApiKeys: ['crm', 'operator', 'read'],
-  replaceApiKey: ['crm'],
-  revokeApiKey: ['crm', 'operator'],
-  authenticateApiKey: ['crm', 'gateway'],
-};
-
-const DIRECTORY: RolesOf<typeof DirectoryService> = {
-  putStudio: ['crm', 'operator'],
-  getStudio: ['crm', 'operator', 'read'],
-  listStudios: ['crm', 'operator', 'read'],
-  putApiKeyQuota: ['crm', 'operator'],
-  putMember: ['crm', 'operator'],
-  removeMember: ['crm', 'operator'],
-  putLeadSource: ['crm', 'operator'],
-  removeLeadSource: ['crm', 'operator'],
-  listLeadSources: ['crm', 'operator', 'read'],
-};
-
-const AUDIT: RolesOf<typeof AuditService> = { listAuditEvents: ['crm', 'operator', 'read'] };
-
-const REFLECTION: RolesOf<typeof ServerReflection> = { serverReflectionInfo: CALLER_ROLES };
-
-const BY_SERVICE: Readonly<Record<string, Readonly<Record<string, readonly CallerRole[]>>>> = {
-  'leadintake.v1.LeadIntakeService': LEADS,
-  'leadintake.v1.ExchangeService': EXCHANGE,
-  'leadintake.v1.ApiKeyService': API_KEYS,
-  'leadintake.v1.DirectoryService': DIRECTORY,
-  'leadintake.v1.AuditService': AUDIT,
-  'grpc.reflection.v1.ServerReflection': REFLECTION,
-};
+/** What is not listed is for no caller. */
+const BY_SERVICE = new Map([
+  rolesOf(LeadIntakeService, {
+    createLead: ['crm'],
+    getLead: ['crm', 'read'],
+    listLeads: ['crm', 'read'],
+    exportLeads: ['crm', 'read'],
+    findLeads: ['crm', 'read'],
+    changeLeadStage: ['crm'],
+    updateLead: ['crm'],
+    importLeads: ['crm'],
+    eraseLead: ['crm'],
+    eraseContact: ['crm'],
+    // Not for the `read` role: there is one feed, and its consumer has to acknowledge what it reads.
+    pullLeadChanges: ['crm'],
+    watchLeadChanges: ['crm'],
+    acknowledgeLeadChanges: ['crm'],
+    resendLeads: ['crm', 'operator'],
+  }),
+  rolesOf(ExchangeService, { exchange: ['gateway'] }),
+  rolesOf(ApiKeyService, {
+    // Not for the `operator` role: a new key would give access to leads.
+    createApiKey: ['crm'],
+    listApiKeys: ['crm', 'operator', 'read'],
+    replaceApiKey: ['crm'],
+    revokeApiKey: ['crm', 'operator'],
+    authenticateApiKey: ['crm', 'gateway'],
+  }),
+  rolesOf(DirectoryService, {
+    putStudio: ['crm', 'operator'],
+    getStudio: ['crm', 'operator', 'read'],
+    listStudios: ['crm', 'operator', 'read'],
+    putApiKeyQuota: ['crm', 'operator'],
+    putMember: ['crm', 'operator'],
+    removeMember: ['crm', 'operator'],
+    putLeadSource: ['crm', 'operator'],
+    removeLeadSource: ['crm', 'operator'],
+    listLeadSources: ['crm', 'operator', 'read'],
+  }),
+  rolesOf(AuditService, { listAuditEvents: ['crm', 'operator', 'read'] }),
+  rolesOf(ServerReflection, { serverReflectionInfo: CALLER_ROLES }),
+]);
 
 const CALLER = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
 
@@ -94,9 +86,9 @@ export function memberOrOperator(memberId: string, context: { readonly values: C
 /** Returns the caller of a method that also serves unauthenticated ones. */
 export const callerIfAny = ({ values }: { readonly values: ContextValues }): Caller | undefined => values.get(CALLER);
 
-/** Returns why a caller may not call a method; undefined: it may. What the table does not list is for no caller. */
+/** Returns why a caller may not call a method; undefined: it may. */
 export function refusalOf({ name, may }: Caller, { parent, name: method, localName }: DescMethod): Refusal | undefined {
-  const roles = BY_SERVICE[parent.typeName]?.[localName] ?? [];
+  const roles = BY_SERVICE.get(parent.typeName)?.[localName] ?? [];
   if (roles.some((role) => may.has(role))) return undefined;
   return forbidden(
     name,
@@ -106,7 +98,7 @@ export function refusalOf({ name, may }: Caller, { parent, name: method, localNa
 
 /** Whether a caller may call any method of a service; '': of any. */
 export function mayUse({ may }: Caller, serviceName: string): boolean {
-  const methods = BY_SERVICE[serviceName] ?? {};
+  const methods = BY_SERVICE.get(serviceName) ?? {};
   return serviceName === '' || Object.values(methods).some((roles) => roles.some((role) => may.has(role)));
 }
 

@@ -1,5 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { publicLead } from '../../common/rules/public-lead.ts';
+import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
 import type { ExchangeItem, ExchangeRequest, ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
 import type { Caller } from '../domain/caller.ts';
@@ -27,7 +28,6 @@ interface Summary {
 interface Operation<K extends Kind> {
   readonly name: string;
   /** The scope that the key must have; absent: any. */
-  readonly scope?: ApiKeyScope;
   execute(bearer: Credential, request: RequestOf<K>, summary: Summary): Promise<Success>;
 }
 
@@ -43,7 +43,6 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
 
     createLead: {
       name: 'CreateLead',
-      scope: 'leads.create',
       async execute(bearer, { idempotencyKey, displayName, contact, sourceId, note }, summary) {
         const studioId = bearer.studio.id;
         const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
@@ -55,7 +54,6 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
 
     getLead: {
       name: 'GetLead',
-      scope: 'leads.read',
       async execute({ studio }, { leadId }, summary) {
         summary.leadId = leadId;
         const lead = await getLead(deps, { studioId: studio.id, leadId, view: 'basic' });
@@ -65,7 +63,6 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
 
     listLeads: {
       name: 'ListLeads',
-      scope: 'leads.read',
       // @rule 2.4.leads 2.4.nextCursor
       async execute({ studio }, { pageSize, pageToken }) {
         const page = await listLeads(deps, { studioId: studio.id, pageSize, pageToken, view: 'basic' });
@@ -96,7 +93,7 @@ export function exchangeService(deps: Dependencies, context: ItemContext): Servi
         const bearer = await authenticate(secretSha256, sourceId);
         summary.studioId = bearer.studio.id;
         if (!operation) throw unknownRequest();
-        refuseUnlessScoped(bearer, operation.scope);
+        refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);
         return operation.execute(bearer, request.value as RequestOf<Kind>, summary);
       },
     };

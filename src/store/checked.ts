@@ -1,7 +1,7 @@
-import { BOUNDS, crmIdFault, isCanonicalUuid } from '../../common/rules/field-rules.ts';
+import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
-import { CONTACT_TYPES, type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts';
 import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
 import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
@@ -287,7 +287,7 @@ const regionsIn = (values: unknown): (RegionCode | null)[] =>
 function isContact(value: unknown): value is Contact {
   if (typeof value !== 'object' || value === null) return false;
   const { type, value: text } = value as Unchecked<Contact>;
-  return isOneOf(CONTACT_TYPES, type) && isText(text, BOUNDS[type].max);
+  return isContactType(type) && isText(text, BOUNDS[type].max);
 }
 
 /** Whether a value is a valid time that a protobuf timestamp can represent. */

@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../common/units.ts';
-import { MAX_VALIDITY_DAYS } from '../domain/api-key.ts';
+import { API_KEY_SCOPES, MAX_VALIDITY_DAYS } from '../domain/api-key.ts';
 import type { Dependencies } from './dependencies.ts';
 import { listEveryLeadSource, putLeadSource, putMember, putStudio } from './keep-directory.ts';
 import { createApiKey, listApiKeys } from './manage-api-keys.ts';
@@ -37,7 +37,7 @@ export async function createDemo(deps: Dependencies): Promise<Demo> {
     : await createApiKey(deps, {
         ...manager,
         name: 'Demo key',
-        scopes: ['leads.read', 'leads.create'],
+        scopes: API_KEY_SCOPES,
         expiresAt: new Date(clock().getTime() + MAX_VALIDITY_DAYS * DAY_MS),
       });
   return { ...manager, sourceId: source.id, secret: issued?.secret ?? null };

@@ -1,10 +1,9 @@
-import { emailFault, phoneFault } from '../../common/rules/field-rules.ts';
+import { contactFault } from '../../common/rules/field-rules.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { Faults } from '../domain/refusal.ts';
 
 /** Adds the faults of a required contact. @param field its JSON path in the request */
 export function noteContactFault(faults: Faults, field: string, contact: Contact | undefined): void {
-  if (!contact) faults.note(field, 'must have an email or a phone');
-  if (contact?.type === 'email') faults.note(`${field}.email`, emailFault(contact.value));
-  if (contact?.type === 'phone') faults.note(`${field}.phone`, phoneFault(contact.value));
+  if (contact) faults.note(`${field}.${contact.type}`, contactFault(contact.type, contact.value));
+  else faults.note(field, 'must have an email or a phone');
 }

@@ -67,7 +67,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGE_SUITE,
     caughtBy:
       'that has only API_KEY_SCOPE_LEADS_READ is refused other items, whatever else is wrong, and nothing is written',
-    patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, operation.scope);', put: '' }],
+    patches: [{ file: EXCHANGE, find: 'refuseUnlessScoped(bearer, SCOPE_OF[request.case as KeyOperation]);', put: '' }],
   },
   {
     name: 'a response body has all fields of a lead',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { CONTACT_TYPES, type Contact, type RegionCode } from '../../src/domain/contact.ts';
+import { CONTACT_TYPES } from '../../common/rules/field-rules.ts';
+import type { Contact, RegionCode } from '../../src/domain/contact.ts';
 
 /** Contacts that are all the same, or all different, in a studio of the region. */
 export interface ComparedContacts {

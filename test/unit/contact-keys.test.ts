@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type CountryCode, getCountries, getExampleNumber } from 'libphonenumber-js';
 import examples from 'libphonenumber-js/examples.mobile.json' with { type: 'json' };
 import { describe, expect, test } from 'vitest';
-import { emailFault, phoneFault } from '../../common/rules/field-rules.ts';
+import { contactFault } from '../../common/rules/field-rules.ts';
 import type { Contact, RegionCode } from '../../src/domain/contact.ts';
 import { contactKeys } from '../../src/domain/contact-keys.ts';
 import { hashedTextsOf11 } from '../../src/domain/contact-keys-of-1-1.ts';
@@ -182,7 +182,7 @@ describe('two contacts are different', () => {
 });
 
 describe('the listed values', () => {
-  const faultOf = ({ type, value }: Contact) => (type === 'email' ? emailFault(value) : phoneFault(value));
+  const faultOf = ({ type, value }: Contact) => contactFault(type, value);
 
   test.each(listedContacts('valid'))('are accepted: %o', (contact) => expect(faultOf(contact)).toBeUndefined());
   test.each(listedContacts('invalid'))('are refused: %o', (contact) => expect(faultOf(contact)).toBeDefined());

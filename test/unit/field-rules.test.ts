@@ -1,19 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import {
   BOUNDS,
+  contactFault,
   crmIdFault,
   displayNameFault,
-  emailFault,
   type Fault,
   nameFault,
   noteFault,
   PAGE_SIZE,
   pageTokenFault,
-  phoneFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
 
 type Rule = (value: string) => Fault;
+const emailFault: Rule = (value) => contactFault('email', value);
+const phoneFault: Rule = (value) => contactFault('phone', value);
 
 const expectValid = (rule: Rule, value: string) => expect(rule(value)).toBeUndefined();
 const expectFault = (rule: Rule, value: string, about: RegExp = /./) => expect(rule(value)).toMatch(about);

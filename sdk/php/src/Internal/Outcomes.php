@@ -6,7 +6,7 @@ namespace LeadIntake\Internal;
 
 /**
  * What the responses of the service mean, and how requests name the client.
- * Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit.
+ * Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do not edit.
  *
  * @internal
  */

@@ -1,6 +1,6 @@
 """What the responses of the service mean, and how requests name the client.
 
-Generated from sdk/outcomes.json and the version in sdk/package.json. Do not edit."""
+Generated from sdk/generate-outcomes.ts and the version in sdk/package.json. Do not edit."""
 
 #: Codes that prove that no attempt has written: the service looks up the idempotency key before it sends them.
 SETTLING_CODES = ("integration_source_invalid", "integration_idempotency_conflict", "integration_lead_already_open")

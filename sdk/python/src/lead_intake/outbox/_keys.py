@@ -10,14 +10,9 @@ from time import time
 from typing import Any
 from uuid import UUID, uuid4
 
+from .._capture_rules import CAPTURE_RULES
 from ..models import LeadCapture
 from ._stored import canonical_text_of
-
-#: The UUIDs the service accepts: versions 1 to 8 of the standard variant, nil and max.
-_KEY = (
-    "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-    "|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff"
-)
 
 #: Version 8 (custom bits) of the standard variant.
 _VERSION_BITS, _VERSION_8 = 0xF000 << 64, 0x8000 << 64
@@ -53,6 +48,6 @@ def checked_key(key: str | None) -> str:
     """
     if key is None:
         return str(uuid4())
-    if not re.fullmatch(_KEY, key, re.IGNORECASE):
+    if not re.match(CAPTURE_RULES["sourceId"][0][0], key):
         raise ValueError("An idempotency key must be a UUID with hyphens, of the versions 1 to 8.")
     return key.lower()
