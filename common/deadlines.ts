@@ -94,48 +94,64 @@ const TIMER_MS = 2 ** 31 - 1;
 /** How long Node tries one address of a host before the next. */
 const NEXT_ADDRESS_MS = 500;
 
-isLess({ API_KEY_CACHE_MS, CORE_CALL_MS }, { QUOTA_CHANGE_MS }, 'a changed quota is in force at every gateway in time');
-isLess({ REDIS_TIMEOUT_MS }, { QUOTA_TIMEOUT_MS }, 'a count times out before the quota does');
-isLess({ QUOTA_TIMEOUT_MS }, { REDIS_SILENCE_MS }, 'a late count does not close the connection');
-isLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis is tried, too');
-isLess({ REDIS_SILENCE_MS, REDIS_CONNECT_MS }, { REDIS_OPEN_MS }, 'a gateway that starts tries the next sentinel, too');
-isLess({ STORE_SILENCE_MS, retry: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a command that timed out can be retried');
-isLess({ SQLITE_PROBE_MS }, { CORE_HEALTH_MS }, 'a health check is answered while another process writes to the file');
-isLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's error about its store reaches the gateway");
-isLess(
+assertLess(
+  { API_KEY_CACHE_MS, CORE_CALL_MS },
+  { QUOTA_CHANGE_MS },
+  'a changed quota is in force at every gateway in time',
+);
+assertLess({ REDIS_TIMEOUT_MS }, { QUOTA_TIMEOUT_MS }, 'a count times out before the quota does');
+assertLess({ QUOTA_TIMEOUT_MS }, { REDIS_SILENCE_MS }, 'a late count does not close the connection');
+assertLess({ NEXT_ADDRESS_MS }, { REDIS_CONNECT_MS }, 'the second address of Redis is tried, too');
+assertLess(
+  { REDIS_SILENCE_MS, REDIS_CONNECT_MS },
+  { REDIS_OPEN_MS },
+  'a gateway that starts tries the next sentinel, too',
+);
+assertLess({ STORE_SILENCE_MS, retry: STORE_SILENCE_MS }, { STORE_CALL_MS }, 'a command that timed out can be retried');
+assertLess(
+  { SQLITE_PROBE_MS },
+  { CORE_HEALTH_MS },
+  'a health check is answered while another process writes to the file',
+);
+assertLess({ STORE_CALL_MS }, { CORE_CALL_MS }, "the core's error about its store reaches the gateway");
+assertLess(
   { CORE_CALL_MS },
   { REQUEST_ARRIVAL_MS },
   'a client that waits for its response does not count as a slow sender',
 );
-isLess({ CORE_HEALTH_MS }, { CORE_CALL_MS }, 'a health check fails before a call does');
-isLess({ CORE_PING_TIMEOUT_MS }, { CORE_PING_INTERVAL_MS }, 'at most one ping is pending');
-isLess(
+assertLess({ CORE_HEALTH_MS }, { CORE_CALL_MS }, 'a health check fails before a call does');
+assertLess({ CORE_PING_TIMEOUT_MS }, { CORE_PING_INTERVAL_MS }, 'at most one ping is pending');
+assertLess(
   { CORE_PING_TIMEOUT_MS },
   { CORE_CONNECT_MS },
   'a connection can be made after the ping of the previous one timed out',
 );
-isLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'a call without a connection fails before the call deadline');
-isLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store does not respond can report it to `doctor`');
-isLess({ CORE_CALL_MS }, { MAX_CALL_MS }, "the core accepts the gateway's deadline");
-isLess({ MAX_CALL_MS }, { MAX_EXPORT_MS }, 'an export accepts every deadline that a call accepts');
-isLess({ MAX_EXPORT_MS }, { TIMER_MS }, 'a timer can measure it');
-isLess(
+assertLess({ CORE_CONNECT_MS }, { CORE_CALL_MS }, 'a call without a connection fails before the call deadline');
+assertLess({ STORE_CALL_MS }, { DOCTOR_MS }, 'a core whose store does not respond can report it to `doctor`');
+assertLess({ CORE_CALL_MS }, { MAX_CALL_MS }, "the core accepts the gateway's deadline");
+assertLess({ MAX_CALL_MS }, { MAX_EXPORT_MS }, 'an export accepts every deadline that a call accepts');
+assertLess({ MAX_EXPORT_MS }, { TIMER_MS }, 'a timer can measure it');
+assertLess(
   { QUOTA_TIMEOUT_MS, CORE_CALL_MS, refund: QUOTA_TIMEOUT_MS },
   { GATEWAY_AFTER_CLOSE_MS },
   'a stopping gateway answers every accepted request',
 );
-isLess(
+assertLess(
   { lookUp: STORE_CALL_MS, QUOTA_TIMEOUT_MS, STORE_CALL_MS, refund: QUOTA_TIMEOUT_MS },
   { GATEWAY_AFTER_CLOSE_MS },
   'also one with a key that is not cached',
 );
-isLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
-isLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a stopping core answers every accepted request');
-isLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are exported while the store closes');
-isLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS, STORE_DISCONNECT_MS }, { STOP_MS }, 'a core stops in time');
+assertLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
+assertLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a stopping core answers every accepted request');
+assertLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are exported while the store closes');
+assertLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS, STORE_DISCONNECT_MS }, { STOP_MS }, 'a core stops in time');
 
 /** @throws Error unless the sum of the parts is less than the bound */
-function isLess(parts: Readonly<Record<string, number>>, bound: Readonly<Record<string, number>>, why: string): void {
+function assertLess(
+  parts: Readonly<Record<string, number>>,
+  bound: Readonly<Record<string, number>>,
+  why: string,
+): void {
   const sum = Object.values(parts).reduce((total, ms) => total + ms, 0);
   const [[name, ms]] = Object.entries(bound) as [[string, number]];
   if (sum >= ms) throw new Error(`deadlines: ${Object.keys(parts).join(' + ')} (${sum}) < ${name} (${ms}): ${why}`);

@@ -7,11 +7,8 @@ import type { SettingFile } from './settings.ts';
 /** The time between two checks of the files; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
 
-/** Whether the files of each kind that are watched cannot be used as they are now; by what they contain. */
-const unusable = new Map<string, boolean>();
-
 /** The kinds of files that are watched, and whether they cannot be used as they are now. */
-export const unusableFiles: ReadonlyMap<string, boolean> = unusable;
+export const unusableFiles = new Map<string, boolean>();
 
 /** Files to watch, and what to do when they change. */
 export interface WatchedFiles {
@@ -34,65 +31,45 @@ export interface WatchedFiles {
  *
  * @returns stops watching
  */
-export function watchFiles(watched: WatchedFiles, log: Logger): () => void {
-  const watcher = new Watcher(watched, log);
-  let isStopped = watched.files.length === 0;
-  let timer: NodeJS.Timeout | undefined;
+export function watchFiles({ what, files, reload }: WatchedFiles, log: Logger): () => void {
+  if (files.length === 0) return () => {};
+  const paths = files.map(({ path }) => path);
+  let inUse: readonly string[] = files.map(({ contents }) => contents.reveal());
+  /** The contents at the last check. */
+  let found = inUse;
+  let loggedFault: string | undefined;
+  unusableFiles.set(what, false);
+
+  const check = async () => {
+    try {
+      const before = found;
+      found = await Promise.all(paths.map(contentsOf));
+      if (!isDeepStrictEqual(found, before)) return;
+      if (!isDeepStrictEqual(found, inUse)) {
+        const fields = reload(...found);
+        inUse = found;
+        log.info({ files: paths, ...fields }, `${what} reloaded`);
+      }
+      loggedFault = undefined;
+      unusableFiles.set(what, false);
+    } catch (error) {
+      const fault = errorSummary(error);
+      unusableFiles.set(what, true);
+      if (fault !== loggedFault) log.warn({ files: paths, fault }, `${what} not reloaded: their files cannot be used`);
+      loggedFault = fault;
+    }
+  };
+
+  let isStopped = false;
+  let timer: NodeJS.Timeout;
   const schedule = () => {
-    if (isStopped) return;
-    timer = setTimeout(() => watcher.check().finally(schedule), CHECK_INTERVAL_MS).unref();
+    timer = setTimeout(() => check().finally(() => isStopped || schedule()), CHECK_INTERVAL_MS).unref();
   };
   schedule();
   return () => {
     isStopped = true;
     clearTimeout(timer);
   };
-}
-
-class Watcher {
-  readonly #watched: WatchedFiles;
-  readonly #log: Logger;
-  readonly #paths: readonly string[];
-  #inUse: readonly string[];
-  /** The contents at the last check. */
-  #found: readonly string[];
-  #loggedFault: string | undefined;
-
-  constructor(watched: WatchedFiles, log: Logger) {
-    this.#watched = watched;
-    this.#log = log;
-    this.#paths = watched.files.map(({ path }) => path);
-    this.#inUse = watched.files.map(({ contents }) => contents.reveal());
-    this.#found = this.#inUse;
-    if (watched.files.length > 0) unusable.set(watched.what, false);
-  }
-
-  async check(): Promise<void> {
-    try {
-      const before = this.#found;
-      this.#found = await Promise.all(this.#paths.map(contentsOf));
-      if (!isDeepStrictEqual(this.#found, before)) return;
-      if (!isDeepStrictEqual(this.#found, this.#inUse)) this.#reload(this.#found);
-      this.#loggedFault = undefined;
-      unusable.set(this.#watched.what, false);
-    } catch (error) {
-      this.#logFault(errorSummary(error));
-    }
-  }
-
-  #reload(contents: readonly string[]): void {
-    const { what, reload } = this.#watched;
-    const fields = reload(...contents);
-    this.#inUse = contents;
-    this.#log.info({ files: this.#paths, ...fields }, `${what} reloaded`);
-  }
-
-  #logFault(fault: string): void {
-    unusable.set(this.#watched.what, true);
-    if (fault === this.#loggedFault) return;
-    this.#loggedFault = fault;
-    this.#log.warn({ files: this.#paths, fault }, `${this.#watched.what} not reloaded: their files cannot be used`);
-  }
 }
 
 async function contentsOf(path: string): Promise<string> {

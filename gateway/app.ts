@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
-import { leavePort } from '../common/leave-port.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
+import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { ApiKeyCache } from './api-key-cache.ts';
@@ -15,7 +15,7 @@ import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
 import { tlsToCore } from './core-connection.ts';
 import { CoreToken } from './core-token.ts';
-import { createHttpServer, giveEmptyBodies } from './http-server.ts';
+import { createHttpServer, replaceEndedBodies } from './http-server.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
@@ -117,7 +117,7 @@ export async function startGateway(
       drainMs: config.SHUTDOWN_DRAIN_MS,
       async stop() {
         stopping = true;
-        const connectionsEnded = config.REUSE_PORT && leavePort(app.server);
+        const connectionsEnded = config.REUSE_PORT && stopListening(app.server);
         // Load balancers must see /readyz fail, and keep-alive connections close, before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         const timer = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
@@ -172,7 +172,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     clientErrorHandler: answerClientErrors(() => app, pipelined, bodies, publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('state');
-  giveEmptyBodies(app);
+  replaceEndedBodies(app);
   registerAllMethods(app);
   beginRequests(app, arrivalObserver(observe, metrics, tracer));
   bodies.watch(app);

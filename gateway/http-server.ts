@@ -16,7 +16,7 @@ const IDLE_TIMEOUT_MS = 72_000;
  * Replaces the body stream of a request without a body: Node has already ended it (`optimizeEmptyRequests`), so a
  * reader would wait for its end forever.
  */
-export function giveEmptyBodies(app: FastifyInstance): void {
+export function replaceEndedBodies(app: FastifyInstance): void {
   app.addHook('preParsing', (_request, _reply, payload, done) => {
     done(null, (payload as Readable).readableEnded ? Readable.from([]) : payload);
   });

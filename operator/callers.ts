@@ -24,9 +24,7 @@ import {
   tokenHash,
 } from '../src/callers-file.ts';
 import type { CallerRole } from '../src/domain/caller.ts';
-
-/** A command on the callers file that cannot be carried out; the message is for the operator. */
-export class CallersFault extends Error {}
+import { CommandFault } from './command-fault.ts';
 
 export const CALLERS_HELP = `
 Roles:
@@ -42,44 +40,34 @@ an outage: issue a second one with \`callers new NAME\` and give it to the calle
 once \`lead_intake_core_caller_calls_total\` shows that the first is no longer
 used, run \`callers retire NAME\`.`;
 
-/** A caller without its secrets. */
-export interface ListedCaller {
-  readonly name: string;
-  readonly may: readonly CallerRole[];
-  /** Undefined: all. */
-  readonly studios?: readonly string[] | undefined;
-  /** The first digits of the hash of each token, as in metrics, and the day of its creation; the older token first. */
-  readonly tokens: readonly string[];
-  readonly certificateSubject?: CertificateSubject | undefined;
-}
-
 /** A new caller, or an existing one that gets another token or certificate. */
 export interface NewCaller {
-  readonly name: string;
   /** Undefined: the caller exists. */
-  readonly may: readonly CallerRole[] | undefined;
-  readonly studios: readonly string[] | undefined;
+  readonly may?: readonly CallerRole[];
+  /** Undefined: all studios. */
+  readonly studio?: readonly string[];
   /** A PEM file with the certificate that it presents instead of a token. */
-  readonly certificate: string | undefined;
+  readonly certificate?: string;
 }
 
 /**
  * Adds a caller to the file, which is created if it does not exist, or gives an existing caller a second token.
  *
  * @param show shows its token, which is not stored, before it is valid; not called when it presents a certificate
- * @throws CallersFault, the error of `show`
+ * @throws CommandFault, the error of `show`
  */
 export async function addCaller(
   path: string,
-  { name, may, studios, certificate }: NewCaller,
+  name: string,
+  { may, studio: studios, certificate }: NewCaller,
   show: (token: string) => Promise<void>,
 ): Promise<void> {
   const token = certificate === undefined ? newCoreToken() : undefined;
   const { write } = changeOf(path, (callers) => {
     const former = Object.hasOwn(callers, name) ? callers[name] : undefined;
     if (former && (may || studios))
-      throw new CallersFault(`caller ${name} exists: for a second token, leave out --may and --studio`);
-    if (!former && !may) throw new CallersFault(`caller ${name} does not exist: to add it, give its roles with --may`);
+      throw new CommandFault(`caller ${name} exists: for a second token, leave out --may and --studio`);
+    if (!former && !may) throw new CommandFault(`caller ${name} does not exist: to add it, give its roles with --may`);
     const entry: CallerEntry = former ?? { may: may ?? [], ...(studios && { studios }) };
     const changed =
       token === undefined ? withCertificate(name, entry, certificate as string) : withToken(name, entry, token);
@@ -90,7 +78,7 @@ export async function addCaller(
   try {
     write();
   } catch (error) {
-    throw new CallersFault(`${(error as Error).message}; the token that was printed is not valid`);
+    throw new CommandFault(`${(error as Error).message}; the token that was printed is not valid`);
   }
 }
 
@@ -98,7 +86,7 @@ function withCertificate(name: string, entry: CallerEntry, certificate: string):
   const certificateSubject = subjectIn(certificate);
   const known = entry.certificateSubject;
   if (known && subjectForm(known) !== subjectForm(certificateSubject)) {
-    throw new CallersFault(
+    throw new CommandFault(
       `${name} has a certificate of another subject: add a caller of another name, and run \`callers remove ${name}\` once this one is no longer used`,
     );
   }
@@ -108,7 +96,7 @@ function withCertificate(name: string, entry: CallerEntry, certificate: string):
 function withToken(name: string, entry: CallerEntry, token: string): CallerEntry {
   const { tokens = [] } = entry;
   if (tokens.length === MAX_TOKENS) {
-    throw new CallersFault(
+    throw new CommandFault(
       `${name} has ${MAX_TOKENS} tokens: once the older one is no longer used, run \`callers retire ${name}\``,
     );
   }
@@ -120,34 +108,35 @@ function withToken(name: string, entry: CallerEntry, token: string): CallerEntry
  * Removes one of the two tokens of a caller.
  *
  * @param digits the first digits of the token's hash; undefined: the older token
- * @throws CallersFault
+ * @throws CommandFault
  */
-export const retireToken = (path: string, name: string, digits?: string): ListedCaller[] =>
+export const retireToken = (path: string, name: string, digits?: string) =>
   change(path, (callers) => {
     const caller = existing(callers, name);
     const { tokens = [] } = caller;
     if (tokens.length < MAX_TOKENS)
-      throw new CallersFault(`${name} has no second token: issue one with \`callers new ${name}\` first`);
+      throw new CommandFault(`${name} has no second token: issue one with \`callers new ${name}\` first`);
     const [retired, another] =
       digits === undefined ? tokens : tokens.filter(({ sha256 }) => tokenDigits(sha256) === digits);
-    if (!retired) throw new CallersFault(`${name} has no token ${digits}: see \`callers list\``);
+    if (!retired) throw new CommandFault(`${name} has no token ${digits}: see \`callers list\``);
     if (digits !== undefined && another)
-      throw new CallersFault(`both tokens of ${name} begin with ${digits}: remove the caller and add it again`);
+      throw new CommandFault(`both tokens of ${name} begin with ${digits}: remove the caller and add it again`);
     return { ...callers, [name]: { ...caller, tokens: tokens.filter((token) => token !== retired) } };
   });
 
-/** Removes a caller. @throws CallersFault */
-export const removeCaller = (path: string, name: string): ListedCaller[] =>
+/** Removes a caller. @throws CommandFault */
+export const removeCaller = (path: string, name: string) =>
   change(path, (callers) => {
     existing(callers, name);
     const { [name]: _, ...others } = callers;
     return others;
   });
 
-/** @throws CallersFault */
-export const listCallers = (path: string): ListedCaller[] => listed(callersIn(read(path)));
+/** @throws CommandFault */
+export const listCallers = (path: string) => listed(callersIn(read(path)));
 
-const listed = (callers: CallerEntries): ListedCaller[] =>
+/** Returns callers without their secrets. Of tokens, the older one first, the digits are those in metrics. */
+const listed = (callers: CallerEntries) =>
   Object.entries(callers).map(([name, { may, studios, tokens = [], certificateSubject }]) => ({
     name,
     may,
@@ -158,7 +147,7 @@ const listed = (callers: CallerEntries): ListedCaller[] =>
 
 function existing(callers: CallerEntries, name: string): CallerEntry {
   const caller = Object.hasOwn(callers, name) ? callers[name] : undefined;
-  if (!caller) throw new CallersFault(`caller ${name} does not exist: see \`callers list\``);
+  if (!caller) throw new CommandFault(`caller ${name} does not exist: see \`callers list\``);
   return caller;
 }
 
@@ -166,7 +155,7 @@ function subjectIn(path: string): CertificateSubject {
   try {
     return new X509Certificate(readFileSync(path)).toLegacyObject().subject as unknown as CertificateSubject;
   } catch (error) {
-    throw new CallersFault(`${path} has no certificate: ${(error as Error).message}`);
+    throw new CommandFault(`${path} has no certificate: ${(error as Error).message}`);
   }
 }
 
@@ -184,11 +173,11 @@ function callersIn(text: string | undefined): CallerEntries {
   try {
     return text === undefined ? {} : parseCallers(text);
   } catch (error) {
-    throw new CallersFault(`The file ${(error as Error).message}`);
+    throw new CommandFault(`The file ${(error as Error).message}`);
   }
 }
 
-function change(path: string, changed: (callers: CallerEntries) => CallerEntries): ListedCaller[] {
+function change(path: string, changed: (callers: CallerEntries) => CallerEntries) {
   const { callers, write } = changeOf(path, changed);
   write();
   return listed(callers);
@@ -217,7 +206,7 @@ function replaceFile(path: string, former: string | undefined, text: string): vo
     }
     writeFileSync(file, text);
     fsyncSync(file);
-    if (read(path) !== former) throw new CallersFault('the file was changed by another process meanwhile: try again');
+    if (read(path) !== former) throw new CommandFault('the file was changed by another process meanwhile: try again');
     renameSync(next, target);
   } catch (error) {
     rmSync(next, { force: true });

@@ -4,6 +4,7 @@ import { type ReportUnreadable, UnreadableRecord } from '../src/store/store.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { everyStudio } from '../src/usecases/list-studios.ts';
 import { BY_HAND } from './by-hand.ts';
+import { CommandFault } from './command-fault.ts';
 
 /** The number of leads that are read, or erased, at a time. */
 const BATCH_SIZE = 500;
@@ -14,9 +15,6 @@ interface Erasure {
   readonly leadId: string;
   readonly eraseTime: string;
 }
-
-/** An invalid line in a journal. */
-export class JournalFault extends Error {}
 
 /** Writes one line of JSON per erased lead, in the order of studios and ids. @throws the error of `write` */
 export async function exportErasures(
@@ -41,7 +39,7 @@ export async function exportErasures(
  *
  * @param report called for each lead that cannot be erased, because it cannot be read
  * @returns the number of erased leads, of those that do not exist, and of those that cannot be erased
- * @throws JournalFault at the first invalid line; the leads of the lines before it are erased
+ * @throws CommandFault at the first invalid line; the leads of the lines before it are erased
  */
 export async function applyErasures(
   { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
@@ -72,7 +70,7 @@ export async function applyErasures(
     const erasure = erasureIn(line);
     if (!erasure) {
       await applyBatch();
-      throw new JournalFault(
+      throw new CommandFault(
         `line ${number} is not an entry of a journal of erasures; the lines before it were applied`,
       );
     }

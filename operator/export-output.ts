@@ -3,6 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { errorSummary } from '../common/error-summary.ts';
 import { printableLines } from '../common/printable.ts';
 import type { ExportPosition } from '../src/domain/resume-token.ts';
+import { CommandFault } from './command-fault.ts';
 import type { ExportFormat } from './export-format.ts';
 
 /** The destination of an export. */
@@ -16,13 +17,12 @@ export interface ExportOutput {
 }
 
 /** An export that cannot be written; the message is for the operator. */
-export class OutputFault extends Error {
+export class OutputFault extends CommandFault {
   /** Whether the reader closed the pipe. */
   readonly isClosedPipe: boolean;
 
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
-    this.name = 'OutputFault';
     this.isClosedPipe = (cause as NodeJS.ErrnoException | undefined)?.code === 'EPIPE';
   }
 }

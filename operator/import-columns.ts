@@ -1,6 +1,6 @@
 import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
+import { CommandFault } from './command-fault.ts';
 import { COLUMNS } from './csv.ts';
-import { ImportFault } from './import-fault.ts';
 
 /** The fields that a column may have. */
 export const IMPORT_FIELDS: readonly string[] = [...COLUMNS, 'idempotencyKey'];
@@ -24,7 +24,7 @@ export interface Column {
  * Returns the columns of a file. Of a file whose columns are unclear nothing is written: a column that is dropped would not be
  * noticed.
  *
- * @throws ImportFault
+ * @throws CommandFault
  */
 export function columnsOf(headings: readonly string[], { fields, ignoresOthers }: ColumnChoices): Column[] {
   refuse(
@@ -55,12 +55,12 @@ export function columnsOf(headings: readonly string[], { fields, ignoresOthers }
   );
   for (const needed of [['displayName'], [...CONTACT_TYPES]]) {
     if (used.some(({ field }) => needed.some((each) => each === field))) continue;
-    throw new ImportFault(`missing column ${needed.join(' or ')}: add it, or name one with --columns`);
+    throw new CommandFault(`missing column ${needed.join(' or ')}: add it, or name one with --columns`);
   }
   return columns.map(({ heading, field }) => ({ heading, field }));
 }
 
 function refuse(headings: readonly string[], what: string, remedy: string): void {
   const names = headings.map((heading) => `"${heading}"`).join(', ');
-  if (headings.length > 0) throw new ImportFault(`${what} ${names}: ${remedy}`);
+  if (headings.length > 0) throw new CommandFault(`${what} ${names}: ${remedy}`);
 }

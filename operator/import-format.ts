@@ -4,10 +4,10 @@ import { CONTACT_TYPES, type ContactType, isContactType, uuidFault } from '../co
 import type { Contact } from '../src/domain/contact.ts';
 import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
+import { CommandFault } from './command-fault.ts';
 import { restored } from './csv.ts';
 import { csvReader } from './csv-reader.ts';
 import { type Column, type ColumnChoices, columnsOf, IMPORT_FIELDS } from './import-columns.ts';
-import { ImportFault } from './import-fault.ts';
 import { importText } from './import-text.ts';
 import { parseTime, TIME_FORM } from './parse-time.ts';
 import { readRecords, restOfLine } from './read-records.ts';
@@ -60,13 +60,13 @@ async function* csvLines(input: Readable, reading: ImportReading): AsyncGenerato
     if (columns) {
       yield { line, ...(fault === undefined ? leadIn(columns, cells as string[]) : { fault }) };
     } else {
-      if (fault !== undefined) throw new ImportFault(`line ${line}, the header, ${fault}`);
+      if (fault !== undefined) throw new CommandFault(`line ${line}, the header, ${fault}`);
       columns = columnsOf(cells as string[], reading);
       const ignored = columns.filter(({ field }) => field === undefined).map(({ heading }) => heading);
       if (ignored.length > 0) reading.onIgnored(ignored);
     }
   }
-  if (!columns) throw new ImportFault('the file is empty: the first line must name its columns');
+  if (!columns) throw new CommandFault('the file is empty: the first line must name its columns');
 
   function leadIn(columns: readonly Column[], cells: readonly string[]) {
     const fields = new Map<string, string>();

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { leavePort } from '../common/leave-port.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
 import type { SettingFile } from '../common/settings.ts';
+import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
@@ -70,7 +70,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
       drainMs: config.SHUTDOWN_DRAIN_MS,
       async stop() {
         draining.abort();
-        const connectionsEnded = config.REUSE_PORT && leavePort(server.server);
+        const connectionsEnded = config.REUSE_PORT && stopListening(server.server);
         // Load balancers must see the health check fail before the port closes.
         await sleep(config.SHUTDOWN_DRAIN_MS);
         stopWatching();

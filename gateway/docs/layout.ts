@@ -59,6 +59,19 @@ ${body}
 `;
 }
 
+/** Returns the page that renders the OpenAPI document and can send its requests. */
+export const referencePage = (): string =>
+  layout({
+    path: '/docs',
+    title: 'Reference',
+    body: `\
+<noscript><p class="page">The reference needs JavaScript; the other pages and the
+<a href="v1/openapi.json">OpenAPI document</a> do not.</p></noscript>
+<main id="reference"></main>
+<script src="docs/assets/scalar.js"></script>
+<script type="module" src="docs/assets/reference.js"></script>`,
+  });
+
 /** Returns the page of the search; `{{query}}` and `{{results}}` are those of a request. */
 export const searchPage = (): string =>
   layout({

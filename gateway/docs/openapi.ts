@@ -13,8 +13,7 @@ import {
 } from '../schemas.ts';
 import { failure } from './answers.ts';
 import { exampleOf } from './examples.ts';
-import { createLeadOperation, getLeadOperation, listLeadsOperation } from './operations.ts';
-import { requestIdParameter } from './parameters.ts';
+import { createLeadOperation, getLeadOperation, listLeadsOperation, requestIdParameter } from './operations.ts';
 import { withReferences } from './references.ts';
 
 export const openApiInfo = {
@@ -30,17 +29,12 @@ export const openApiInfo = {
  * @param publicUrl the address of the gateway for callers
  */
 export function openApiDocument(publicUrl: string): object {
-  const responses = sharedResponses(publicUrl);
-  const ofEveryOperation = {
-    401: responses.KeyInvalid,
-    402: responses.Suspended,
-    403: responses.Forbidden,
-    408: responses.TooSlow,
-    429: responses.RateLimited,
-    431: responses.TooLarge,
-    500: responses.Failed,
-    503: responses.Unavailable,
-  };
+  const responses = Object.fromEntries(
+    Object.entries(SHARED).map(([name, problems]) => [name, failure(publicUrl, problems)]),
+  );
+  const ofEveryOperation = Object.fromEntries(
+    Object.entries(SHARED).map(([name, [{ status }]]) => [status, responses[name] as object]),
+  );
   return withReferences({
     openapi: '3.1.0',
     info: { ...openApiInfo, description: description(`${publicUrl}/docs`) },
@@ -84,20 +78,17 @@ export function openApiDocument(publicUrl: string): object {
 const nameOf = ({ properties }: (typeof contactSchemas)[number]): string =>
   `${properties.type.const.replace(/^./, (first) => first.toUpperCase())}Contact`;
 
-/** The errors of every operation, by status. */
-function sharedResponses(publicUrl: string) {
-  const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
-  return {
-    KeyInvalid: problems(exampleOf('integration_key_invalid')),
-    Suspended: problems(exampleOf('subscription_suspended')),
-    Forbidden: problems(exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')),
-    TooSlow: problems(TOO_SLOW),
-    RateLimited: problems(exampleOf('integration_rate_limited')),
-    TooLarge: problems(HEADERS_TOO_LARGE),
-    Failed: problems(exampleOf('internal_error')),
-    Unavailable: problems(exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')),
-  };
-}
+/** The errors of every operation, those of a status together. */
+const SHARED: Readonly<Record<string, readonly [Problem, ...Problem[]]>> = {
+  KeyInvalid: [exampleOf('integration_key_invalid')],
+  Suspended: [exampleOf('subscription_suspended')],
+  Forbidden: [exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')],
+  TooSlow: [TOO_SLOW],
+  RateLimited: [exampleOf('integration_rate_limited')],
+  TooLarge: [HEADERS_TOO_LARGE],
+  Failed: [exampleOf('internal_error')],
+  Unavailable: [exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')],
+};
 
 const description = (docsUrl: string) => `\
 [Quick start](${docsUrl}/quick-start) · [Idempotency and retries](${docsUrl}/retries) · \

@@ -1,16 +1,56 @@
 import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
-import type { Problem } from '../problems.ts';
-import { leadCaptureSchema, leadListSchema, leadResponseSchema } from '../schemas.ts';
+import {
+  cursorSchema,
+  leadCaptureSchema,
+  leadListSchema,
+  leadResponseSchema,
+  limitSchema,
+  uuidSchema,
+} from '../schemas.ts';
 import { failure, success } from './answers.ts';
 import { codeSamples } from './code-samples.ts';
-import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
-import {
-  cursorParameter,
-  idempotencyKeyParameter,
-  idParameter,
-  limitParameter,
-  requestIdParameter,
-} from './parameters.ts';
+import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
+
+const idempotencyKeyParameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: true,
+  description: 'Your id for the lead, a UUID: the same in every repetition, a new one for other data.',
+  schema: uuidSchema,
+  example: IDEMPOTENCY_KEY,
+};
+
+const idParameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The id of the lead, a UUID in any letter case.',
+  schema: uuidSchema,
+  example: OLDER_LEAD.id,
+};
+
+const limitParameter = {
+  name: 'limit',
+  in: 'query',
+  description: 'The maximum number of leads on the page.',
+  schema: limitSchema,
+};
+
+const cursorParameter = {
+  name: 'cursor',
+  in: 'query',
+  description: 'The `nextCursor` of the previous page, unchanged; without it, the first page is returned.',
+  schema: cursorSchema,
+};
+
+export const requestIdParameter = {
+  name: 'X-Request-Id',
+  in: 'header',
+  description:
+    'Your id for the request: 1 to 128 letters, digits, dots, underscores and hyphens. Any other value is replaced by ' +
+    'a new id.',
+  schema: { type: 'string' },
+};
 
 /** The responses of every operation, by status. */
 type CommonAnswers = Readonly<Record<number, object>>;
@@ -29,7 +69,6 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
   const description =
     'Repeating the request with the same `Idempotency-Key` and the same data is safe: there is one lead, and the same ' +
     'response.';
-  const problems = (...all: [Problem, ...Problem[]]) => failure(publicUrl, all);
   return operation('createLead', publicUrl, description, {
     summary: 'Create a lead',
     parameters: [idempotencyKeyParameter, requestIdParameter],
@@ -57,8 +96,11 @@ export function createLeadOperation(publicUrl: string, common: CommonAnswers): o
           links: { lead: { operationId: 'getLead', parameters: { id: '$response.body#/lead/id' } } },
         },
       ),
-      400: problems(INVALID.createLead, exampleOf('integration_source_invalid')),
-      409: problems(exampleOf('integration_idempotency_conflict'), exampleOf('integration_lead_already_open')),
+      400: failure(publicUrl, [INVALID.createLead, exampleOf('integration_source_invalid')]),
+      409: failure(publicUrl, [
+        exampleOf('integration_idempotency_conflict'),
+        exampleOf('integration_lead_already_open'),
+      ]),
       ...common,
     },
   });

@@ -1,6 +1,5 @@
 import { escapeHtml } from './escape-html.ts';
-import { searchPage } from './layout.ts';
-import { referencePage } from './reference-page.ts';
+import { referencePage, searchPage } from './layout.ts';
 import { indexForPrograms, renderPages } from './render-pages.ts';
 
 /** Values on the pages that are known only once the service starts. */

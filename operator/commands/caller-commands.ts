@@ -1,14 +1,7 @@
 import { Option } from 'commander';
-import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
-import { addCaller, CALLERS_HELP, listCallers, removeCaller, retireToken } from '../callers.ts';
+import { CALLER_ROLES } from '../../src/domain/caller.ts';
+import { addCaller, CALLERS_HELP, listCallers, type NewCaller, removeCaller, retireToken } from '../callers.ts';
 import { program, runReported, showResult, showSecret } from './program.ts';
-
-interface NewCallerOptions {
-  readonly file: string;
-  readonly may?: CallerRole[];
-  readonly studio?: string[];
-  readonly certificate?: string;
-}
 
 export function addCallerCommands(): void {
   const callers = program
@@ -23,9 +16,9 @@ export function addCallerCommands(): void {
     .option('--certificate <file>', 'certificate (PEM) that the caller presents instead of a token')
     .addOption(fileOption)
     .addHelpText('after', CALLERS_HELP)
-    .action((name: string, { may, studio: studios, certificate, file }: NewCallerOptions) =>
+    .action((name: string, { file, ...caller }: NewCaller & { readonly file: string }) =>
       runReported(() =>
-        addCaller(file, { name, may, studios, certificate }, (token) =>
+        addCaller(file, name, caller, (token) =>
           showSecret({ name, token }, async () => 'the caller was left as it was'),
         ),
       ),

@@ -1,7 +1,17 @@
+import { printable } from '../../common/printable.ts';
+import { eachPage } from '../../src/domain/cursor.ts';
+import type { LeadChange } from '../../src/domain/lead-change.ts';
+import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio } from '../../src/usecases/keep-directory.ts';
-import { resendChanges, watchChanges } from '../changes.ts';
+import { LeadChangePoller } from '../../src/usecases/lead-change-poller.ts';
+import { studioIds } from '../../src/usecases/list-studios.ts';
+import { resendLeads } from '../../src/usecases/resend-leads.ts';
+import { watchLeadChanges } from '../../src/usecases/watch-lead-changes.ts';
 import { standardOutput } from '../export-output.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
+
+/** The maximum number of pending leads to count. */
+const MAX_COUNTED = 1_000_000;
 
 export function addChangeCommands(): void {
   const changes = program
@@ -11,21 +21,44 @@ export function addChangeCommands(): void {
     .command('watch')
     .description('print pending and new changes until Ctrl-C, without acknowledging them')
     .addHelpText('after', '\nWhile 200 leads are unacknowledged, those after them are not shown.')
-    .action(() =>
-      runOnStore(async (deps) => {
-        const { write } = standardOutput();
-        await watchChanges(deps, { json: isJson(), write, log: console.error, ending: abortOnSignal() });
-      }),
-    );
+    .action(() => runOnStore(watchChanges));
   changes
     .command('resend')
     .description('put leads into the feed again as if each had changed, for a consumer that has lost its copy')
     .argument('[studio]', 'studio of the leads (default: all)')
-    .action((studioId: string | undefined) =>
-      runOnStore(async (deps) => {
-        if (studioId !== undefined) await getStudio(deps, studioId);
-        const print = progressPrinter();
-        return { resent: await resendChanges(deps, studioId, (count) => print(`${count} leads so far`)) };
-      }),
-    );
+    .action((studioId: string | undefined) => runOnStore((deps) => resendChanges(deps, studioId)));
+}
+
+/** Prints one line per change, as changes arrive, until Ctrl-C. */
+async function watchChanges({ store }: Dependencies): Promise<void> {
+  const ending = abortOnSignal();
+  const { leads, since } = await store.measureLeadChanges(MAX_COUNTED);
+  const waiting =
+    since && `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`;
+  console.error(waiting ?? 'no lead waits');
+  const { write } = standardOutput();
+  for await (const changes of watchLeadChanges(new LeadChangePoller(store), ending)) {
+    for (const change of changes) await write(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
+  }
+}
+
+function lineOf({ lead, revision, since, kinds }: LeadChange): string {
+  const changes = kinds.map(({ kind }) => kind).join(', ');
+  return `${since.toISOString()}  ${lead.studioId}  ${lead.id}  revision ${revision}  ${lead.stage}  ${changes}`;
+}
+
+/** Puts all leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
+async function resendChanges(deps: Dependencies, only: string | undefined) {
+  if (only !== undefined) await getStudio(deps, only);
+  const print = progressPrinter();
+  let resent = 0;
+  for await (const studioId of studioIds(deps, only)) {
+    for await (const { leadCount, nextPageToken } of eachPage((pageToken) =>
+      resendLeads(deps, { studioId, pageToken }),
+    )) {
+      resent += leadCount;
+      if (nextPageToken !== '') print(`${resent} leads so far`);
+    }
+  }
+  return { resent };
 }

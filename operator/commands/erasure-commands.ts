@@ -7,7 +7,7 @@ import { getStudio } from '../../src/usecases/keep-directory.ts';
 import { BY_HAND } from '../by-hand.ts';
 import { applyErasures, exportErasures } from '../erasures.ts';
 import { standardOutput } from '../export-output.ts';
-import { CONTACT_HELP, readContact } from '../read-contact.ts';
+import { CONTACT_HELP, readContact } from '../lead-json.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
 import { program, progressPrinter, reportUnreadable, runOnStore } from './program.ts';
 

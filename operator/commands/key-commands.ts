@@ -2,15 +2,9 @@ import { createReadStream } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from 'commander';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../../src/domain/api-key.ts';
-import type { Dependencies } from '../../src/usecases/dependencies.ts';
+import { eachPage } from '../../src/domain/cursor.ts';
 import { findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
-import {
-  createApiKey,
-  type KeyManagerOrOperator,
-  listApiKeys,
-  replaceApiKey,
-  revokeApiKey,
-} from '../../src/usecases/manage-api-keys.ts';
+import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
 import { BY_HAND } from '../by-hand.ts';
 import { foundSecret, publicKey } from '../cli-output.ts';
@@ -130,21 +124,16 @@ function addListCommand(keys: Command): void {
     .option('--all', 'list every key that the studio ever had')
     .action((studioId: string, { member = null, all = false }: { member?: string | null; all?: boolean }) =>
       runOnStore(async (deps) => {
-        const { keys, isCut } = await keysOf(deps, { studioId, memberId: member }, all);
-        if (isCut) console.error('older keys are left out, which are no longer valid: --all lists them');
+        const keys: ApiKey[] = [];
+        for await (const page of eachPage((pageToken) =>
+          listApiKeys(deps, { studioId, memberId: member, pageToken }),
+        )) {
+          keys.push(...page.apiKeys);
+          if (all || page.nextPageToken === '') continue;
+          console.error('older keys are left out, which are no longer valid: --all lists them');
+          break;
+        }
         return keys.map(publicKey);
       }),
     );
-}
-
-/** Returns the first page of a studio's keys, or all; and whether there are more. */
-async function keysOf(deps: Dependencies, manager: KeyManagerOrOperator, all: boolean) {
-  const keys: ApiKey[] = [];
-  let pageToken = '';
-  do {
-    const page = await listApiKeys(deps, { ...manager, pageToken });
-    keys.push(...page.apiKeys);
-    pageToken = page.nextPageToken;
-  } while (all && pageToken !== '');
-  return { keys, isCut: pageToken !== '' };
 }

@@ -1,11 +1,13 @@
 import { Argument, type Command, Option } from 'commander';
 import { printable } from '../../common/printable.ts';
 import { PAGE_SIZE } from '../../common/rules/field-rules.ts';
-import { LEAD_STAGES, type LeadStage } from '../../src/domain/lead.ts';
+import { eachPage } from '../../src/domain/cursor.ts';
+import { LEAD_STAGES, type Lead, type LeadStage } from '../../src/domain/lead.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { findLeads } from '../../src/usecases/find-leads.ts';
 import { getLead } from '../../src/usecases/get-lead.ts';
 import { getStudio } from '../../src/usecases/keep-directory.ts';
+import { listLeads } from '../../src/usecases/list-leads.ts';
 import { updateLead } from '../../src/usecases/update-lead.ts';
 import { BY_HAND } from '../by-hand.ts';
 import { listedLead } from '../cli-output.ts';
@@ -14,9 +16,7 @@ import { writeLeads } from '../export-leads.ts';
 import { fileOutput, standardOutput } from '../export-output.ts';
 import type { IMPORT_FORMATS } from '../import-format.ts';
 import { importFile } from '../import-leads.ts';
-import { CORRECTION_HELP, readCorrection } from '../lead-correction.ts';
-import { newestLeads } from '../newest-leads.ts';
-import { CONTACT_HELP, readContact } from '../read-contact.ts';
+import { CONTACT_HELP, CORRECTION_HELP, readContact, readCorrection } from '../lead-json.ts';
 import { addEraseCommands } from './erasure-commands.ts';
 import { AUDITED_MEMBER, columnOption, positiveInteger } from './options.ts';
 import { isJson, program, runOnStore } from './program.ts';
@@ -37,9 +37,13 @@ function addShowCommands(leads: Command): void {
     .description('list the newest leads of a studio')
     .requiredOption(...STUDIO)
     .option('--limit <number>', 'maximum number of leads', positiveInteger, PAGE_SIZE.fallback)
-    .action(({ studio, limit }: { studio: string; limit: number }) =>
+    .action(({ studio: studioId, limit }: { studio: string; limit: number }) =>
       runOnStore(async (deps) => {
-        const listed = await newestLeads(deps, studio, limit);
+        const listed: Lead[] = [];
+        const read = (pageToken: string) =>
+          listLeads(deps, { studioId, pageSize: limit - listed.length, pageToken, view: 'full' });
+        await getStudio(deps, studioId);
+        for await (const { leads } of eachPage(read)) if (listed.push(...leads) >= limit) break;
         return isJson() ? listed : listed.map(listedLead);
       }),
     );

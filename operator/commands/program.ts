@@ -12,12 +12,10 @@ import { Refusal } from '../../src/domain/refusal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
-import { CallersFault } from '../callers.ts';
 import { resultText } from '../cli-output.ts';
-import { JournalFault } from '../erasures.ts';
+import { CommandFault } from '../command-fault.ts';
 import { ExportBroken } from '../export-leads.ts';
 import { OutputFault, standardOutput } from '../export-output.ts';
-import { ImportFault } from '../import-fault.ts';
 
 /** The command line. Each file beside this one adds a group of commands to it. */
 export const program = new Command('lead-intake')
@@ -121,14 +119,7 @@ export function progressPrinter(): (text: string) => void {
 
 /** Returns one line for each fault that the operator can fix; for a bug, its stack. */
 function messageOf(error: unknown): string {
-  if (
-    error instanceof SettingsError ||
-    error instanceof OutputFault ||
-    error instanceof JournalFault ||
-    error instanceof ImportFault ||
-    error instanceof CallersFault
-  )
-    return error.message;
+  if (error instanceof SettingsError || error instanceof CommandFault) return error.message;
   if (error instanceof ExportBroken) return `${messageOf(error.cause)}\n${error.message}`;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
   // An error of the file system, about a file that an argument names.

@@ -52,5 +52,5 @@ function examineDates(notes: Notes, from: number, until: number): void {
   if (from > Date.now()) notes.fault(`is not valid before ${new Date(from).toISOString()}`);
   else if (daysLeft < 0) notes.fault(`expired at ${end}: ${REMEDY}`);
   else if (daysLeft < RENEW_DAYS) notes.warning(`expires in ${daysLeft} days: ${REMEDY}`);
-  else notes.well(`is valid for ${daysLeft} days, until ${end}`);
+  else notes.ok(`is valid for ${daysLeft} days, until ${end}`);
 }

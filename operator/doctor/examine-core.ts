@@ -10,15 +10,14 @@ import { CoreToken } from '../../gateway/core-token.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { type Finding, Notes } from './finding.ts';
+import type { Notes } from './finding.ts';
 
 const UNKNOWN_TOKEN =
   'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
 /** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
-export async function examineCore(config: GatewayConfig): Promise<readonly Finding[]> {
-  const notes = new Notes('core');
+export async function examineCore(notes: Notes, config: GatewayConfig): Promise<void> {
   const { CORE_URL } = config;
   let transport: Transport;
   try {
@@ -29,16 +28,14 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
       sessionManager: new CoreSessions(CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
     });
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
-    if (status === Serving.SERVING) notes.well(`at ${CORE_URL} serves`);
+    if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);
     else
       notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
   } catch (error) {
-    if (ConnectError.from(error).code === Code.Unauthenticated) notes.fault(UNKNOWN_TOKEN);
-    else
-      notes.fault(
-        `at ${CORE_URL} does not answer: ${errorSummary(error)}. Check CORE_URL, its certificates, and that it is running`,
-      );
-    return notes.findings;
+    if (ConnectError.from(error).code === Code.Unauthenticated) return notes.fault(UNKNOWN_TOKEN);
+    return notes.fault(
+      `at ${CORE_URL} does not answer: ${errorSummary(error)}. Check CORE_URL, its certificates, and that it is running`,
+    );
   }
   try {
     // No secret has this hash, so an authorised gateway gets KEY_INVALID.
@@ -51,5 +48,4 @@ export async function examineCore(config: GatewayConfig): Promise<readonly Findi
     else if (reason === 'CALLER_FORBIDDEN') notes.fault(MISSING_ROLE);
     else if (reason !== 'KEY_INVALID') notes.fault(`fails a call: ${errorSummary(error)}; see its log`);
   }
-  return notes.findings;
 }

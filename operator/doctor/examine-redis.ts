@@ -1,15 +1,12 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
 import { clusterClient, firstConnection, singleClient } from '../../gateway/quota/redis-client.ts';
-import { type Finding, Notes } from './finding.ts';
+import type { Notes } from './finding.ts';
 
 /** Checks the Redis that counts requests. */
-export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig): Promise<readonly Finding[]> {
-  const notes = new Notes('Redis');
-  if (!REDIS_URL) {
-    notes.warning('is not set, so each gateway counts on its own: run one gateway only, or set REDIS_URL');
-    return notes.findings;
-  }
+export async function examineRedis(notes: Notes, { REDIS_URL, REDIS_CLUSTER }: GatewayConfig): Promise<void> {
+  if (!REDIS_URL)
+    return notes.warning('is not set, so each gateway counts on its own: run one gateway only, or set REDIS_URL');
   const redis = REDIS_CLUSTER ? clusterClient(REDIS_URL.reveal()) : singleClient(REDIS_URL.reveal());
   // A failed call only reports that the connection is closed; this event has the reason.
   let reason: unknown;
@@ -20,7 +17,7 @@ export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig):
     await firstConnection(redis);
     const requestedAt = Date.now();
     const [seconds, micros] = (await redis.time()) as unknown as [string, string];
-    notes.well(`answered within ${Date.now() - requestedAt} ms; every request waits for it`);
+    notes.ok(`answered within ${Date.now() - requestedAt} ms; every request waits for it`);
     notes.clock('Redis', new Date(Number(seconds) * 1000 + Number(micros) / 1000), requestedAt, 0);
     notePolicy(notes, await redis.info('memory').catch(() => undefined));
   } catch (error) {
@@ -30,16 +27,12 @@ export async function examineRedis({ REDIS_URL, REDIS_CLUSTER }: GatewayConfig):
   } finally {
     redis.disconnect();
   }
-  return notes.findings;
 }
 
 /** @param memory undefined: the user may not ask for it, which a gateway does without */
 function notePolicy(notes: Notes, memory: string | undefined): void {
-  if (memory === undefined) {
-    notes.well('does not let this user see its maxmemory-policy, which must be noeviction');
-    return;
-  }
-  const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+  if (memory === undefined) notes.ok('does not let this user see its maxmemory-policy, which must be noeviction');
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory ?? '')?.[1];
   if (policy !== undefined && policy !== 'noeviction') {
     notes.warning(
       `forgets keys when its memory is full (${policy}), and the counts of requests with them: set maxmemory-policy to noeviction`,

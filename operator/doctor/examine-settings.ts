@@ -9,7 +9,7 @@ export function examineSettings<Config extends UnusedVariables>(
   const notes = new Notes(what);
   try {
     const config = read();
-    notes.well('are valid and consistent');
+    notes.ok('are valid and consistent');
     for (const name of config.ignored) notes.warning(`${name} counts as unset: remove it, or give it a value`);
     for (const name of config.unknown)
       notes.warning(`${name} is no setting and has no effect: rename it, or remove it`);

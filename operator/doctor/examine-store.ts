@@ -1,7 +1,7 @@
 import { errorSummary } from '../../common/error-summary.ts';
 import type { FileState, ServerState } from '../../src/store/database-state.ts';
 import { examineDatabase } from '../../src/store/open-store.ts';
-import { type Finding, Notes } from './finding.ts';
+import type { Notes } from './finding.ts';
 
 /** The free space below which a disk is nearly full; bytes. */
 const LOW_SPACE_BYTES = 1024 ** 3;
@@ -10,25 +10,21 @@ const LOW_SPACE_BYTES = 1024 ** 3;
 const NO_SPACE_BYTES = 1024 ** 2;
 
 /** Examines the database at an address, without changing it. */
-export async function examineStore(databaseUrl: string): Promise<readonly Finding[]> {
-  const notes = new Notes('database');
+export async function examineStore(notes: Notes, databaseUrl: string): Promise<void> {
   const requestedAt = Date.now();
   const state = await examineDatabase(databaseUrl);
   switch (state.kind) {
     case 'file':
-      noteFile(notes, state);
-      break;
+      return noteFile(notes, state);
     case 'server':
-      noteServer(notes, state, requestedAt);
-      break;
+      return noteServer(notes, state, requestedAt);
     case 'silent server':
-      notes.fault(
+      return notes.fault(
         state.isWrong
           ? `${state.product} answers, and cannot be used: ${(state.reason as Error).message}`
           : `${state.product} does not answer: ${errorSummary(state.reason)}. Check DATABASE_URL, the network, and the server's log`,
       );
   }
-  return notes.findings;
 }
 
 function noteFile(notes: Notes, { path, exists, contents, roomBytes, fault }: FileState): void {
@@ -49,7 +45,7 @@ function noteContents(
     );
   else if (release === '1.0')
     notes.fault(`SQLite at ${path} was written by release 1.0: start release 1.1 on it first`);
-  else notes.well(`SQLite at ${path} can be read and written`);
+  else notes.ok(`SQLite at ${path} can be read and written`);
   for (const fault of indexFaults) notes.fault(indexFaultText(fault));
   if (isOpenToOthers) {
     notes.warning(`others on this machine may open ${path}, which has personal data: chmod 600`);
@@ -71,7 +67,7 @@ function noteServer(
   { product, version, topology, time, indexFaults }: ServerState,
   requestedAt: number,
 ): void {
-  notes.well(`${product} ${version} answers (${topology})`);
+  notes.ok(`${product} ${version} answers (${topology})`);
   notes.clock(product, time, requestedAt, 0);
   if (topology === 'standalone server') {
     notes.warning('a standalone server loses data with its disk: use a replica set');

@@ -8,7 +8,7 @@ import { examineGateway } from './examine-gateway.ts';
 import { examineRedis } from './examine-redis.ts';
 import { examineSettings } from './examine-settings.ts';
 import { examineStore } from './examine-store.ts';
-import type { Finding } from './finding.ts';
+import { examined, type Finding } from './finding.ts';
 
 /** The process whose dependencies are examined. */
 export type Part = 'core' | 'gateway';
@@ -25,13 +25,17 @@ async function examineCoreSide(env: Environment): Promise<readonly Finding[]> {
   return [
     ...findings,
     ...examineCertificates('core', coreTls(config)),
-    ...(await examineStore(config.DATABASE_URL.reveal())),
+    ...(await examined('database', (notes) => examineStore(notes, config.DATABASE_URL.reveal()))),
   ];
 }
 
 async function examineGatewaySide(env: Environment): Promise<readonly Finding[]> {
   const [config, findings] = examineSettings('gateway settings', () => readGatewayConfig(env));
   if (!config) return findings;
-  const remote = await Promise.all([examineCore(config), examineRedis(config), examineGateway(config.PUBLIC_URL)]);
+  const remote = await Promise.all([
+    examined('core', (notes) => examineCore(notes, config)),
+    examined('Redis', (notes) => examineRedis(notes, config)),
+    examined('gateway', (notes) => examineGateway(notes, config.PUBLIC_URL)),
+  ]);
   return [...findings, ...examineCertificates('gateway', tlsToCore(config)), ...remote.flat()];
 }

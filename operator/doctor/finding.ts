@@ -3,9 +3,16 @@ export interface Finding {
   /** The part: `core settings`, `Redis`, … */
   readonly what: string;
   /** With a warning the part works, but an operator should act. */
-  readonly verdict: 'well' | 'warning' | 'fault';
+  readonly verdict: 'ok' | 'warning' | 'fault';
   /** The state of the part; for a warning or fault, also what to do. */
   readonly says: string;
+}
+
+/** Examines one part, and returns what was noted about it. */
+export async function examined(what: string, examine: (notes: Notes) => unknown): Promise<readonly Finding[]> {
+  const notes = new Notes(what);
+  await examine(notes);
+  return notes.findings;
 }
 
 /** Collects the findings about one part. */
@@ -17,17 +24,9 @@ export class Notes {
     this.#what = what;
   }
 
-  well(says: string): void {
-    this.findings.push({ what: this.#what, verdict: 'well', says });
-  }
-
-  warning(says: string): void {
-    this.findings.push({ what: this.#what, verdict: 'warning', says });
-  }
-
-  fault(says: string): void {
-    this.findings.push({ what: this.#what, verdict: 'fault', says });
-  }
+  readonly ok = (says: string): void => this.#note('ok', says);
+  readonly warning = (says: string): void => this.#note('warning', says);
+  readonly fault = (says: string): void => this.#note('fault', says);
 
   /** Notes a clock that differs from this machine's. @param whose its owner, as in "the clock of …" */
   clock(whose: string, time: Date, requestedAt: number, precisionMs: number): void {
@@ -38,6 +37,10 @@ export class Notes {
       const direction = skewMs > 0 ? 'ahead of' : 'behind';
       this.warning(`the clock of ${whose} is ${seconds} s ${direction} this machine's: synchronise both with NTP`);
     }
+  }
+
+  #note(verdict: Finding['verdict'], says: string): void {
+    this.findings.push({ what: this.#what, verdict, says });
   }
 }
 

@@ -2,7 +2,7 @@ import type { Actor } from '../domain/audit.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isOpen, type Lead } from '../domain/lead.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
-import { everyStudio } from './list-studios.ts';
+import { studioIds } from './list-studios.ts';
 
 /** The number of leads that are read at a time and erased concurrently. */
 const MAX_LEADS_PER_PAGE = 100;
@@ -61,17 +61,12 @@ async function* pagesOf(
   store: ErasureDependencies['store'],
   { studioId, before }: ClosedLeads,
 ): AsyncGenerator<Lead[]> {
-  for await (const id of studioIds()) {
+  for await (const id of studioIds({ store }, studioId)) {
     let after: string | null = null;
     do {
       const page: Awaited<ReturnType<LeadStore['walkLeads']>> = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
       yield page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
       after = page.next;
     } while (after !== null);
-  }
-
-  async function* studioIds(): AsyncGenerator<string> {
-    if (studioId !== undefined) yield studioId;
-    else for await (const { id } of everyStudio({ store })) yield id;
   }
 }

@@ -3,7 +3,7 @@ import type { Repeatable, Requester } from '../domain/audit.ts';
 import type { StudioRegions } from '../domain/claims.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isRegionCode, type RegionCode } from '../domain/contact.ts';
-import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
+import { eachPage, idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { quotaLimitFault } from '../domain/quota-limit.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { requestIdentity } from '../domain/request-identity.ts';
@@ -190,14 +190,8 @@ export async function listLeadSources(
 
 /** Returns all lead sources of a studio. @throws as listLeadSources does */
 export async function listEveryLeadSource(deps: DirectoryDependencies, studioId: string): Promise<LeadSource[]> {
-  const all: LeadSource[] = [];
-  let pageToken = '';
-  do {
-    const { sources, nextPageToken } = await listLeadSources(deps, { studioId, pageSize: 0, pageToken });
-    all.push(...sources);
-    pageToken = nextPageToken;
-  } while (pageToken !== '');
-  return all;
+  const pages = eachPage((pageToken) => listLeadSources(deps, { studioId, pageSize: 0, pageToken }));
+  return (await Array.fromAsync(pages)).flatMap(({ sources }) => sources);
 }
 
 /**

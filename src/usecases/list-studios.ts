@@ -40,6 +40,12 @@ export async function listStudios(
   return { studios, nextPageToken: next === null ? '' : studioTokenAfter(next) };
 }
 
+/** Yields the id of a studio, or those of all; undefined: all. */
+export async function* studioIds(deps: ListStudiosDependencies, only: string | undefined): AsyncGenerator<string> {
+  if (only !== undefined) yield only;
+  else for await (const { id } of everyStudio(deps)) yield id;
+}
+
 /**
  * Yields all studios, by id, with one page in memory at a time.
  *

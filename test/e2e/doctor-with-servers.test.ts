@@ -29,12 +29,12 @@ describeWithRedisServer('a deployment that is well', () => {
     const { status, printed } = await doctor(settings);
     const lines = printed.trimEnd().split('\n');
     expect(lines.map((line) => line.slice(0, 30).trim().split(/ {2,}/))).toEqual([
-      ['well', 'core settings'],
-      ['well', 'database'],
-      ['well', 'gateway settings'],
-      ['well', 'core'],
-      ['well', 'Redis'],
-      ['well', 'gateway'],
+      ['ok', 'core settings'],
+      ['ok', 'database'],
+      ['ok', 'gateway settings'],
+      ['ok', 'core'],
+      ['ok', 'Redis'],
+      ['ok', 'gateway'],
     ]);
     expect(printed).not.toContain(CORE_TOKEN);
     expect(printed).not.toContain(new URL(redis.url).password);
@@ -43,7 +43,7 @@ describeWithRedisServer('a deployment that is well', () => {
     const { printed: json } = await doctor(settings, '--json');
     expect(JSON.parse(json)).toContainEqual({
       what: 'gateway',
-      verdict: 'well',
+      verdict: 'ok',
       says: `at ${settings.PUBLIC_URL} is ready`,
     });
   });

@@ -136,7 +136,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
           REDIS_URL: redisUrl(),
           PUBLIC_URL: url,
         };
-        expect(await printed(commandsWith(DEPLOY, 'doctor'), settings)).toMatch(/^well +database/m);
+        expect(await printed(commandsWith(DEPLOY, 'doctor'), settings)).toMatch(/^ok +database/m);
 
         await printed('npx lead-intake studios put s1\nnpx lead-intake members put s1 me --role owner', settings);
         const key = JSON.parse(

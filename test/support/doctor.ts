@@ -6,7 +6,7 @@ import { CLI, executed } from './command-line.ts';
 export async function wrongWith(what: string, part: 'core' | 'gateway', env: Record<string, string>) {
   const findings = (await examine([part], env)).filter((finding) => finding.what === what);
   expect(findings.length).toBeGreaterThan(0);
-  return findings.filter(({ verdict }) => verdict !== 'well').map(({ verdict, says }) => `${verdict}: ${says}`);
+  return findings.filter(({ verdict }) => verdict !== 'ok').map(({ verdict, says }) => `${verdict}: ${says}`);
 }
 
 /** Runs `lead-intake doctor`. */

@@ -6,5 +6,5 @@ import { Server } from 'node:net';
  *
  * @returns resolves when all established connections have ended
  */
-export const leavePort = (server: object): Promise<void> =>
+export const stopListening = (server: object): Promise<void> =>
   new Promise((resolve) => Server.prototype.close.call(server as Server, () => resolve()));

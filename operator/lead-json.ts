@@ -12,12 +12,26 @@ API. Fields that are left out stay unchanged; null removes a source or note:
    "sourceId":null,"note":"Moved."}
 They are not arguments, because other users of the machine can see those.`;
 
+export const CONTACT_HELP = `
+Reads the contact from standard input, as JSON with the fields of the public API:
+  {"type":"email","value":"ada@example.org"}
+It is not an argument, because other users of the machine can see those.`;
+
+/** @throws Refusal INVALID_REQUEST */
+export async function readContact(input: NodeJS.ReadableStream): Promise<Contact> {
+  const read = await jsonIn(input);
+  if (isContact(read)) return read;
+  const faults = new Faults();
+  faults.note('the standard input', 'must be a JSON object with a type, email or phone, and a value');
+  throw faults.refusal();
+}
+
 /** Fatal, because invalid UTF-8 would be stored as other text. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Reads the fields to correct. @throws Refusal INVALID_REQUEST */
 export async function readCorrection(input: NodeJS.ReadableStream): Promise<UpdateLeadCommand['fields']> {
-  const read = parseUtf8Json(await buffer(input));
+  const read = await jsonIn(input);
   const faults = new Faults();
   if (!isObject(read)) faults.note('the standard input', 'must be an object in JSON');
   faults.refuseIfAny();
@@ -30,10 +44,10 @@ export async function readCorrection(input: NodeJS.ReadableStream): Promise<Upda
   return read as UpdateLeadCommand['fields'];
 }
 
-/** Parses JSON in UTF-8; undefined when it is invalid. */
-export function parseUtf8Json(json: Uint8Array): unknown {
+/** Reads JSON in UTF-8; undefined when it is invalid. */
+async function jsonIn(input: NodeJS.ReadableStream): Promise<unknown> {
   try {
-    return JSON.parse(UTF8.decode(json));
+    return JSON.parse(UTF8.decode(await buffer(input)));
   } catch {
     return undefined;
   }
@@ -48,7 +62,7 @@ function faultOf(name: string, value: unknown): string | undefined {
 }
 
 /** Returns whether a value has the shape of a contact of the public API. The store's rules check its text. */
-export function isContact(value: unknown): value is Contact {
+function isContact(value: unknown): value is Contact {
   const { type, value: text, ...more } = Object(value);
   return isContactType(type) && typeof text === 'string' && Object.keys(more).length === 0;
 }
