@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
+import { hostOfUrl } from './local-address.ts';
 import { droppedLogLines } from './logger.ts';
 import type { Address } from './settings.ts';
 import type { TlsCredentials } from './tls-credentials.ts';
@@ -120,12 +122,9 @@ export async function serveMetrics(
   });
   server.maxConnections = MAX_METRICS_CONNECTIONS;
   server.timeout = METRICS_SILENCE_MS;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(wanted, resolve);
-  });
-  const { address, family, port } = server.address() as AddressInfo;
-  const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}/metrics`;
+  await once(server.listen(wanted), 'listening');
+  const { address, port } = server.address() as AddressInfo;
+  const url = `http://${hostOfUrl(address)}:${port}/metrics`;
   log.info({ url }, 'serving metrics');
   return {
     url,

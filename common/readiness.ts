@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { READINESS_CHECK_INTERVAL_MS } from './deadlines.ts';
@@ -53,16 +53,7 @@ export class Readiness {
 
   /** Resolves when `changeCount` differs from `since`, or the signal aborts. */
   async changed(since: number, signal: AbortSignal): Promise<void> {
-    if (since !== this.#changeCount || signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const end = () => {
-        this.#changes.off('change', end);
-        signal.removeEventListener('abort', end);
-        resolve();
-      };
-      this.#changes.on('change', end);
-      signal.addEventListener('abort', end);
-    });
+    if (since === this.#changeCount) await once(this.#changes, 'change', { signal }).catch(() => {});
   }
 
   /** Stops checking. */

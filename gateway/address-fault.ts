@@ -1,5 +1,6 @@
-import { BROKEN_ENCODING, invalidRequest, type Problem } from './problems.ts';
+import { invalidRequest, type Problem } from './problems.ts';
 
+export const BROKEN_ENCODING = invalidRequest([], 'The address has broken percent-encoding.');
 export const FRAGMENT = invalidRequest([], 'The address has a fragment.');
 
 /** Returns what is wrong with the address of a request. */
@@ -11,6 +12,6 @@ export function addressFault(url: string): Problem | undefined {
     decodeURIComponent(url);
     return undefined;
   } catch {
-    return invalidRequest([], BROKEN_ENCODING);
+    return BROKEN_ENCODING;
   }
 }

@@ -74,16 +74,8 @@ export function gatewaySummary(config: GatewayConfig): object {
 
 function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   const faults: string[] = [];
-  const {
-    CORE_CA_FILE,
-    CORE_CLIENT_CERT_FILE,
-    CORE_CLIENT_KEY_FILE,
-    CORE_URL,
-    REDIS_URL,
-    REDIS_CLUSTER,
-    REDIS_KEY_PREFIX,
-  } = config;
-  if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
+  const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
+  if (!CORE_CLIENT_CERT_FILE !== !config.CORE_CLIENT_KEY_FILE) {
     faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
   }
   if (config.REUSE_PORT && !REDIS_URL) {
@@ -92,7 +84,7 @@ function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
   if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
     faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
   }
-  if (REDIS_KEY_PREFIX && !REDIS_URL) faults.push('REDIS_KEY_PREFIX needs REDIS_URL');
+  if (config.REDIS_KEY_PREFIX && !REDIS_URL) faults.push('REDIS_KEY_PREFIX needs REDIS_URL');
   if (REDIS_CLUSTER && REDIS_URL && /^rediss?:\/\/[^/]*\/0*[1-9]/.test(REDIS_URL.reveal())) {
     faults.push('REDIS_URL names a database, and a Redis Cluster has only one: leave its number out');
   }

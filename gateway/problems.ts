@@ -135,9 +135,6 @@ export function invalidRequest(faults: readonly FaultyField[], detail?: string, 
 export const TOO_SLOW = invalidRequest([], 'The request did not arrive in time.', 408);
 export const HEADERS_TOO_LARGE = invalidRequest([], 'The headers are too large.', 431);
 
-/** The detail of a refused path or query. */
-export const BROKEN_ENCODING = 'The address has broken percent-encoding.';
-
 /** The media type of every error. @rule 1.media-types */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 

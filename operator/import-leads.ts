@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { errorSummary } from '../common/error-summary.ts';
 import { printable } from '../common/printable.ts';
+import type { Refusal } from '../src/domain/refusal.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
 import { getStudio } from '../src/usecases/keep-directory.ts';
@@ -9,17 +10,6 @@ import { progressBar } from './progress-bar.ts';
 
 /** The maximum number of concurrent calls. */
 const MAX_CONCURRENT_CALLS = 4;
-
-export interface ImportCounts {
-  /** Written by this import. */
-  readonly imported: number;
-  /** Written before: by an earlier import, or the lead of the line's id. */
-  readonly alreadyThere: number;
-  /** Written before, and erased since. */
-  readonly erased: number;
-  /** Reported on standard error, with their lines. */
-  readonly refused: number;
-}
 
 /** A lead and the line on which it begins. */
 type Line = Extract<ImportLine, { readonly lead: LeadImport }>;
@@ -32,9 +22,10 @@ type Line = Extract<ImportLine, { readonly lead: LeadImport }>;
 export async function importFile(
   deps: Dependencies,
   { path, format, ...reading }: ImportReading & { readonly path: string; readonly format: keyof typeof IMPORT_FORMATS },
-): Promise<ImportCounts> {
+) {
   const { studioId } = reading;
   await getStudio(deps, studioId);
+  // Of the leads that were there, some are from an earlier import, and some were erased since.
   const counts = { imported: 0, alreadyThere: 0, erased: 0, refused: 0 };
   const file = await open(path);
   try {
@@ -81,9 +72,7 @@ async function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-function describeRefusal(
-  refusal: Error & { readonly reason: string; readonly faults: readonly { field: string; message: string }[] },
-): string {
+function describeRefusal(refusal: Refusal): string {
   const faults = refusal.faults.map(({ field, message }) => `${field} ${message}`).join(', ');
   return `${refusal.reason}: ${faults || errorSummary(refusal)}`;
 }

@@ -1,27 +1,15 @@
 import { METHODS, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { BROKEN_ENCODING } from '../address-fault.ts';
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
 import type { PipelinedRequests } from '../pipelined-requests.ts';
-import {
-  BROKEN_ENCODING,
-  HEADERS_TOO_LARGE,
-  invalidRequest,
-  PROBLEM_MEDIA_TYPE,
-  Problem,
-  problemBody,
-  TOO_SLOW,
-} from '../problems.ts';
+import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
 import { unknownMethod } from './allowed-methods.ts';
 import type { ArrivingBodies } from './arriving-bodies.ts';
-
-/** The problems for errors of the framework, by their codes. */
-const FRAMEWORK_FAULTS: Readonly<Record<string, Problem>> = {
-  FST_ERR_BAD_URL: invalidRequest([], BROKEN_ENCODING),
-};
 
 /** Answers every error of a request as problem+json. */
 export function answerProblems(app: FastifyInstance, publicUrl: string): void {
@@ -158,8 +146,7 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
       request.log.error({ err: error, requestId: request.id }, 'a request failed');
     return error;
   }
-  const known = FRAMEWORK_FAULTS[error.code];
-  if (known) return known;
+  if (error.code === 'FST_ERR_BAD_URL') return BROKEN_ENCODING;
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500) return invalidRequest([]);
   request.log.error({ err: error, requestId: request.id }, 'a request failed');
   return new Problem('internal_error');
