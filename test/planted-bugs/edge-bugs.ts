@@ -78,8 +78,8 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/schemas.ts',
-        find: "{ type: 'string', pattern: UUID }",
-        put: "{ type: 'string', format: 'uuid', pattern: UUID }",
+        find: "{ type: 'string', pattern: UUID_PATTERN }",
+        put: "{ type: 'string', format: 'uuid', pattern: UUID_PATTERN }",
       },
     ],
     inSoak: true,
