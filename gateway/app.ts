@@ -12,6 +12,7 @@ import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { ApiKeyCache } from './api-key-cache.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
+import { ClientConnections } from './connections.ts';
 import { type CoreClient, createCoreClient } from './core-client.ts';
 import { tlsToCore } from './core-connection.ts';
 import { CoreToken } from './core-token.ts';
@@ -19,11 +20,8 @@ import { createHttpServer, replaceEndedBodies } from './http-server.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
 import { requestObserver } from './observation.ts';
-import { OpenConnections } from './open-connections.ts';
-import { PipelinedRequests } from './pipelined-requests.ts';
 import { admitCallers } from './plugins/admission.ts';
 import { allowOnly, registerAllMethods } from './plugins/allowed-methods.ts';
-import { ArrivingBodies } from './plugins/arriving-bodies.ts';
 import { beginRequests } from './plugins/begin-requests.ts';
 import { checkKeyBeforeRefusal } from './plugins/check-key-before-refusal.ts';
 import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
@@ -33,6 +31,7 @@ import {
   answerProblems,
   answerServerErrors,
   onlyHttp,
+  refuseFaultyBodies,
 } from './plugins/problem-json.ts';
 import { arrivalObserver } from './plugins/request-observation.ts';
 import { observedQuota } from './quota/observed-quota.ts';
@@ -101,9 +100,9 @@ export async function startGateway(
     await tracer?.close();
   };
   try {
-    const pipelined = new PipelinedRequests(requestArrivalMs);
     const cache = new ApiKeyCache(keyCacheMs);
-    const parts = { log, metrics, tracer, core, cache, quota, policy, readiness, pipelined };
+    const connections = new ClientConnections(log, { arrivalMs: requestArrivalMs });
+    const parts = { log, metrics, tracer, core, cache, quota, policy, readiness, connections };
     const app = await createGateway(config, parts);
     metricsServer = await serveMetrics(metrics?.registry, config.GATEWAY_METRICS_ADDRESS, log);
     // Fastify passes `reusePort` on; its types lack it.
@@ -147,14 +146,13 @@ interface Parts {
   readonly quota: Quota;
   readonly policy: QuotaPolicy;
   readonly readiness: GatewayReadiness;
-  readonly pipelined: PipelinedRequests;
+  readonly connections: ClientConnections;
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, cache, quota, policy, readiness, pipelined } = parts;
+  const { log, metrics, tracer, core, cache, quota, policy, readiness, connections } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
-  const bodies = new ArrivingBodies();
   const app: FastifyInstance = fastify({
     loggerInstance: log,
     // A child logger per request would cost as much as the line that it writes.
@@ -162,22 +160,21 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => requestIdOf(request),
     bodyLimit: MAX_BODY_BYTES,
-    serverFactory: (handler) => createHttpServer(pipelined, onlyHttp(handler, publicUrl, observe)),
+    serverFactory: (handler) => createHttpServer(connections, onlyHttp(handler, publicUrl, observe)),
     // Requests in flight when the gateway stops are served, not refused.
     return503OnClosing: false,
     routerOptions: { maxParamLength: 64 * 1024 },
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
     frameworkErrors: answerFrameworkErrors(publicUrl, observe),
-    clientErrorHandler: answerClientErrors(() => app, pipelined, bodies, publicUrl, observe),
+    clientErrorHandler: answerClientErrors(() => app, connections, publicUrl, observe),
   }) as unknown as FastifyInstance;
   app.decorateRequest('state');
   replaceEndedBodies(app);
   registerAllMethods(app);
   beginRequests(app, arrivalObserver(observe, metrics, tracer));
-  bodies.watch(app);
-  answerServerErrors(app.server, pipelined, publicUrl, observe);
-  const connections = new OpenConnections(app.server, log);
+  refuseFaultyBodies(app, connections);
+  answerServerErrors(app.server, connections, publicUrl, observe);
 
   // The header is set as late as possible: a keep-alive connection would delay the shutdown.
   app.addHook('onSend', (request, reply, payload, done) => {

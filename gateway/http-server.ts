@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import type { PipelinedRequests } from './pipelined-requests.ts';
+import type { ClientConnections } from './connections.ts';
 
 /** The maximum size of a request's line and headers; bytes. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -23,21 +23,23 @@ export function replaceEndedBodies(app: FastifyInstance): void {
 }
 
 /** Creates Node's server; the handler gets one request of a connection at a time. */
-export function createHttpServer(pipelined: PipelinedRequests, handler: RequestListener): Server {
+export function createHttpServer(connections: ClientConnections, handler: RequestListener): Server {
+  const { arrivalMs } = connections.timing;
   const server = createServer(
     {
       // `begin-requests.ts` checks it, and answers with a problem.
       requireHostHeader: false,
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: pipelined.arrivalMs,
-      requestTimeout: pipelined.arrivalMs,
+      headersTimeout: arrivalMs,
+      requestTimeout: arrivalMs,
       connectionsCheckingInterval: CONNECTION_CHECK_MS,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
       // Waiting for the end of an empty body takes a tenth of Node's time for a read.
       optimizeEmptyRequests: true,
     },
-    (request, response) => pipelined.handleInOrder(request, response, handler),
+    (request, response) => connections.serve(request, response, handler),
   );
+  connections.watch(server);
   // A client that closes its direction may still read: complete requests are answered, and then the connection closes.
   // Writing the first response shows whether the client has disconnected.
   return Object.assign(server, { httpAllowHalfOpen: true });

@@ -2,14 +2,13 @@ import { METHODS, type RequestListener, type Server, STATUS_CODES } from 'node:h
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { BROKEN_ENCODING } from '../address-fault.ts';
+import type { ClientConnections } from '../connections.ts';
 import { unknownRequest } from '../finished-request.ts';
 import type { RequestObserver } from '../observation.ts';
-import type { PipelinedRequests } from '../pipelined-requests.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
 import { unknownMethod } from './allowed-methods.ts';
-import type { ArrivingBodies } from './arriving-bodies.ts';
 
 /** Answers every error of a request as problem+json. */
 export function answerProblems(app: FastifyInstance, publicUrl: string): void {
@@ -32,18 +31,35 @@ export function answerFrameworkErrors(publicUrl: string, observe: RequestObserve
   };
 }
 
+/**
+ * Refuses requests with a valid head whose body is malformed or late. The head has been acted on: the request has an id,
+ * and is or will be counted. So it is answered in the order of checks, with its headers, like one with any other fault.
+ */
+export function refuseFaultyBodies(app: FastifyInstance, connections: ClientConnections): void {
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    done(connections.faultOf(request.raw) ?? null, payload);
+  });
+  // An operation that ignores the body may have begun.
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    const fault = request.state.problemCode === undefined && connections.faultOf(request.raw);
+    if (fault) done(fault);
+    else done(null, payload);
+  });
+}
+
 /** Answers the requests that Node would otherwise answer without the framework. */
 export function answerServerErrors(
   server: Server,
-  pipelined: PipelinedRequests,
+  connections: ClientConnections,
   publicUrl: string,
   observe: RequestObserver | undefined,
 ): void {
   const refuseExpectation = refuseWith(EXPECTATION, publicUrl, observe);
-  server.on('checkExpectation', (request, response) => pipelined.handleInOrder(request, response, refuseExpectation));
+  server.on('checkExpectation', (request, response) => connections.serve(request, response, refuseExpectation));
   server.on('connect', (request, socket) => {
     const problem = new Problem('route_not_found');
-    answerAndClose(problem, requestIdOf(request), socket as Socket, pipelined, publicUrl, observe);
+    const answer = () => answerAndClose(problem, requestIdOf(request), socket as Socket, publicUrl, observe);
+    connections.refuse(socket as Socket, problem, answer);
   });
 }
 
@@ -83,23 +99,20 @@ const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 /** Answers input that is not valid HTTP, or is not completed in time. */
 export function answerClientErrors(
   app: () => Pick<FastifyInstance, 'allowedMethods'>,
-  pipelined: PipelinedRequests,
-  bodies: ArrivingBodies,
+  connections: ClientConnections,
   publicUrl: string,
   observe: RequestObserver | undefined,
 ) {
-  return function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
-    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    if (isLate && pipelined.extendTimeoutIfPaused(socket, () => answerClientError(error, socket))) return;
     const head = headWithUnknownMethod(error);
     const problem = head ? unknownMethod(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
-    const request = pipelined.arriving(socket);
-    if (request && bodies.refuse(request, problem)) return;
-    answerAndClose(problem, requestIdOf(head ?? request ?? { headers: {} }), socket, pipelined, publicUrl, observe);
+    connections.refuse(socket, problem, (request) =>
+      answerAndClose(problem, requestIdOf(head ?? request ?? { headers: {} }), socket, publicUrl, observe),
+    );
   };
 }
 
@@ -171,23 +184,13 @@ function headersOf(problem: Problem, requestId: string): Record<string, string> 
   };
 }
 
-const closing = new WeakSet<Socket>();
-
-async function answerAndClose(
+function answerAndClose(
   problem: Problem,
   requestId: string,
   socket: Socket,
-  pipelined: PipelinedRequests,
   publicUrl: string,
   observe: RequestObserver | undefined,
-): Promise<void> {
-  // Node reports the error again for each chunk that follows.
-  if (closing.has(socket)) return;
-  closing.add(socket);
-  if (!(await pipelined.canAnswerMalformed(socket))) {
-    socket.destroy();
-    return;
-  }
+): void {
   observe?.(unknownRequest(requestId, problem.status, problem.code));
   const body = problemBody(problem, requestId, publicUrl);
   const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };

@@ -1,8 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const CONNECTIONS = 'gateway/open-connections.ts';
+const CONNECTIONS = 'gateway/connections.ts';
 const CONNECTIONS_SUITE = 'test/integration/open-connections.test.ts';
-const PIPELINE = 'gateway/pipelined-requests.ts';
 const PIPELINE_SUITE = 'test/integration/pipelined-requests.test.ts';
 
 /** Faults of the bounds on what clients of the gateway send and leave unread, and of its responses. */
@@ -11,22 +10,20 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a connection with many requests delays all others',
     suite: PIPELINE_SUITE,
     caughtBy: 'a connection full of requests is one caller among many',
-    patches: [{ file: PIPELINE, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
+    patches: [{ file: CONNECTIONS, find: 'setImmediate($CARRYON)', put: 'queueMicrotask($CARRYON)' }],
   },
   {
     name: 'the number of queued requests is unbounded',
     suite: PIPELINE_SUITE,
     caughtBy:
       'waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones',
-    patches: [{ file: PIPELINE, find: 'this.#allQueued.count < MAX_QUEUED_REQUESTS', put: 'true' }],
+    patches: [{ file: CONNECTIONS, find: 'this.#waiting < MAX_WAITING_REQUESTS', put: 'true' }],
   },
   {
     name: 'requests after a response that closes the connection are executed',
     suite: 'test/security/request-smuggling.test.ts',
     caughtBy: 'end with a length above the maximum: nothing after it is executed',
-    patches: [
-      { file: PIPELINE, find: 'if (this.#socket.writable) this.#handle(next);', put: 'if (next) this.#handle(next);' },
-    ],
+    patches: [{ file: CONNECTIONS, find: 'if (socket.writable) turns[0]?.();', put: 'turns[0]?.();' }],
   },
   {
     name: 'a connection that reads nothing is never closed',
@@ -39,13 +36,13 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'the unread bytes of one key are unbounded',
     suite: CONNECTIONS_SUITE,
     caughtBy: 'those to one key',
-    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(ofKey, MAX_UNREAD_BYTES_PER_KEY);', put: '' }],
+    patches: [{ file: CONNECTIONS, find: 'this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, $OFKEYS, $BYKEY);', put: '' }],
   },
   {
     name: 'one address may have all connections',
     suite: CONNECTIONS_SUITE,
     caughtBy: 'one address cannot have all connections: another has its share, and closed ones are free again',
-    patches: [{ file: CONNECTIONS, find: 'this.#server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
+    patches: [{ file: CONNECTIONS, find: 'server.maxConnections / ADDRESS_SHARE_DIVISOR', put: 'Infinity' }],
   },
   {
     name: 'a request whose body is malformed loses its id and its quota headers',
@@ -54,8 +51,8 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'gateway/plugins/problem-json.ts',
-        find: 'if (request && bodies.refuse(request, problem)) return;',
-        put: '',
+        find: 'done(connections.faultOf(request.raw) ?? null, payload)',
+        put: 'done(null, payload)',
       },
     ],
   },

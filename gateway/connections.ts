@@ -1,0 +1,270 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
+import { Throttle } from '../common/throttle.ts';
+import type { Problem } from './problems.ts';
+
+/** The maximum number of connections; further ones are closed immediately. */
+export const MAX_CONNECTIONS = 10_000;
+
+/** Of a response that waits in the process, a client must take MIN_READ_BYTES per READ_TIMEOUT_MS, or all there is. */
+export const MIN_READ_BYTES = 16 * 1024;
+export const READ_TIMEOUT_MS = 30_000;
+
+/** The maximum of unread bytes of the responses to one API key, to all keys, and again without a key. */
+export const MAX_UNREAD_BYTES_PER_KEY = 8 * 1024 * 1024;
+export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+
+/** One address has at most this part of each: others find room, but behind a load balancer one is every client. */
+export const ADDRESS_SHARE_DIVISOR = 2;
+
+/** Connections are checked at this interval, and after responses of this many characters. */
+export const CHECK_INTERVAL_MS = 1000;
+const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
+
+/** The maximum number of waiting requests of all connections. Each holds up to 4 KB and its body. */
+export const MAX_WAITING_REQUESTS = 20_000;
+
+const LOG_INTERVAL_MS = 10_000;
+const TIMING = { arrivalMs: REQUEST_ARRIVAL_MS, readTimeoutMs: READ_TIMEOUT_MS, checkIntervalMs: CHECK_INTERVAL_MS };
+
+class Connection {
+  readonly socket: Socket;
+  /** The client's address, or that of the load balancer in front. */
+  readonly address: string;
+  /** The response that is being made, and what waits for its end: requests, or the answer that ends the connection. */
+  current: ServerResponse | undefined;
+  readonly waiting: (() => void)[] = [];
+  /** The request whose head was received last. */
+  last: IncomingMessage | undefined;
+  /** Whether nothing that is received from now on is a request. */
+  isEnding = false;
+  /** Refuses a request that was late when its connection was not read. */
+  refuseLate: (() => void) | undefined;
+  /** What is wrong with the body of the current request. */
+  fault: Problem | undefined;
+  /** The API key of the last response. */
+  apiKeyId: string | undefined;
+  /** Since when the client has read too little, by `performance.now()`, and how much it had taken then; bytes. */
+  unreadSince: number | undefined;
+  takenBytes = 0;
+
+  constructor(socket: Socket, address: string) {
+    this.socket = socket;
+    this.address = address;
+  }
+}
+
+/**
+ * The connections of the gateway's port. It closes those of slow readers, whose responses would fill the memory, and
+ * handles the requests of each one at a time, in order, and none after the response that closes it (RFC 9112, section
+ * 9.6): the client could not receive its outcome. While requests wait, their connection is not read.
+ */
+export class ClientConnections {
+  readonly timing: typeof TIMING;
+  readonly #log: Logger;
+  readonly #all = new Map<Socket, Connection>();
+  readonly #countByAddress = new Map<string, number>();
+  #waiting = 0;
+  #charactersSinceCheck = 0;
+  #closed = 0;
+  #refused = 0;
+  readonly #logThrottle = new Throttle(LOG_INTERVAL_MS);
+
+  constructor(log: Logger, timing: Partial<typeof TIMING> = {}) {
+    this.#log = log;
+    this.timing = { ...TIMING, ...timing };
+  }
+
+  /** Bounds the connections of a server. */
+  watch(server: Server): void {
+    server.maxConnections = MAX_CONNECTIONS;
+    server.on('connection', (socket) => this.#add(socket, server.maxConnections / ADDRESS_SHARE_DIVISOR));
+    server.on('drop', () => this.#refused++);
+    const check = () => {
+      this.#check();
+      // Idle connections make room for new ones.
+      if (this.#all.size >= server.maxConnections) server.closeIdleConnections();
+    };
+    const timer = setInterval(check, this.timing.checkIntervalMs).unref();
+    server.on('close', () => clearInterval(timer));
+  }
+
+  /** Calls the handler immediately, or once the earlier requests of the connection have their responses. */
+  serve(request: IncomingMessage, response: ServerResponse, handler: RequestListener): void {
+    const connection = this.#all.get(request.socket);
+    if (!connection || connection.isEnding) return;
+    const run = () => {
+      connection.current = response;
+      response.on('close', () => this.#next(connection));
+      // No upgrade is supported, and Node may pass what follows a request for one to no listener.
+      if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
+      handler(request, response);
+    };
+    connection.last = request;
+    if (!connection.current) run();
+    else if (this.#waiting < MAX_WAITING_REQUESTS) this.#wait(connection, run);
+    // The connection closes after the requests that it has.
+    else connection.isEnding = true;
+  }
+
+  /**
+   * Ends a connection with the answer to input that is malformed or late, after the responses to the requests before
+   * it. If it is the body of a request that is being handled, that one has the fault, and gets its only response.
+   */
+  refuse(socket: Socket, problem: Problem, answer: (request: IncomingMessage | undefined) => void): void {
+    const connection = this.#all.get(socket);
+    // Node reports the error again for each chunk that follows.
+    if (!connection || connection.isEnding) return;
+    const { current, last, waiting } = connection;
+    if (problem.status === 408 && waiting.length > 0) {
+      connection.refuseLate = () => this.refuse(socket, problem, answer);
+      return;
+    }
+    connection.isEnding = true;
+    const arriving = last?.complete === false ? last : undefined;
+    if (arriving && waiting.length > 0) {
+      waiting.splice(-1, 1, () => answer(arriving));
+    } else if (arriving && current && !current.headersSent) {
+      connection.fault = problem;
+      current.shouldKeepAlive = false;
+      // What reads the body listens for its errors.
+      if (arriving.listenerCount('error') > 0) arriving.emit('error', problem);
+    } else {
+      // A request that arrives and does not wait has its response.
+      const run = () => (arriving ? socket.destroy() : answer(undefined));
+      if (current) this.#wait(connection, run);
+      else run();
+    }
+  }
+
+  /** Returns what is wrong with the body of the request that is being handled. */
+  faultOf({ socket }: IncomingMessage): Problem | undefined {
+    return this.#all.get(socket)?.fault;
+  }
+
+  /** Records a response before it is sent: its length, and the API key that it is for, if any. */
+  recordResponse(socket: Socket, characters: number, apiKeyId: string | undefined): void {
+    const connection = this.#all.get(socket);
+    if (connection) connection.apiKeyId = apiKeyId;
+    if (apiKeyId !== undefined) this.#charactersSinceCheck += characters;
+    if (this.#charactersSinceCheck >= CHECK_AFTER_CHARACTERS) this.#check();
+  }
+
+  #wait(connection: Connection, run: () => void): void {
+    this.#waiting += 1;
+    // In another tick: if Node has resumed it in this one, that takes effect after a pause.
+    if (connection.waiting.push(run) === 1) process.nextTick(() => connection.socket.pause());
+  }
+
+  #next(connection: Connection): void {
+    const { socket, waiting } = connection;
+    if (waiting.length === 0) {
+      connection.current = undefined;
+      if (connection.isEnding) socket.destroySoon();
+      return;
+    }
+    // In another turn, so that one connection full of requests does not delay the others.
+    setImmediate(() => {
+      // Else it is closed, or closes with the previous response.
+      const turns = waiting.splice(0, socket.writable ? 1 : waiting.length);
+      this.#waiting -= turns.length;
+      if (socket.writable) turns[0]?.();
+      if (waiting.length === 0) this.#resume(connection);
+    });
+  }
+
+  /** Reads a connection again. A request that was late meanwhile has another time from now on: Node reports it once. */
+  #resume(connection: Connection): void {
+    const { socket, last, refuseLate } = connection;
+    socket.resume();
+    if (!refuseLate) return;
+    connection.refuseLate = undefined;
+    const wasComplete = last?.complete;
+    setTimeout(() => {
+      const hasArrived = connection.last?.complete && !(connection.last === last && wasComplete);
+      if (!hasArrived) refuseLate();
+    }, this.timing.arrivalMs).unref();
+  }
+
+  #add(socket: Socket, maxOfAddress: number): void {
+    // Undefined when the client disconnected before the connection was accepted.
+    const address = socket.remoteAddress ?? '';
+    const count = (this.#countByAddress.get(address) ?? 0) + 1;
+    if (count > maxOfAddress) {
+      this.#refused += 1;
+      socket.destroy();
+      return;
+    }
+    this.#countByAddress.set(address, count);
+    const connection = new Connection(socket, address);
+    this.#all.set(socket, connection);
+    // Node resumes the socket at the end of each request.
+    socket.on('resume', () => {
+      if (connection.waiting.length > 0) socket.pause();
+    });
+    socket.on('close', () => {
+      this.#all.delete(socket);
+      const others = (this.#countByAddress.get(address) ?? 0) - 1;
+      if (others > 0) this.#countByAddress.set(address, others);
+      else this.#countByAddress.delete(address);
+    });
+  }
+
+  #check(): void {
+    this.#charactersSinceCheck = 0;
+    const now = performance.now();
+    const unread = [...this.#all.values()].filter((connection) => this.#isUnread(connection, now)).sort(newestFirst);
+    this.#closeBeyond(MAX_UNREAD_BYTES_PER_KEY, unread.filter(isOfKey), ({ apiKeyId }) => apiKeyId);
+    this.#closeBeyond(MAX_UNREAD_BYTES / ADDRESS_SHARE_DIVISOR, unread, (each) => `${isOfKey(each)} ${each.address}`);
+    this.#closeBeyond(MAX_UNREAD_BYTES, unread, isOfKey);
+    if (this.#closed + this.#refused === 0 || !this.#logThrottle.allow()) return;
+    const [closed, refused] = [this.#closed, this.#refused];
+    if (closed > 0) this.#log.warn({ closed }, 'connections closed: their clients do not read the responses');
+    if (refused > 0)
+      this.#log.warn({ refused }, 'connections refused: the maximum, or that of one address, is reached');
+    this.#closed = 0;
+    this.#refused = 0;
+  }
+
+  /** Returns whether a connection has unread bytes. Closes it when its client reads too slowly. */
+  #isUnread(connection: Connection, now: number): boolean {
+    const { socket, unreadSince } = connection;
+    const { unreadBytes, takenBytes } = bytesOf(socket);
+    const isSlow = unreadSince !== undefined && takenBytes - connection.takenBytes < MIN_READ_BYTES;
+    if (unreadBytes === 0) connection.unreadSince = undefined;
+    else if (!isSlow) Object.assign(connection, { unreadSince: now, takenBytes });
+    else if (now - unreadSince >= this.timing.readTimeoutMs) this.#close(socket);
+    return unreadBytes > 0;
+  }
+
+  /** Closes the connections of a group, unread for the longest time first, until the others have so many bytes. */
+  #closeBeyond(maxBytes: number, newestFirst: readonly Connection[], groupOf: (each: Connection) => unknown): void {
+    const open = newestFirst.filter(({ socket }) => !socket.destroyed);
+    for (const group of Map.groupBy(open, groupOf).values()) {
+      let bytes = 0;
+      for (const { socket } of group) {
+        bytes += bytesOf(socket).unreadBytes;
+        if (bytes > maxBytes) this.#close(socket);
+      }
+    }
+  }
+
+  #close(socket: Socket): void {
+    this.#closed += 1;
+    // A reset, because after a graceful close the kernel would keep the unread bytes for the client.
+    socket.resetAndDestroy();
+  }
+}
+
+const newestFirst = (a: Connection, b: Connection): number => (b.unreadSince ?? 0) - (a.unreadSince ?? 0);
+const isOfKey = ({ apiKeyId }: Connection): boolean => apiKeyId !== undefined;
+
+/** Returns how much the kernel has not taken of the responses on a connection, and how much it has; bytes. */
+function bytesOf(socket: Socket): { readonly unreadBytes: number; readonly takenBytes: number } {
+  // Node's internal handle, null once it is closed. `writableLength` counts strings in characters.
+  const { _handle: handle } = socket as unknown as { _handle: { bytesWritten: number; writeQueueSize: number } | null };
+  const { bytesWritten = 0, writeQueueSize = 0 } = handle ?? {};
+  return { unreadBytes: Math.max(socket.writableLength, writeQueueSize), takenBytes: bytesWritten - writeQueueSize };
+}
