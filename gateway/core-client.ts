@@ -3,7 +3,6 @@ import { type Client, Code, ConnectError, createClient, type Transport } from '@
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { DRAINING_HEADER } from '../common/readiness.ts';
 import type { ContactType } from '../common/rules/field-rules.ts';
-import { textOfHash } from '../common/rules/key-secret.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan } from '../common/tracing.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
@@ -111,22 +110,9 @@ export function createCoreClient(
     getLead: get,
     listLeads: list,
   };
-  /** The number of requests that wait for the lookup of their key, including those that share one. */
-  let authenticating = 0;
-  // Not the batcher's count, which leaves out coalesced requests.
-  metrics?.watchWaiting('AuthenticateApiKey', () => authenticating);
 
   return {
-    // Requests with the same key in the same turn share a lookup; none gets the result of an earlier one.
-    async authenticate(bearer) {
-      authenticating += 1;
-      try {
-        const { secretSha256 } = bearer;
-        return (await authenticate.send(bearer, { case: 'authenticate', value: {} }, textOfHash(secretSha256))).value;
-      } finally {
-        authenticating -= 1;
-      }
-    },
+    authenticate: async (bearer) => (await authenticate.send(bearer, { case: 'authenticate', value: {} })).value,
 
     async createLead(bearer, { contact, sourceId, note, ...rest }) {
       const item = {
@@ -146,10 +132,10 @@ export function createCoreClient(
       if (list.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
-      return (await list.send(bearer, { case: 'listLeads', value: item }, undefined, share)).value;
+      return (await list.send(bearer, { case: 'listLeads', value: item }, share)).value;
     },
 
-    isBusy: (operation = 'other') => authenticating + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
+    isBusy: (operation = 'other') => authenticate.pending() + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
 
     async check() {
       let isDraining = false;
@@ -243,15 +229,10 @@ function createBatcher<Case extends keyof Outcomes>(
     { timeoutMs: CORE_CALL_MS, maxPerMessage, lingerMs, maxSentWeight },
   );
   metrics?.watchWaiting(operation, () => batcher.pending);
-  const send = async (
-    { secretSha256, requestId }: Bearer,
-    request: CoreRequest,
-    coalesceKey?: string,
-    share?: Share,
-  ) => {
+  const send = async ({ secretSha256, requestId }: Bearer, request: CoreRequest, share?: Share) => {
     const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
     try {
-      const answer = await batcher.send({ secretSha256, request }, requestId, coalesceKey, span, share);
+      const answer = await batcher.send({ request: { secretSha256, request }, requestId, span }, share);
       span?.end({ failed: false });
       return answer;
     } catch (error) {

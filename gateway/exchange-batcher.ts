@@ -1,4 +1,4 @@
-import { link, type Span } from '../common/tracing.ts';
+import type { Span } from '../common/tracing.ts';
 import { FairQueue } from './fair-queue.ts';
 import { InFlightRequests } from './in-flight-requests.ts';
 
@@ -68,8 +68,6 @@ export class ExchangeBatcher<Request, Answer> {
   readonly #options: ExchangeBatcherOptions;
   /** Requests that are not sent yet. */
   readonly #queue = new FairQueue<PendingRequest<Request, Answer>>();
-  /** Queued requests that others may join, by their coalescing key. */
-  readonly #coalescable = new Map<string, PendingRequest<Request, Answer>>();
   /** The call that takes requests from the queue. */
   #call: Call<Request, Answer> | undefined;
   #pending = 0;
@@ -92,36 +90,19 @@ export class ExchangeBatcher<Request, Answer> {
     return this.#weights.get(group) ?? 0;
   }
 
-  /**
-   * @param coalesceKey a request joins a queued one with the same key and gets its response
-   * @throws NoResponse, or the error of the request or the call
-   */
-  send(
-    request: Request,
-    requestId: string,
-    coalesceKey?: string,
-    span?: Span,
-    share: Share = NO_SHARE,
-  ): Promise<Answer> {
-    const same = coalesceKey === undefined ? undefined : this.#coalescable.get(coalesceKey);
-    if (same) {
-      same.join(span);
-      return same.answer;
-    }
+  /** @throws NoResponse, or the error of the request or the call */
+  send(item: BatchItem<Request>, share: Share = NO_SHARE): Promise<Answer> {
     if (this.#pending >= MAX_PENDING_REQUESTS) {
       return Promise.reject(new NoResponse(`too many requests: ${MAX_PENDING_REQUESTS} are pending`));
     }
     this.#pending += 1;
     const { timeoutMs } = this.#options;
-    const item = { request, requestId, span };
-    const pending = new PendingRequest<Request, Answer>(item, coalesceKey, share, timeoutMs, () => {
+    const pending = new PendingRequest<Request, Answer>(item, share, timeoutMs, () => {
       this.#pending -= 1;
       this.#addWeight(pending, -1);
       if (pending.attempts > 0) this.#addSentWeight(-share.weight);
-      this.#stopCoalescing(pending);
     });
     this.#addWeight(pending, 1);
-    if (coalesceKey !== undefined) this.#coalescable.set(coalesceKey, pending);
     this.#queue.push(pending);
     this.#flush();
     return pending.answer;
@@ -179,7 +160,6 @@ export class ExchangeBatcher<Request, Answer> {
       if (call.isOver) return;
       const message = this.#queue.take(maxPerMessage).filter((pending) => !pending.isSettled);
       for (const pending of message) {
-        this.#stopCoalescing(pending);
         if (pending.attempts === 0) this.#addSentWeight(pending.weight);
         pending.attempts += 1;
         call.sent.add(pending);
@@ -199,13 +179,6 @@ export class ExchangeBatcher<Request, Answer> {
     clearTimeout(call.lingerTimer);
     call.lingerTimer = undefined;
     call.wake();
-  }
-
-  #stopCoalescing(pending: PendingRequest<Request, Answer>): void {
-    const { coalesceKey } = pending;
-    if (coalesceKey !== undefined && this.#coalescable.get(coalesceKey) === pending) {
-      this.#coalescable.delete(coalesceKey);
-    }
   }
 
   #resend(unprocessed: readonly PendingRequest<Request, Answer>[]): void {
@@ -231,22 +204,14 @@ interface Call<Request, Answer> {
 class PendingRequest<Request, Answer> {
   readonly answer: Promise<Answer>;
   readonly settle: (outcome: { readonly answer: Answer } | { readonly error: unknown }) => void;
-  readonly coalesceKey: string | undefined;
   readonly group: string;
   readonly weight: number;
-  item: BatchItem<Request>;
+  readonly item: BatchItem<Request>;
   isSettled = false;
   attempts = 0;
 
-  constructor(
-    item: BatchItem<Request>,
-    coalesceKey: string | undefined,
-    { group, weight }: Share,
-    timeoutMs: number,
-    onSettled: () => void,
-  ) {
+  constructor(item: BatchItem<Request>, { group, weight }: Share, timeoutMs: number, onSettled: () => void) {
     this.item = item;
-    this.coalesceKey = coalesceKey;
     this.group = group;
     this.weight = weight;
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -262,12 +227,5 @@ class PendingRequest<Request, Answer> {
       if ('answer' in outcome) resolve(outcome.answer);
       else reject(outcome.error);
     };
-  }
-
-  /** Adds a caller. The peer continues the first sampled trace; the spans of other callers link to it. */
-  join(span: Span | undefined): void {
-    if (!span?.isSampled) return;
-    if (this.item.span?.isSampled) link(this.item.span, span);
-    else this.item = { ...this.item, span };
   }
 }

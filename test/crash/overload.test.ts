@@ -74,7 +74,7 @@ describe('overload', () => {
     tags: ['7.overload', '7.order', '7.wait'],
   }, async () => {
     const service = await aService({ LOG_LEVEL: 'warn' });
-    // Unknown keys, all different: lookups of the same key would be coalesced. Of many addresses: each may send a number.
+    // Unknown keys, of many addresses: each may send a number.
     const callers = times(CALLERS, (index) => aCaller(service, newKeySecret(), `127.0.0.${2 + (index % ADDRESSES)}`));
     for (let first = 0; first < CALLERS; first += FEW) {
       for (const outcome of await askAll(callers.slice(first, first + FEW))) expect(outcome).toBe('401');

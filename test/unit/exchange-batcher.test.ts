@@ -1,6 +1,4 @@
-import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createOtlpTracer } from '../../common/otlp-tracer.ts';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   type BatchItem,
   ExchangeBatcher,
@@ -9,10 +7,9 @@ import {
   type Share,
 } from '../../gateway/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
-import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
-/** The timeout of a request; milliseconds. */
-const TIMEOUT_MS = 5000;
+/** The timeout of a request; milliseconds. No other timer of the process has this length. */
+const TIMEOUT_MS = 5003;
 
 /** The maximum number of pending requests. */
 const MAX_PENDING_REQUESTS = 2048;
@@ -94,8 +91,8 @@ function controlled({ reads = true, ...options }: { reads?: boolean; lingerMs?: 
     },
     { timeoutMs: TIMEOUT_MS, maxPerMessage: 64, ...options },
   );
-  const submit = (request: string, sharedAs?: string, share?: Share) => {
-    const answer = batcher.send(request, `id of ${request}`, sharedAs, undefined, share);
+  const submit = (request: string, share?: Share) => {
+    const answer = batcher.send({ request, requestId: `id of ${request}` }, share);
     // Awaited later, or not at all.
     answer.catch(() => {});
     return answer;
@@ -123,20 +120,26 @@ const NO_RESPONSE = { constructor: NoResponse };
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  vi.spyOn(globalThis, 'setTimeout');
+  vi.spyOn(globalThis, 'clearTimeout');
 });
 afterEach(() => {
-  // Every request has ended and has no timer left.
-  const left = vi.getTimerCount();
+  if (!vi.isMockFunction(setTimeout)) return;
+  // Every request has ended and has no timer left. Others of the process may have some meanwhile.
+  const { calls, results } = vi.mocked(setTimeout).mock;
+  const own = results.filter((_, index) => calls[index]?.[1] === TIMEOUT_MS).map(({ value }) => value);
+  const cleared = new Set(vi.mocked(clearTimeout).mock.calls.map(([timer]) => timer));
+  vi.restoreAllMocks();
   vi.useRealTimers();
-  expect(left).toBe(0);
+  expect(own.filter((timer) => !cleared.has(timer))).toEqual([]);
 });
 
 describe('a batcher with a bound on what is sent and has no result', () => {
   test('sends no more before there are results, and groups take turns meanwhile', async () => {
     const { call, submit, weightOf } = await begun({ maxSentWeight: 100 });
     const submitAll = (group: string, weight: number, count: number) =>
-      times(count, (index) => submit(`${group}${index}`, undefined, { group, weight }));
-    const filling = submit('filling', undefined, { group: 'x', weight: 100 });
+      times(count, (index) => submit(`${group}${index}`, { group, weight }));
+    const filling = submit('filling', { group: 'x', weight: 100 });
     await turn();
 
     const waiting = [...submitAll('a', 10, 200), ...submitAll('b', 10, 2)];
@@ -161,12 +164,12 @@ describe('a batcher with a bound on what is sent and has no result', () => {
 
   test('goes on when what was sent gets no result in time', async () => {
     const { call, submit } = await begun({ maxSentWeight: 1 });
-    const lost = submit('lost', undefined, { group: 'a', weight: 1 });
+    const lost = submit('lost', { group: 'a', weight: 1 });
     await turn();
-    const next = submit('next', undefined, { group: 'b', weight: 1 });
+    const next = submit('next', { group: 'b', weight: 1 });
 
     vi.advanceTimersByTime(TIMEOUT_MS - 1);
-    const late = submit('late', undefined, { group: 'b', weight: 1 });
+    const late = submit('late', { group: 'b', weight: 1 });
     vi.advanceTimersByTime(1);
     await expect(lost).rejects.toMatchObject(NO_RESPONSE);
     await expect(next).rejects.toMatchObject(NO_RESPONSE);
@@ -357,145 +360,6 @@ describe('gathering', () => {
     call(1).answer(0);
     expect(await two).toBe('answer to two');
   });
-
-  test('a request can share another that is gathered and not yet sent', async () => {
-    const { call, submit } = await begun({ lingerMs: LINGER_MS });
-    const other = submit('other');
-    await turn();
-    const early = submit('early', 'name');
-    await turn();
-    const late = submit('late', 'name');
-    await turn();
-    call(0).answer(1);
-    await other;
-    await turn();
-
-    expect(call(0).requests).toEqual(['first', 'other', 'early']);
-    call(0).answer(2);
-    expect(await Promise.all([early, late])).toEqual(['answer to early', 'answer to early']);
-  });
-});
-
-describe('sharing', () => {
-  test('requests of one name share one request and its result as long as it is not sent', async () => {
-    const { call, submit } = await begun();
-    const together = [submit('one', 'name'), submit('another', 'name'), submit('third', 'name')];
-    const different = submit('one', 'other name');
-    const unnamed = submit('one');
-    await turn();
-
-    expect(call(0).requests.slice(1)).toEqual(['one', 'one', 'one']);
-    call(0).send([
-      { index: 1, answer: 'shared' },
-      { index: 2, answer: 'different' },
-      { index: 3, answer: 'unnamed' },
-    ]);
-    expect(await Promise.all([...together, different, unnamed])).toEqual([
-      'shared',
-      'shared',
-      'shared',
-      'different',
-      'unnamed',
-    ]);
-  });
-
-  test('a request made after it was sent is separate', async () => {
-    const { call, submit } = await begun();
-    const before = submit('before', 'name');
-    await turn();
-
-    const after = submit('after', 'name');
-    await turn();
-    expect(call(0).requests).toEqual(['first', 'before', 'after']);
-
-    // The result of the earlier request is not used for the later one.
-    call(0).answer(1);
-    expect(await before).toBe('answer to before');
-    call(0).answer(2);
-    expect(await after).toBe('answer to after');
-  });
-
-  test('a request that is sent again is not shared either', async () => {
-    const { call, submit } = await begun();
-    const unprocessed = submit('old', 'name');
-    await turn();
-    call(0).end();
-    const later = submit('new', 'name');
-    await turn();
-
-    expect(call(1).requests.toSorted()).toEqual(['new', 'old']);
-    call(1).answer(0, 1);
-    expect([await unprocessed, await later]).toEqual(['answer to old', 'answer to new']);
-  });
-
-  test('a failure is shared like a result, and not cached', async () => {
-    const { call, submit } = await begun();
-    const together = [submit('one', 'name'), submit('two', 'name')];
-    await turn();
-    call(0).send([{ index: 1, error: new Error('refused') }]);
-    for (const each of together) await expect(each).rejects.toThrow('refused');
-
-    const again = submit('three', 'name');
-    await turn();
-    call(0).answer(2);
-    expect(await again).toBe('answer to three');
-  });
-
-  test('a timeout of a request that was not sent is not cached', async () => {
-    const { call, submit } = controlled({ reads: false });
-    const old = submit('old', 'name');
-    vi.advanceTimersByTime(TIMEOUT_MS);
-    await expect(old).rejects.toMatchObject(NO_RESPONSE);
-
-    const again = submit('new', 'name');
-    call(0).read();
-    await turn();
-    expect(call(0).requests).toEqual(['new']);
-    call(0).answer(0);
-    expect(await again).toBe('answer to new');
-  });
-
-  test('a shared request counts once among the pending', async () => {
-    const { call, submit } = await begun();
-    const shared = times(3 * MAX_PENDING_REQUESTS, () => submit('one', 'name'));
-    const others = times(MAX_PENDING_REQUESTS - 1, (index) => submit(`No. ${index}`));
-    await turn();
-
-    call(0).answer(...times(MAX_PENDING_REQUESTS, (index) => 1 + index));
-    expect(new Set(await Promise.all(shared))).toEqual(new Set(['answer to one']));
-    await Promise.all(others);
-  });
-});
-
-test('a shared request continues the first sampled trace, and the others link to it', async () => {
-  vi.useRealTimers();
-  const receiver = await startOtlpReceiver();
-  onTestFinished(() => receiver.stop());
-  const tracer = createOtlpTracer('test', receiver.url, pino({ level: 'silent' }));
-  const continued: (string | undefined)[] = [];
-  let index = 0;
-  const batcher = new ExchangeBatcher<string, string>(
-    async function* (messages) {
-      for await (const message of messages) {
-        continued.push(...message.map(({ span }) => span?.traceparent));
-        yield message.map(() => ({ index: index++, answer: 'shared' }));
-      }
-    },
-    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
-  );
-  // The request that opens the call is sent immediately and not shared.
-  await batcher.send('first', 'id');
-  const unsampled = tracer.begin('unsampled', `00-${'1'.repeat(32)}-${'2'.repeat(16)}-00`);
-  const sampled = ['first', 'second', 'third'].map((name) => tracer.begin(name, undefined));
-  await Promise.all([unsampled, ...sampled].map((span) => batcher.send('one', 'id', 'name', span)));
-  for (const span of [unsampled, ...sampled]) span.end({ failed: false });
-  await tracer.close();
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-
-  expect(continued).toEqual([undefined, sampled[0]?.traceparent]);
-  const [first, ...others] = receiver.spans.map(({ name, traceId, spanId }) => ({ name, id: { traceId, spanId } }));
-  expect([first?.name, ...others.map(({ name }) => name)]).toEqual(['first', 'second', 'third']);
-  expect(receiver.spans.map(({ links }) => links)).toEqual([others.map(({ id }) => id), [first?.id], [first?.id]]);
 });
 
 describe('deadlines', () => {
@@ -656,14 +520,16 @@ describe('a call that fails', () => {
       { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
     );
 
-    const refused = await Promise.allSettled(times(100, (index) => batcher.send(`${index}`, 'id')));
+    const refused = await Promise.allSettled(
+      times(100, (index) => batcher.send({ request: `${index}`, requestId: 'id' })),
+    );
     expect(new Set(refused.map((each) => each.status === 'rejected' && each.reason.message))).toEqual(
       new Set(['away 1']),
     );
-    await expect(batcher.send('again', 'id')).rejects.toThrow('away 2');
+    await expect(batcher.send({ request: 'again', requestId: 'id' })).rejects.toThrow('away 2');
 
     isUnavailable = false;
-    expect(await batcher.send('at last', 'id')).toBe('at last');
+    expect(await batcher.send({ request: 'at last', requestId: 'id' })).toBe('at last');
     expect(begins).toBe(3);
   });
 
@@ -746,12 +612,13 @@ describe('a call that the other side ends', () => {
       maxPerMessage: 64,
     });
 
-    await expect(batcher.send('one', 'id')).rejects.toMatchObject(NO_RESPONSE);
-    await expect(batcher.send('two', 'id')).rejects.toMatchObject(NO_RESPONSE);
+    await expect(batcher.send({ request: 'one', requestId: 'id' })).rejects.toMatchObject(NO_RESPONSE);
+    await expect(batcher.send({ request: 'two', requestId: 'id' })).rejects.toMatchObject(NO_RESPONSE);
   });
 });
 
 test('a call is replaced after its maximum number of requests, and no request is lost or gets the result of another', async () => {
+  vi.restoreAllMocks();
   vi.useRealTimers();
   const carried: number[] = [];
   let open = 0;
@@ -772,7 +639,7 @@ test('a call is replaced after its maximum number of requests, and no request is
   let wrong = 0;
 
   for (let sent = 0; sent < count; sent += 2000) {
-    const answers = await Promise.all(times(2000, (index) => batcher.send(sent + index, 'id')));
+    const answers = await Promise.all(times(2000, (index) => batcher.send({ request: sent + index, requestId: 'id' })));
     wrong += answers.filter((answer, index) => answer !== 2 * (sent + index)).length;
   }
 
@@ -783,5 +650,4 @@ test('a call is replaced after its maximum number of requests, and no request is
   expect((carried[0] ?? 0) + (carried[1] ?? 0)).toBe(count);
   await turn();
   expect(open).toBe(1);
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 });
