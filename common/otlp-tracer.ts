@@ -40,9 +40,6 @@ const EXPORT_TIMEOUT_MS = 5000;
 /** The maximum number of ended spans that wait to be sent; further ones are dropped. */
 const MAX_SPANS = 2048;
 
-/** The maximum number of links of a span. A further link replaces the oldest, whose opposite direction remains. */
-const MAX_LINKS = 2048;
-
 const W3C = new W3CTraceContextPropagator();
 
 /** The name of a sampler, and the share of traces for those that take one. */
@@ -65,7 +62,6 @@ export function createOtlpTracer(
       detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }),
     ),
     sampler: samplerOf(sampling),
-    spanLimits: { linkCountLimit: MAX_LINKS },
     spanProcessors: [spans],
   });
   const tracer = provider.getTracer('lead-intake');
@@ -148,10 +144,6 @@ class SentSpan implements Span {
     this.#span = span;
   }
 
-  get isSampled(): boolean {
-    return (this.#span.spanContext().traceFlags & TraceFlags.SAMPLED) !== 0;
-  }
-
   get traceparent(): string {
     const carrier: { traceparent?: string } = {};
     W3C.inject(this.#asParent(), carrier, defaultTextMapSetter);
@@ -162,15 +154,9 @@ class SentSpan implements Span {
     return this.#span.spanContext().traceId;
   }
 
-  child(name: string, attributes: Attributes, kind: 'client' | 'internal' = 'client'): Span {
-    const options = { kind: KINDS[kind], attributes: withoutUndefined(attributes) };
+  child(name: string, attributes: Attributes): Span {
+    const options = { kind: SpanKind.CLIENT, attributes: withoutUndefined(attributes) };
     return new SentSpan(this.#tracer, this.#tracer.startSpan(name, options, this.#asParent()));
-  }
-
-  linkTo(other: Span): void {
-    // A request's span may end before the shared work for it starts.
-    if (!(other instanceof SentSpan) || !this.#span.isRecording()) return;
-    this.#span.addLink({ context: other.#span.spanContext() });
   }
 
   end({ failed, attributes = {} }: Parameters<Span['end']>[0]): void {
@@ -183,8 +169,6 @@ class SentSpan implements Span {
     return trace.setSpan(ROOT_CONTEXT, this.#span);
   }
 }
-
-const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
 const parentOf = (traceparent: string | undefined): Context =>
   W3C.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);

@@ -1,7 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
-import { currentSpan, type Span } from '../../common/tracing.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeRequest } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
@@ -13,7 +12,6 @@ import { callerOf } from './caller-access.ts';
 import { connectionDraining } from './connection-draining.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import type { RunCall } from './run-call.ts';
-import { withSharedSpan } from './shared-span.ts';
 import { takeUntil } from './take-until.ts';
 
 /** The maximum number of items in a message, and of results in a message. */
@@ -178,24 +176,14 @@ function reportBatch(items: readonly Item[], batchReceived: (operation: string, 
 
 /** Authenticates each key and source once for all items of a message, which all arrived before that. */
 function oncePerSecret(authenticate: Authenticate): Authenticate {
-  const begun = new Map<string, { readonly spans: (Span | undefined)[]; readonly bearer: Promise<Credential> }>();
+  const begun = new Map<string, Promise<Credential>>();
   return (secretSha256, sourceId) => {
     // A source id contains no space, so no other hash, however malformed, can produce the same key.
     const key = `${textOfHash(secretSha256)} ${sourceId}`;
-    const shared = begun.get(key) ?? begin(secretSha256, sourceId);
-    begun.set(key, shared);
-    shared.spans.push(currentSpan.getStore());
-    return shared.bearer;
+    const bearer = begun.get(key) ?? authenticate(secretSha256, sourceId);
+    begun.set(key, bearer);
+    return bearer;
   };
-
-  function begin(secretSha256: Uint8Array, sourceId: string | undefined) {
-    const spans: (Span | undefined)[] = [];
-    // Deferred until all items of the message have added their spans.
-    const bearer = Promise.resolve().then(() =>
-      withSharedSpan(spans, 'authenticate', () => authenticate(secretSha256, sourceId)),
-    );
-    return { spans, bearer };
-  }
 }
 
 /**

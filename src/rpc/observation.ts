@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { currentSpan, type Tracer } from '../../common/tracing.ts';
+import { currentSpan, type Span, type Tracer } from '../../common/tracing.ts';
+import type { StoreObserver } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type StudioFields, studioIdIn } from './caller-access.ts';
 import type { CoreMetrics } from './metrics.ts';
@@ -46,6 +47,30 @@ export function callObserver(
       if (isLogged) log.info({ ...attributes, traceId: span?.traceId, durationMs });
     };
     return { during: span && ((body) => currentSpan.run(span, body)), finish };
+  };
+}
+
+/**
+ * Returns an observer that counts and traces database commands; undefined if both are disabled. One that several requests
+ * share has a span in the trace of each.
+ */
+export function storeObserver(
+  metrics: CoreMetrics | undefined,
+  tracer: Tracer | undefined,
+): StoreObserver<Span> | undefined {
+  if (!metrics && !tracer) return undefined;
+  return {
+    caller: () => currentSpan.getStore(),
+    commandStarted(command, callers) {
+      const { system, name, size } = command;
+      const counted = metrics?.storeCommand(command);
+      const attributes = { 'db.system.name': system, 'db.operation.name': name, 'db.operation.batch.size': size };
+      const spans = [...new Set(callers)].map((caller) => caller?.child(`${system} ${name}`, attributes));
+      return (isDone) => {
+        counted?.(isDone);
+        for (const span of spans) span?.end({ failed: !isDone });
+      };
+    },
   };
 }
 

@@ -12,8 +12,6 @@ export interface ReceivedSpan {
   readonly spanId: string;
   /** Empty for the root span of a trace. */
   readonly parentSpanId: string;
-  /** The spans that it links to, in any trace. */
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly failed: boolean;
 }
 
@@ -86,7 +84,6 @@ function spansIn(request: Uint8Array): ReceivedSpan[] {
         traceId: idIn(fields, 1),
         spanId: idIn(fields, 2),
         parentSpanId: idIn(fields, 4),
-        links: (fields.get(13) ?? []).map(fieldsOf).map((link) => ({ traceId: idIn(link, 1), spanId: idIn(link, 2) })),
         failed: status === 2,
       };
     });

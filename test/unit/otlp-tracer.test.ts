@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createOtlpTracer } from '../../common/otlp-tracer.ts';
-import { sampledSpans, sharedChild, type Tracer } from '../../common/tracing.ts';
+import type { Tracer } from '../../common/tracing.ts';
 import { heapBytes } from '../support/heap.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
 
@@ -139,37 +139,4 @@ test('the name of the process and its attributes may be in the environment', asy
 
   expect(receiver.spans.map(({ service }) => service)).toEqual(['leads-in-berlin']);
   expect(receiver.text()).toContain('staging');
-});
-
-describe('a span shared by many', () => {
-  test('is linked with each of them once, in both directions', async () => {
-    const spans = await received((tracer) => {
-      const calls = Array.from({ length: 500 }, () => tracer.begin('CreateLead', undefined));
-      const [first, ...others] = sampledSpans([...calls, undefined, ...calls]);
-      if (first) sharedChild(first, others, 'sqlite commit', {}).end(SUCCESS);
-      for (const call of calls) call.end(SUCCESS);
-    });
-
-    const [first, ...others] = spans.filter(({ name }) => name === 'CreateLead');
-    const shared = spans.filter(({ name }) => name === 'sqlite commit');
-    expect(shared).toMatchObject([{ traceId: first?.traceId, parentSpanId: first?.spanId }]);
-    expect(shared[0]?.links).toEqual(others.map(({ traceId, spanId }) => ({ traceId, spanId })));
-    expect(first?.links).toEqual([]);
-    expect(new Set(others.map(({ links }) => JSON.stringify(links)))).toEqual(
-      new Set([JSON.stringify(shared.map(({ traceId, spanId }) => ({ traceId, spanId })))]),
-    );
-  });
-
-  test('is linked with one that has ended, too', async () => {
-    const spans = await received((tracer) => {
-      const [first, over] = [tracer.begin('GetLead', undefined), tracer.begin('GetLead', undefined)];
-      over.end(SUCCESS);
-      sharedChild(first, [over], 'mongodb find', {}).end(SUCCESS);
-      first.end(SUCCESS);
-    });
-
-    const [over, shared] = spans;
-    expect(shared).toMatchObject({ name: 'mongodb find', links: [{ traceId: over?.traceId, spanId: over?.spanId }] });
-    expect(over?.links).toEqual([]);
-  });
 });
