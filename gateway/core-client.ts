@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Client, Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
 import { DRAINING_HEADER } from '../common/readiness.ts';
 import type { ContactType } from '../common/rules/field-rules.ts';
@@ -38,13 +38,6 @@ export const MAX_WAITING_LEADS_PER_STUDIO = 25_600;
 
 /** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
 export const MAX_SENT_LEADS = 1000;
-
-/**
- * The maximum time for which creations are gathered while the previous message has no result; milliseconds. Below full
- * load a core would otherwise get them one by one, and take 50 % longer for each. Reads gain nothing: the core answers
- * them before others arrive.
- */
-const LINGER_MS = 5;
 
 /** The validated data of a creation. */
 export interface LeadCreation {
@@ -103,13 +96,13 @@ export function createCoreClient(
   metrics: GatewayMetrics | undefined,
 ): CoreClient {
   const { transport, sessions } = connectToCore(config, credentials, token);
-  const { authenticate, create, get, list } = createBatchers(transport, metrics);
+  const { exchange } = createClient(ExchangeService, transport);
+  const authenticate = createBatcher(exchange, metrics, 'AuthenticateApiKey', 'bearer');
+  const createLead = createBatcher(exchange, metrics, 'CreateLead', 'body');
+  const getLead = createBatcher(exchange, metrics, 'GetLead', 'body');
+  const listLeads = createBatcher(exchange, metrics, 'ListLeads', 'body', MAX_SENT_LEADS);
+  const batchers: Partial<Record<Operation, typeof createLead>> = { createLead, getLead, listLeads };
   const health = createClient(Health, transport);
-  const batchers: Partial<Record<Operation, { pending(): number }>> = {
-    createLead: create,
-    getLead: get,
-    listLeads: list,
-  };
 
   return {
     authenticate: async (bearer) => (await authenticate.send(bearer, { case: 'authenticate', value: {} })).value,
@@ -121,18 +114,18 @@ export function createCoreClient(
         ...(sourceId !== null && { sourceId }),
         ...(note !== null && { note }),
       };
-      const { value: body, leadId, replayed } = await create.send(bearer, { case: 'createLead', value: item });
+      const { value: body, leadId, replayed } = await createLead.send(bearer, { case: 'createLead', value: item });
       return { body, leadId, replayed };
     },
 
-    getLead: async (bearer, leadId) => (await get.send(bearer, { case: 'getLead', value: { leadId } })).value,
+    getLead: async (bearer, leadId) => (await getLead.send(bearer, { case: 'getLead', value: { leadId } })).value,
 
     async listLeads(bearer, { limit, cursor }) {
       const { studioId: group = '' } = bearer;
-      if (list.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
+      if (listLeads.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
-      return (await list.send(bearer, { case: 'listLeads', value: item }, share)).value;
+      return (await listLeads.send(bearer, { case: 'listLeads', value: item }, share)).value;
     },
 
     isBusy: (operation = 'other') => authenticate.pending() + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
@@ -165,34 +158,6 @@ const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
   [Code.PermissionDenied]: 'its callers file does not give this gateway the role `gateway`: add it there',
 };
 
-/** Creates a batcher for each operation. */
-function createBatchers(transport: Transport, metrics: GatewayMetrics | undefined) {
-  const { exchange } = createClient(ExchangeService, transport);
-  const batcher = <Case extends keyof Outcomes>(outcomeCase: Case, options: BatchOptions) =>
-    createBatcher(exchange, metrics, outcomeCase, options);
-  return {
-    authenticate: batcher('bearer', { operation: 'AuthenticateApiKey', maxPerMessage: 64 }),
-    create: batcher('body', { operation: 'CreateLead', maxPerMessage: 24, lingerMs: LINGER_MS }),
-    get: batcher('body', { operation: 'GetLead', maxPerMessage: 32 }),
-    list: batcher('body', { operation: 'ListLeads', maxPerMessage: 4, maxSentWeight: MAX_SENT_LEADS }),
-  };
-}
-
-/** How requests of one operation are batched. */
-interface BatchOptions {
-  /** The name of the core's RPC. */
-  readonly operation: string;
-  /**
-   * The maximum number of requests in a message. The core handles one message while the gateway handles the results of
-   * the previous one, so slow requests go in small messages: creations in messages just large enough to share the cost
-   * of a commit.
-   */
-  readonly maxPerMessage: number;
-  /** The maximum time for which requests are gathered while the previous message has no result; milliseconds. */
-  readonly lingerMs?: number;
-  readonly maxSentWeight?: number;
-}
-
 /** A request of the exchange. */
 type CoreRequest = NonNullable<MessageInitShape<typeof ExchangeItemSchema>['request']>;
 
@@ -209,12 +174,17 @@ interface Answer<Value> {
   readonly replayed: boolean;
 }
 
-/** Creates a batcher whose requests reject with the Problem for the caller. */
+/**
+ * Creates a batcher of the requests of one operation, which reject with the Problem for the caller.
+ *
+ * @param operation the name of the core's RPC
+ */
 function createBatcher<Case extends keyof Outcomes>(
   exchange: Client<typeof ExchangeService>['exchange'],
   metrics: GatewayMetrics | undefined,
+  operation: string,
   outcomeCase: Case,
-  { operation, maxPerMessage, lingerMs, maxSentWeight }: BatchOptions,
+  maxSentWeight?: number,
 ) {
   const batcher = new ExchangeBatcher<AuthenticatedRequest, Answer<Outcomes[Case]>>(
     async function* (messages) {
@@ -226,7 +196,7 @@ function createBatcher<Case extends keyof Outcomes>(
         if (!isUnprocessed(error)) throw error;
       }
     },
-    { timeoutMs: CORE_CALL_MS, maxPerMessage, lingerMs, maxSentWeight },
+    { timeoutMs: CORE_CALL_MS, maxSentWeight },
   );
   metrics?.watchWaiting(operation, () => batcher.pending);
   const send = async ({ secretSha256, requestId }: Bearer, request: CoreRequest, share?: Share) => {

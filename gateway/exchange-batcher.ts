@@ -1,9 +1,7 @@
 import type { Span } from '../common/tracing.ts';
-import { FairQueue } from './fair-queue.ts';
-import { InFlightRequests } from './in-flight-requests.ts';
 
-/** The maximum number of requests on one call; then another call begins. */
-const MAX_IN_CALL = 1_000_000;
+/** The maximum number of requests in a message: enough to share its cost. */
+const MAX_PER_MESSAGE = 32;
 
 /** The maximum number of pending requests; further ones are rejected. */
 export const MAX_PENDING_REQUESTS = 2048;
@@ -19,8 +17,10 @@ export interface BatchItem<Request> {
   readonly span?: Span | undefined;
 }
 
+type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown };
+
 /** The result of a request, which is identified by its index among all requests of the call. */
-export type Result<Answer> = { readonly index: number } & ({ readonly answer: Answer } | { readonly error: unknown });
+export type Result<Answer> = { readonly index: number } & Outcome<Answer>;
 
 /**
  * Opens a bidirectional stream of requests and results. The stream ends without an error when the peer accepts no more
@@ -36,13 +36,6 @@ export class NoResponse extends Error {}
 export interface ExchangeBatcherOptions {
   /** The timeout of a request; milliseconds. */
   readonly timeoutMs: number;
-  /** The maximum number of requests in a message. */
-  readonly maxPerMessage: number;
-  /**
-   * The maximum time for which requests are gathered while the previous message has no result; milliseconds. Without
-   * it, each turn of the event loop sends the requests that arrived in it.
-   */
-  readonly lingerMs?: number | undefined;
   /**
    * The weight of sent requests without a result from which no further one is sent: those wait here, where their groups
    * take turns. Without it, requests are sent in the order of their arrival.
@@ -58,6 +51,28 @@ export interface Share {
 
 const NO_SHARE: Share = { group: '', weight: 0 };
 
+/** A request without a response. */
+interface PendingRequest<Request, Answer> {
+  readonly item: BatchItem<Request>;
+  readonly share: Share;
+  readonly settle: (outcome: Outcome<Answer>) => void;
+  isSettled: boolean;
+  attempts: number;
+  /** The call on which it was sent last. */
+  call: Call<Request, Answer> | undefined;
+}
+
+/** An open call. */
+interface Call<Request, Answer> {
+  /** The requests that were sent on it and have no result, by their index among all. */
+  readonly sent: Map<number, PendingRequest<Request, Answer>>;
+  sentCount: number;
+  sentWeight: number;
+  isOver: boolean;
+  /** Makes the call check whether there is a message to send, or it is over. */
+  wake: () => void;
+}
+
 /**
  * Sends requests over one long-lived call, because opening a call costs many times what a request costs. Requests that
  * arrive in one turn of the event loop share a message. Each promise settles as soon as its own result arrives, and a
@@ -66,14 +81,12 @@ const NO_SHARE: Share = { group: '', weight: 0 };
 export class ExchangeBatcher<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;
   readonly #options: ExchangeBatcherOptions;
-  /** Requests that are not sent yet. */
-  readonly #queue = new FairQueue<PendingRequest<Request, Answer>>();
-  /** The call that takes requests from the queue. */
+  /** Requests that are not sent yet, by group. Insertion order is the order of turns. */
+  readonly #queues = new Map<string, PendingRequest<Request, Answer>[]>();
   #call: Call<Request, Answer> | undefined;
   #pending = 0;
-  /** The weight of the pending requests of each group, and of those that are sent. */
+  /** The weight of the pending requests of each group. */
   readonly #weights = new Map<string, number>();
-  #sentWeight = 0;
 
   constructor(open: OpenCall<Request, Answer>, options: ExchangeBatcherOptions) {
     this.#open = open;
@@ -95,33 +108,62 @@ export class ExchangeBatcher<Request, Answer> {
     if (this.#pending >= MAX_PENDING_REQUESTS) {
       return Promise.reject(new NoResponse(`too many requests: ${MAX_PENDING_REQUESTS} are pending`));
     }
-    this.#pending += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     const { timeoutMs } = this.#options;
-    const pending = new PendingRequest<Request, Answer>(item, share, timeoutMs, () => {
-      this.#pending -= 1;
-      this.#addWeight(pending, -1);
-      if (pending.attempts > 0) this.#addSentWeight(-share.weight);
-    });
-    this.#addWeight(pending, 1);
-    this.#queue.push(pending);
+    const settle = (outcome: Outcome<Answer>) => {
+      if (pending.isSettled) return;
+      pending.isSettled = true;
+      clearTimeout(timer);
+      this.#count(share, -1);
+      if (pending.call) pending.call.sentWeight -= share.weight;
+      // It may be what further ones have waited for.
+      if (share.weight > 0) pending.call?.wake();
+      if ('answer' in outcome) resolve(outcome.answer);
+      else reject(outcome.error);
+    };
+    const timer = setTimeout(() => settle({ error: new NoResponse(`no response within ${timeoutMs} ms`) }), timeoutMs);
+    const pending: PendingRequest<Request, Answer> = {
+      item,
+      share,
+      settle,
+      isSettled: false,
+      attempts: 0,
+      call: undefined,
+    };
+    this.#count(share, 1);
+    this.#push(pending);
     this.#flush();
-    return pending.answer;
+    return promise;
   }
 
-  #addWeight({ group, weight }: Share, sign: 1 | -1): void {
+  #count({ group, weight }: Share, sign: 1 | -1): void {
+    this.#pending += sign;
     const sum = this.weightOf(group) + sign * weight;
     if (sum > 0) this.#weights.set(group, sum);
     else this.#weights.delete(group);
   }
 
-  #addSentWeight(weight: number): void {
-    this.#sentWeight += weight;
-    if (weight < 0) this.#call?.wake();
+  #push(pending: PendingRequest<Request, Answer>): void {
+    const { group } = pending.share;
+    const queue = this.#queues.get(group);
+    if (queue) queue.push(pending);
+    else this.#queues.set(group, [pending]);
+  }
+
+  /** Takes the first request of the group whose turn it is. */
+  #shift(): PendingRequest<Request, Answer> | undefined {
+    for (const [group, queue] of this.#queues) {
+      const pending = queue.shift();
+      this.#queues.delete(group);
+      if (queue.length > 0) this.#queues.set(group, queue);
+      return pending;
+    }
+    return undefined;
   }
 
   #flush(): void {
-    if (this.#call === undefined) {
-      this.#call = { sent: new InFlightRequests(), isOver: false, lingerTimer: undefined, wake: () => {} };
+    if (!this.#call) {
+      this.#call = { sent: new Map(), sentCount: 0, sentWeight: 0, isOver: false, wake: () => {} };
       this.#exchange(this.#call);
     }
     this.#call.wake();
@@ -130,102 +172,58 @@ export class ExchangeBatcher<Request, Answer> {
   async #exchange(call: Call<Request, Answer>): Promise<void> {
     try {
       for await (const results of this.#open(this.#messages(call))) {
-        this.#stopLingering(call);
-        for (const result of results) call.sent.take(result.index)?.settle(result);
+        for (const result of results) {
+          call.sent.get(result.index)?.settle(result);
+          call.sent.delete(result.index);
+        }
       }
-      if (call.sent.count === 0) throw new NoResponse('the peer accepts no requests');
-      this.#resend(call.sent.pending());
+      if (call.sentCount === 0) throw new NoResponse('the peer accepts no requests');
+      for (const pending of call.sent.values()) {
+        if (pending.attempts < MAX_ATTEMPTS) this.#push(pending);
+        else pending.settle({ error: new NoResponse(`the peer accepted no request in ${MAX_ATTEMPTS} attempts`) });
+      }
     } catch (error) {
       // When the call could not even begin, another attempt would fail for the queued requests too.
-      const failed = call.sent.count > 0 ? call.sent.pending() : this.#queue.take(this.#queue.length);
+      const failed = call.sentCount > 0 ? [...call.sent.values()] : [...this.#queues.values()].flat();
+      if (call.sentCount === 0) this.#queues.clear();
       for (const pending of failed) pending.settle({ error });
     }
+    this.#call = undefined;
     call.isOver = true;
-    this.#stopLingering(call);
-    if (this.#call === call) this.#call = undefined;
-    if (this.#queue.length > 0) this.#flush();
+    call.wake();
+    if (this.#queues.size > 0) this.#flush();
   }
 
-  /** Yields the queued requests in messages until the call is over or has carried MAX_IN_CALL requests. */
+  /** Yields the queued requests in messages until the call is over. */
   async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly BatchItem<Request>[]> {
-    const { maxPerMessage, lingerMs, maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
-    const isDue = () =>
-      this.#queue.length >= (call.lingerTimer ? maxPerMessage : 1) && this.#sentWeight < maxSentWeight;
-    while (call.sent.count < MAX_IN_CALL) {
-      if (!isDue()) {
+    while (!call.isOver) {
+      const message = this.#nextMessage(call);
+      if (message.length > 0) yield message;
+      else {
         await new Promise<void>((resolve) => {
-          call.wake = () => (call.isOver || isDue()) && setImmediate(resolve);
+          call.wake = () => {
+            call.wake = () => {};
+            setImmediate(resolve);
+          };
         });
       }
-      if (call.isOver) return;
-      const message = this.#queue.take(maxPerMessage).filter((pending) => !pending.isSettled);
-      for (const pending of message) {
-        if (pending.attempts === 0) this.#addSentWeight(pending.weight);
-        pending.attempts += 1;
-        call.sent.add(pending);
-      }
-      if (message.length === 0) continue;
-      if (lingerMs !== undefined) {
-        clearTimeout(call.lingerTimer);
-        call.lingerTimer = setTimeout(() => this.#stopLingering(call), lingerMs);
-      }
-      yield message.map(({ item }) => item);
-    }
-    this.#call = undefined;
-    if (this.#queue.length > 0) this.#flush();
-  }
-
-  #stopLingering(call: Call<Request, Answer>): void {
-    clearTimeout(call.lingerTimer);
-    call.lingerTimer = undefined;
-    call.wake();
-  }
-
-  #resend(unprocessed: readonly PendingRequest<Request, Answer>[]): void {
-    for (const pending of unprocessed) {
-      if (pending.attempts < MAX_ATTEMPTS) this.#queue.push(pending);
-      else pending.settle({ error: new NoResponse(`the peer accepted no request in ${MAX_ATTEMPTS} attempts`) });
     }
   }
-}
 
-/** An open call. */
-interface Call<Request, Answer> {
-  /** The requests that were sent on it. */
-  readonly sent: InFlightRequests<PendingRequest<Request, Answer>>;
-  isOver: boolean;
-  /** Fires when the queue is to be sent even without a result; undefined while the batcher does not linger. */
-  lingerTimer: NodeJS.Timeout | undefined;
-  /** Makes the call check whether a message is due or the call is over. */
-  wake: () => unknown;
-}
-
-/** A request without a response. */
-class PendingRequest<Request, Answer> {
-  readonly answer: Promise<Answer>;
-  readonly settle: (outcome: { readonly answer: Answer } | { readonly error: unknown }) => void;
-  readonly group: string;
-  readonly weight: number;
-  readonly item: BatchItem<Request>;
-  isSettled = false;
-  attempts = 0;
-
-  constructor(item: BatchItem<Request>, { group, weight }: Share, timeoutMs: number, onSettled: () => void) {
-    this.item = item;
-    this.group = group;
-    this.weight = weight;
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    this.answer = promise;
-    const timer = setTimeout(() => {
-      this.settle({ error: new NoResponse(`no response within ${timeoutMs} ms`) });
-    }, timeoutMs);
-    this.settle = (outcome) => {
-      if (this.isSettled) return;
-      this.isSettled = true;
-      clearTimeout(timer);
-      onSettled();
-      if ('answer' in outcome) resolve(outcome.answer);
-      else reject(outcome.error);
-    };
+  #nextMessage(call: Call<Request, Answer>): readonly BatchItem<Request>[] {
+    const { maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
+    const items: BatchItem<Request>[] = [];
+    while (items.length < MAX_PER_MESSAGE && call.sentWeight < maxSentWeight) {
+      const pending = this.#shift();
+      if (!pending) break;
+      if (pending.isSettled) continue;
+      pending.attempts += 1;
+      pending.call = call;
+      call.sent.set(call.sentCount, pending);
+      call.sentCount += 1;
+      call.sentWeight += pending.share.weight;
+      items.push(pending.item);
+    }
+    return items;
   }
 }

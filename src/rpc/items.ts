@@ -1,4 +1,3 @@
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
@@ -123,8 +122,6 @@ export async function* executeItems(
       for (const [position, item] of items.entries()) begin(begun + position, item, authenticateOnce);
       begun += items.length;
       pendingLeads += leadsOf(items);
-      // Ready results are sent before the next message begins, so that both peers work in parallel.
-      await yieldToEventLoop();
       while (pendingLeads >= MAX_PENDING_LEADS && !signal.aborted) await moreSent.wait();
     }
   }

@@ -84,13 +84,15 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
   {
     name: 'the gateway ignores the index of a result',
     suite: EXCHANGE_BATCHER_SUITE,
-    caughtBy: 'requests of one turn share messages of at most 64',
+    caughtBy: 'requests of one turn share messages of at most 32',
     patches: [
       {
-        file: 'gateway/in-flight-requests.ts',
-        find: 'const request = this.#requests[index - this.#removed];',
-        put: `index = this.#removed + this.#requests.findIndex((each) => each !== undefined);
-              const request = this.#requests[index - this.#removed];`,
+        file: EXCHANGE_BATCHER,
+        find: 'for (const result of results) $DO',
+        put: `for (const each of results) {
+                const result = { ...each, index: [...call.sent.keys()][0] ?? -1 };
+                $DO
+              }`,
       },
     ],
   },
@@ -101,8 +103,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: EXCHANGE_BATCHER,
-        find: 'call.sent.take(result.index)?.settle(result);',
-        put: 'call.sent.pending().find(({ isSettled }) => !isSettled)?.settle(result);',
+        find: 'call.sent.get(result.index)?.settle(result);',
+        put: '[...call.sent.values()].find(({ isSettled }) => !isSettled)?.settle(result);',
       },
     ],
   },

@@ -66,7 +66,9 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'lists wait in the order of their arrival',
     suite: 'test/unit/exchange-batcher.test.ts',
     caughtBy: 'sends no more before there are results, and groups take turns meanwhile',
-    patches: [{ file: 'gateway/exchange-batcher.ts', find: 'this.group = group;', put: "this.group = group && '';" }],
+    patches: [
+      { file: 'gateway/exchange-batcher.ts', find: 'const { group } = pending.share;', put: "const group = '';" },
+    ],
   },
   {
     name: 'ids have the format uuid, so that generated Python clients apply their pattern to an object',

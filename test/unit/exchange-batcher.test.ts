@@ -14,9 +14,6 @@ const TIMEOUT_MS = 5003;
 /** The maximum number of pending requests. */
 const MAX_PENDING_REQUESTS = 2048;
 
-/** The number of requests after which a call is replaced. */
-const MAX_IN_CALL = 1_000_000;
-
 /** The other side of one call, controlled by the test. */
 class OtherSide {
   /** The messages read so far. */
@@ -79,9 +76,9 @@ class OtherSide {
  * A batcher, and the other side of each of its calls in the order in which they started.
  *
  * @param reads whether the other side reads the first call from its start
- * @param options how long the batcher gathers requests while a message has no result, and how much it sends meanwhile
+ * @param options how much the batcher sends before there are results
  */
-function controlled({ reads = true, ...options }: { reads?: boolean; lingerMs?: number; maxSentWeight?: number } = {}) {
+function controlled({ reads = true, ...options }: { reads?: boolean; maxSentWeight?: number } = {}) {
   const calls: OtherSide[] = [];
   const batcher = new ExchangeBatcher<string, string>(
     (messages) => {
@@ -89,7 +86,7 @@ function controlled({ reads = true, ...options }: { reads?: boolean; lingerMs?: 
       if (calls.push(call) > 1 || reads) call.read();
       return call.results();
     },
-    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64, ...options },
+    { timeoutMs: TIMEOUT_MS, ...options },
   );
   const submit = (request: string, share?: Share) => {
     const answer = batcher.send({ request, requestId: `id of ${request}` }, share);
@@ -107,7 +104,7 @@ async function turn(): Promise<void> {
 }
 
 /** A batcher whose call has started and has had one result. */
-async function begun(options: { lingerMs?: number; maxSentWeight?: number } = {}) {
+async function begun(options: { maxSentWeight?: number } = {}) {
   const all = controlled(options);
   const first = all.submit('first');
   await turn();
@@ -124,7 +121,6 @@ beforeEach(() => {
   vi.spyOn(globalThis, 'clearTimeout');
 });
 afterEach(() => {
-  if (!vi.isMockFunction(setTimeout)) return;
   // Every request has ended and has no timer left. Others of the process may have some meanwhile.
   const { calls, results } = vi.mocked(setTimeout).mock;
   const own = results.filter((_, index) => calls[index]?.[1] === TIMEOUT_MS).map(({ value }) => value);
@@ -150,8 +146,8 @@ describe('a batcher with a bound on what is sent and has no result', () => {
     await filling;
     await turn();
 
-    // One message may exceed the bound.
-    expect(call(0).messages).toHaveLength(3);
+    // The last request of a message may exceed the bound.
+    expect(call(0).messages.map(({ length }) => length)).toEqual([1, 1, 10]);
     expect(call(0).requests.slice(2, 7)).toEqual(['a0', 'b0', 'a1', 'b1', 'a2']);
     while (call(0).requests.length < 204) {
       call(0).answer(...times(call(0).requests.length, (index) => index).slice(2));
@@ -181,6 +177,18 @@ describe('a batcher with a bound on what is sent and has no result', () => {
   });
 });
 
+test('what a call has sent and the other side ends unprocessed goes over the next one, whatever its weight', async () => {
+  const { call, submit } = await begun({ maxSentWeight: 100 });
+  const unprocessed = submit('heavy', { group: 'a', weight: 100 });
+  await turn();
+  call(0).end();
+  await turn();
+
+  expect(call(1).requests).toEqual(['heavy']);
+  call(1).answer(0);
+  expect(await unprocessed).toBe('answer to heavy');
+});
+
 describe('batching', () => {
   test('a single request is sent immediately, with its id for the log', async () => {
     const { call, calls, submit } = await begun();
@@ -194,7 +202,7 @@ describe('batching', () => {
     expect(await answer).toBe('answer to one');
   });
 
-  test('requests of one turn share messages of at most 64', async () => {
+  test('requests of one turn share messages of at most 32', async () => {
     const { call, submit } = await begun();
 
     const names = times(150, (index) => `No. ${index}`);
@@ -205,7 +213,7 @@ describe('batching', () => {
       call(0)
         .messages.slice(1)
         .map(({ length }) => length),
-    ).toEqual([64, 64, 22]);
+    ).toEqual([32, 32, 32, 32, 22]);
     expect(call(0).requests.slice(1)).toEqual(names);
     // The results come in another order, some together.
     for (let index = 150; index > 0; index -= 3) call(0).answer(index, index - 2, index - 1);
@@ -263,102 +271,9 @@ describe('batching', () => {
     call(0).read();
     await turn();
 
-    expect(call(0).messages.map(({ length }) => length)).toEqual([64, 64, 2]);
+    expect(call(0).messages.map(({ length }) => length)).toEqual([32, 32, 32, 32, 2]);
     call(0).answer(...times(130, (index) => index));
     expect(await Promise.all(answers)).toEqual(times(130, (index) => `answer to No. ${index}`));
-  });
-});
-
-describe('gathering', () => {
-  const LINGER_MS = 5;
-
-  test('a single request does not wait, whatever was sent before', async () => {
-    const { call, submit } = await begun({ lingerMs: LINGER_MS });
-    const one = submit('one');
-    await turn();
-    call(0).answer(1);
-    await one;
-
-    const two = submit('two');
-    await turn();
-    expect(call(0).requests).toEqual(['first', 'one', 'two']);
-    call(0).answer(2);
-    expect(await two).toBe('answer to two');
-  });
-
-  test('requests made before the last message has a result are sent together at its first result', async () => {
-    const { call, submit } = await begun({ lingerMs: LINGER_MS });
-    const [one, slow] = [submit('one'), submit('slow')];
-    await turn();
-    const later = ['three', 'four'].map((name) => submit(name));
-    await turn();
-    const last = submit('five');
-    await turn();
-    expect(call(0).messages).toHaveLength(2);
-
-    call(0).answer(1);
-    await one;
-    await turn();
-
-    expect(
-      call(0)
-        .messages.slice(2)
-        .map((message) => message.map(({ request }) => request)),
-    ).toEqual([['three', 'four', 'five']]);
-    call(0).answer(2, 3, 4, 5);
-    expect(await Promise.all([slow, ...later, last])).toHaveLength(4);
-  });
-
-  test('gathered requests are sent after the linger time without a result', async () => {
-    const { call, submit } = await begun({ lingerMs: LINGER_MS });
-    const slow = submit('slow');
-    await turn();
-    const next = submit('next');
-    await turn();
-    vi.advanceTimersByTime(LINGER_MS - 1);
-    await turn();
-    expect(call(0).requests).toEqual(['first', 'slow']);
-
-    vi.advanceTimersByTime(1);
-    await turn();
-
-    expect(call(0).requests).toEqual(['first', 'slow', 'next']);
-    call(0).answer(2);
-    expect(await next).toBe('answer to next');
-    call(0).answer(1);
-    await slow;
-  });
-
-  test('a full message does not wait', async () => {
-    const { call, submit } = await begun({ lingerMs: LINGER_MS });
-    const answers = [submit('one')];
-    await turn();
-    for (const index of times(63, (each) => each)) answers.push(submit(`No. ${index}`));
-    await turn();
-    expect(call(0).messages).toHaveLength(2);
-
-    answers.push(submit('the last'));
-    await turn();
-
-    expect(call(0).messages.map(({ length }) => length)).toEqual([1, 1, 64]);
-    call(0).answer(...times(65, (index) => 1 + index));
-    await Promise.all(answers);
-  });
-
-  test('what is gathered when the call ends is sent over the next one', async () => {
-    const { call, submit } = await begun({ lingerMs: LINGER_MS });
-    const one = submit('one');
-    await turn();
-    const two = submit('two');
-    await turn();
-
-    call(0).end(new Error('cut off'));
-    await expect(one).rejects.toThrow('cut off');
-    await turn();
-
-    expect(call(1).requests).toEqual(['two']);
-    call(1).answer(0);
-    expect(await two).toBe('answer to two');
   });
 });
 
@@ -517,7 +432,7 @@ describe('a call that fails', () => {
         if (isUnavailable) throw new Error(`away ${begins}`);
         for await (const message of messages) yield message.map(({ request }, index) => ({ index, answer: request }));
       },
-      { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
+      { timeoutMs: TIMEOUT_MS },
     );
 
     const refused = await Promise.allSettled(
@@ -609,45 +524,9 @@ describe('a call that the other side ends', () => {
   test('before it has read anything fails the requests that wait for it', async () => {
     const batcher = new ExchangeBatcher<string, string>(async function* () {}, {
       timeoutMs: TIMEOUT_MS,
-      maxPerMessage: 64,
     });
 
     await expect(batcher.send({ request: 'one', requestId: 'id' })).rejects.toMatchObject(NO_RESPONSE);
     await expect(batcher.send({ request: 'two', requestId: 'id' })).rejects.toMatchObject(NO_RESPONSE);
   });
-});
-
-test('a call is replaced after its maximum number of requests, and no request is lost or gets the result of another', async () => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-  const carried: number[] = [];
-  let open = 0;
-  const batcher = new ExchangeBatcher<number, number>(
-    async function* (messages) {
-      const call = carried.push(0) - 1;
-      open += 1;
-      for await (const message of messages) {
-        const from = carried[call] as number;
-        carried[call] = from + message.length;
-        yield message.map(({ request }, index) => ({ index: from + index, answer: request * 2 }));
-      }
-      open -= 1;
-    },
-    { timeoutMs: TIMEOUT_MS, maxPerMessage: 64 },
-  );
-  const count = MAX_IN_CALL + 100_000;
-  let wrong = 0;
-
-  for (let sent = 0; sent < count; sent += 2000) {
-    const answers = await Promise.all(times(2000, (index) => batcher.send({ request: sent + index, requestId: 'id' })));
-    wrong += answers.filter((answer, index) => answer !== 2 * (sent + index)).length;
-  }
-
-  expect(wrong).toBe(0);
-  expect(carried).toHaveLength(2);
-  expect(carried[0]).toBeGreaterThanOrEqual(MAX_IN_CALL);
-  expect(carried[0]).toBeLessThan(MAX_IN_CALL + 100);
-  expect((carried[0] ?? 0) + (carried[1] ?? 0)).toBe(count);
-  await turn();
-  expect(open).toBe(1);
 });
