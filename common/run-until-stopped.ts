@@ -1,6 +1,6 @@
 import { once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
 import { STOP_MS } from './deadlines.ts';
-import { disablePretenuring } from './disable-pretenuring.ts';
 import { printableLines } from './printable.ts';
 import { stopRequest } from './stop-request.ts';
 
@@ -21,7 +21,9 @@ export interface Running {
  * is 0 after a clean stop and 1 when the start or the stop failed, with the reason on standard error.
  */
 export async function runUntilStopped(start: () => Promise<Running>): Promise<void> {
-  disablePretenuring();
+  // V8 would allocate objects of requests in the old generation because others from the same place lived long, and what a
+  // dead one references would survive, and be copied by each minor collection, until the next major one.
+  setFlagsFromString('--no-allocation-site-pretenuring');
   // It came while modules were loaded.
   if (stopRequest.aborted) process.exit(0);
   try {

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CoalescedReads } from '../../common/coalesced-reads.ts';
 import type { LeadChange } from '../domain/lead-change.ts';
 import type { LeadChangeStore } from '../store/store.ts';
 
@@ -26,7 +25,9 @@ export const keyOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} 
 /** Polls the store for lead changes on behalf of all waiting consumers, so the cost does not depend on their number. */
 export class LeadChangePoller {
   readonly #store: Pick<LeadChangeStore, 'listLeadChanges'>;
-  readonly #reads = new CoalescedReads();
+  /** The poll in flight, and the one that begins after it, which all callers meanwhile share. */
+  #inFlight: Promise<unknown> = Promise.resolve();
+  #following: Promise<PollResult> | undefined;
   #intervalMs = MIN_INTERVAL_MS;
   #last: PollResult = { changes: [], revisions: new Map() };
   /** The next poll, which all waiting consumers share. */
@@ -38,19 +39,29 @@ export class LeadChangePoller {
 
   /** Returns the leads with the oldest unacknowledged changes, from a poll that begins after the call. */
   now(): Promise<PollResult> {
-    return this.#reads.read('changes', async () => {
-      const began = performance.now();
-      const found = await this.#store.listLeadChanges(MAX_LEADS_PER_POLL);
-      const pollMs = performance.now() - began;
-      this.#intervalMs = Math.min(Math.max(MIN_INTERVAL_MS, INTERVAL_PER_POLL * pollMs), MAX_INTERVAL_MS);
-      if (!isSame(found, this.#last)) {
-        this.#last = {
-          changes: found,
-          revisions: new Map(found.map((change) => [keyOfChanged(change), change.revision])),
-        };
-      }
-      return this.#last;
-    });
+    this.#following ??= this.#inFlight
+      .catch(() => {})
+      .then(() => {
+        this.#following = undefined;
+        const poll = this.#poll();
+        this.#inFlight = poll;
+        return poll;
+      });
+    return this.#following;
+  }
+
+  async #poll(): Promise<PollResult> {
+    const began = performance.now();
+    const found = await this.#store.listLeadChanges(MAX_LEADS_PER_POLL);
+    const pollMs = performance.now() - began;
+    this.#intervalMs = Math.min(Math.max(MIN_INTERVAL_MS, INTERVAL_PER_POLL * pollMs), MAX_INTERVAL_MS);
+    if (!isSame(found, this.#last)) {
+      this.#last = {
+        changes: found,
+        revisions: new Map(found.map((change) => [keyOfChanged(change), change.revision])),
+      };
+    }
+    return this.#last;
   }
 
   /** Does the same after the interval. */
