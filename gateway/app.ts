@@ -18,8 +18,13 @@ import { tlsToCore } from './core-connection.ts';
 import { CoreToken } from './core-token.ts';
 import { createHttpServer, replaceEndedBodies } from './http-server.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
-import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts';
-import { requestObserver } from './observation.ts';
+import {
+  arrivalObserver,
+  createGatewayMetrics,
+  type GatewayMetrics,
+  observedQuota,
+  requestObserver,
+} from './observation.ts';
 import { admitCallers } from './plugins/admission.ts';
 import { allowOnly, registerAllMethods } from './plugins/allowed-methods.ts';
 import { beginRequests } from './plugins/begin-requests.ts';
@@ -33,8 +38,6 @@ import {
   onlyHttp,
   refuseFaultyBodies,
 } from './plugins/problem-json.ts';
-import { arrivalObserver } from './plugins/request-observation.ts';
-import { observedQuota } from './quota/observed-quota.ts';
 import { openQuota } from './quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
 import { requestIdOf } from './request-id.ts';

@@ -18,9 +18,9 @@ import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { isUnprocessed } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
 import { type BatchItem, ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
-import type { Operation } from './finished-request.ts';
-import type { GatewayMetrics } from './metrics.ts';
+import type { GatewayMetrics } from './observation.ts';
 import { OVERLOADED, Problem } from './problems.ts';
+import type { Operation } from './request-state.ts';
 
 /**
  * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The

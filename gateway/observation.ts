@@ -1,6 +1,39 @@
+import { Counter, Gauge, Histogram } from '@prometheus-io/client';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { FinishedRequest } from './finished-request.ts';
-import type { GatewayMetrics } from './metrics.ts';
+import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../common/metrics.ts';
+import type { Readiness } from '../common/readiness.ts';
+import type { TlsCredentials } from '../common/tls-credentials.ts';
+import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
+import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
+import type { GatewayReadiness } from './plugins/health.ts';
+import { PROBLEM_CODES, PROBLEMS, type ProblemCode } from './problems.ts';
+import type { Quota, QuotaDecision } from './quota/quota-port.ts';
+import type { Operation } from './request-state.ts';
+
+/** How a request ended. Never contains what it carried. */
+export interface FinishedRequest {
+  readonly requestId: string;
+  readonly operation: Operation;
+  /** Undefined when there was no response. */
+  readonly status: number | undefined;
+  /** `not_answered`: the caller disconnected before the response. The core's log has the outcome. */
+  readonly outcome: 'ok' | 'not_answered' | ProblemCode;
+  /** For a creation: whether an earlier request had created the lead. */
+  readonly replayed?: boolean | undefined;
+  /** The lead that was created or read, or the open one that prevented a creation. */
+  readonly leadId?: string | undefined;
+  readonly studioId?: string | undefined;
+  readonly apiKeyId?: string | undefined;
+  /** Of a request that is traced. */
+  readonly traceId?: string | undefined;
+  readonly durationMs: number;
+}
+
+/** Describes a request that was refused before its operation was known. */
+export function unknownRequest(requestId: string, status: number, outcome: ProblemCode): FinishedRequest {
+  return { requestId, operation: 'other', status, outcome, durationMs: 0 };
+}
 
 /** Called for every finished request. */
 export type RequestObserver = (finished: FinishedRequest) => void;
@@ -14,3 +47,171 @@ export function requestObserver(log: Logger, metrics: GatewayMetrics | undefined
     if (isLogged) log.info(finished);
   };
 }
+
+/** Begin no traces: they come every few seconds, and say nothing of a request. */
+const PROBES: readonly Operation[] = ['healthz', 'readyz'];
+
+/** Observes a request, and calls `next` within its trace. */
+export type ObserveRequest = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
+
+/**
+ * Reports how each request ended, once its response is sent or its connection closed; undefined: nothing is observed.
+ */
+export function arrivalObserver(
+  observe: RequestObserver | undefined,
+  metrics: GatewayMetrics | undefined,
+  tracer: Tracer | undefined,
+): ObserveRequest | undefined {
+  if (!observe && !tracer) return undefined;
+  return (request, reply, next) => {
+    metrics?.requestBegan();
+    const operation = request.routeOptions.config?.operation ?? 'other';
+    const traceparent = request.headers.traceparent;
+    const span = PROBES.includes(operation)
+      ? undefined
+      : tracer?.begin(operation, typeof traceparent === 'string' ? traceparent : undefined);
+    reply.raw.once('close', () => {
+      metrics?.requestEnded();
+      report(request, reply, operation, span);
+    });
+    if (span) currentSpan.run(span, next);
+    else next();
+  };
+
+  function report(request: FastifyRequest, reply: FastifyReply, operation: Operation, span: Span | undefined): void {
+    const { key, problemCode, isAnswered, replayed, leadId, arrivedAt } = request.state;
+    const finished = {
+      requestId: request.id,
+      operation,
+      status: isAnswered ? reply.statusCode : undefined,
+      outcome: isAnswered ? (problemCode ?? ('ok' as const)) : ('not_answered' as const),
+      replayed,
+      leadId,
+      studioId: key?.caller.studioId,
+      apiKeyId: key?.caller.apiKeyId,
+      durationMs: Math.round((performance.now() - arrivedAt) * 100) / 100,
+    };
+    span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
+    observe?.({ ...finished, traceId: span?.traceId });
+  }
+}
+
+/**
+ * Records the decisions and durations of a quota in metrics and traces.
+ *
+ * @param isTraced false for a quota in memory, which takes no time
+ */
+export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined, isTraced: boolean): Quota {
+  if (!metrics && !isTraced) return quota;
+  return {
+    ...quota,
+    async consume(bearer, limits, patienceMs) {
+      const startedAt = performance.now();
+      const span = isTraced ? currentSpan.getStore()?.child('redis consume', { 'db.system.name': 'redis' }) : undefined;
+      try {
+        const decision = await quota.consume(bearer, limits, patienceMs);
+        span?.end({ failed: false, attributes: { admitted: decision.admitted } });
+        metrics?.quotaChecked(outcomeOf(decision), performance.now() - startedAt);
+        return decision;
+      } catch (error) {
+        span?.end({ failed: true });
+        metrics?.quotaChecked('unavailable', performance.now() - startedAt);
+        throw error;
+      }
+    },
+  };
+}
+
+function outcomeOf({ admitted, waitMs }: QuotaDecision) {
+  if (admitted) return 'admitted';
+  return waitMs > 0 ? 'delayed' : 'limited';
+}
+
+/** Exported from the start, so that `increase()` sees the first fault. */
+const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
+const INITIAL_OUTCOMES = ['ok', ...PROBLEM_CODES.filter((code) => PROBLEMS[code].status >= 500)];
+
+/** Creates the gateway's metrics. Each label has a closed list of values; none comes from a caller. */
+export function createGatewayMetrics() {
+  const registry = createRegistry();
+  const requests = new Histogram({
+    name: 'lead_intake_gateway_request_duration_seconds',
+    help: 'Duration of requests by operation and outcome (ok or the code of the problem).',
+    labelNames: ['operation', 'outcome'],
+    buckets: DURATIONS,
+    registers: [registry],
+  });
+  for (const operation of OPERATIONS) for (const outcome of INITIAL_OUTCOMES) requests.zero({ operation, outcome });
+  const quota = new Histogram({
+    name: 'lead_intake_gateway_quota_duration_seconds',
+    help: 'Duration of quota checks by decision: admitted, limited, delayed or unavailable.',
+    labelNames: ['decision'],
+    buckets: DURATIONS,
+    registers: [registry],
+  });
+  for (const decision of ['admitted', 'limited', 'delayed', 'unavailable'] as const) quota.zero({ decision });
+  const batches = new Histogram({
+    name: 'lead_intake_gateway_core_batch_requests',
+    help: 'Number of requests per message to the core, by operation.',
+    labelNames: ['operation'],
+    buckets: SIZES,
+    registers: [registry],
+  });
+  const replays = new Counter({
+    name: 'lead_intake_gateway_replays_total',
+    help: 'Creations that were answered with the lead of an earlier request.',
+    registers: [registry],
+  });
+  let inFlight = 0;
+  gauge(registry, 'lead_intake_gateway_requests_under_way', 'Requests without a response.', () => inFlight);
+  const waiting = new Map<string, () => number>();
+  new Gauge({
+    name: 'lead_intake_gateway_core_requests_waiting',
+    help: `Requests that wait for the core, by operation; at most ${MAX_PENDING_REQUESTS}.`,
+    labelNames: ['operation'],
+    registers: [registry],
+    collect() {
+      for (const [operation, count] of waiting) this.set({ operation }, count());
+    },
+  });
+
+  return {
+    registry,
+    /** A request is in flight between these two calls. */
+    requestBegan() {
+      inFlight += 1;
+    },
+    requestEnded() {
+      inFlight -= 1;
+    },
+    requestFinished({ operation, outcome, replayed, durationMs }: FinishedRequest) {
+      requests.observe({ operation, outcome }, durationMs / 1000);
+      if (replayed) replays.inc();
+    },
+    quotaChecked: (outcome: 'admitted' | 'limited' | 'delayed' | 'unavailable', durationMs: number) =>
+      quota.observe({ decision: outcome }, durationMs / 1000),
+    /** Records a message to the core and its number of requests. */
+    batchSent: (operation: string, size: number) => batches.observe({ operation }, size),
+    /** Exports the number of requests that wait for the core. */
+    watchWaiting: (operation: string, count: () => number) => void waiting.set(operation, count),
+    watchCertificates: (credentials: TlsCredentials) =>
+      gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials),
+    watchQuota(quota: Quota) {
+      gauge(
+        registry,
+        'lead_intake_gateway_quota_counted_ratio',
+        'The share of studios whose requests can be counted; less than 1 while a node of a Redis Cluster fails.',
+        () => quota.countedShare(),
+      );
+    },
+    /** Exports whether the gateway's dependencies are ready, and whether the gateway is stopping. */
+    watchReadiness({ core, quota, isStopping }: GatewayReadiness) {
+      const isUp = (part: Readiness) => async () => Number((await part.fault()) === undefined);
+      gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core));
+      gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota));
+      gauge(registry, 'lead_intake_gateway_stopping', 'Whether the gateway is stopping.', () => Number(isStopping()));
+    },
+  };
+}
+
+export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;

@@ -1,6 +1,8 @@
 import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
-import type { Operation } from './finished-request.ts';
 import type { ProblemCode } from './problems.ts';
+
+/** An operation of the contract, or another resource that the gateway serves. */
+export type Operation = 'createLead' | 'getLead' | 'listLeads' | 'healthz' | 'readyz' | 'openapi' | 'docs' | 'other';
 
 /** The state of a request while it is handled. */
 export class RequestState {

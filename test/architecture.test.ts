@@ -146,7 +146,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'csv-stringify/sync': ['operator/csv.ts'],
   // Loaded dynamically, with traces enabled.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
-  '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/metrics.ts', 'gateway/metrics.ts'],
+  '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/observation.ts', 'gateway/observation.ts'],
   '@fastify/static': ['gateway/routes/docs.ts'],
   marked: ['gateway/docs/render-pages.ts'],
   // Not loaded by a gateway: `npm ci` copies the script out.

@@ -68,7 +68,7 @@ test('command-line.md has every command, and no other; so have the other pages',
 });
 
 test('observability.md has a row for every metric, and no other', () => {
-  const sources = ['common/metrics.ts', 'gateway/metrics.ts', 'src/rpc/metrics.ts'].map(read).join('\n');
+  const sources = ['common/metrics.ts', 'gateway/observation.ts', 'src/rpc/observation.ts'].map(read).join('\n');
   const metrics = [...sources.matchAll(/'(lead_intake_\w+)'/g)].map(([, name]) => name);
   const [, section = ''] = read('docs/reference/observability.md').split(/^## (?=Metrics)/m);
   const rows = [...section.matchAll(/^\| (`lead_intake_[^|]+) \|/gm)].map(([, cell = '']) => cell);

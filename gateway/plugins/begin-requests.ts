@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { addressFault, FRAGMENT } from '../address-fault.ts';
+import type { ObserveRequest } from '../observation.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { REQUEST_ID_HEADER } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
-import type { ObserveRequest } from './request-observation.ts';
 
 /**
  * Begins every request: creates its state, sets the headers of every response, starts its observation, and refuses

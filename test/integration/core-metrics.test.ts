@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { type CoreMetrics, createCoreMetrics } from '../../src/rpc/metrics.ts';
+import { type CoreMetrics, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { temporaryFolder } from '../support/processes.ts';
 

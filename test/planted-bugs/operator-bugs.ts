@@ -25,7 +25,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     caughtBy: 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard',
     patches: [
       {
-        file: 'gateway/metrics.ts',
+        file: 'gateway/observation.ts',
         find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, isUp(quota))",
         put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1)",
       },

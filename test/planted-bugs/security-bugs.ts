@@ -26,7 +26,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: 'of successful and of refused requests: as JSON',
     patches: [
       {
-        file: 'gateway/plugins/request-observation.ts',
+        file: 'gateway/observation.ts',
         find: 'requestId: request.id',
         put: 'requestId: request.id, headers: request.headers',
       },
