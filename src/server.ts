@@ -19,7 +19,7 @@ import { valuesOf } from './rpc/caller-access.ts';
 import { callerIdentifier } from './rpc/caller-authentication.ts';
 import type { Callers } from './rpc/callers.ts';
 import { connectionDraining } from './rpc/connection-draining.ts';
-import type { ItemContext } from './rpc/items.ts';
+import type { ExchangeContext } from './rpc/exchange-service.ts';
 import type { CallObserver } from './rpc/observation.ts';
 import { maxTimeoutMsOf, routes, traitsOf } from './rpc/routes.ts';
 import { callRunner, refused } from './rpc/run-call.ts';
@@ -60,7 +60,7 @@ interface CoreContext {
   readonly draining: AbortSignal;
   readonly log: Logger;
   readonly observer: CallObserver | undefined;
-  readonly batchReceived: ItemContext['batchReceived'];
+  readonly batchReceived: ExchangeContext['batchReceived'];
 }
 
 /** The core's port. */

@@ -4,9 +4,8 @@ import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
 import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ApiKeyCache } from '../api-key-cache.ts';
 import type { Bearer, CoreClient } from '../core-client.ts';
-import type { Operation } from '../finished-request.ts';
 import { Problem } from '../problems.ts';
-import type { PresentedKey } from '../request-state.ts';
+import type { Operation, PresentedKey } from '../request-state.ts';
 import { unknownKeys } from './unknown-keys.ts';
 
 /**

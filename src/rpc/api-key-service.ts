@@ -4,11 +4,11 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import { actorOf, callerOf, memberOrOperator } from './caller-access.ts';
 import { apiKeyScope, apiKeyToWire, bearerToWire, dateFromWire } from './convert.ts';
-import type { ItemContext } from './items.ts';
+import type { ExchangeContext } from './exchange-service.ts';
 
 export function apiKeyService(
   deps: Dependencies,
-  { authenticate }: Pick<ItemContext, 'authenticate'>,
+  { authenticate }: Pick<ExchangeContext, 'authenticate'>,
 ): ServiceImpl<typeof ApiKeyService> {
   return {
     async createApiKey({ studioId, memberId, name, scopes, expireTime }, context) {

@@ -5,11 +5,11 @@ import { exportLeads } from '../usecases/export-leads.ts';
 import { callOf } from './call.ts';
 import { callerOf, refuseOtherStudios } from './caller-access.ts';
 import { leadToWire } from './convert.ts';
-import type { ItemContext } from './items.ts';
+import type { ExchangeContext } from './exchange-service.ts';
 import { runStream } from './run-stream.ts';
 
 /** Implements ExportLeads: sends page after page as fast as the caller reads them. */
-export function leadExporter(deps: Dependencies, { run, ending }: Pick<ItemContext, 'run' | 'ending'>) {
+export function leadExporter(deps: Dependencies, { run, ending }: Pick<ExchangeContext, 'run' | 'ending'>) {
   return ({ studioId, resumeToken }: ExportLeadsRequest, context: HandlerContext) => {
     const { requestHeader, signal } = context;
     const caller = callerOf(context);

@@ -13,15 +13,15 @@ import { listLeads } from '../usecases/list-leads.ts';
 import { updateLead } from '../usecases/update-lead.ts';
 import { actorOf } from './caller-access.ts';
 import { contactFromWire, erasedLeadToWire, leadStage, leadToWire } from './convert.ts';
+import type { ExchangeContext } from './exchange-service.ts';
 import { leadExporter } from './export-leads.ts';
 import { leadImporter } from './import-leads.ts';
-import type { ItemContext } from './items.ts';
 import { leadChangeMethods } from './lead-changes.ts';
 import { updateFromWire } from './lead-update.ts';
 
 export function leadIntakeService(
   deps: Dependencies,
-  context: Pick<ItemContext, 'run' | 'ending'>,
+  context: Pick<ExchangeContext, 'run' | 'ending'>,
 ): ServiceImpl<typeof LeadIntakeService> {
   return {
     async createLead({ studioId, idempotencyKey, displayName, contact, sourceId, note }) {

@@ -13,9 +13,8 @@ import type { Dependencies } from '../usecases/dependencies.ts';
 import { apiKeyService } from './api-key-service.ts';
 import { auditService } from './audit-service.ts';
 import { directoryService } from './directory-service.ts';
-import { exchangeService } from './exchange-service.ts';
+import { type ExchangeContext, exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
-import type { ItemContext } from './items.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
 import { reflectionService } from './reflection-service.ts';
 import type { RunCall } from './run-call.ts';
@@ -47,7 +46,7 @@ export const traitsOf = (path: string) => ({
 /** The dependencies of the services besides the use cases'. */
 interface RouteContext {
   readonly run: RunCall;
-  readonly batchReceived: ItemContext['batchReceived'];
+  readonly batchReceived: ExchangeContext['batchReceived'];
   readonly serving: Serving;
   /** Whether to serve reflection. */
   readonly reflects: boolean;

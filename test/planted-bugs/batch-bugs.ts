@@ -2,7 +2,6 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const ITEMS_SUITE = 'test/integration/items.test.ts';
 const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
-const ITEMS = 'src/rpc/items.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
 const EXCHANGE_BATCHER_SUITE = 'test/unit/exchange-batcher.test.ts';
 const EXCHANGE_BATCHER = 'gateway/exchange-batcher.ts';
@@ -14,9 +13,9 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGE_SUITE,
     caughtBy: 'in one message',
     patches: [
-      { file: ITEMS, find: 'let pendingLeads = 0;', put: 'let pendingLeads = 0; let place = 0;' },
+      { file: EXCHANGE, find: 'let pendingLeads = 0;', put: 'let pendingLeads = 0; let place = 0;' },
       {
-        file: ITEMS,
+        file: EXCHANGE,
         find: 'sent.map(({ result }) => result)',
         put: 'sent.map(({ result }) => ({ ...result, index: place++ }))',
       },
@@ -28,7 +27,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'fail alone when the store refuses their writes, and later ones are written',
     patches: [
       {
-        file: ITEMS,
+        file: EXCHANGE,
         find: 'sent.map(({ result }) => result)',
         put: `sent.map(({ result }) => {
           const { outcome } = (sent.find((one) => one.result.outcome.case === 'error') ?? { result }).result;
@@ -42,11 +41,11 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     suite: EXCHANGE_SUITE,
     caughtBy: 'is checked again for each message, with its permissions',
     patches: [
-      { file: ITEMS, find: 'const authenticateOnce = oncePerSecret(authenticateForCaller);', put: '' },
+      { file: EXCHANGE, find: 'const authenticateOnce = oncePerSecret(authenticate);', put: '' },
       {
-        file: ITEMS,
+        file: EXCHANGE,
         find: 'const allRead = $VALUE;',
-        put: 'const authenticateOnce = oncePerSecret(authenticateForCaller); const allRead = $VALUE;',
+        put: 'const authenticateOnce = oncePerSecret(authenticate); const allRead = $VALUE;',
       },
     ],
   },
@@ -57,8 +56,8 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: EXCHANGE,
-        find: 'return items.map((item) => itemOf(item, caller));',
-        put: 'return items.map((item) => itemOf({ ...item, secretSha256: items[0].secretSha256 }, caller));',
+        find: 'resultOf(item, $$$REST)',
+        put: 'resultOf({ ...item, secretSha256: items[0].secretSha256 }, $$$REST)',
       },
     ],
   },
