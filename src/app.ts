@@ -14,7 +14,7 @@ import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { idGenerator } from './domain/new-id.ts';
 import { Callers } from './rpc/callers.ts';
-import { callObserver, createCoreMetrics, storeObserver } from './rpc/observation.ts';
+import { callRunner, createCoreMetrics, storeObserver } from './rpc/observation.ts';
 import { unreadableRecordLog } from './rpc/unreadable-record-log.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
@@ -54,7 +54,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
         credentials,
         readiness,
         draining: draining.signal,
-        observer: callObserver(log, metrics, tracer),
+        run: callRunner(log, metrics, tracer),
         batchReceived: metrics?.batchReceived,
       },
     );

@@ -13,16 +13,14 @@ import { Refusal } from './domain/refusal.ts';
 import type { Request, Response } from './http2/call-in-flight.ts';
 import { closureReporter } from './http2/closure-log.ts';
 import { Connections } from './http2/connections.ts';
-import { callOf } from './rpc/call.ts';
+import { callOf, connectionDraining } from './rpc/call.ts';
 import { callHandler, pathOf } from './rpc/call-handler.ts';
 import { valuesOf } from './rpc/caller-access.ts';
 import { callerIdentifier } from './rpc/caller-authentication.ts';
 import type { Callers } from './rpc/callers.ts';
-import { connectionDraining } from './rpc/connection-draining.ts';
 import type { ExchangeContext } from './rpc/exchange-service.ts';
-import type { CallObserver } from './rpc/observation.ts';
+import { type RunCall, refused } from './rpc/observation.ts';
 import { maxTimeoutMsOf, routes, traitsOf } from './rpc/routes.ts';
-import { callRunner, refused } from './rpc/run-call.ts';
 import type { Dependencies } from './usecases/dependencies.ts';
 
 /**
@@ -59,7 +57,7 @@ interface CoreContext {
   /** Aborted when shutdown begins, a drain time before the port closes. */
   readonly draining: AbortSignal;
   readonly log: Logger;
-  readonly observer: CallObserver | undefined;
+  readonly run: RunCall;
   readonly batchReceived: ExchangeContext['batchReceived'];
 }
 
@@ -76,14 +74,13 @@ export interface CoreServer {
 export function createCoreServer(
   config: CoreConfig,
   deps: Dependencies,
-  { callers, credentials, log, readiness, draining, observer, batchReceived }: CoreContext,
+  { callers, credentials, log, readiness, draining, run, batchReceived }: CoreContext,
 ): CoreServer {
   const server = serverOf(credentials.pem);
   const stopWatching = credentials.watch(log, (pem) => (server as Http2SecureServer).setSecureContext(pem));
   const connections = new Connections(server, config.CORE_CONNECTION_MAX_AGE_MS, closureReporter(log));
   const identify = callerIdentifier(callers);
   const ending = new AbortController();
-  const run = callRunner(log, observer);
   const serving = { store: readiness, draining, ending: ending.signal };
   const methods = routes(deps, { run, batchReceived, serving, reflects: config.CORE_REFLECTION });
   const serve = callHandler({ routes: methods, maxTimeoutMsOf, readMaxBytes: MAX_CALL_BYTES }, run, log);

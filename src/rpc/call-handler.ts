@@ -1,7 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { DescMethod } from '@bufbuild/protobuf';
-import { Code, ConnectError, type ConnectRouter, type ContextValues, createConnectRouter } from '@connectrpc/connect';
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type ContextValues,
+  createConnectRouter,
+  type Interceptor,
+  type StreamResponse,
+} from '@connectrpc/connect';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import {
@@ -11,11 +19,14 @@ import {
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
+import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callOf } from './call.ts';
-import { callerIfAny } from './caller-access.ts';
+import { accessWithdrawn, callerIfAny, callerOf, refuseOtherStudios } from './caller-access.ts';
 import { admitKnownCallers, unauthenticated } from './caller-authentication.ts';
-import { endWithdrawn, type RunCall, refused, runCalls } from './run-call.ts';
+import { type RunCall, refused } from './observation.ts';
+import { connectErrorOf } from './refusals.ts';
+import { takeUntil } from './take-until.ts';
 import { progressKey, refuseUndecoded } from './undecoded-messages.ts';
 
 type Request = IncomingMessage | Http2ServerRequest;
@@ -134,3 +145,43 @@ function clampTimeout(header: Headers, maxMs: number): void {
   const connectMs = header.get('connect-timeout-ms') ?? '';
   if (/^\d{1,10}$/.test(connectMs) && Number(connectMs) > maxMs) header.set('connect-timeout-ms', `${maxMs}`);
 }
+
+/** Executes unary calls with `run`. Streams use it per item or by themselves; probes are not logged. */
+function runCalls(run: RunCall): Interceptor {
+  return (next) => (request) => {
+    if (request.stream || request.service.typeName === Health.typeName) return next(request);
+    const caller = callerOf({ values: request.contextValues });
+    const call = { ...callOf(request.method, request.header, caller), request: request.message };
+    return run(
+      call,
+      async () => {
+        // The caller may have lost its access since the head of the call arrived.
+        if (caller.withdrawn.aborted) throw accessWithdrawn();
+        refuseOtherStudios(caller, request.message);
+        return next(request);
+      },
+      ({ message }) => message,
+    );
+  };
+}
+
+/**
+ * Ends streams whose caller loses its access, whatever they are. Of a caller that sends, no further message is read; the
+ * results of those before arrive.
+ */
+const endWithdrawn: Interceptor = (next) => async (request) => {
+  const caller = callerIfAny({ values: request.contextValues });
+  if (!request.stream || !caller) return next(request);
+  const { withdrawn } = caller;
+  if (request.method.methodKind !== 'server_streaming') {
+    return next({ ...request, message: takeUntil(withdrawn, request.message) });
+  }
+  const { message, ...response } = (await next(request)) as StreamResponse;
+  return { ...response, message: messages() };
+
+  async function* messages() {
+    yield* takeUntil(withdrawn, message);
+    // A watch has no end that could be missing, so it just ends: its caller may have another token by now.
+    if (withdrawn.aborted && !request.method.name.startsWith('Watch')) throw connectErrorOf(accessWithdrawn());
+  }
+};

@@ -1,4 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
+import { createContextKey } from '@connectrpc/connect';
 import type { Caller } from '../domain/caller.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
@@ -29,3 +30,8 @@ export function callOf(method: DescMethod | undefined, header: Headers, caller: 
 function operationOf({ parent, name }: DescMethod): string {
   return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
 }
+
+/** Aborted when the call's connection is drained; open-ended calls then end. */
+export const connectionDraining = createContextKey<AbortSignal>(new AbortController().signal, {
+  description: 'aborted when the connection is drained',
+});

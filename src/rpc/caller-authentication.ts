@@ -9,8 +9,8 @@ import { Refusal } from '../domain/refusal.ts';
 import { callOf } from './call.ts';
 import { callerIfAny, refusalOf } from './caller-access.ts';
 import type { Callers } from './callers.ts';
+import type { RunCall } from './observation.ts';
 import { connectErrorOf } from './refusals.ts';
-import type { RunCall } from './run-call.ts';
 
 /** Returns the caller of a request; undefined: not authenticated. */
 export type Identify = (request: IncomingMessage | Http2ServerRequest) => Caller | undefined;

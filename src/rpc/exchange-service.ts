@@ -18,11 +18,11 @@ import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
+import { connectionDraining } from './call.ts';
 import { callerOf } from './caller-access.ts';
-import { connectionDraining } from './connection-draining.ts';
 import { bearerToWire, contactFromWire, sourceIdFromWire } from './convert.ts';
+import type { RunCall } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
-import type { RunCall } from './run-call.ts';
 import { takeUntil } from './take-until.ts';
 
 /** The maximum number of items in a message, and of results in a message. */

@@ -12,11 +12,10 @@ import { LeadChangePoller } from '../usecases/lead-change-poller.ts';
 import { pullLeadChanges } from '../usecases/pull-lead-changes.ts';
 import { resendLeads } from '../usecases/resend-leads.ts';
 import { watchLeadChanges } from '../usecases/watch-lead-changes.ts';
-import { callOf } from './call.ts';
+import { callOf, connectionDraining } from './call.ts';
 import { callerOf, refuseOtherStudios } from './caller-access.ts';
-import { connectionDraining } from './connection-draining.ts';
 import { durationMsFromWire, leadChangeToWire } from './convert.ts';
-import type { RunCall } from './run-call.ts';
+import type { RunCall } from './observation.ts';
 import { runStream } from './run-stream.ts';
 import { takeUntil } from './take-until.ts';
 

@@ -1,58 +1,79 @@
+import { Code, type ConnectError } from '@connectrpc/connect';
 import { Counter, Histogram, type Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
+import { isRequestId } from '../../common/request-id.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../../common/tracing.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
+import { Refusal } from '../domain/refusal.ts';
 import type { LeadChangeStore, StoreCommand, StoreObserver } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type StudioFields, studioIdIn } from './caller-access.ts';
-
-/** Called when a call begins. */
-export type CallObserver = (call: Call) => ObservedCall;
-
-interface ObservedCall {
-  /** Executes the call within its span, if it is traced. */
-  readonly during?: (<Response>(body: () => Promise<Response>) => Promise<Response>) | undefined;
-  /**
-   * Called when the call ends.
-   *
-   * @param outcome `ok`, the reason of a refusal, or a status
-   * @param response the response, or the metadata of the refusal
-   */
-  finish(outcome: string, response: object): void;
-}
+import { connectErrorOf } from './refusals.ts';
 
 /** The outcomes that are failures of the service. */
 const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);
 
-/** Returns an observer that logs, counts and traces calls; undefined if all of that is disabled. */
-export function callObserver(
-  log: Logger,
-  metrics: CoreMetrics | undefined,
-  tracer?: Tracer | undefined,
-): CallObserver | undefined {
+/**
+ * Executes a call, and logs, counts and traces it. Rejects with the error that the caller gets; the text of a fault is only
+ * logged.
+ */
+export type RunCall = <Response extends object>(
+  call: Call,
+  body: () => Promise<Response>,
+  messageOf?: (response: Response) => object,
+) => Promise<Response>;
+
+export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer): RunCall {
   const isLogged = log.isLevelEnabled('info');
-  if (!isLogged && !metrics && !tracer) return undefined;
-  return ({ operation, requestId, request, traceparent, caller }) => {
+  return async (
+    { operation, request = {}, traceparent, caller, ...call },
+    body,
+    messageOf = (response) => response,
+  ) => {
+    const requestId = isRequestId(call.requestId) ? call.requestId : undefined;
     const began = performance.now();
     metrics?.callBegan();
     const span = tracer?.begin(operation, traceparent);
-    const finish = (outcome: string, response: object) => {
+    try {
+      const response = await (span ? currentSpan.run(span, body) : body());
+      finish('ok', messageOf(response));
+      return response;
+    } catch (thrown) {
+      const error = connectErrorOf(thrown);
+      const isFault = error !== thrown && !(thrown instanceof Refusal);
+      if (isFault) log.error({ err: thrown, operation, requestId }, 'call failed');
+      const [info] = error.findDetails(ErrorInfoSchema);
+      finish(info?.reason ?? nameOf(error.code), info?.metadata ?? {});
+      throw error;
+    }
+
+    /**
+     * @param outcome `ok`, the reason of a refusal, or a status
+     * @param response the response, or the metadata of the refusal
+     */
+    function finish(outcome: string, response: object): void {
       const durationMs = Math.round((performance.now() - began) * 100) / 100;
-      const logged = loggedFieldsOf(request ?? {}, response);
+      const logged = loggedFieldsOf(request, response);
       metrics?.callFinished(operation, outcome, durationMs, logged.replayed === true);
       if (caller) metrics?.callerCalled(caller);
-      if (!isLogged && !span) return;
       const attributes = { requestId, caller: caller?.name ?? undefined, operation, outcome, ...logged };
       span?.end({ failed: FAULTS.has(outcome), attributes });
       if (isLogged) log.info({ ...attributes, traceId: span?.traceId, durationMs });
-    };
-    return { during: span && ((body) => currentSpan.run(span, body)), finish };
+    }
   };
 }
+
+/** Logs and counts a refused call, and returns the error that its caller gets. */
+export const refused = (run: RunCall, call: Call, refusal: Refusal | ConnectError): Promise<ConnectError> =>
+  run<never>(call, () => Promise.reject(refusal)).catch((error) => error);
+
+/** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
+const nameOf = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();
 
 /**
  * Returns an observer that counts and traces database commands; undefined if both are disabled. One that several requests

@@ -9,8 +9,8 @@ import {
 import { Refusal } from '../domain/refusal.ts';
 import { callOf } from './call.ts';
 import { callerIfAny } from './caller-access.ts';
+import { type RunCall, refused } from './observation.ts';
 import { connectErrorOf } from './refusals.ts';
-import { type RunCall, refused } from './run-call.ts';
 
 /** How far a call has come in the library, which refuses some calls before it asks anything of us. */
 interface Progress {

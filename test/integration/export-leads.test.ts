@@ -22,7 +22,7 @@ import { systemClock } from '../../src/domain/clock.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Callers } from '../../src/rpc/callers.ts';
-import { callObserver, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
 import { createCoreServer } from '../../src/server.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -62,7 +62,7 @@ async function aCore(path = join(temporaryFolder(), 'leads.db')) {
       log: pino({ level: 'silent' }),
       readiness,
       draining: new AbortController().signal,
-      observer: callObserver(log, metrics),
+      run: callRunner(log, metrics),
       batchReceived: undefined,
       credentials: new TlsCredentials({}),
     },

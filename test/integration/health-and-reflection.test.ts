@@ -23,6 +23,7 @@ import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { MAX_UNAUTHENTICATED_WATCHERS } from '../../src/rpc/health-service.ts';
+import { callRunner } from '../../src/rpc/observation.ts';
 import { createCoreServer } from '../../src/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { times } from '../support/builders.ts';
@@ -126,7 +127,7 @@ test('any number of health calls, by Check or Watch, check the store once a seco
     log,
     readiness,
     draining: new AbortController().signal,
-    observer: undefined,
+    run: callRunner(log),
     batchReceived: undefined,
     credentials: new TlsCredentials({}),
   };

@@ -27,7 +27,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'applies to new calls immediately, and ends open ones without losing a result',
     patches: [
       {
-        file: 'src/rpc/run-call.ts',
+        file: 'src/rpc/call-handler.ts',
         find: 'takeUntil(withdrawn, request.message)',
         put: 'request.message',
       },
