@@ -17,7 +17,7 @@ import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { isUnprocessed } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
-import { type BatchItem, ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
+import { ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
 import type { GatewayMetrics } from './observation.ts';
 import { OVERLOADED, Problem } from './problems.ts';
 import type { Operation } from './request-state.ts';
@@ -97,11 +97,11 @@ export function createCoreClient(
 ): CoreClient {
   const { transport, sessions } = connectToCore(config, credentials, token);
   const { exchange } = createClient(ExchangeService, transport);
-  const authenticate = createBatcher(exchange, metrics, 'AuthenticateApiKey', 'bearer');
-  const createLead = createBatcher(exchange, metrics, 'CreateLead', 'body');
-  const getLead = createBatcher(exchange, metrics, 'GetLead', 'body');
-  const listLeads = createBatcher(exchange, metrics, 'ListLeads', 'body', MAX_SENT_LEADS);
-  const batchers: Partial<Record<Operation, typeof createLead>> = { createLead, getLead, listLeads };
+  const authenticate = batches(exchange, metrics, 'AuthenticateApiKey', 'bearer');
+  const createLead = batches(exchange, metrics, 'CreateLead', 'body');
+  const getLead = batches(exchange, metrics, 'GetLead', 'body');
+  const listLeads = batches(exchange, metrics, 'ListLeads', 'body', MAX_SENT_LEADS);
+  const operations: Partial<Record<Operation, typeof createLead>> = { createLead, getLead, listLeads };
   const health = createClient(Health, transport);
 
   return {
@@ -122,13 +122,14 @@ export function createCoreClient(
 
     async listLeads(bearer, { limit, cursor }) {
       const { studioId: group = '' } = bearer;
-      if (listLeads.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
+      if (listLeads.batcher.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
       return (await listLeads.send(bearer, { case: 'listLeads', value: item }, share)).value;
     },
 
-    isBusy: (operation = 'other') => authenticate.pending() + (batchers[operation]?.pending() ?? 0) >= BUSY_THRESHOLD,
+    isBusy: (operation = 'other') =>
+      authenticate.batcher.pending + (operations[operation]?.batcher.pending ?? 0) >= BUSY_THRESHOLD,
 
     async check() {
       let isDraining = false;
@@ -158,8 +159,7 @@ const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
   [Code.PermissionDenied]: 'its callers file does not give this gateway the role `gateway`: add it there',
 };
 
-/** A request of the exchange. */
-type CoreRequest = NonNullable<MessageInitShape<typeof ExchangeItemSchema>['request']>;
+type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
 /** The values of a successful outcome, by its case. */
 interface Outcomes {
@@ -175,22 +175,23 @@ interface Answer<Value> {
 }
 
 /**
- * Creates a batcher of the requests of one operation, which reject with the Problem for the caller.
+ * Returns a batcher of the requests of one operation, and a function that sends one, and rejects with the Problem for the
+ * caller.
  *
  * @param operation the name of the core's RPC
  */
-function createBatcher<Case extends keyof Outcomes>(
+function batches<Case extends keyof Outcomes>(
   exchange: Client<typeof ExchangeService>['exchange'],
   metrics: GatewayMetrics | undefined,
   operation: string,
   outcomeCase: Case,
   maxSentWeight?: number,
 ) {
-  const batcher = new ExchangeBatcher<AuthenticatedRequest, Answer<Outcomes[Case]>>(
+  const batcher = new ExchangeBatcher<Item, Answer<Outcomes[Case]>>(
     async function* (messages) {
       try {
         // Each request has a timeout of its own, so the call has none.
-        for await (const { results } of exchange(itemsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
+        for await (const { results } of exchange(requestsOf(messages), { timeoutMs: 0 })) yield results.map(resultOf);
       } catch (error) {
         // As when the core ends the call: the pending requests go over the next one.
         if (!isUnprocessed(error)) throw error;
@@ -199,30 +200,27 @@ function createBatcher<Case extends keyof Outcomes>(
     { timeoutMs: CORE_CALL_MS, maxSentWeight },
   );
   metrics?.watchWaiting(operation, () => batcher.pending);
-  const send = async ({ secretSha256, requestId }: Bearer, request: CoreRequest, share?: Share) => {
-    const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
-    try {
-      const answer = await batcher.send({ request: { secretSha256, request }, requestId, span }, share);
-      span?.end({ failed: false });
-      return answer;
-    } catch (error) {
-      const problem = error instanceof Problem ? error : problemOfError(error);
-      span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
-      throw problem;
-    }
+  return {
+    batcher,
+    async send({ secretSha256, requestId }: Bearer, request: Item['request'] & object, share?: Share) {
+      const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
+      const item = { secretSha256, requestId, request, ...(span && { traceparent: span.traceparent }) };
+      try {
+        const answer = await batcher.send(item, share);
+        span?.end({ failed: false });
+        return answer;
+      } catch (error) {
+        const problem = error instanceof Problem ? error : problemOfError(error);
+        span?.end({ failed: problem.status >= 500, attributes: { outcome: problem.code } });
+        throw problem;
+      }
+    },
   };
-  return { send, pending: () => batcher.pending, weightOf: (group: string) => batcher.weightOf(group) };
 
-  async function* itemsOf(messages: AsyncIterable<readonly BatchItem<AuthenticatedRequest>[]>) {
-    for await (const message of messages) {
-      metrics?.batchSent(operation, message.length);
-      yield {
-        items: message.map(({ request, requestId, span }) => ({
-          ...request,
-          requestId,
-          ...(span && { traceparent: span.traceparent }),
-        })),
-      };
+  async function* requestsOf(messages: AsyncIterable<Item[]>) {
+    for await (const items of messages) {
+      metrics?.batchSent(operation, items.length);
+      yield { items };
     }
   }
 
@@ -234,10 +232,4 @@ function createBatcher<Case extends keyof Outcomes>(
       outcome.case === 'error' ? problemOfStatus(outcome.value) : new Error(`unexpected outcome: ${outcome.case}`);
     return { index, error };
   }
-}
-
-/** A request, and the key of its caller. */
-interface AuthenticatedRequest {
-  readonly secretSha256: Uint8Array;
-  readonly request: CoreRequest;
 }

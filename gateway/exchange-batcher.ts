@@ -1,5 +1,3 @@
-import type { Span } from '../common/tracing.ts';
-
 /** The maximum number of requests in a message: enough to share its cost. */
 const MAX_PER_MESSAGE = 32;
 
@@ -8,14 +6,6 @@ export const MAX_PENDING_REQUESTS = 2048;
 
 /** The maximum number of times that a request is sent when cores end the call without processing it. */
 const MAX_ATTEMPTS = 3;
-
-/** A request, and its id in the logs of both sides. */
-export interface BatchItem<Request> {
-  readonly request: Request;
-  readonly requestId: string;
-  /** The span of the request, if it is traced. */
-  readonly span?: Span | undefined;
-}
 
 type Outcome<Answer> = { readonly answer: Answer } | { readonly error: unknown };
 
@@ -27,7 +17,7 @@ export type Result<Answer> = { readonly index: number } & Outcome<Answer>;
  * requests; the peer has then not processed the requests without a result.
  */
 export type OpenCall<Request, Answer> = (
-  messages: AsyncIterable<readonly BatchItem<Request>[]>,
+  messages: AsyncIterable<Request[]>,
 ) => AsyncIterable<readonly Result<Answer>[]>;
 
 /** A request got no response: it timed out, too many others are pending, or the peer accepts no requests. */
@@ -53,7 +43,7 @@ const NO_SHARE: Share = { group: '', weight: 0 };
 
 /** A request without a response. */
 interface PendingRequest<Request, Answer> {
-  readonly item: BatchItem<Request>;
+  readonly request: Request;
   readonly share: Share;
   readonly settle: (outcome: Outcome<Answer>) => void;
   isSettled: boolean;
@@ -104,7 +94,7 @@ export class ExchangeBatcher<Request, Answer> {
   }
 
   /** @throws NoResponse, or the error of the request or the call */
-  send(item: BatchItem<Request>, share: Share = NO_SHARE): Promise<Answer> {
+  send(request: Request, share: Share = NO_SHARE): Promise<Answer> {
     if (this.#pending >= MAX_PENDING_REQUESTS) {
       return Promise.reject(new NoResponse(`too many requests: ${MAX_PENDING_REQUESTS} are pending`));
     }
@@ -123,7 +113,7 @@ export class ExchangeBatcher<Request, Answer> {
     };
     const timer = setTimeout(() => settle({ error: new NoResponse(`no response within ${timeoutMs} ms`) }), timeoutMs);
     const pending: PendingRequest<Request, Answer> = {
-      item,
+      request,
       share,
       settle,
       isSettled: false,
@@ -195,7 +185,7 @@ export class ExchangeBatcher<Request, Answer> {
   }
 
   /** Yields the queued requests in messages until the call is over. */
-  async *#messages(call: Call<Request, Answer>): AsyncGenerator<readonly BatchItem<Request>[]> {
+  async *#messages(call: Call<Request, Answer>): AsyncGenerator<Request[]> {
     while (!call.isOver) {
       const message = this.#nextMessage(call);
       if (message.length > 0) yield message;
@@ -210,10 +200,10 @@ export class ExchangeBatcher<Request, Answer> {
     }
   }
 
-  #nextMessage(call: Call<Request, Answer>): readonly BatchItem<Request>[] {
+  #nextMessage(call: Call<Request, Answer>): Request[] {
     const { maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
-    const items: BatchItem<Request>[] = [];
-    while (items.length < MAX_PER_MESSAGE && call.sentWeight < maxSentWeight) {
+    const message: Request[] = [];
+    while (message.length < MAX_PER_MESSAGE && call.sentWeight < maxSentWeight) {
       const pending = this.#shift();
       if (!pending) break;
       if (pending.isSettled) continue;
@@ -222,8 +212,8 @@ export class ExchangeBatcher<Request, Answer> {
       call.sent.set(call.sentCount, pending);
       call.sentCount += 1;
       call.sentWeight += pending.share.weight;
-      items.push(pending.item);
+      message.push(pending.request);
     }
-    return items;
+    return message;
   }
 }

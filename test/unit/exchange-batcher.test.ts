@@ -1,11 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  type BatchItem,
-  ExchangeBatcher,
-  NoResponse,
-  type Result,
-  type Share,
-} from '../../gateway/exchange-batcher.ts';
+import { ExchangeBatcher, NoResponse, type Result, type Share } from '../../gateway/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 
 /** The timeout of a request; milliseconds. No other timer of the process has this length. */
@@ -17,15 +11,15 @@ const MAX_PENDING_REQUESTS = 2048;
 /** The other side of one call, controlled by the test. */
 class OtherSide {
   /** The messages read so far. */
-  readonly messages: (readonly BatchItem<string>[])[] = [];
+  readonly messages: string[][] = [];
   /** Whether the batcher has ended the request. */
   hasAll = false;
-  readonly #incoming: AsyncIterable<readonly BatchItem<string>[]>;
+  readonly #incoming: AsyncIterable<string[]>;
   readonly #outgoing: (readonly Result<string>[])[] = [];
   #end: { readonly error?: unknown } | undefined;
   #wake = () => {};
 
-  constructor(messages: AsyncIterable<readonly BatchItem<string>[]>) {
+  constructor(messages: AsyncIterable<string[]>) {
     this.#incoming = messages;
   }
 
@@ -37,7 +31,7 @@ class OtherSide {
 
   /** The requests read so far, in order. */
   get requests(): string[] {
-    return this.messages.flat().map(({ request }) => request);
+    return this.messages.flat();
   }
 
   /** Sends results for requests by their indices in the call. */
@@ -89,7 +83,7 @@ function controlled({ reads = true, ...options }: { reads?: boolean; maxSentWeig
     { timeoutMs: TIMEOUT_MS, ...options },
   );
   const submit = (request: string, share?: Share) => {
-    const answer = batcher.send({ request, requestId: `id of ${request}` }, share);
+    const answer = batcher.send(request, share);
     // Awaited later, or not at all.
     answer.catch(() => {});
     return answer;
@@ -190,14 +184,14 @@ test('what a call has sent and the other side ends unprocessed goes over the nex
 });
 
 describe('batching', () => {
-  test('a single request is sent immediately, with its id for the log', async () => {
+  test('a single request is sent immediately', async () => {
     const { call, calls, submit } = await begun();
 
     const answer = submit('one');
     await turn();
 
     expect(calls).toHaveLength(1);
-    expect(call(0).messages.slice(1)).toEqual([[{ request: 'one', requestId: 'id of one' }]]);
+    expect(call(0).messages.slice(1)).toEqual([['one']]);
     call(0).answer(1);
     expect(await answer).toBe('answer to one');
   });
@@ -320,7 +314,7 @@ describe('deadlines', () => {
     call(0).read();
     await turn();
 
-    expect(call(0).messages).toEqual([[{ request: 'in time', requestId: 'id of in time' }]]);
+    expect(call(0).messages).toEqual([['in time']]);
     call(0).answer(0);
     expect(await inTime).toBe('answer to in time');
   });
@@ -430,21 +424,19 @@ describe('a call that fails', () => {
       async function* (messages) {
         begins += 1;
         if (isUnavailable) throw new Error(`away ${begins}`);
-        for await (const message of messages) yield message.map(({ request }, index) => ({ index, answer: request }));
+        for await (const message of messages) yield message.map((answer, index) => ({ index, answer }));
       },
       { timeoutMs: TIMEOUT_MS },
     );
 
-    const refused = await Promise.allSettled(
-      times(100, (index) => batcher.send({ request: `${index}`, requestId: 'id' })),
-    );
+    const refused = await Promise.allSettled(times(100, (index) => batcher.send(`${index}`)));
     expect(new Set(refused.map((each) => each.status === 'rejected' && each.reason.message))).toEqual(
       new Set(['away 1']),
     );
-    await expect(batcher.send({ request: 'again', requestId: 'id' })).rejects.toThrow('away 2');
+    await expect(batcher.send('again')).rejects.toThrow('away 2');
 
     isUnavailable = false;
-    expect(await batcher.send({ request: 'at last', requestId: 'id' })).toBe('at last');
+    expect(await batcher.send('at last')).toBe('at last');
     expect(begins).toBe(3);
   });
 
@@ -526,7 +518,7 @@ describe('a call that the other side ends', () => {
       timeoutMs: TIMEOUT_MS,
     });
 
-    await expect(batcher.send({ request: 'one', requestId: 'id' })).rejects.toMatchObject(NO_RESPONSE);
-    await expect(batcher.send({ request: 'two', requestId: 'id' })).rejects.toMatchObject(NO_RESPONSE);
+    await expect(batcher.send('one')).rejects.toMatchObject(NO_RESPONSE);
+    await expect(batcher.send('two')).rejects.toMatchObject(NO_RESPONSE);
   });
 });
