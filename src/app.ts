@@ -14,8 +14,7 @@ import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { idGenerator } from './domain/new-id.ts';
 import { Callers } from './rpc/callers.ts';
-import { callRunner, createCoreMetrics, storeObserver } from './rpc/observation.ts';
-import { unreadableRecordLog } from './rpc/unreadable-record-log.ts';
+import { callRunner, createCoreMetrics, storeObserver, unreadableRecordLog } from './rpc/observation.ts';
 import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 

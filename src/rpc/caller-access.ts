@@ -7,7 +7,8 @@ import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts'
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
-import { Refusal } from '../domain/refusal.ts';
+import type { Refusal } from '../domain/refusal.ts';
+import { forbidden } from './refusals.ts';
 
 type RolesByMethod = Readonly<Record<string, readonly CallerRole[]>>;
 
@@ -114,13 +115,6 @@ export function refuseOtherStudios({ name, studios }: Caller, request: object): 
   if (studioId !== undefined && studios.has(studioId)) return;
   throw forbidden(name, 'may access only its own studios, and must name one');
 }
-
-export const forbidden = (name: string | null, what: string): Refusal =>
-  new Refusal('CALLER_FORBIDDEN', `The caller ${name} ${what}.`, { metadata: { caller: name ?? '' } });
-
-/** The refusal that ends a stream whose caller is `withdrawn`. */
-export const accessWithdrawn = (): Refusal =>
-  new Refusal('CALLER_UNAUTHENTICATED', "The caller's credential was revoked, or its roles or studios have changed.");
 
 /** The fields in which requests name a studio. */
 export interface StudioFields {

@@ -5,12 +5,11 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import type { CertificateSubject } from '../callers-file.ts';
 import type { Caller } from '../domain/caller.ts';
-import { Refusal } from '../domain/refusal.ts';
 import { callOf } from './call.ts';
 import { callerIfAny, refusalOf } from './caller-access.ts';
 import type { Callers } from './callers.ts';
 import type { RunCall } from './observation.ts';
-import { connectErrorOf } from './refusals.ts';
+import { connectErrorOf, unauthenticated } from './refusals.ts';
 
 /** Returns the caller of a request; undefined: not authenticated. */
 export type Identify = (request: IncomingMessage | Http2ServerRequest) => Caller | undefined;
@@ -56,6 +55,3 @@ export function admitKnownCallers(run: RunCall): (context: HandlerContext) => Pr
     });
   };
 }
-
-export const unauthenticated = () =>
-  new Refusal('CALLER_UNAUTHENTICATED', 'The call has no valid token, and no certificate of a known caller.');

@@ -2,8 +2,8 @@ import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import { DRAINING_HEADER, type Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
 import { connectionDraining } from './call.ts';
-import { callerIfAny, forbidden, mayUse } from './caller-access.ts';
-import { connectErrorOf } from './refusals.ts';
+import { callerIfAny, mayUse } from './caller-access.ts';
+import { connectErrorOf, forbidden } from './refusals.ts';
 
 /** The maximum number of concurrent unauthenticated watchers. A watcher occupies memory until it disconnects. */
 export const MAX_UNAUTHENTICATED_WATCHERS = 64;

@@ -5,12 +5,13 @@ import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../../co
 import type { Readiness } from '../../common/readiness.ts';
 import { isRequestId } from '../../common/request-id.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { Throttle } from '../../common/throttle.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../../common/tracing.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { LeadChangeStore, StoreCommand, StoreObserver } from '../store/store.ts';
+import type { LeadChangeStore, ReportUnreadable, StoreCommand, StoreObserver } from '../store/store.ts';
 import type { Call } from './call.ts';
 import { type StudioFields, studioIdIn } from './caller-access.ts';
 import { connectErrorOf } from './refusals.ts';
@@ -96,6 +97,21 @@ export function storeObserver(
         for (const span of spans) span?.end({ failed: !isDone });
       };
     },
+  };
+}
+
+/** The interval in which a record is logged at most once; milliseconds. */
+const LOG_INTERVAL_MS = 3_600_000;
+
+/** The maximum number of records logged in that time, so that damaged data cannot fill the disk. */
+const MAX_LOG_LINES = 1000;
+
+/** Logs unreadable records, each at most once per interval. */
+export function unreadableRecordLog(log: Logger): ReportUnreadable {
+  const throttle = new Throttle(LOG_INTERVAL_MS, MAX_LOG_LINES);
+  return ({ kind, studioId, id, field }) => {
+    if (!throttle.allow(`${kind} ${studioId} ${id}`)) return;
+    log.error({ kind, studioId, id, field }, 'unreadable record');
   };
 }
 

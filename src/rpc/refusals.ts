@@ -61,3 +61,13 @@ function refused({ reason, message, metadata, faults }: Refusal): ConnectError {
   const badRequest = { desc: BadRequestSchema, value: { fieldViolations } };
   return new ConnectError(message, CODES[reason], undefined, faults.length > 0 ? [info, badRequest] : [info]);
 }
+
+export const unauthenticated = () =>
+  new Refusal('CALLER_UNAUTHENTICATED', 'The call has no valid token, and no certificate of a known caller.');
+
+export const forbidden = (name: string | null, what: string): Refusal =>
+  new Refusal('CALLER_FORBIDDEN', `The caller ${name} ${what}.`, { metadata: { caller: name ?? '' } });
+
+/** The refusal that ends a stream whose caller is `withdrawn`. */
+export const accessWithdrawn = (): Refusal =>
+  new Refusal('CALLER_UNAUTHENTICATED', "The caller's credential was revoked, or its roles or studios have changed.");

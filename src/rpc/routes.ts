@@ -10,8 +10,9 @@ import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
+import { listAuditEvents } from '../usecases/list-audit-events.ts';
 import { apiKeyService } from './api-key-service.ts';
-import { auditService } from './audit-service.ts';
+import { auditEventToWire } from './convert.ts';
 import { directoryService } from './directory-service.ts';
 import { type ExchangeContext, exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
@@ -70,6 +71,12 @@ export function routes(
     }
   };
 }
+
+const auditService = (deps: Dependencies): ServiceImpl<typeof AuditService> => ({
+  async listAuditEvents({ studioId, leadId }) {
+    return { events: (await listAuditEvents(deps, { studioId, leadId })).map(auditEventToWire) };
+  },
+});
 
 /** Returns the maximum deadline of a method; milliseconds. Exports take hours. */
 export const maxTimeoutMsOf = ({ methodKind }: DescMethod): number =>
