@@ -15,11 +15,29 @@ export interface LeadChange {
   readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
 }
 
+/** The unacknowledged changes of a lead, as they are stored with it. */
+export interface ChangeMark {
+  /** 0: unchanged since its creation. */
+  readonly revision: number;
+  /** The time of the first of them; null: there are none; undefined: it cannot be read. */
+  readonly since: Date | null | undefined;
+  /** The time of the latest of each kind; a kind of another release may be among them. */
+  readonly kinds: Readonly<Record<string, unknown>>;
+}
+
+/** Higher than every revision of this service. One that is higher could overflow, and starts again. */
+const MAX_REVISION = 2 ** 52;
+
 /**
- * Returns the revision that follows one: at least the time of the change, in milliseconds. A database restored from a
- * backup has lost revisions that consumers have seen; using the time keeps new revisions higher than those.
+ * Returns the mark of a lead after a change. Kinds accumulate until they are acknowledged. The revision is at least the
+ * time of the change, in milliseconds: a database restored from a backup has lost revisions that consumers have seen, and
+ * so are new ones higher than those.
  */
-export const nextRevision = (revision: number, time: Date): number => Math.max(revision + 1, time.getTime());
+export const marked = ({ revision, since, kinds }: ChangeMark, kind: ChangeKind, time: Date): ChangeMark => ({
+  revision: Math.max(revision < MAX_REVISION ? revision + 1 : 0, time.getTime()),
+  since: since && since <= time ? since : time,
+  kinds: { ...(since !== null && kinds), [kind]: time },
+});
 
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {

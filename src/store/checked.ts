@@ -215,10 +215,6 @@ function faultOfStudio({ status, regionCode, quotaLimit }: Unchecked<Studio>): k
   return isQuotaLimitOrNull(quotaLimit) ? undefined : 'quotaLimit';
 }
 
-/** The claims of a lead, or an UnreadableRecord if they are undefined. */
-export const claimsOrFault = (lead: Lead, contactKeys: readonly string[] | undefined): Checked<readonly string[]> =>
-  contactKeys ?? unreadable('lead', lead, 'claims');
-
 /** A record whose history, or list of applied requests, is not a list, so that nothing can be added. */
 export const historyFault = (
   record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'>,

@@ -155,6 +155,31 @@ export type UpdateLeadOutcome =
   | { readonly kind: 'already-open'; readonly leadId: string }
   | { readonly kind: 'not-found' | 'stale' };
 
+/** A command to one lead. */
+export interface LeadCommand extends AuditContext {
+  readonly studioId: string;
+  readonly leadId: string;
+}
+
+export interface LeadStageChange extends LeadCommand {
+  readonly stage: LeadStage;
+  /** What the lead claims when reopened, and is also found by when closed. */
+  readonly claims: ClaimsOfContact;
+}
+
+export interface LeadUpdate extends LeadCommand {
+  readonly correction: Correction;
+  /** Of the new contact. */
+  readonly claims: OpenClaims;
+  /** Null: any. */
+  readonly expectedUpdatedAt: Date | null;
+}
+
+export interface LeadErasure extends LeadCommand {
+  /** Returns `stale` if the lead's `updatedAt` differs; absent: any. */
+  readonly expectedUpdatedAt?: Date;
+}
+
 export interface LeadStore {
   /**
    * createLead must store a new lead and its claims in one write. It must check in this order:
@@ -213,17 +238,9 @@ export interface LeadStore {
    * - Closing or reopening a lead whose contact differs from `claims.contact` returns `other-contact` and writes
    *   nothing.
    *
-   * @param change `claims`: what the lead claims when reopened, and is also found by when closed
    * @throws UnreadableRecord, without writing
    */
-  changeLeadStage(
-    change: AuditContext & {
-      readonly studioId: string;
-      readonly leadId: string;
-      readonly stage: LeadStage;
-      readonly claims: ClaimsOfContact;
-    },
-  ): Promise<ChangeLeadStageOutcome>;
+  changeLeadStage(change: LeadStageChange): Promise<ChangeLeadStageOutcome>;
 
   /**
    * updateLead must change some fields of a lead and store an event, in one write. It must check `expectedUpdatedAt`
@@ -236,18 +253,9 @@ export interface LeadStore {
    * - An unchanged contact keeps its claims.
    * - The first update must store what the lead was created with, for replays.
    *
-   * @param change `claims`: of the new contact; `expectedUpdatedAt`: null: any
    * @throws UnreadableRecord, without writing
    */
-  updateLead(
-    change: AuditContext & {
-      readonly studioId: string;
-      readonly leadId: string;
-      readonly correction: Correction;
-      readonly claims: OpenClaims;
-      readonly expectedUpdatedAt: Date | null;
-    },
-  ): Promise<UpdateLeadOutcome>;
+  updateLead(change: LeadUpdate): Promise<UpdateLeadOutcome>;
 
   /** Returns whether a change with this `requestId` has been applied to the lead. */
   isLeadChangeApplied(studioId: string, leadId: string, requestId: string): Promise<boolean>;
@@ -307,14 +315,7 @@ export interface LeadErasureStore {
    *
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
-  eraseLead(
-    erasure: AuditContext & {
-      readonly studioId: string;
-      readonly leadId: string;
-      /** Returns `stale` if the lead's `updatedAt` differs; absent: any. */
-      readonly expectedUpdatedAt?: Date;
-    },
-  ): Promise<EraseLeadOutcome>;
+  eraseLead(erasure: LeadErasure): Promise<EraseLeadOutcome>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(

@@ -1,6 +1,6 @@
 import { type Document, Long } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { apiKeyDocument, claimsDocument, leadDocument } from '../../src/store/mongo/documents.ts';
+import { apiKeyDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
@@ -133,7 +133,7 @@ describe.each([
   });
 
   const contents = () => ({
-    leads: [{ ...leadDocument(lead, claimsOf(lead)), ...claimsDocument(claimsOf(lead)), history: [] }],
+    leads: [{ ...leadDocument(lead, claimsOf(lead)), history: [] }],
     apiKeys: [{ ...apiKeyDocument(key, '0'), history: [] }],
     studios: [
       {

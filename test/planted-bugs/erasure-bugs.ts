@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const SQLITE = 'src/store/sqlite/lead-erasure.ts';
-const MONGO = 'src/store/mongo/lead-erasure.ts';
+const SQLITE = 'src/store/sqlite/lead-writer.ts';
+const MONGO = 'src/store/mongo/lead-writer.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const ERASED_LEAD = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
@@ -15,7 +15,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erased lead keeps its claims',
     suite: ON_SQLITE,
     caughtBy: ERASED_LEAD,
-    patches: [{ file: SQLITE, find: 'if (keys) $FREE; else $ALL', put: '' }],
+    patches: [{ file: 'src/store/sqlite/lead-writer.ts', find: 'claims || isErasure', put: 'claims' }],
   },
   {
     name: 'an erased lead keeps its original data',
@@ -27,7 +27,9 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erasure is not in the change feed',
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
-    patches: [{ file: SQLITE, text: `erased_at = ?1, \${changeMark('erased', '?1')}`, put: 'erased_at = ?1' }],
+    patches: [
+      { file: 'src/store/decisions/leads.ts', find: "marked(found.mark, 'erased', updatedAt)", put: 'found.mark' },
+    ],
   },
   {
     name: 'the log is never truncated',

@@ -63,15 +63,11 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_MONGO,
     caughtBy: ONE_WRITE,
     patches: [
+      { file: 'src/store/mongo/lead-writer.ts', find: 'changes: mark', put: '...{}' },
       {
-        file: 'src/store/mongo/leads.ts',
-        find: '{ ...mark, $set: { ...mark.$set, ...change } }',
-        put: '{ $set: change }',
-      },
-      {
-        file: 'src/store/mongo/leads.ts',
-        find: 'const change = { stage, updatedAt, $$$CLAIMS };',
-        put: 'const change = { stage, updatedAt, $$$CLAIMS }; setTimeout(() => leads.updateOne({ studioId, _id }, mark as any).catch(() => {}), 1000);',
+        file: 'src/store/mongo/lead-writer.ts',
+        find: 'claimed = write.claims?.contactKeys ?? [];',
+        put: 'claimed = write.claims?.contactKeys ?? []; const second = { $set: { changes: write.mark } } as any; setTimeout(() => leads.updateOne({ studioId, _id }, second).catch(() => {}), 1000);',
       },
     ],
   },

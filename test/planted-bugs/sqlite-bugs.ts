@@ -141,17 +141,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'a lead that is won frees its contact',
     patches: [
-      {
-        file: LEADS,
-        find: 'claimed.free(studio, before, { number, isOpen: wasOpen });',
-        put: '',
-      },
-      // Otherwise, the remaining claim is removed when it is found.
-      {
-        file: 'src/store/sqlite/contact-claims.ts',
-        find: 'stage !== null && isOpen(stage)',
-        put: 'stage !== null',
-      },
+      { file: 'src/store/sqlite/lead-writer.ts', find: 'claims || isErasure', put: 'isErasure' }, // Otherwise, the remaining claim is removed when it is found.
+      { file: 'src/store/sqlite/contact-claims.ts', find: 'stage !== null && isOpen(stage)', put: 'stage !== null' },
     ],
     inSoak: true,
   },
@@ -159,7 +150,13 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     name: 'a reopened lead does not claim its contact',
     suite: STORE,
     caughtBy: 'a reopened lead claims its contact again',
-    patches: [{ file: LEADS, find: 'claimed.take(studio, after, { number, isOpen: becomesOpen });', put: '' }],
+    patches: [
+      {
+        file: 'src/store/sqlite/lead-writer.ts',
+        find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });',
+        put: '',
+      },
+    ],
     inSoak: true,
   },
   {
@@ -175,9 +172,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: "another studio's leads are never seen",
     patches: [
       {
-        file: LEADS,
-        find: `select(LEAD_COLUMNS, "id = unhex(?, '-')")`,
-        put: `select(LEAD_COLUMNS, "id = unhex(?2, '-') OR id = unhex(?2, '-')")`,
+        file: 'src/store/sqlite/leads.ts',
+        find: `select("id = unhex(?, '-')")`,
+        put: `select("id = unhex(?2, '-') OR id = unhex(?2, '-')")`,
       },
     ],
     inSoak: true,

@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
-const IN_SQLITE = 'src/store/sqlite/lead-updates.ts';
+const IN_SQLITE = 'src/store/sqlite/lead-writer.ts';
 
 const FREES = 'of an open lead: the former contact becomes free and the new one taken';
 const ORIGINAL = 'a replay returns the original data, whatever was corrected since, even after a restart';
@@ -16,8 +16,8 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: IN_SQLITE,
-        find: 'claimed.free(studio, [...before, ...wanted], itself);',
-        put: 'claimed.free(studio, wanted, itself);',
+        find: 'claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number)',
+        put: 'claimed.free(studio, claims?.contactKeys ?? [], number)',
       },
     ],
   },
@@ -25,7 +25,13 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     name: 'each correction overwrites the original data of a lead',
     suite: ON_SQLITE,
     caughtBy: ORIGINAL,
-    patches: [{ file: IN_SQLITE, text: 'original = coalesce(original, ?7)', put: 'original = ?7' }],
+    patches: [
+      {
+        file: 'src/store/decisions/leads.ts',
+        find: '...(!found.isCorrected && { original: lead })',
+        put: 'original: lead',
+      },
+    ],
   },
   {
     name: 'a lead corrected concurrently is reopened with the claims of its former contact',
@@ -33,8 +39,8 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     caughtBy: REOPENED,
     patches: [
       {
-        file: 'src/store/sqlite/leads.ts',
-        find: "if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };",
+        file: 'src/store/decisions/leads.ts',
+        find: "if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };",
         put: '',
       },
     ],

@@ -118,7 +118,7 @@ const keyChanger = (
             outcome: legible({ ...found, revokedAt: now }),
             where: { revokedAt: { $not: { $type: 'date' } } } as Filter<ApiKeyDocument>,
             update: { $set: { revokedAt: now, slot: keyId } },
-            events: [{ action: 'api-key-revoked', ...actor({ memberId, caller }), time: now }],
+            events: [{ action: 'api-key-revoked', memberId, caller, time: now }],
           };
         },
       }),
@@ -140,7 +140,7 @@ const keyChanger = (
             outcome: { ...key, quotaLimit: limit },
             where,
             update: { $set: { quotaLimit: limit } },
-            events: [{ action: 'api-key-quota-changed', ...actor({ memberId, caller }), time, from, to }],
+            events: [{ action: 'api-key-quota-changed', memberId, caller, time, from, to }],
           };
         },
       }),
@@ -180,7 +180,6 @@ const keyReplacer =
           which: { studioId, _id: new UUID(keyId) },
           // A repeated request would need the secret, which is not stored.
           requestId: undefined,
-          record: { kind: 'API key', studioId, id: keyId },
           async decide(found, isApplied) {
             if (!found) return { outcome: { kind: 'not-found' } };
             const key = apiKeyOf(found);
@@ -201,7 +200,8 @@ const keyReplacer =
               outcome: { kind: 'replaced', key: renewed },
               where: { revokedAt: null, secretSha256: found.secretSha256 },
               update: { $set: { ...secret, expiresAt: renewed.expiresAt, slot } },
-              events: [{ action: 'api-key-replaced', ...actor({ memberId, caller }), time: now }],
+              record: { kind: 'API key', studioId, id: keyId },
+              events: [{ action: 'api-key-replaced', memberId, caller, time: now }],
             };
           },
         }),

@@ -1,14 +1,16 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { MAX_APPLIED_REQUESTS, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
-import { type Checked, historyFault } from '../checked.ts';
+import { historyFault } from '../checked.ts';
+import type { DecidedEvent } from '../decisions/decision.ts';
 import type { UnreadableRecord } from '../store.ts';
+import { actor } from './audit.ts';
 import { untilKnown } from './connection.ts';
 import { type Changeable, type HistoryEntry, READ } from './documents.ts';
 import { isDuplicate } from './is-duplicate.ts';
 import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** What a change decides after it has read the document. */
-export type Decision<Document, Outcome> =
+export type DocumentDecision<Document, Outcome> =
   /** Nothing is written. */
   | { readonly outcome: Outcome }
   | { readonly outcome: Outcome; readonly insert: Document }
@@ -18,7 +20,9 @@ export type Decision<Document, Outcome> =
       readonly where: Filter<Document>;
       /** Absent: nothing changes, and only a request that its caller may repeat is recorded. */
       readonly update?: UpdateFilter<Document>;
-      readonly events?: readonly HistoryEntry[];
+      readonly events?: readonly DecidedEvent[] | undefined;
+      /** Names the record in the error when its history cannot grow; absent: the history is replaced. */
+      readonly record?: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;
     };
 
 /** A change of one document. */
@@ -35,11 +39,9 @@ export interface ChangeOf<Document, Outcome> {
    * @param isApplied whether the document has the change already: by an earlier attempt, or an earlier call with the same
    *   request; then nothing is written
    */
-  decide(found: WithId<Document> | null, isApplied: boolean): Promise<Decision<Document, Outcome>>;
+  decide(found: WithId<Document> | null, isApplied: boolean): Promise<DocumentDecision<Document, Outcome>>;
   /** Returns the outcome when a unique index has refused the change; undefined: it is attempted again. */
   onDuplicate?(): Promise<Outcome | undefined>;
-  /** Names the record in the outcome when its history cannot grow; undefined: the history is replaced. */
-  readonly record?: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'>;
 }
 
 /** What grows with every change. */
@@ -63,13 +65,13 @@ export function applyOnce<Document extends Changeable, Outcome>(
   collection: Collection<Document>,
   deadline: AbortSignal,
   change: ChangeOf<Document, Outcome>,
-): Promise<Checked<Outcome>> {
+): Promise<Outcome> {
   const { which, fields, requestId, decide, onDuplicate } = change;
   const id = requestId === undefined ? new UUID() : new UUID(requestId);
   const projection = fields ? { ...fields, appliedRequests: 1 } : { history: 0 };
   /** The newest identity before the first attempt to write; null: there was none. */
   let newest: UUID | null | undefined;
-  return untilKnown<Checked<Outcome>>(deadline, async () => {
+  return untilKnown<Outcome>(deadline, async () => {
     const found = (await collection.findOne(which, { ...READ, projection })) as WithId<Document> | null;
     const applied = identitiesIn(found?.appliedRequests);
     const isApplied = applied.some((each) => each.equals(id));
@@ -87,10 +89,11 @@ export function applyOnce<Document extends Changeable, Outcome>(
         await collection.insertOne({ ...decision.insert, appliedRequests: [id] } as never);
         return outcome;
       }
-      const { where, update = {}, events = [] } = decision;
+      const { where, update = {}, events = [], record } = decision;
       const filter = { ...which, ...where, appliedRequests: { $ne: id } } as Filter<Document>;
-      const written = await updateWithEvents(collection, filter, { update, events, id, ...change });
-      return typeof written !== 'boolean' ? written : written ? outcome : undefined;
+      const history = events.map(({ memberId, caller, ...event }) => ({ ...event, ...actor({ memberId, caller }) }));
+      const isWritten = await updateWithEvents(collection, filter, { which, record, update, events: history, id });
+      return isWritten ? outcome : undefined;
     } catch (error) {
       if (isDuplicate(error)) return onDuplicate?.();
       throw error;
@@ -105,14 +108,15 @@ const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>
 const identitiesIn = (list: unknown): UUID[] =>
   Array.isArray(list) ? list.filter((each): each is UUID => each instanceof UUID) : [];
 
-interface EventfulUpdate<Document> extends Pick<ChangeOf<Document, unknown>, 'which' | 'record'> {
+interface EventfulUpdate<Document> extends Pick<ChangeOf<Document, unknown>, 'which'> {
+  readonly record: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;
   readonly update: UpdateFilter<Document>;
   readonly events: readonly HistoryEntry[];
   readonly id: UUID;
 }
 
 /**
- * Updates a document with events and the identity of the request. If its history cannot grow, that is the outcome, or,
+ * Updates a document with events and the identity of the request. If its history cannot grow, that is thrown, or,
  * for a change without a `record`, it is replaced by the new events; if there is no room for these either, it is
  * removed, which makes room for the update.
  *
@@ -122,7 +126,7 @@ async function updateWithEvents<Document extends Changeable>(
   collection: Collection<Document>,
   filter: Filter<Document>,
   { which, record, update, events, id }: EventfulUpdate<Document>,
-): Promise<boolean | UnreadableRecord> {
+): Promise<boolean> {
   const apply = async (operators: object): Promise<boolean> =>
     (await collection.updateOne(filter, operators as UpdateFilter<Document>)).matchedCount === 1;
   const $push = {
@@ -137,7 +141,7 @@ async function updateWithEvents<Document extends Changeable>(
     // The code alone does not say that the history is the reason.
     const found = await collection.findOne(which, GROWING);
     const damaged = found && GROWING_LISTS.find((list) => found[list] !== undefined && !Array.isArray(found[list]));
-    if (record && damaged) return historyFault(record, damaged);
+    if (record && damaged) throw historyFault(record, damaged);
     const isReason = damaged || (isTooLarge && GROWING_LISTS.some((list) => (found?.[list]?.length ?? 0) > 0));
     if (record || !isReason) throw error;
   }

@@ -7,7 +7,7 @@ import {
   STORE_SILENCE_MS,
 } from '../../../common/deadlines.ts';
 import { describeDuplicates } from '../index-faults.ts';
-import { type StoreObserver, StoreUnavailable } from '../store.ts';
+import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { CausalSessions } from './causal-sessions.ts';
 import { type Batching, type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
@@ -158,8 +158,8 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
 }
 
 /**
- * Retries a step with exponential backoff until its outcome is known. A refusal by the server is an outcome. A step that
- * writes must find out first whether an earlier attempt took effect.
+ * Retries a step with exponential backoff until its outcome is known. A refusal by the server is an outcome, and so is an
+ * UnreadableRecord. A step that writes must find out first whether an earlier attempt took effect.
  *
  * @param step returns undefined while the outcome is unknown
  */
@@ -175,7 +175,8 @@ export async function untilKnown<Outcome>(
       const outcome = await step(attempt);
       if (outcome !== undefined) return outcome;
     } catch (error) {
-      const refusal = error instanceof NotRepeatable ? error : serverRefusal(error);
+      if (error instanceof NotRepeatable || error instanceof UnreadableRecord) throw error;
+      const refusal = serverRefusal(error);
       if (refusal) throw refusal;
       fault = error;
     }

@@ -13,7 +13,7 @@ import { type Checked, isOneOf, readableOrNull, readableOrThrow } from '../check
 import { readPage } from '../pages.ts';
 import { regionsToNote } from '../release-1-1.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
-import { applyOnce, type Decision } from './apply-once.ts';
+import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import { actor } from './audit.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -174,7 +174,7 @@ function studioPutter({ studios, call }: Connection, report: ReportUnreadable): 
     ).then(readableOrThrow);
 }
 
-type StudioDecision = Decision<StudioDocument, Studio | null>;
+type StudioDecision = DocumentDecision<StudioDocument, Studio | null>;
 
 /** A member or a source of a studio. */
 interface Entry {
@@ -191,7 +191,7 @@ function entryWriter({ studios, call }: Connection) {
       entry: { readonly path: string; readonly value: unknown },
       studio: StudioDocument | null,
       isApplied: boolean,
-    ) => Promise<Decision<StudioDocument, Outcome>>,
+    ) => Promise<DocumentDecision<StudioDocument, Outcome>>,
   ) =>
     call((deadline) => {
       const path = `${list}.${id}`;
@@ -199,9 +199,11 @@ function entryWriter({ studios, call }: Connection) {
         which: { _id: studioId },
         fields: { [path]: 1 },
         requestId,
-        record: { kind: 'studio', studioId, id: studioId },
-        decide: (found, isApplied) =>
-          decide({ path, value: found?.[list] && entryOf<unknown>(found[list], id) }, found, isApplied),
+        async decide(found, isApplied) {
+          const value = found?.[list] && entryOf<unknown>(found[list], id);
+          const decision = await decide({ path, value }, found, isApplied);
+          return { ...decision, record: { kind: 'studio', studioId, id: studioId } };
+        },
       });
     }).then(readableOrThrow);
 

@@ -1,9 +1,8 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import { MAX_FORMER_KEYS, type OpenClaims } from '../../domain/claims.ts';
 import type { RegionCode } from '../../domain/contact.ts';
-import type { Correction, OriginalFields } from '../../domain/correction.ts';
+import type { OriginalFields } from '../../domain/correction.ts';
 import type { Fingerprint } from '../../domain/fingerprint.ts';
 import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
@@ -22,6 +21,7 @@ import {
   readableOrThrow,
   type Unchecked,
 } from '../checked.ts';
+import type { LeadWrite, StoredClaims } from '../decisions/leads.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
 import type { EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
@@ -161,7 +161,7 @@ export function leadDocument(
     _id: leadKey(lead.studioId, id),
     ...fields,
     sourceId: uuidOrNull(sourceId),
-    ...(isOpen(lead.stage) ? claimsDocument(claims) : closedClaimsDocument(id, claims)),
+    ...claimsDocument(id, { ...claims, isOpen: isOpen(lead.stage), formerKeys: [] }),
     idempotency: {
       key: new UUID(idempotencyKey),
       fingerprint: fingerprint.sha256,
@@ -171,8 +171,8 @@ export function leadDocument(
   };
 }
 
-/** The fields of a correction, as stored. */
-export function correctionFields({ sourceId, ...others }: Correction) {
+/** Changed fields of a lead, as stored. */
+export function fieldsDocument({ sourceId, ...others }: LeadWrite['fields']) {
   return sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
 }
 
@@ -185,26 +185,23 @@ export const originalDocument = ({ displayName, sourceId, note }: OriginalFields
 
 const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
-/** The claims of an open lead, as stored, and the entries of its former contacts. */
-export function claimsDocument({ contactKeys, regionCode }: OpenClaims, former: readonly string[] = []) {
-  return { openContactKey: [...contactKeys.map(openClaim), ...former], contactRule: ruleOf(regionCode) };
+/**
+ * Claims as stored. The keys by which a closed lead is found, and those of its former contacts, contain its id: the unique
+ * index needs no exception.
+ */
+export function claimsDocument(
+  leadId: string,
+  { contactKeys, regionCode, isOpen: areClaimed, formerKeys }: StoredClaims,
+) {
+  const own = contactKeys.map((key) => (areClaimed ? openClaim(key) : `closed:${key}:${leadId}`));
+  const former = formerKeys.map((key) => `former:${key}:${leadId}`);
+  return {
+    openContactKey: [...own, ...former],
+    contactRule: { version: CONTACT_RULE_VERSION, region: regionCode },
+  };
 }
-
-const ruleOf = (region: RegionCode | null) => ({ version: CONTACT_RULE_VERSION, region });
 
 export const openClaim = (contactKey: string): string => `open:${contactKey}`;
-
-/** The keys by which a closed lead is found, as stored. They contain its id: the unique index needs no exception. */
-export function closedClaimsDocument(
-  leadId: string,
-  { contactKeys, regionCode }: OpenClaims,
-  former: readonly string[] = [],
-) {
-  const own = contactKeys.map((key) => closedClaim(key, leadId));
-  return { openContactKey: [...own, ...former], contactRule: ruleOf(regionCode) };
-}
-
-export const closedClaim = (contactKey: string, leadId: string): string => `closed:${contactKey}:${leadId}`;
 
 /** Conditions for all open and closed leads with a contact key; with `former`, and those that had it before a correction. */
 export const claimsWithKey = (contactKey: string, former?: 'former'): (string | RegExp)[] => [
@@ -212,16 +209,6 @@ export const claimsWithKey = (contactKey: string, former?: 'former'): (string | 
   new RegExp(`^closed:${contactKey}:`),
   ...(former ? [new RegExp(`^former:${contactKey}:`)] : []),
 ];
-
-/** The entries of the former contacts of a lead. They claim nothing, and stay whatever becomes of its claims. */
-export const formerClaimsIn = (claims: LeadDocument['openContactKey']): string[] =>
-  [claims].flat().filter((claim) => typeof claim === 'string' && claim.startsWith('former:'));
-
-/** The entries of the former contacts of a lead whose contact is corrected. */
-export function formerClaimsAfter(leadId: string, claims: LeadDocument['openContactKey']): string[] {
-  const added = contactKeysIn(claims).map((key) => `former:${key}:${leadId}`);
-  return [...new Set([...formerClaimsIn(claims), ...added])].slice(0, MAX_FORMER_KEYS);
-}
 
 /** The only claim of a lead that was erased. */
 export const erasedClaim = (leadId: string): string => `closed:${leadId}`;
@@ -270,11 +257,12 @@ function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   };
 }
 
-/** Matches the contact key in a claim: a hash in base64url. */
-const CLAIM_KEY = /^(?:open|closed):([\w-]{43})/;
+const keysIn = (claims: LeadDocument['openContactKey'], kind: RegExp): string[] =>
+  [claims].flat().flatMap((claim) => (typeof claim === 'string' && kind.exec(claim)?.[1]) || []);
 
-export const contactKeysIn = (claims: LeadDocument['openContactKey']): string[] =>
-  [claims].flat().flatMap((claim) => (typeof claim === 'string' && CLAIM_KEY.exec(claim)?.[1]) || []);
+/** A contact key is a hash in base64url. */
+export const contactKeysIn = (claims: LeadDocument['openContactKey']) => keysIn(claims, /^(?:open|closed):([\w-]{43})/);
+export const formerKeysIn = (claims: LeadDocument['openContactKey']) => keysIn(claims, /^former:([\w-]{43}):/);
 
 export function storedFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
   return checkedFingerprint(

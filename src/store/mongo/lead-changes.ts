@@ -1,6 +1,6 @@
 import { type Filter, MongoBulkWriteError, type UpdateFilter, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import { type ChangeKind, type LeadChange, nextRevision } from '../../domain/lead-change.ts';
+import { type ChangeMark, type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { FirstReadable } from '../first-readable.ts';
 import { type LeadChangeStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
@@ -25,37 +25,20 @@ const MARK = { ...READ, projection: { changes: 1, createdAt: 1 } } as const;
 /** The mark that release 1.1 gave leads of release 1.0; before every change. */
 const BEFORE_ALL = new Date(0);
 
-/**
- * The part of an update that marks the lead as changed. Kinds accumulate until they are acknowledged; a lead without
- * any that was never acknowledged was created. If it is acknowledged after it was read, the mark names too many kinds,
- * never too few. A mark that this service did not write is replaced, because a database refuses to extend it.
- *
- * @param found the lead as read
- */
-export function changeMark({ changes, createdAt }: Marked, kind: ChangeKind, time: Date) {
-  if (!isMark(changes)) {
-    const mark = { since: time, revision: nextRevision(0, time), kinds: { created: createdAt, [kind]: time } };
-    return { $set: { changes: mark } };
-  }
-  const isCreationUnacknowledged = !changes.kinds && changes.since?.getTime() !== ACKNOWLEDGED.getTime();
-  return {
-    $set: {
-      ...(isCreationUnacknowledged && { 'changes.kinds.created': createdAt }),
-      [`changes.kinds.${kind}`]: time,
-      'changes.revision': nextRevision(changes.revision ?? 0, time),
-    },
-    $min: { 'changes.since': time },
-  };
+type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
+
+/** The mark of a lead as read. One that this service did not write counts as that of its creation. */
+export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
+  const { revision = 0, since, kinds = { created } }: ChangesDocument = isMark(changes) ? changes : {};
+  return { revision, since: since?.getTime() === ACKNOWLEDGED.getTime() ? null : since, kinds };
 }
 
 /**
- * A condition that the lead was not marked since it was read: the next revision follows from the one that was read. An
- * invalid mark may not equal itself once it is read.
+ * A condition that the lead was not marked since it was read: the next revision follows from the one that was read. If it
+ * was acknowledged since, its next mark names too many kinds, never too few. An invalid mark may not equal itself once it is read.
  */
-export const sameMark = ({ changes }: Marked) =>
+const sameMark = ({ changes }: Marked) =>
   (isMark(changes) ? { 'changes.revision': changes.revision ?? null } : {}) as object;
-
-type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
 
 /** Whether this service may have written a mark. */
 function isMark(changes: unknown): changes is ChangesDocument {
@@ -123,7 +106,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
           updateOne: {
             // A lead that has changed since is marked already.
             filter: { studioId, _id: lead._id, ...sameMark(lead) },
-            update: changeMark(lead, 'resent', now) as UpdateFilter<LeadDocument>,
+            update: { $set: { changes: marked(markOf(lead), 'resent', now) } } as UpdateFilter<LeadDocument>,
           },
         }));
         const refusals = await leads.bulkWrite(updates, { ordered: false }).then(() => [], refusalsIn);

@@ -1,69 +1,47 @@
 import { type Filter, MongoBulkWriteError, MongoServerError, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import type { OpenClaims } from '../../domain/claims.ts';
-import { isSameContact } from '../../domain/contact.ts';
-import {
-  isOpen,
-  type Lead,
-  type LeadClaims,
-  type LeadStage,
-  MAX_LEADS_PER_CONTACT,
-  nextUpdate,
-} from '../../domain/lead.ts';
-import { type Checked, leadsOfContact, readableOrThrow } from '../checked.ts';
+import { isOpen, type Lead, type LeadClaims, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
+import { leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
+import { decideLeadErasure, decideLeadStage, decideLeadUpdate } from '../decisions/leads.ts';
 import { readPage } from '../pages.ts';
 import { replayOutcome } from '../replay-outcome.ts';
-import {
-  type ChangeLeadStageOutcome,
-  type CreateLeadOutcome,
-  type LeadStore,
-  type ReportUnreadable,
-  UnreadableRecord,
-} from '../store.ts';
-import { applyOnce } from './apply-once.ts';
-import { actor } from './audit.ts';
+import type { CreateLeadOutcome, LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
-  claimsDocument,
   claimsWithKey,
-  closedClaimsDocument,
-  contactKeysIn,
   creationOf,
-  earlierLeadOf,
+  erasedLeadOf,
   FIRST_ID,
-  formerClaimsIn,
   isErased,
   LAST_ID,
   type LeadDocument,
   type LeadKey,
+  lastIdOfFull,
   leadDocument,
   leadIdsAfter,
   leadKey,
   openClaim,
   presentLeadOf,
-  storedFingerprint,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
-import { asRead, changeMark } from './lead-changes.ts';
-import { leadUpdater } from './lead-updates.ts';
-import { alreadyOpen, otherOpenLead } from './open-lead-conflict.ts';
+import { leadWriter } from './lead-writer.ts';
+import { alreadyOpen } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
 import { serverRefusal } from './server-refusal.ts';
 
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
-/**
- * Leads and their claims, in MongoDB. Within a call, an unreadable record is a value and not an error: errors of the
- * database are retried.
- */
-export function mongoLeads(connection: Connection, report: ReportUnreadable): LeadStore {
+/** Leads and their claims, in MongoDB. */
+export function mongoLeads(connection: Connection, report: ReportUnreadable): LeadStore & LeadErasureStore {
+  const write = leadWriter(connection);
   return {
     createLead: leadCreator(connection),
     ...leadReader(connection, report),
-    changeLeadStage: stageChanger(connection),
-    updateLead: leadUpdater(connection),
+    eraseLead: write(decideLeadErasure),
+    changeLeadStage: write(decideLeadStage),
+    updateLead: write(decideLeadUpdate),
   };
 }
 
@@ -79,7 +57,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
     claims: LeadClaims,
     deadline: AbortSignal,
     { isKeySeen, now }: { readonly isKeySeen: boolean; readonly now: Date | undefined },
-  ): Promise<Checked<CreateLeadOutcome>> {
+  ): Promise<CreateLeadOutcome> {
     const document = leadDocument(lead, claims, now);
     return untilKnown(deadline, async () => {
       await indexes.expectValid('leads');
@@ -115,7 +93,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
         () => create(lead, claims, deadline, { isKeySeen, now }),
         () => findConflict(lead, claims, deadline),
       );
-    }).then(readableOrThrow);
+    });
 }
 
 /** Inserts documents; returns for each one why it was refused, if it was. */
@@ -164,7 +142,7 @@ function conflictReader({ batched }: Connection) {
     lead: Lead,
     { idempotencyKey, contactKeys, fingerprint: claimed }: LeadClaims,
     deadline: AbortSignal,
-  ): Promise<Checked<CreateLeadOutcome> | undefined> => {
+  ): Promise<CreateLeadOutcome | undefined> => {
     const { studioId } = lead;
     const key = { studioId, idempotencyKey };
     const early = await byKey.submit(key, deadline);
@@ -175,13 +153,10 @@ function conflictReader({ batched }: Connection) {
       : await byContact.submit({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
     const own = early ?? (await byKey.submit(key, deadline));
     if (own) {
-      if (isErased(own)) return { kind: 'erased' };
-      const [earlier, fingerprint] = [earlierLeadOf(own), storedFingerprint(own)];
-      if (earlier instanceof UnreadableRecord) return earlier;
-      if (fingerprint instanceof UnreadableRecord) return fingerprint;
+      const earlier = creationOf(own);
       // The same id: an insert of this call, whose response was lost.
-      if (earlier.id === lead.id) return { kind: 'created', lead };
-      return replayOutcome({ lead: earlier, fingerprint }, claimed);
+      if ('lead' in earlier && earlier.lead.id === lead.id) return { kind: 'created', lead };
+      return replayOutcome(earlier, claimed);
     }
     return contact ? alreadyOpen(contact) : undefined;
   };
@@ -233,7 +208,7 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 function leadReader(
   { leads, call, batched }: Connection,
   report: ReportUnreadable,
-): Omit<LeadStore, 'createLead' | 'changeLeadStage' | 'updateLead'> {
+): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
   const documentsById = batched<LeadKey, LeadDocument | null>(async ({ leads }, keys) => {
     const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
     const found = await leads
@@ -307,51 +282,15 @@ function leadReader(
         };
         return readPage({ read, idOf, check: presentLeadOf }, { after: first, limit }, report);
       }),
+
+    walkErasedLeads: (studioId, after, limit) =>
+      call(async () => {
+        const _id = leadIdsAfter(studioId, after);
+        const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
+        const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
+        return { leads: erased, next: lastIdOfFull(found, limit) };
+      }),
   };
-}
-
-function stageChanger({ leads, call, indexes }: Connection): LeadStore['changeLeadStage'] {
-  return ({ studioId, leadId, stage, claims, memberId, caller, now, requestId }) =>
-    call((deadline) => {
-      const _id = leadKey(studioId, leadId);
-      return applyOnce<LeadDocument, Checked<ChangeLeadStageOutcome>>(leads, deadline, {
-        which: { studioId, _id },
-        requestId,
-        record: { kind: 'lead', studioId, id: leadId },
-        onDuplicate: () => otherOpenLead(leads, _id, claims),
-        async decide(found, isApplied) {
-          const lead = found && presentLeadOf(found);
-          if (!lead) return { outcome: { kind: 'not-found' } };
-          if (lead instanceof UnreadableRecord) return { outcome: lead };
-          if (isApplied) return { outcome: { kind: 'changed', lead } };
-          const where = asRead(found);
-          if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead }, where };
-          const keepsClaims = isOpen(stage) === isOpen(lead.stage);
-          if (!keepsClaims && !isSameContact(lead.contact, claims.contact))
-            return { outcome: { kind: 'other-contact' } };
-          if (!keepsClaims && isOpen(stage)) await indexes.expectValid('leads');
-          const updatedAt = nextUpdate(lead.updatedAt, now);
-          const mark = changeMark(found, 'stage-changed', updatedAt);
-          const change = { stage, updatedAt, ...claimsAfterMove(found, stage, claims) };
-          const [from, to] = [lead.stage, stage];
-          return {
-            outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt } },
-            where,
-            update: { ...mark, $set: { ...mark.$set, ...change } },
-            events: [{ action: 'lead-stage-changed', ...actor({ memberId, caller }), time: updatedAt, from, to }],
-          };
-        },
-      });
-    }).then(readableOrThrow);
-}
-
-/** The claims to store with a new stage. A lead that stays open or closed keeps its own. */
-function claimsAfterMove({ _id, stage: before, openContactKey }: LeadDocument, stage: LeadStage, claims: OpenClaims) {
-  if (isOpen(before) === isOpen(stage)) return {};
-  const former = formerClaimsIn(openContactKey);
-  if (isOpen(stage)) return claimsDocument(claims, former);
-  const contactKeys = [...new Set([...contactKeysIn(openContactKey), ...claims.contactKeys])];
-  return closedClaimsDocument(_id.id.toString(), { ...claims, contactKeys }, former);
 }
 
 const idOf = ({ _id }: LeadDocument): string => _id.id.toString();

@@ -4,7 +4,6 @@ import { mongoAudit } from './audit.ts';
 import { type Connection, connect } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { mongoLeadChanges } from './lead-changes.ts';
-import { mongoLeadErasure } from './lead-erasure.ts';
 import { mongoLeads } from './leads.ts';
 import { studioReads } from './studio-reads.ts';
 
@@ -32,7 +31,6 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
   return {
     ...mongoLeads(connection, report),
     ...mongoLeadChanges(connection, report),
-    ...mongoLeadErasure(connection, report),
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

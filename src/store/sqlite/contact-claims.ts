@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { isOpen, type LeadStage } from '../../domain/lead.ts';
 import { prepareLists } from './row-lists.ts';
-import { hashBytes, idText } from './stored-ids.ts';
+import { hashBytes, hashText, idText } from './stored-ids.ts';
 
 /**
  * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims
@@ -12,10 +12,10 @@ export interface ContactClaims {
   holderOf(studioNumber: number, contactKeys: readonly string[], otherThan?: number): string | undefined;
   /** Adds the claims of a lead. */
   take(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
-  /** Removes claims of a lead. */
-  free(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
-  /** Removes all claims of a lead, also those that it kept when it was closed by hand. */
-  forget(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
+  /** Removes claims of a lead, also those that it kept when it was closed by hand. */
+  free(studioNumber: number, contactKeys: readonly string[], leadNumber: number): void;
+  /** Returns the keys of a lead whose own list of them is unreadable. Scans all claims of the studio. */
+  of(studioNumber: number, leadNumber: number): string[];
 }
 
 interface NumberedLead {
@@ -23,6 +23,7 @@ interface NumberedLead {
   readonly isOpen: boolean;
 }
 
+const KEY_BYTES = 32;
 const NUMBER_BYTES = 8;
 
 export function contactClaims(database: DatabaseSync): ContactClaims {
@@ -41,14 +42,18 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
   const remove = database.prepare(
     'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?',
   );
-  const free: ContactClaims['free'] = (studioNumber, contactKeys, lead) => {
-    for (const key of contactKeys) remove.run(studioNumber, entryOf(key, lead), lead.number);
-  };
+  const selectOf = prepareLists(
+    database,
+    `SELECT substr(contact_key, 1, ${KEY_BYTES}) FROM contact_claims
+    WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`,
+  );
   return {
-    free,
-    forget(studioNumber, contactKeys, number) {
-      for (const isOpen of [true, false]) free(studioNumber, contactKeys, { number, isOpen });
+    free(studioNumber, contactKeys, number) {
+      for (const key of contactKeys)
+        for (const isOpen of [true, false]) remove.run(studioNumber, entryOf(key, { number, isOpen }), number);
     },
+    of: (studioNumber, leadNumber) =>
+      selectOf.all(studioNumber, leadNumber).map(([key]) => hashText(key as Uint8Array)),
     holderOf(studioNumber, contactKeys, otherThan) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studioNumber, hashBytes(contactKey));

@@ -1,36 +1,33 @@
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChangeKind, LeadChange } from '../../domain/lead-change.ts';
+import { type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { FirstReadable } from '../first-readable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
-import { erasedLeadOf, isErased, LEAD_COLUMNS, leadOf, number } from './rows.ts';
-import { idText, UUID_BYTES } from './stored-ids.ts';
+import {
+  columns,
+  erasedLeadOf,
+  isErased,
+  type ListRow,
+  lastIdOfFull,
+  leadOf,
+  MARKED_LEAD,
+  markOf,
+  markValues,
+  SET_MARK,
+} from './rows.ts';
+import { UUID_BYTES } from './stored-ids.ts';
 import { studioNumbers } from './studio-numbers.ts';
 
-/** Higher than every revision of this service. One that is higher could overflow, and starts again. */
-const MAX_REVISION = 2 ** 52;
-
-/**
- * The assignments of an UPDATE that mark a lead as changed. Kinds accumulate until they are acknowledged; a lead
- * without any that was never acknowledged was created.
- *
- * @param time the SQL parameter with the time of the change; milliseconds
- */
-export const changeMark = (kind: ChangeKind, time: string): string => `
-  revision = max(iif(revision < ${MAX_REVISION}, revision + 1, 0), ${time}),
-  changed_since = coalesce(changed_since, ${time}),
-  change_kinds = json_set(
-    CASE
-      WHEN changed_since IS NULL THEN '{}'
-      WHEN change_kinds IS NULL THEN json_object('created', created_at)
-      WHEN json_valid(change_kinds) THEN change_kinds
-      ELSE '{}'
-    END, '$."${kind}"', ${time})`;
-
-type Row = readonly SQLOutputValue[];
+/** The position is text, because a foreign number may be any integer. */
+const CHANGE = columns({
+  ...MARKED_LEAD.sqlOf,
+  position: 'CAST(changed_since AS TEXT)',
+  number: 'CAST(leads.number AS TEXT)',
+  studioId: 'studio_id',
+});
 
 /** The time of a lead's first unacknowledged change, and the lead's number; integers in text. */
 type Position = readonly [since: string, number: string];
@@ -43,12 +40,9 @@ export function sqliteLeadChanges(
 ): LeadChangeStore {
   const studios = studioNumbers(database);
   const selectWhere = (condition: string) =>
-    // The columns of leadOf come first. The position is text, because a foreign number may be any integer.
     prepareLists(
       database,
-      `SELECT ${LEAD_COLUMNS}, CAST(changed_since AS TEXT), CAST(leads.number AS TEXT), ${number('revision')},
-        ${number('changed_since')}, change_kinds, studio_id
-      FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+      `SELECT ${CHANGE.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
       WHERE changed_since IS NOT NULL ${condition} ORDER BY changed_since, leads.number LIMIT ? + 0`,
     );
   const selectFirst = selectWhere('');
@@ -57,26 +51,25 @@ export function sqliteLeadChanges(
     UPDATE leads SET changed_since = NULL, change_kinds = NULL
     WHERE studio_number = ? AND id = unhex(?, '-') AND revision = ? AND changed_since IS NOT NULL`);
   // An id that is not a UUID cannot end a part.
-  const resend = prepareLists(
+  const selectToResend = prepareLists(
     database,
-    `UPDATE leads SET ${changeMark('resent', '?1')} WHERE number IN (
-      SELECT number FROM leads WHERE studio_number = ?2 AND id > unhex(?3, '-') AND length(id) = ${UUID_BYTES}
-      ORDER BY id LIMIT ?4 + 0
-    ) RETURNING hex(id)`,
+    `SELECT ${MARKED_LEAD.sql}, CAST(number AS TEXT) FROM leads
+    WHERE studio_number = ? AND id > unhex(?, '-') AND length(id) = ${UUID_BYTES} ORDER BY id LIMIT ? + 0`,
   );
+  const resend = database.prepare(`UPDATE leads SET ${SET_MARK} WHERE number = CAST(:number AS INTEGER)`);
   const count = prepareLists(
     database,
     'SELECT count(*) FROM (SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT ? + 0)',
   );
   const changesIn = (reportUnreadable: ReportUnreadable) =>
-    new FirstReadable<Row, LeadChange, Position>({
+    new FirstReadable<ListRow, LeadChange, Position>({
       first: (limit) => selectFirst.all(limit),
       async behind(position, limit) {
         // Of many unreadable leads, only some are read at a time.
         await nextTurn();
         return position === null ? selectFirst.all(limit) : selectBehind.all(...position, limit);
       },
-      positionOf: (row) => row.slice(-6, -4) as [string, string],
+      positionOf: (row) => [row[CHANGE.at.position], row[CHANGE.at.number]] as [string, string],
       check: (row) => readableOrNull(leadChangeOf(row), reportUnreadable),
     });
   const changes = changesIn(report);
@@ -99,8 +92,11 @@ export function sqliteLeadChanges(
       commits.write(() => {
         const studio = studios.inWrite(studioId);
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
-        const ids = resend.all(now.getTime(), studio, after ?? '', limit).map(([id]) => idText(id as string));
-        return { leads: ids.length, skipped: 0, next: ids.length < limit ? null : (ids.sort().at(-1) ?? null) };
+        const rows = selectToResend.all(studio, after ?? '', limit);
+        for (const row of rows) {
+          resend.run({ ...markValues(marked(markOf(row), 'resent', now)), number: row.at(-1) as string });
+        }
+        return { leads: rows.length, skipped: 0, next: lastIdOfFull(rows, limit) };
       }),
 
     async measureLeadChanges(bound) {
@@ -110,24 +106,10 @@ export function sqliteLeadChanges(
   };
 }
 
-function leadChangeOf(row: Row): Checked<LeadChange> {
-  const [revision, since, kinds, studioId] = row.slice(-4);
-  const lead = isErased(row) ? erasedLeadOf(studioId as string, row) : leadOf(studioId as string, row);
-  return checkedLeadChange(lead, {
-    revision,
-    // 0: written by release 1.0, which stored no time.
-    since: since === 0 ? undefined : new Date(since as number),
-    kinds: kindsIn(kinds as string | null, row),
-  });
-}
-
-/** The unchecked time of each kind. */
-function kindsIn(json: string | null, row: Row): object {
-  const created = row[7];
-  try {
-    const times = json === null ? { created } : Object(JSON.parse(json));
-    return Object.fromEntries(Object.entries(times).map(([kind, ms]) => [kind, new Date(ms as number)]));
-  } catch {
-    return {};
-  }
+function leadChangeOf(row: ListRow): Checked<LeadChange> {
+  const studioId = row[CHANGE.at.studioId] as string;
+  const { revision, since, kinds } = markOf(row);
+  const lead = isErased(row) ? erasedLeadOf(studioId, row) : leadOf(studioId, row);
+  // 0: written by release 1.0, which stored no time.
+  return checkedLeadChange(lead, { revision, since: since?.getTime() === 0 ? undefined : since, kinds });
 }

@@ -1,21 +1,29 @@
-import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import { isSameContact } from '../../domain/contact.ts';
-import { isOpen, type Lead, MAX_LEADS_PER_CONTACT, nextUpdate } from '../../domain/lead.ts';
-import { type Checked, leadsOfContact, readableOrThrow } from '../checked.ts';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
+import { type Checked, leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
+import { decideLeadErasure, decideLeadStage, decideLeadUpdate } from '../decisions/leads.ts';
 import { readPage } from '../pages.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
 import { replayOutcome } from '../replay-outcome.ts';
-import { type LeadStore, type Page, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type LeadErasureStore, type LeadStore, type Page, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { appliedRequests } from './applied-requests.ts';
-import { auditWriter } from './audit.ts';
 import { contactClaims, entryRange } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { changeMark } from './lead-changes.ts';
-import { leadUpdater } from './lead-updates.ts';
+import { leadWriter } from './lead-writer.ts';
 import { type ListQuery, prepareLists } from './row-lists.ts';
-import { CREATION_COLUMNS, earlierLeadOf, isErased, LEAD_COLUMNS, presentLeadOf, storedFingerprint } from './rows.ts';
-import { hashBytes, hashesBytes, hashesIn, idText } from './stored-ids.ts';
-import { studioNumbers } from './studio-numbers.ts';
+import {
+  CREATION,
+  earlierLeadOf,
+  erasedLeadOf,
+  isErased,
+  LEAD_COLUMNS,
+  type ListRow,
+  lastIdOfFull,
+  presentLeadOf,
+  storedFingerprint,
+} from './rows.ts';
+import { hashBytes, hashesBytes, idText } from './stored-ids.ts';
+import { type StudioNumbers, studioNumbers } from './studio-numbers.ts';
 
 /** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
@@ -23,24 +31,58 @@ const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 /** Higher than every lead's id; the start of the first page. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
-/** Leads and their claims, in SQLite. */
+/**
+ * Leads and their claims, in SQLite. `secure_delete` overwrites erased data in the file, too, once the log is checkpointed.
+ *
+ * @param erased called after the commit of an erasure
+ */
 export function sqliteLeads(
   database: DatabaseSync,
   commits: Pick<GroupCommit, 'write'>,
   report: ReportUnreadable = () => {},
-): LeadStore {
-  const leads = leadTable(database);
+  erased: () => unknown = () => {},
+): LeadStore & LeadErasureStore {
+  const studios = studioNumbers(database);
+  const findByKey = creationFinder(database);
+  const write = leadWriter(database, commits);
+  const eraseLead = write(decideLeadErasure);
+  const requests = appliedRequests(database);
   return {
-    createLead: leadCreator(commits, leads),
-    ...leadReader(leads, report),
-    changeLeadStage: stageChanger(commits, leads),
-    updateLead: leadUpdater(database, commits),
+    createLead: leadCreator(database, { commits, studios, findByKey }),
+    ...leadReader(database, { studios, findByKey }, report),
+    isLeadChangeApplied: async (_studioId, _leadId, requestId) => requests.has(requestId),
+    changeLeadStage: write(decideLeadStage),
+    updateLead: write(decideLeadUpdate),
+    async eraseLead(erasure) {
+      const outcome = await eraseLead(erasure);
+      if (outcome.kind === 'erased') erased();
+      return outcome;
+    },
   };
 }
 
-type LeadTable = ReturnType<typeof leadTable>;
+/** Returns a function that finds the creation with an idempotency key. */
+function creationFinder(database: DatabaseSync) {
+  const select = prepareLists(
+    database,
+    `SELECT ${CREATION.sql} FROM leads WHERE studio_number = ? AND idempotency_key = unhex(?, '-')`,
+  );
+  return (studioId: string, studio: number | undefined, idempotencyKey: string) => {
+    const row = studio === undefined ? undefined : select.get(studio, idempotencyKey);
+    if (!row) return null;
+    if (isErased(row)) return { kind: 'erased' } as const;
+    const lead = readableOrThrow(earlierLeadOf(studioId, row));
+    return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
+  };
+}
 
-function leadTable(database: DatabaseSync) {
+interface Parts {
+  readonly commits: Pick<GroupCommit, 'write'>;
+  readonly studios: StudioNumbers;
+  readonly findByKey: ReturnType<typeof creationFinder>;
+}
+
+function leadCreator(database: DatabaseSync, { commits, studios, findByKey }: Parts): LeadStore['createLead'] {
   let preparedInsert: StatementSync | undefined;
   // Prepared by the first creation: without the index of keys SQLite refuses it, and reads have to go on.
   const insert = () =>
@@ -50,65 +92,7 @@ function leadTable(database: DatabaseSync) {
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
     ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?)
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
-  const selectById = select(LEAD_COLUMNS, "id = unhex(?, '-')");
-  const selectToMove = select(`${LEAD_COLUMNS}, number, contact_keys, rule_region`, "id = unhex(?, '-')");
-  const selectByKey = select(CREATION_COLUMNS, "idempotency_key = unhex(?, '-')");
-  // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
-  const selectPage = select(LEAD_COLUMNS, "id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
-  const selectNext = select(LEAD_COLUMNS, "id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
-  const selectOfContact = prepareLists(
-    database,
-    `SELECT ${LEAD_COLUMNS} FROM contact_claims JOIN leads ON leads.number = lead_number
-    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ?
-    ORDER BY contact_key LIMIT ? + 0`,
-  );
-  const selectOfFormerContact = prepareLists(
-    database,
-    `SELECT ${LEAD_COLUMNS} FROM former_contacts JOIN leads ON leads.number = lead_number
-    WHERE former_contacts.studio_number = ? AND contact_key = ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
-  );
-  const updateStage = database.prepare(`
-    UPDATE leads SET stage = ?1, updated_at = ?2, contact_keys = ?3, rule_region = ?4,
-      ${changeMark('stage-changed', '?2')}
-    WHERE number = ?5`);
-
-  const studios = studioNumbers(database);
-  const findByKey = (studioId: string, studio: number | undefined, idempotencyKey: string) => {
-    const row = studio === undefined ? undefined : selectByKey.get(studio, idempotencyKey);
-    if (!row) return null;
-    if (isErased(row)) return { kind: 'erased' } as const;
-    const lead = readableOrThrow(earlierLeadOf(studioId, row));
-    return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
-  };
-
-  const recordEvent = auditWriter(database);
   const claimed = contactClaims(database);
-  return {
-    insert,
-    studios,
-    findByKey,
-    selectById,
-    selectToMove,
-    selectPage,
-    selectNext,
-    selectOfContact,
-    selectOfFormerContact,
-    updateStage,
-    claimed,
-    recordEvent,
-    requests: appliedRequests(database),
-  };
-
-  /** Prepares a query of a studio's leads. */
-  function select(columns: string, condition: string) {
-    return prepareLists(database, `SELECT ${columns} FROM leads WHERE studio_number = ? AND ${condition}`);
-  }
-}
-
-function leadCreator(
-  commits: Pick<GroupCommit, 'write'>,
-  { insert, studios, findByKey, claimed }: LeadTable,
-): LeadStore['createLead'] {
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt) => {
     const { studioId, id } = lead;
@@ -156,24 +140,37 @@ function leadCreator(
 }
 
 function leadReader(
-  {
-    studios,
-    findByKey,
-    selectById,
-    selectPage,
-    selectNext,
-    selectOfContact,
-    selectOfFormerContact,
-    requests,
-  }: LeadTable,
+  database: DatabaseSync,
+  { studios, findByKey }: Omit<Parts, 'commits'>,
   report: ReportUnreadable,
-): Omit<LeadStore, 'createLead' | 'changeLeadStage' | 'updateLead'> {
+): Omit<
+  LeadStore & LeadErasureStore,
+  'createLead' | 'isLeadChangeApplied' | 'changeLeadStage' | 'updateLead' | 'eraseLead'
+> {
+  const select = (condition: string) =>
+    prepareLists(database, `SELECT ${LEAD_COLUMNS.sql} FROM leads WHERE studio_number = ? AND ${condition}`);
+  const selectById = select("id = unhex(?, '-')");
+  // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
+  const selectPage = select("id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
+  const selectNext = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
+  const selectOfContact = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS.sql} FROM contact_claims JOIN leads ON leads.number = lead_number
+    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ?
+    ORDER BY contact_key LIMIT ? + 0`,
+  );
+  const selectOfFormerContact = prepareLists(
+    database,
+    `SELECT ${LEAD_COLUMNS.sql} FROM former_contacts JOIN leads ON leads.number = lead_number
+    WHERE former_contacts.studio_number = ? AND contact_key = ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
+  );
+
   /** Reads a page with a query for the leads after an id. */
   async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
     const studio = studios.of(studioId);
     if (studio === undefined) return { records: [], next: null, skipped: 0 };
     const read = (position: string | null, count: number) => query.all(studio, position, count);
-    const idOf = ([id]: readonly SQLOutputValue[]) => idText(id as string);
+    const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
     return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after, limit }, report);
   }
 
@@ -201,8 +198,6 @@ function leadReader(
       return isErased(row) ? 'erased' : 'present';
     },
 
-    isLeadChangeApplied: async (_studioId, _leadId, requestId) => requests.has(requestId),
-
     async findLeadsOfContact(studioId, contactKeys, former) {
       const studio = studios.of(studioId);
       if (studio === undefined) return { leads: [], unreadable: [] };
@@ -211,9 +206,10 @@ function leadReader(
       const found = new Map<unknown, Checked<Lead> | null>();
       let readable = 0;
       for (const row of [...rowsOfContact(studio, contactKeys), ...ofFormer]) {
-        if (found.has(row[0])) continue;
+        const id = row[LEAD_COLUMNS.at.id];
+        if (found.has(id)) continue;
         const lead = presentLeadOf(studioId, row);
-        found.set(row[0], lead);
+        found.set(id, lead);
         readable += Number(lead !== null && !(lead instanceof UnreadableRecord));
         if (readable === MAX_LEADS_PER_CONTACT) break;
       }
@@ -223,46 +219,12 @@ function leadReader(
     listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
 
     walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? '', limit),
-  };
-}
 
-function stageChanger(
-  commits: Pick<GroupCommit, 'write'>,
-  { studios, selectToMove, updateStage, claimed, recordEvent, requests }: LeadTable,
-): LeadStore['changeLeadStage'] {
-  return ({ studioId, leadId, stage, claims, memberId, caller, now, requestId }) => {
-    return commits.write(() => {
-      const studio = studios.inWrite(studioId);
-      const row = studio === undefined ? undefined : selectToMove.get(studio, leadId);
-      const lead = row && readableOrThrow(presentLeadOf(studioId, row));
-      if (studio === undefined || !lead) return { kind: 'not-found' };
-      if (requests.has(requestId)) return { kind: 'changed', lead };
-      if (lead.stage === stage) {
-        requests.add(requestId);
-        return { kind: 'unchanged', lead };
-      }
-      const number = row.at(-3) as number;
-      let [contactKeys, ruleRegion] = row.slice(-2) as [Uint8Array, string | null];
-      const [wasOpen, becomesOpen] = [isOpen(lead.stage), isOpen(stage)];
-      if (wasOpen !== becomesOpen) {
-        if (!isSameContact(lead.contact, claims.contact)) return { kind: 'other-contact' };
-        const holder = becomesOpen ? claimed.holderOf(studio, claims.contactKeys) : undefined;
-        if (holder !== undefined) return { kind: 'already-open', leadId: holder };
-        const before = hashesIn(contactKeys) ?? [];
-        const after = becomesOpen ? claims.contactKeys : [...new Set([...before, ...claims.contactKeys])];
-        claimed.free(studio, before, { number, isOpen: wasOpen });
-        // Claims that it has already, if its stage was changed by hand.
-        claimed.free(studio, after, { number, isOpen: becomesOpen });
-        claimed.take(studio, after, { number, isOpen: becomesOpen });
-        contactKeys = hashesBytes(after);
-        ruleRegion = claims.regionCode;
-      }
-      const updatedAt = nextUpdate(lead.updatedAt, now);
-      updateStage.run(stage, updatedAt.getTime(), contactKeys, ruleRegion, number);
-      const [from, to] = [lead.stage, stage];
-      recordEvent({ studioId, leadId, action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to });
-      requests.add(requestId);
-      return { kind: 'changed', lead: { ...lead, stage, updatedAt } };
-    });
+    async walkErasedLeads(studioId, after, limit) {
+      const studio = studios.of(studioId);
+      const rows = studio === undefined ? [] : selectNext.all(studio, after ?? '', limit);
+      const leads = rows.filter(isErased).flatMap((row) => readableOrNull(erasedLeadOf(studioId, row), report) ?? []);
+      return { leads, next: lastIdOfFull(rows, limit) };
+    },
   };
 }

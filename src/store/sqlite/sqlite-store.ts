@@ -7,7 +7,6 @@ import { sqliteDirectory } from './directory.ts';
 import { GroupCommit } from './group-commit.ts';
 import { KeyIndex } from './key-index.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
-import { sqliteLeadErasure } from './lead-erasure.ts';
 import { sqliteLeads } from './leads.ts';
 import { repeatWhileLocked } from './lock-retries.ts';
 import { openDatabase } from './open-database.ts';
@@ -35,9 +34,8 @@ export function openSqliteStore<Caller>(
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
   const store: Store = {
-    ...sqliteLeads(database, commits, report),
+    ...sqliteLeads(database, commits, report, () => path !== ':memory:' && checkpoints.erased()),
     ...sqliteLeadChanges(database, commits, report),
-    ...sqliteLeadErasure(database, commits, () => path !== ':memory:' && checkpoints.erased(), report),
     ...sqliteApiKeys(database, commits, report),
     ...sqliteDirectory(database, commits, report),
     ...sqliteAudit(database, report),

@@ -1,0 +1,18 @@
+import type { Actor, AuditEvent } from '../../domain/audit.ts';
+
+/**
+ * What a command decides about a record as it was read. A decision is pure, and made again whenever the record has changed
+ * between its reading and its writing. What an unreadable record allows no decision about is thrown as UnreadableRecord.
+ */
+export type Decision<Outcome, Write> =
+  /** Nothing is written. So it is if an earlier attempt, or an earlier call with the same request, was applied. */
+  | { readonly outcome: Outcome }
+  | {
+      readonly outcome: Outcome;
+      /** Null: nothing changes, and only a request that its caller may repeat is recorded. */
+      readonly write: Write | null;
+      readonly events?: readonly DecidedEvent[];
+    };
+
+/** An event of the record that is decided about. */
+export type DecidedEvent = Pick<AuditEvent, 'action' | 'time'> & Partial<Pick<AuditEvent, 'from' | 'to'>> & Actor;
