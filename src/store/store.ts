@@ -325,6 +325,20 @@ export interface LeadErasureStore {
   ): Promise<{ readonly leads: readonly ErasedLead[]; readonly next: string | null }>;
 }
 
+/** A command to one API key. */
+export interface ApiKeyCommand extends AuditContext {
+  readonly studioId: string;
+  readonly keyId: string;
+}
+
+/** It has no `requestId`: a repeated request would need the secret, which is not stored. */
+export interface ApiKeyReplacement extends ApiKeyCommand {
+  readonly memberId: string;
+  readonly secretSha256: Uint8Array;
+  readonly secretHint: string;
+  readonly expiresAt: Date | null;
+}
+
 /** The outcome of replacing a key's secret. */
 export type ReplaceApiKeyOutcome =
   | { readonly kind: 'replaced'; readonly key: ApiKey }
@@ -364,16 +378,7 @@ export interface ApiKeyStore {
    *
    * @throws UnreadableRecord, without writing
    */
-  replaceApiKey(replacement: {
-    readonly studioId: string;
-    readonly keyId: string;
-    readonly memberId: string;
-    readonly caller?: string | null | undefined;
-    readonly secretSha256: Uint8Array;
-    readonly secretHint: string;
-    readonly expiresAt: Date | null;
-    readonly now: Date;
-  }): Promise<ReplaceApiKeyOutcome>;
+  replaceApiKey(replacement: ApiKeyReplacement): Promise<ReplaceApiKeyOutcome>;
 
   /**
    * revokeApiKey must revoke a key, also an unreadable one, and store an event, in one write. A revoked key is returned

@@ -63,9 +63,11 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'on SQLite, a changed quota of a studio is not in the audit log',
+    name: 'a changed quota of a studio is not in the audit log',
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'record changes of quotas with the old and the new limit, in the same write as other changes',
-    patches: [{ file: 'src/store/sqlite/directory.ts', find: 'if (quota !== quotaBefore) $THEN', put: '' }],
+    patches: [
+      { file: 'src/store/decisions/put-studio.ts', find: 'if (quotaLimit !== undefined && $CHANGED) $THEN', put: '' },
+    ],
   },
 ];

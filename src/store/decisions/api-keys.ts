@@ -1,34 +1,28 @@
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import type { AuditContext } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { type Checked, legibleApiKey, readableOrNull, readableOrThrow, type Unchecked } from '../checked.ts';
-import type { ApiKeyReplacement, ReplaceApiKeyOutcome, ReportUnreadable } from '../store.ts';
+import { type Checked, readableOrThrow } from '../checked.ts';
+import type { ApiKeyCommand, ApiKeyReplacement, ReplaceApiKeyOutcome } from '../store.ts';
 import type { Decision } from './decision.ts';
 
 /** A key as it is stored. */
 export interface StoredApiKey {
   readonly key: Checked<ApiKey>;
-  readonly unchecked: Unchecked<ApiKey>;
+  /** Returns its readable parts. */
+  readonly legible: () => ApiKey | null;
   readonly slot: string;
 }
 
-/** Changed fields of a key. */
-export type ApiKeyWrite = Partial<
-  Pick<ApiKey, 'memberId' | 'secretSha256' | 'secretHint' | 'expiresAt' | 'revokedAt' | 'quotaLimit'>
->;
+export interface ApiKeyWrite
+  extends Partial<Pick<ApiKey, 'memberId' | 'secretSha256' | 'secretHint' | 'expiresAt' | 'revokedAt' | 'quotaLimit'>> {
+  /** Its own id is the slot of a revoked key. Absent: it keeps the one that it has. */
+  readonly slot?: 'free' | 'own';
+}
 
-/** Returns a key, or else reports it and returns its readable parts. */
-export const legible = ({ key, unchecked }: Omit<StoredApiKey, 'slot'>, report: ReportUnreadable): ApiKey | null =>
-  readableOrNull(key, report) ?? legibleApiKey(unchecked);
-
-type ApiKeyDecision<Outcome> = Decision<Outcome, ApiKeyWrite>;
-
-/** @param takesSlot called if the key needs another slot; returns whether there is one */
 export function decideKeyReplacement(
   found: StoredApiKey | null,
   { memberId, caller, secretSha256, secretHint, expiresAt, now }: ApiKeyReplacement,
   isApplied: boolean,
-): ApiKeyDecision<ReplaceApiKeyOutcome> & { readonly needsSlot?: boolean } {
+): Decision<ReplaceApiKeyOutcome, ApiKeyWrite> {
   if (!found) return { outcome: { kind: 'not-found' } };
   const key = readableOrThrow(found.key);
   const fields = { memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
@@ -37,34 +31,34 @@ export function decideKeyReplacement(
   if (isApplied) return { outcome: { kind: 'replaced', key: renewed } };
   if (key.revokedAt) return { outcome: { kind: 'revoked' } };
   if (!isLive(renewed, now)) return { outcome: { kind: 'expired' } };
+  // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock is
+  // behind that of the process that freed its slot.
+  const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
   return {
     outcome: { kind: 'replaced', key: renewed },
-    write: fields,
-    // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock is
-    // behind that of the process that freed its slot.
-    needsSlot: !(isLive(key, now) && KEY_SLOTS.includes(found.slot)),
+    write: { ...fields, ...(!keepsSlot && { slot: 'free' }) },
     events: [{ action: 'api-key-replaced', memberId, caller, time: now }],
   };
 }
 
 export function decideKeyRevocation(
   found: StoredApiKey | null,
-  { memberId, caller, now: revokedAt, report }: AuditContext & { readonly report: ReportUnreadable },
-): ApiKeyDecision<ApiKey | null> {
-  const key = found && legible(found, report);
+  { memberId, caller, now: revokedAt }: ApiKeyCommand,
+): Decision<ApiKey | null, ApiKeyWrite> {
+  const key = found?.legible() ?? null;
   if (!found || key?.revokedAt) return { outcome: key };
   return {
     outcome: key && { ...key, revokedAt },
-    write: { revokedAt },
+    write: { revokedAt, slot: 'own' },
     events: [{ action: 'api-key-revoked', memberId, caller, time: revokedAt }],
   };
 }
 
 export function decideKeyQuota(
   found: StoredApiKey | null,
-  { quotaLimit, memberId, caller, now: time }: AuditContext & Pick<ApiKey, 'quotaLimit'>,
+  { quotaLimit, memberId, caller, now: time }: ApiKeyCommand & Pick<ApiKey, 'quotaLimit'>,
   isApplied: boolean,
-): ApiKeyDecision<ApiKey | null> {
+): Decision<ApiKey | null, ApiKeyWrite> {
   const key = found && readableOrThrow(found.key);
   if (!key || isApplied) return { outcome: key };
   if (key.quotaLimit === quotaLimit) return { outcome: key, write: null };

@@ -16,3 +16,10 @@ export type Decision<Outcome, Write> =
 
 /** An event of the record that is decided about. */
 export type DecidedEvent = Pick<AuditEvent, 'action' | 'time'> & Partial<Pick<AuditEvent, 'from' | 'to'>> & Actor;
+
+/** @typeParam Found the record as it is stored; null: there is none */
+export type Decide<Found, Command, Outcome, Write> = (
+  found: Found | null,
+  command: Command,
+  isApplied: boolean,
+) => Decision<Outcome, Write>;

@@ -1,9 +1,16 @@
 import { Binary, type Filter, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { type Checked, legibleApiKey, readableOrNull, readableOrThrow } from '../checked.ts';
+import { type Checked, legibleApiKey, readableOrNull } from '../checked.ts';
+import {
+  type ApiKeyWrite,
+  decideKeyQuota,
+  decideKeyReplacement,
+  decideKeyRevocation,
+  type StoredApiKey,
+} from '../decisions/api-keys.ts';
+import type { Decide } from '../decisions/decision.ts';
 import { readPage } from '../pages.ts';
-import { type ApiKeyStore, type ReplaceApiKeyOutcome, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type ApiKeyCommand, type ApiKeyStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import { actor } from './audit.ts';
 import { type Connection, untilKnown } from './connection.ts';
@@ -28,6 +35,7 @@ const AFTER_ALL_IDS = 'g';
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
   const { apiKeys, call, batched } = connection;
   const mutex = new KeyedMutex();
+  const write = keyWriter(connection, mutex, report);
   const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
@@ -41,9 +49,11 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 
     ...keyLister(connection, report),
 
-    replaceApiKey: keyReplacer(connection, mutex),
+    replaceApiKey: write(decideKeyReplacement),
 
-    ...keyChanger(connection, report),
+    revokeApiKey: (studioId, keyId, by) => write(decideKeyRevocation)({ studioId, keyId, ...by }),
+
+    putApiKeyQuota: (studioId, keyId, quotaLimit, by) => write(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
 
     recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
       call(async () => {
@@ -100,52 +110,52 @@ function keyLister(
 const legibleOf = (report: ReportUnreadable) => (document: ApiKeyDocument) =>
   readableOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document));
 
-const keyChanger = (
-  { apiKeys, call }: Connection,
-  report: ReportUnreadable,
-): Pick<ApiKeyStore, 'revokeApiKey' | 'putApiKeyQuota'> => ({
-  revokeApiKey: (studioId, keyId, { memberId, caller, now, requestId }) =>
-    call((deadline) =>
-      applyOnce<ApiKeyDocument, ApiKey | null>(apiKeys, deadline, {
-        which: { studioId, _id: new UUID(keyId) },
-        requestId,
-        async decide(found) {
-          if (!found) return { outcome: null };
-          const legible = legibleOf(report);
-          // An invalid time was not written by this service, so the key counts as not revoked.
-          if (found.revokedAt instanceof Date) return { outcome: legible(found) };
-          return {
-            outcome: legible({ ...found, revokedAt: now }),
-            where: { revokedAt: { $not: { $type: 'date' } } } as Filter<ApiKeyDocument>,
-            update: { $set: { revokedAt: now, slot: keyId } },
-            events: [{ action: 'api-key-revoked', memberId, caller, time: now }],
-          };
-        },
-      }),
-    ).then(readableOrThrow),
+/** A condition that a key is still as it was read. One that cannot be read is only revoked, whatever else happens to it. */
+const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
+  key instanceof UnreadableRecord
+    ? {}
+    : { revokedAt: key.revokedAt, quotaLimit: key.quotaLimit, secretSha256: new Binary(key.secretSha256) };
 
-  putApiKeyQuota: (studioId, keyId, limit, { memberId, caller, now: time, requestId }) =>
-    call((deadline) =>
-      applyOnce<ApiKeyDocument, Checked<ApiKey> | null>(apiKeys, deadline, {
-        which: { studioId, _id: new UUID(keyId) },
-        requestId,
-        async decide(found, isApplied) {
-          const key = found && apiKeyOf(found);
-          if (!key || key instanceof UnreadableRecord || isApplied) return { outcome: key };
-          const before = key.quotaLimit;
-          const where = { quotaLimit: before };
-          if (before === limit) return { outcome: key, where };
-          const [from, to] = [quotaLimitText(before), quotaLimitText(limit)];
-          return {
-            outcome: { ...key, quotaLimit: limit },
-            where,
-            update: { $set: { quotaLimit: limit } },
-            events: [{ action: 'api-key-quota-changed', memberId, caller, time, from, to }],
-          };
-        },
-      }),
-    ).then(readableOrThrow),
-});
+/** Returns a function that carries out what is decided about keys. */
+function keyWriter({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex, report: ReportUnreadable) {
+  const legible = legibleOf(report);
+  const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
+    key: apiKeyOf(found),
+    legible: () => legible(found),
+    slot: found.slot,
+  });
+  return <Command extends ApiKeyCommand, Outcome>(decide: Decide<StoredApiKey, Command, Outcome, ApiKeyWrite>) =>
+    (command: Command): Promise<Outcome> =>
+      call((deadline) => {
+        const { studioId, keyId, requestId, now } = command;
+        const change = () =>
+          applyOnce<ApiKeyDocument, Outcome>(apiKeys, deadline, {
+            which: { studioId, _id: new UUID(keyId) },
+            requestId,
+            async decide(found, isApplied) {
+              const stored = found && storedApiKey(found);
+              const decision = decide(stored, command, isApplied);
+              if (!stored || isApplied || !('write' in decision)) return { outcome: decision.outcome };
+              const { outcome, write, events } = decision;
+              const where = asRead(stored.key);
+              if (!write) return { outcome, where };
+              const { secretSha256, slot, ...fields } = write;
+              if (secretSha256) await indexes.expectValid('apiKeys');
+              const placed = slot === 'free' ? await freeSlot(apiKeys, studioId, now, deadline) : slot && keyId;
+              if (slot && placed === undefined) return { outcome: { kind: 'limit-reached' } as Outcome };
+              const secret = secretSha256 && { secretSha256: new Binary(secretSha256) };
+              return {
+                outcome,
+                where,
+                update: { $set: { ...fields, ...secret, ...(placed && { slot: placed }) } },
+                events,
+                record: secretSha256 && { kind: 'API key', studioId, id: keyId },
+              };
+            },
+          });
+        return mutex.run([studioId], change);
+      });
+}
 
 const keyCreator =
   ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
@@ -170,43 +180,6 @@ const keyCreator =
         }),
       ),
     );
-
-const keyReplacer =
-  ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['replaceApiKey'] =>
-  ({ studioId, keyId, memberId, caller, secretSha256, secretHint, expiresAt, now }) =>
-    call((deadline) =>
-      mutex.run([studioId], () =>
-        applyOnce<ApiKeyDocument, Checked<ReplaceApiKeyOutcome>>(apiKeys, deadline, {
-          which: { studioId, _id: new UUID(keyId) },
-          // A repeated request would need the secret, which is not stored.
-          requestId: undefined,
-          async decide(found, isApplied) {
-            if (!found) return { outcome: { kind: 'not-found' } };
-            const key = apiKeyOf(found);
-            if (key instanceof UnreadableRecord) return { outcome: key };
-            const renewed = { ...key, memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
-            // The secret was valid, even if another call has replaced it since.
-            if (isApplied) return { outcome: { kind: 'replaced', key: renewed } };
-            if (key.revokedAt) return { outcome: { kind: 'revoked' } };
-            if (!isLive(renewed, now)) return { outcome: { kind: 'expired' } };
-            await indexes.expectValid('apiKeys');
-            // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this
-            // clock is behind that of the process that freed its slot.
-            const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
-            const slot = keepsSlot ? found.slot : await freeSlot(apiKeys, studioId, now, deadline);
-            if (slot === undefined) return { outcome: { kind: 'limit-reached' } };
-            const secret = { memberId, secretSha256: new Binary(secretSha256), secretHint };
-            return {
-              outcome: { kind: 'replaced', key: renewed },
-              where: { revokedAt: null, secretSha256: found.secretSha256 },
-              update: { $set: { ...secret, expiresAt: renewed.expiresAt, slot } },
-              record: { kind: 'API key', studioId, id: keyId },
-              events: [{ action: 'api-key-replaced', memberId, caller, time: now }],
-            };
-          },
-        }),
-      ),
-    ).then(readableOrThrow);
 
 /** Returns a free slot, or undefined. A random one, so that concurrent calls rarely conflict. */
 async function freeSlot(

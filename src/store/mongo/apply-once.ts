@@ -13,7 +13,7 @@ import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 export type DocumentDecision<Document, Outcome> =
   /** Nothing is written. */
   | { readonly outcome: Outcome }
-  | { readonly outcome: Outcome; readonly insert: Document }
+  | { readonly outcome: Outcome; readonly insert: Document; readonly events?: readonly DecidedEvent[] | undefined }
   | {
       readonly outcome: Outcome;
       /** That the document is still as it was read; otherwise it is read again. */
@@ -84,14 +84,14 @@ export function applyOnce<Document extends Changeable, Outcome>(
     if (isApplied || !isRecorded) return outcome;
     deadline.throwIfAborted();
     if (newest === undefined) newest = applied.at(-1) ?? null;
+    const history = (decision.events ?? []).map(historyEntry);
     try {
       if ('insert' in decision) {
-        await collection.insertOne({ ...decision.insert, appliedRequests: [id] } as never);
+        await collection.insertOne({ ...decision.insert, history, appliedRequests: [id] } as never);
         return outcome;
       }
-      const { where, update = {}, events = [], record } = decision;
+      const { where, update = {}, record } = decision;
       const filter = { ...which, ...where, appliedRequests: { $ne: id } } as Filter<Document>;
-      const history = events.map(({ memberId, caller, ...event }) => ({ ...event, ...actor({ memberId, caller }) }));
       const isWritten = await updateWithEvents(collection, filter, { which, record, update, events: history, id });
       return isWritten ? outcome : undefined;
     } catch (error) {
@@ -100,6 +100,8 @@ export function applyOnce<Document extends Changeable, Outcome>(
     }
   });
 }
+
+const historyEntry = ({ memberId, caller, ...event }: DecidedEvent) => ({ ...event, ...actor({ memberId, caller }) });
 
 /** Whether an identity that was added after `newest` may be gone from the list. */
 const mayBeDropped = (newest: UUID | null, applied: readonly UUID[]): boolean =>

@@ -1,25 +1,16 @@
 import type { Filter } from 'mongodb';
 import type { AuditContext, Repeatable } from '../../domain/audit.ts';
-import { quotaLimitText } from '../../domain/quota-limit.ts';
-import {
-  type LeadSource,
-  MAX_LEAD_SOURCES,
-  MAX_MEMBERS,
-  memberText,
-  STUDIO_STATUSES,
-  type Studio,
-} from '../../domain/studio.ts';
-import { type Checked, isOneOf, readableOrNull, readableOrThrow } from '../checked.ts';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, memberText, type Studio } from '../../domain/studio.ts';
+import { type Checked, readableOrNull } from '../checked.ts';
+import type { DecidedEvent } from '../decisions/decision.ts';
+import { decideStudio } from '../decisions/put-studio.ts';
 import { readPage } from '../pages.ts';
-import { regionsToNote } from '../release-1-1.ts';
-import type { DirectoryStore, PutOutcome, ReportUnreadable, StudioPut } from '../store.ts';
+import type { DirectoryStore, PutOutcome, ReportUnreadable } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
-import { actor } from './audit.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
   entryOf,
-  type HistoryEntry,
   listedStudioOf,
   memberOf,
   NOTHING_DUE,
@@ -105,76 +96,39 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
   };
 }
 
-function studioPutter({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] {
-  function creation(put: StudioPut & Pick<Studio, 'status'>, by: AuditContext): StudioDecision {
-    const { id, status, regionCode = null, quotaLimit = null } = put;
-    const history = [
-      statusEntry(by, status),
-      ...(quotaLimit === null ? [] : [quotaEntry(by, null, quotaLimit)]),
-      ...(regionCode === null ? [] : [regionEntry(by, null, regionCode)]),
-    ];
-    const record = { status, regionCode, quotaLimit };
-    return {
-      outcome: { id, ...record, formerRegions: [] },
-      // If the studio was created concurrently, this fails, and the next attempt changes it.
-      insert: { _id: id, ...record, ...NOTHING_DUE, members: {}, sources: {}, history },
-    };
-  }
-
-  function changeOf(found: StudioDocument, put: StudioPut, by: AuditContext): StudioDecision {
-    const { status, regionCode, quotaLimit } = put;
-    const before = studioOf(found, report);
-    const former = regionsToNote(before, put, Boolean(found.renewal));
-    const $set = {
-      ...(status !== undefined && { status }),
-      ...(regionCode !== undefined && { regionCode }),
-      ...(quotaLimit !== undefined && { quotaLimit }),
-      ...(former.length > 0 && { ...NOTHING_DUE, formerRegions: [...new Set(former)] }),
-    };
-    const from = isOneOf(STUDIO_STATUSES, found.status) ? found.status : undefined;
-    return {
-      outcome: {
-        id: found._id,
-        status: status ?? before.status,
-        regionCode: regionCode === undefined ? before.regionCode : regionCode,
-        quotaLimit: quotaLimit === undefined ? before.quotaLimit : quotaLimit,
-        formerRegions: [...new Set([...before.formerRegions, ...former])],
-      },
-      where: {
-        status: found.status ?? null,
-        regionCode: found.regionCode ?? null,
-        quotaLimit: found.quotaLimit ?? null,
-        formerRegions: sameRegions(found.formerRegions),
-        'renewal.since': found.renewal?.since ?? null,
-      } as Filter<StudioDocument>,
-      ...(Object.keys($set).length > 0 && { update: { $set } }),
-      events: [
-        ...(status === undefined || status === from ? [] : [{ ...statusEntry(by, status), ...(from && { from }) }]),
-        ...(quotaLimit === undefined || quotaLimit === (found.quotaLimit ?? null)
-          ? []
-          : [quotaEntry(by, before.quotaLimit, quotaLimit)]),
-        ...(regionCode === undefined || regionCode === before.regionCode
-          ? []
-          : [regionEntry(by, before.regionCode, regionCode)]),
-      ],
-    };
-  }
-
-  return (put, by) =>
+const studioPutter =
+  ({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] =>
+  (put, by) =>
     call((deadline) =>
       applyOnce<StudioDocument, Studio | null>(studios, deadline, {
         which: { _id: put.id },
         fields: STUDIO_FIELDS,
         requestId: by.requestId,
         async decide(found, isApplied) {
-          if (found) return isApplied ? { outcome: studioOf(found, report) } : changeOf(found, put, by);
-          return put.status === undefined ? { outcome: null } : creation({ ...put, status: put.status }, by);
+          const { status = null, regionCode = null, quotaLimit = null, renewal } = found ?? {};
+          const isRenewing = Boolean(renewal);
+          const stored = found && { studio: studioOf(found, report), status, quotaLimit, isRenewing };
+          const decision = decideStudio(stored, put, by, isApplied);
+          if (!('write' in decision) || !decision.write) return decision as { readonly outcome: Studio | null };
+          const { outcome, events } = decision;
+          const { formerRegions, ...fields } = decision.write;
+          if (!found) {
+            const record = { _id: put.id, regionCode, quotaLimit, ...NOTHING_DUE, members: {}, sources: {}, ...fields };
+            // If the studio was created concurrently, this fails, and the next attempt changes it.
+            return { outcome, insert: record as StudioDocument, events };
+          }
+          const $set = { ...fields, ...(formerRegions.length > 0 && { ...NOTHING_DUE, formerRegions }) };
+          const where = {
+            status,
+            regionCode,
+            quotaLimit,
+            formerRegions: sameRegions(found.formerRegions),
+            'renewal.since': renewal?.since ?? null,
+          } as Filter<StudioDocument>;
+          return { outcome, where, ...(Object.keys($set).length > 0 && { update: { $set } }), events };
         },
       }),
-    ).then(readableOrThrow);
-}
-
-type StudioDecision = DocumentDecision<StudioDocument, Studio | null>;
+    );
 
 /** A member or a source of a studio. */
 interface Entry {
@@ -205,7 +159,7 @@ function entryWriter({ studios, call }: Connection) {
           return { ...decision, record: { kind: 'studio', studioId, id: studioId } };
         },
       });
-    }).then(readableOrThrow);
+    });
 
   return {
     /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
@@ -251,7 +205,7 @@ const isStill = (path: string, value: unknown) =>
   ({ [path]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
 
 /** Returns what the history gets when an entry changes that was `before`. */
-type EventsOf = (before: unknown) => HistoryEntry[];
+type EventsOf = (before: unknown) => DecidedEvent[];
 
 const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 
@@ -259,19 +213,11 @@ const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 const sameRegions = (regions: unknown) =>
   Array.isArray(regions) ? { $size: regions.length } : regions === undefined ? { $exists: false } : { $eq: regions };
 
-const entry = (
-  { now: time, ...by }: AuditContext,
-  action: HistoryEntry['action'],
-  fromTo: Pick<HistoryEntry, 'from' | 'to'>,
-): HistoryEntry => ({ action, ...actor(by), time, ...fromTo });
-
-const statusEntry = (by: AuditContext, to: Studio['status']) => entry(by, 'studio-status-changed', { to });
-
-const quotaEntry = (by: AuditContext, from: number | null, to: number | null) =>
-  entry(by, 'studio-quota-changed', { from: quotaLimitText(from), to: quotaLimitText(to) });
-
-const regionEntry = (by: AuditContext, from: Studio['regionCode'], to: Studio['regionCode']) =>
-  entry(by, 'studio-region-changed', { from, to });
-
-const memberEntry = (by: AuditContext, id: string, from: unknown, to: unknown) =>
-  entry(by, 'studio-member-changed', { from: memberText(id, from), to: memberText(id, to) });
+const memberEntry = ({ memberId, caller, now: time }: AuditContext, id: string, from: unknown, to: unknown) => ({
+  action: 'studio-member-changed' as const,
+  memberId,
+  caller,
+  time,
+  from: memberText(id, from),
+  to: memberText(id, to),
+});

@@ -1,5 +1,5 @@
 import type { UpdateFilter } from 'mongodb';
-import type { Decision } from '../decisions/decision.ts';
+import type { Decide } from '../decisions/decision.ts';
 import type { LeadWrite, StoredLead } from '../decisions/leads.ts';
 import type { LeadCommand } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
@@ -36,9 +36,7 @@ const PERSONAL = {
 export function leadWriter({ leads, call, indexes }: Connection) {
   // Concurrent changes of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
-  return <Command extends LeadCommand, Outcome>(
-    decide: (found: StoredLead | null, command: Command, isApplied: boolean) => Decision<Outcome, LeadWrite>,
-  ) =>
+  return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
     (command: Command): Promise<Outcome> =>
       call((deadline) => {
         const { studioId, leadId, requestId } = command;

@@ -1,12 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { AuditAction, AuditContext, AuditEvent } from '../../domain/audit.ts';
-import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { MAX_LEAD_SOURCES, MAX_MEMBERS, memberText, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
-import { isOneOf, readableOrNull } from '../checked.ts';
+import { MAX_LEAD_SOURCES, MAX_MEMBERS, memberText } from '../../domain/studio.ts';
+import { readableOrNull } from '../checked.ts';
+import { decideStudio } from '../decisions/put-studio.ts';
 import { readPage } from '../pages.ts';
-import { regionsToNote } from '../release-1-1.ts';
 import type { DirectoryStore, ReportUnreadable } from '../store.ts';
 import { appliedRequests } from './applied-requests.ts';
+import { applyingOnce } from './apply-once.ts';
 import { auditWriter } from './audit.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { leadSourceOf, listedStudioOf, memberOf, type Row, SOURCE_COLUMNS, STUDIO_COLUMNS, studioOf } from './rows.ts';
@@ -37,48 +37,29 @@ function sqliteStudios(
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
-  const record = changeWriter(database);
-  const requests = appliedRequests(database);
+  const applyOnce = applyingOnce(database, commits);
   return {
-    putStudio(put, by) {
-      const { requestId } = by;
-      const { id, status, regionCode, quotaLimit } = put;
-      return commits.write(() => {
-        const row = selectStudio.get(id);
-        if (!row && status === undefined) return null;
-        const before = row && studioOf(row, report);
-        if (before && requests.has(requestId)) return before;
-        const from = isOneOf(STUDIO_STATUSES, row?.status) ? row?.status : null;
-        if (status !== undefined && status !== from) {
-          record('studio-status-changed', id, by, { from, to: status });
-        }
-        const quotaBefore = (row?.quota_limit ?? null) as number | null;
-        const quota = quotaLimit === undefined ? quotaBefore : quotaLimit;
-        if (quota !== quotaBefore) {
-          const limitBefore = quotaLimitText(before?.quotaLimit ?? null);
-          record('studio-quota-changed', id, by, { from: limitBefore, to: quotaLimitText(quota) });
-        }
-        const regionBefore = before?.regionCode ?? null;
-        const region = regionCode === undefined ? regionBefore : regionCode;
-        if (region !== regionBefore) record('studio-region-changed', id, by, { from: regionBefore, to: region });
-        const former = before ? regionsToNote(before, put, row.claim_renewal !== null) : [];
-        for (const each of former) insertFormerRegion.run(id, each ?? '');
-        upsertStudio.run({
-          id,
-          status: status ?? (row?.status as string),
-          regionCode: regionCode === undefined ? ((row?.region_code ?? null) as string | null) : regionCode,
-          quotaLimit: quota,
-        });
-        requests.add(requestId);
-        return {
-          id,
-          status: (status ?? before?.status) as Studio['status'],
-          regionCode: region,
-          quotaLimit: quotaLimit === undefined ? (before?.quotaLimit ?? null) : quotaLimit,
-          formerRegions: [...new Set([...(before?.formerRegions ?? []), ...former])],
-        };
-      });
-    },
+    putStudio: (put, by) =>
+      applyOnce({
+        subject: { studioId: put.id },
+        requestId: by.requestId,
+        read: () => selectStudio.get(put.id),
+        decide(row, isApplied) {
+          const found = row && {
+            studio: studioOf(row, report),
+            status: row.status,
+            quotaLimit: row.studio_quota_limit,
+            isRenewing: row.claim_renewal !== null,
+          };
+          return decideStudio(found ?? null, put, by, isApplied);
+        },
+        write(row, { formerRegions, ...fields }) {
+          for (const each of formerRegions) insertFormerRegion.run(put.id, each ?? '');
+          const { status = null, region_code: regionCode = null, studio_quota_limit: quotaLimit = null } = row ?? {};
+          upsertStudio.run({ id: put.id, status, regionCode, quotaLimit, ...fields });
+          return undefined;
+        },
+      }),
 
     async findStudio(studioId) {
       const row = selectStudio.get(studioId);

@@ -1,17 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Lead } from '../../domain/lead.ts';
-import type { Decision } from '../decisions/decision.ts';
+import type { Decide } from '../decisions/decision.ts';
 import type { LeadWrite, StoredLead } from '../decisions/leads.ts';
 import type { LeadCommand } from '../store.ts';
-import { appliedRequests } from './applied-requests.ts';
-import { auditWriter } from './audit.ts';
+import { applyingOnce } from './apply-once.ts';
 import { contactClaims } from './contact-claims.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { prepareLists } from './row-lists.ts';
 import {
   columns,
   erasedLeadOf,
-  type ListRow,
   MARKED_LEAD,
   markOf,
   markValues,
@@ -62,10 +60,12 @@ export function leadWriter(database: DatabaseSync, commits: Pick<GroupCommit, 'w
   const deleteFormer = database.prepare('DELETE FROM former_contacts WHERE lead_number = ?');
   const studios = studioNumbers(database);
   const claimed = contactClaims(database);
-  const recordEvent = auditWriter(database);
-  const requests = appliedRequests(database);
+  const applyOnce = applyingOnce(database, commits);
 
-  function storedLead(studioId: string, studio: number, row: ListRow): LeadRow {
+  function read({ studioId, leadId }: LeadCommand): LeadRow | null {
+    const studio = studios.inWrite(studioId);
+    const row = studio === undefined ? undefined : select.get(studio, leadId);
+    if (studio === undefined || !row) return null;
     const number = row[STORED.at.number] as number;
     return {
       studio,
@@ -79,12 +79,10 @@ export function leadWriter(database: DatabaseSync, commits: Pick<GroupCommit, 'w
     };
   }
 
-  /** Stores what was decided, unless another lead has one of the claims; returns its id. */
-  function store(found: LeadRow, write: LeadWrite): string | undefined {
-    const { studio, number, lead, contactKeys } = found;
+  function store({ studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
     const { fields, mark, claims, original = null, isErasure } = write;
     const holder = claims?.isOpen ? claimed.holderOf(studio, claims.contactKeys, number) : undefined;
-    if (holder !== undefined) return holder;
+    if (holder !== undefined) return { kind: 'already-open', leadId: holder };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
     // Also claims that its row does not list, if it was changed by hand.
     if (claims || isErasure) claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number);
@@ -105,22 +103,13 @@ export function leadWriter(database: DatabaseSync, commits: Pick<GroupCommit, 'w
     return undefined;
   }
 
-  return <Command extends LeadCommand, Outcome>(
-    decide: (found: StoredLead | null, command: Command, isApplied: boolean) => Decision<Outcome, LeadWrite>,
-  ) =>
-    (command: Command): Promise<Outcome> =>
-      commits.write(() => {
-        const { studioId, leadId, requestId } = command;
-        const studio = studios.inWrite(studioId);
-        const row = studio === undefined ? undefined : select.get(studio, leadId);
-        const found = studio === undefined || !row ? null : storedLead(studioId, studio, row);
-        const decision = decide(found, command, requests.has(requestId));
-        if (!('write' in decision)) return decision.outcome;
-        const { outcome, write, events = [] } = decision;
-        const holder = found && write ? store(found, write) : undefined;
-        if (holder !== undefined) return { kind: 'already-open', leadId: holder } as Outcome;
-        for (const event of events) recordEvent({ studioId, leadId, ...event });
-        requests.add(requestId);
-        return outcome;
+  return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
+    (command: Command) =>
+      applyOnce<LeadRow | null, LeadWrite, Outcome>({
+        subject: { studioId: command.studioId, leadId: command.leadId },
+        requestId: command.requestId,
+        read: () => read(command),
+        decide: (found, isApplied) => decide(found, command, isApplied),
+        write: (found, write) => store(found as LeadRow, write) as Outcome | undefined,
       });
 }

@@ -86,7 +86,7 @@ export const API_KEY_COLUMNS = `
 export const STUDIO_FIELDS = `
   studios.status, studios.region_code, studios.claim_renewal,
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
-  ${number('studios.quota_limit')} AS quota_limit`;
+  ${number('studios.quota_limit')} AS studio_quota_limit`;
 
 export const STUDIO_COLUMNS = `id, ${STUDIO_FIELDS}`;
 
@@ -217,7 +217,7 @@ const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
   id: row.id as string,
   status: row.status,
   regionCode: row.region_code,
-  quotaLimit: row.quota_limit,
+  quotaLimit: row.studio_quota_limit,
   formerRegions: formerRegionsIn(row),
 });
 
