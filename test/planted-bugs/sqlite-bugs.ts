@@ -347,9 +347,9 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'are found, open and closed, and no others',
     patches: [
       {
-        file: 'src/store/sqlite/leads.ts',
-        find: 'claimed.take(studio, after, { number, isOpen: becomesOpen });',
-        put: 'if (becomesOpen) claimed.take(studio, after, { number, isOpen: true });',
+        file: 'src/store/sqlite/lead-writer.ts',
+        find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });',
+        put: 'if (claims.isOpen) claimed.take(studio, claims.contactKeys, { number, isOpen: true });',
       },
     ],
   },
