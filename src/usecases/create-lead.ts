@@ -1,11 +1,12 @@
 import { crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/claims.ts';
 import type { Contact } from '../domain/contact.ts';
-import { type Fingerprint, fingerprintOf, type LeadData, sameData } from '../domain/fingerprint.ts';
+import { fingerprintOf, type LeadData } from '../domain/fingerprint.ts';
 import { asCreated, type Lead } from '../domain/lead.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
+import { replayOutcome } from '../store/decisions/replay-lead.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 
@@ -59,8 +60,7 @@ export async function createLead(
     // The source may have been disabled after the lead was created; a retry still gets the original response.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
     if (!earlier) throw sourceInvalid();
-    if ('kind' in earlier) throw creationErased();
-    return replay(earlier.lead, earlier.fingerprint, fingerprint);
+    return resultOf(replayOutcome(earlier, fingerprint));
   }
 
   const id = newId();
@@ -92,11 +92,6 @@ function resultOf(outcome: CreateLeadOutcome): CreatedLead {
     default:
       throw refusalOfCreation(outcome);
   }
-}
-
-function replay(lead: Lead, original: Fingerprint, repeated: Fingerprint): CreatedLead {
-  if (!sameData(original, repeated)) throw idempotencyConflict();
-  return { lead: asCreated(lead), replayed: true };
 }
 
 export const sourceInvalid = () =>

@@ -67,7 +67,7 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     suite: 'test/contract/sqlite-store.test.ts',
     caughtBy: 'record changes of quotas with the old and the new limit, in the same write as other changes',
     patches: [
-      { file: 'src/store/decisions/put-studio.ts', find: 'if (quotaLimit !== undefined && $CHANGED) $THEN', put: '' },
+      { file: 'src/store/decisions/directory.ts', find: 'if (quotaLimit !== undefined && $CHANGED) $THEN', put: '' },
     ],
   },
 ];

@@ -106,7 +106,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [
       {
-        file: 'src/store/replay-outcome.ts',
+        file: 'src/store/decisions/replay-lead.ts',
         find: 'sameData(earlier.fingerprint, repeated)',
         put: 'earlier',
       },

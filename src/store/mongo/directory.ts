@@ -1,9 +1,9 @@
 import type { Filter } from 'mongodb';
-import type { AuditContext, Repeatable } from '../../domain/audit.ts';
-import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, memberText, type Studio } from '../../domain/studio.ts';
+import type { Repeatable } from '../../domain/audit.ts';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Studio } from '../../domain/studio.ts';
 import { type Checked, readableOrNull } from '../checked.ts';
 import type { DecidedEvent } from '../decisions/decision.ts';
-import { decideStudio } from '../decisions/put-studio.ts';
+import { decideStudio, memberEvent } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
@@ -53,7 +53,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     putMember: ({ studioId, id, role }, by) => {
-      const eventsOf = (before: unknown) => (before === role ? [] : [memberEntry(by, id, before, role)]);
+      const eventsOf = (before: unknown) => (before === role ? [] : [memberEvent(by, id, before, role)]);
       return putEntry({ studioId, list: 'members', id }, { value: role, max: MAX_MEMBERS, eventsOf }, by);
     },
 
@@ -64,7 +64,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     removeMember: async (studioId, memberId, by) => {
-      const eventsOf = (value: unknown) => [memberEntry(by, memberId, value, undefined)];
+      const eventsOf = (value: unknown) => [memberEvent(by, memberId, value, undefined)];
       const before = await removeEntry({ studioId, list: 'members', id: memberId }, by, eventsOf);
       return before && readableOrNull(memberOf(before, memberId), report);
     },
@@ -212,12 +212,3 @@ const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 /** A condition that the former regions have not changed since they were read; a list of them only grows. */
 const sameRegions = (regions: unknown) =>
   Array.isArray(regions) ? { $size: regions.length } : regions === undefined ? { $exists: false } : { $eq: regions };
-
-const memberEntry = ({ memberId, caller, now: time }: AuditContext, id: string, from: unknown, to: unknown) => ({
-  action: 'studio-member-changed' as const,
-  memberId,
-  caller,
-  time,
-  from: memberText(id, from),
-  to: memberText(id, to),
-});

@@ -23,7 +23,7 @@ import {
 } from '../checked.ts';
 import type { LeadWrite, StoredClaims } from '../decisions/leads.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
-import type { EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
+import { type EarlierCreation, type ErasedCreation, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
@@ -255,6 +255,13 @@ function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
     createdAt,
     updatedAt,
   };
+}
+
+/** The outcome for a lead that has a contact already; only its id must be readable. @throws UnreadableRecord */
+export function alreadyOpen(holder: LeadDocument): { readonly kind: 'already-open'; readonly leadId: string } {
+  const lead = leadOf(holder);
+  if (lead instanceof UnreadableRecord && lead.field === 'id') throw lead;
+  return { kind: 'already-open', leadId: lead.id };
 }
 
 const keysIn = (claims: LeadDocument['openContactKey'], kind: RegExp): string[] =>

@@ -5,6 +5,7 @@ import type { LeadCommand } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import type { Connection } from './connection.ts';
 import {
+  alreadyOpen,
   claimsDocument,
   contactKeysIn,
   erasedClaim,
@@ -13,12 +14,13 @@ import {
   formerKeysIn,
   type LeadDocument,
   leadKey,
+  openClaim,
   originalDocument,
   presentLeadOf,
+  WITHOUT_HISTORY,
 } from './documents.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { asRead, markOf } from './lead-changes.ts';
-import { otherOpenLead } from './open-lead-conflict.ts';
 
 /** The fields with personal data, or computed from such. */
 const PERSONAL = {
@@ -46,7 +48,13 @@ export function leadWriter({ leads, call, indexes }: Connection) {
           applyOnce<LeadDocument, Outcome>(leads, deadline, {
             which: { studioId, _id },
             requestId,
-            onDuplicate: () => otherOpenLead(leads, _id, claimed) as Promise<Outcome | undefined>,
+            async onDuplicate() {
+              const openContactKey = { $in: claimed.map(openClaim) };
+              // The lead itself may have some of them, by this change or a concurrent one.
+              const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
+              const holder = found.find((each) => !_id.id.equals(each._id.id));
+              return holder && (alreadyOpen(holder) as Outcome);
+            },
             async decide(found, isApplied) {
               const decision = decide(found && storedLead(found), command, isApplied);
               if (!found || !('write' in decision)) return decision;

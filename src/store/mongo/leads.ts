@@ -3,11 +3,12 @@ import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { isOpen, type Lead, type LeadClaims, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
 import { decideLeadErasure, decideLeadStage, decideLeadUpdate } from '../decisions/leads.ts';
+import { replayOutcome } from '../decisions/replay-lead.ts';
 import { readPage } from '../pages.ts';
-import { replayOutcome } from '../replay-outcome.ts';
 import type { CreateLeadOutcome, LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
+  alreadyOpen,
   claimsWithKey,
   creationOf,
   erasedLeadOf,
@@ -26,7 +27,6 @@ import {
 } from './documents.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
 import { leadWriter } from './lead-writer.ts';
-import { alreadyOpen } from './open-lead-conflict.ts';
 import { RecentSet } from './recent-set.ts';
 import { serverRefusal } from './server-refusal.ts';
 

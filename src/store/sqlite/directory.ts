@@ -1,8 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { AuditAction, AuditContext, AuditEvent } from '../../domain/audit.ts';
-import { MAX_LEAD_SOURCES, MAX_MEMBERS, memberText } from '../../domain/studio.ts';
+import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
 import { readableOrNull } from '../checked.ts';
-import { decideStudio } from '../decisions/put-studio.ts';
+import { decideStudio, memberEvent } from '../decisions/directory.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, ReportUnreadable } from '../store.ts';
 import { appliedRequests } from './applied-requests.ts';
@@ -86,7 +85,7 @@ function sqliteMembers(
   const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
   const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
   const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
-  const record = changeWriter(database);
+  const recordEvent = auditWriter(database);
   const requests = appliedRequests(database);
   return {
     putMember({ studioId, id, role }, by) {
@@ -95,10 +94,7 @@ function sqliteMembers(
         if (requests.has(by.requestId)) return 'put';
         const before = selectMember.get(studioId, id);
         if (!before && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
-        if (before?.role !== role) {
-          const fromTo = { from: memberText(id, before?.role), to: memberText(id, role) };
-          record('studio-member-changed', studioId, by, fromTo);
-        }
+        if (before?.role !== role) recordEvent({ studioId, ...memberEvent(by, id, before?.role, role) });
         upsertMember.run({ studioId, id, role });
         requests.add(by.requestId);
         return 'put';
@@ -116,7 +112,7 @@ function sqliteMembers(
         requests.add(by.requestId);
         const row = deleteMember.get(studioId, memberId);
         if (!row) return null;
-        record('studio-member-changed', studioId, by, { from: memberText(memberId, row.role), to: null });
+        recordEvent({ studioId, ...memberEvent(by, memberId, row.role, undefined) });
         return readableOrNull(memberOf(row), report);
       });
     },
@@ -172,17 +168,6 @@ function sqliteLeadSources(
       return readPage({ read, idOf, check: leadSourceOf }, { after: first, limit }, report);
     },
   };
-}
-
-/** Returns a function that stores what changed of a studio; to be called within a write. */
-function changeWriter(database: DatabaseSync) {
-  const recordEvent = auditWriter(database);
-  return (
-    action: AuditAction,
-    studioId: string,
-    { memberId, caller, now: time }: AuditContext,
-    fromTo: Pick<AuditEvent, 'from' | 'to'>,
-  ) => recordEvent({ studioId, action, memberId, caller, time, ...fromTo });
 }
 
 const isFull = (counting: StatementSync, studioId: string, max: number) =>

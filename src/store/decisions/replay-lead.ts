@@ -1,5 +1,5 @@
-import { type Fingerprint, sameData } from '../domain/fingerprint.ts';
-import type { CreateLeadOutcome, EarlierCreation, ErasedCreation } from './store.ts';
+import { type Fingerprint, sameData } from '../../domain/fingerprint.ts';
+import type { CreateLeadOutcome, EarlierCreation, ErasedCreation } from '../store.ts';
 
 /**
  * The outcome of a creation with a used idempotency key: the earlier lead if the data is the same, else a conflict.

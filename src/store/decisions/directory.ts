@@ -1,6 +1,6 @@
 import type { AuditContext } from '../../domain/audit.ts';
 import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { memberText, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf } from '../checked.ts';
 import { regionsToNote } from '../release-1-1.ts';
 import type { StudioPut } from '../store.ts';
@@ -51,3 +51,9 @@ export function decideStudio(
     events,
   };
 }
+
+/** @param from the roles before and after, of any release; undefined: none */
+export const memberEvent = ({ memberId, caller, now }: AuditContext, id: string, from: unknown, to: unknown) => {
+  const texts = { from: memberText(id, from), to: memberText(id, to) };
+  return { action: 'studio-member-changed', memberId, caller, time: now, ...texts } as const;
+};
