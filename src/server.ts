@@ -10,9 +10,7 @@ import type { Address } from '../common/settings.ts';
 import type { TlsCredentials, TlsPem } from '../common/tls-credentials.ts';
 import type { CoreConfig } from './config.ts';
 import { Refusal } from './domain/refusal.ts';
-import type { Request, Response } from './http2/call-in-flight.ts';
-import { closureReporter } from './http2/closure-log.ts';
-import { Connections } from './http2/connections.ts';
+import { Connections, type Request, type Response } from './http2/connections.ts';
 import { callOf, connectionDraining } from './rpc/call.ts';
 import { callHandler, pathOf } from './rpc/call-handler.ts';
 import { valuesOf } from './rpc/caller-access.ts';
@@ -78,7 +76,7 @@ export function createCoreServer(
 ): CoreServer {
   const server = serverOf(credentials.pem);
   const stopWatching = credentials.watch(log, (pem) => (server as Http2SecureServer).setSecureContext(pem));
-  const connections = new Connections(server, config.CORE_CONNECTION_MAX_AGE_MS, closureReporter(log));
+  const connections = new Connections(server, config.CORE_CONNECTION_MAX_AGE_MS, log);
   const identify = callerIdentifier(callers);
   const ending = new AbortController();
   const serving = { store: readiness, draining, ending: ending.signal };
@@ -87,11 +85,11 @@ export function createCoreServer(
 
   handleAll(server, async (request, response) => {
     const caller = identify(request);
-    const connection = await connections.begin(request, response, caller, traitsOf(pathOf(request)));
-    if (!connection) return;
+    const draining = await connections.begin(request, response, caller, traitsOf(pathOf(request)));
+    if (!draining) return;
     // Node leaves it to who handles the event.
     if (request.headers.expect === '100-continue') response.writeContinue();
-    await serve(request, response, valuesOf(caller).set(connectionDraining, connection.draining));
+    await serve(request, response, valuesOf(caller).set(connectionDraining, draining));
   });
 
   const refuse = (message: string) =>

@@ -73,9 +73,9 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an unread response is cancelled, and one that is read, and a waiting call, are not',
     patches: [
       {
-        file: 'src/http2/call-in-flight.ts',
-        find: 'return this.stalledChecks > MAX_STALLED_CHECKS;',
-        put: 'return false;',
+        file: CONNECTIONS,
+        find: 'this.stalledChecks > MAX_STALLED_CHECKS',
+        put: 'false',
       },
     ],
   },
