@@ -17,7 +17,7 @@ COPY common common
 COPY src src
 COPY gateway gateway
 COPY operator operator
-COPY conformance conformance
+COPY verify verify
 # A link, because npx would create files in this folder, which belongs to root so that no process can change its own code.
 RUN ln -s /app/operator/cli.ts /usr/local/bin/lead-intake
 # The folder of the embedded database, the default of DATABASE_URL.

@@ -1,4 +1,4 @@
-import type { LeadCapture } from './contract.ts';
+import type { LeadCapture } from './api-types.ts';
 
 /**
  * Returns what the visitor wrote: forms post fields left empty, which the service refuses, and each line break as two

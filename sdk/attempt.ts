@@ -1,4 +1,4 @@
-import type { ProblemDetails } from './contract.ts';
+import type { ProblemDetails } from './api-types.ts';
 import { isNotSent } from './not-sent.ts';
 import {
   CODES_WRITING_NOTHING,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Lead, LeadCapture, LeadList, LeadResponse } from './api-types.ts';
 import { authorizationOf, leadsUrlOf } from './configuration.ts';
-import type { Lead, LeadCapture, LeadList, LeadResponse } from './contract.ts';
 import { type Answer, type AttemptReport, send } from './send.ts';
 
 /** Options of {@link createLeadIntakeClient}. */

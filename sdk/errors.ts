@@ -1,4 +1,4 @@
-import type { ProblemDetails } from './contract.ts';
+import type { ProblemDetails } from './api-types.ts';
 
 /** Whether any attempt of a request may have written its lead. Always `no` for reads. */
 export type Written = 'no' | 'unknown';

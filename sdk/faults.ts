@@ -1,6 +1,6 @@
+import type { LeadCapture } from './api-types.ts';
 import { asWritten } from './as-written.ts';
 import { CAPTURE_RULES } from './capture-rules.ts';
-import type { LeadCapture } from './contract.ts';
 
 /**
  * Returns why the service would refuse a lead, in the words and with the keys of `fields` of its problem, such as

@@ -1,12 +1,3 @@
-export {
-  type CreatedLead,
-  type CreationOptions,
-  createLeadIntakeClient,
-  type LeadIntakeClient,
-  type LeadIntakeClientOptions,
-  type ListOptions,
-  type RequestOptions,
-} from './client.ts';
 export type {
   Contact,
   EmailContact,
@@ -17,7 +8,16 @@ export type {
   PhoneContact,
   ProblemCode,
   ProblemDetails,
-} from './contract.ts';
+} from './api-types.ts';
+export {
+  type CreatedLead,
+  type CreationOptions,
+  createLeadIntakeClient,
+  type LeadIntakeClient,
+  type LeadIntakeClientOptions,
+  type ListOptions,
+  type RequestOptions,
+} from './client.ts';
 export {
   IdempotencyConflictError,
   LeadAlreadyOpenError,

@@ -81,7 +81,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/schemas.ts',
   ],
   // Above both processes; neither imports them.
-  'conformance/': ['common/'],
+  'verify/': ['common/'],
   'operator/doctor/': [
     'common/',
     'gateway/config.ts',
@@ -96,7 +96,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ],
   'operator/': [
     'common/',
-    'conformance/',
+    'verify/',
     'operator/doctor/',
     'src/callers-file.ts',
     'src/config.ts',
@@ -107,7 +107,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   ],
   'start.ts': [],
   // Clients, measurements and tests.
-  'sdk/generate-contract.ts': ['gateway/docs/openapi.ts'],
+  'sdk/generate-api-types.ts': ['gateway/docs/openapi.ts'],
   'sdk/generate-outcomes.ts': ['gateway/problems.ts'],
   'sdk/generate-rules.ts': ['common/rules/field-rules.ts'],
   'sdk/': [],
@@ -115,7 +115,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'sdk/as-written.ts',
     'sdk/capture-rules.ts',
     'sdk/client.ts',
-    'sdk/contract.ts',
+    'sdk/api-types.ts',
     'sdk/errors.ts',
     'sdk/outcomes.ts',
   ],
@@ -123,7 +123,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
   'bench/': ['src/', 'test/support/'],
-  'test/': ['bench/', 'common/', 'conformance/', 'gateway/', 'operator/', 'proto/gen/', 'sdk/', 'src/'],
+  'test/': ['bench/', 'common/', 'verify/', 'gateway/', 'operator/', 'proto/gen/', 'sdk/', 'src/'],
 };
 
 /** Packages that may be imported in one place only. */
@@ -154,7 +154,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The production code; tests and tools may import any package. */
-const PRODUCTION = /^(?:common|src|gateway|operator|conformance|start\.ts)/;
+const PRODUCTION = /^(?:common|src|gateway|operator|verify|start\.ts)/;
 
 interface Import {
   readonly file: string;
@@ -221,7 +221,7 @@ test('the trace exporter is loaded only with traces enabled', () => {
 });
 
 test('an exported name has one meaning', () => {
-  // Equal names in the two adapters have the same meaning. The conformance kit and the SDK use the words of callers.
+  // Equal names in the two adapters have the same meaning. The checks of `verify` and the SDK use the words of callers.
   const named = FILES.filter((file) => /^(?:common|src|gateway|operator)\//.test(file)).flatMap((file) =>
     [
       ...readFileSync(join(ROOT, file), 'utf8').matchAll(

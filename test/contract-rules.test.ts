@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { DECIDED_RULES, RULE_IDS, RULES, type RuleId } from '../conformance/contract-rules.ts';
+import { DECIDED_RULES, RULE_IDS, RULES, type RuleId } from '../verify/contract-rules.ts';
 import { codeMarks, type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from './rule-table.ts';
 
 const ROOT = join(import.meta.dirname, '..');

@@ -1,11 +1,11 @@
 import { basename } from 'node:path';
-import { RULES } from '../conformance/contract-rules.ts';
+import { RULES } from '../verify/contract-rules.ts';
 import { type RuleRow, ruleRows, WITHOUT_CODE, WITHOUT_TEST } from './rule-table.ts';
 
 /** Prints `docs/reference/rules.md`: `npm run generate` writes it, `npm run check` compares it. */
 
 /** The checks of `lead-intake verify` are run on a deployment by one suite. */
-const nameOf = (file: string) => (file.startsWith('test/conformance/') ? 'verify' : basename(file, '.test.ts'));
+const nameOf = (file: string) => (file.startsWith('test/verify/') ? 'verify' : basename(file, '.test.ts'));
 
 const link = (file: string, name = file) => `[${name}](../../${file})`;
 
@@ -24,7 +24,7 @@ The rules of [the contract](contract.md), each with the files that implement it 
 the parentheses it is read as a number). A rule without either has the reason instead.
 
 \`npm run generate\` makes this page of those comments and tags; \`test/contract-rules.test.ts\` checks that no rule is without. A new rule needs a paragraph in
-the contract, a line in \`conformance/contract-rules.ts\`, a comment and a tag.
+the contract, a line in \`verify/contract-rules.ts\`, a comment and a tag.
 
 | Rule | What it says | Code | Tests |
 |---|---|---|---|

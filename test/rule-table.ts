@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createVitest } from 'vitest/node';
-import { RULE_IDS, type RuleId } from '../conformance/contract-rules.ts';
-import { CHECKS } from '../conformance/verify.ts';
+import { RULE_IDS, type RuleId } from '../verify/contract-rules.ts';
+import { CHECKS } from '../verify/verify.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -30,7 +30,7 @@ export const WITHOUT_TEST: Partial<Record<RuleId, string>> = {
   '9.frozen': 'A promise about later releases; of this one, the tests of each field and code show it.',
 };
 
-const VERIFY = 'test/conformance/sqlite.test.ts';
+const VERIFY = 'test/verify/sqlite.test.ts';
 
 /** Returns a row for each rule, section by section. */
 export async function ruleRows(): Promise<readonly RuleRow[]> {

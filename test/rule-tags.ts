@@ -1,4 +1,4 @@
-import { RULES, type RuleId } from '../conformance/contract-rules.ts';
+import { RULES, type RuleId } from '../verify/contract-rules.ts';
 
 /**
  * The tags that tests may have: the rules of the contract that they prove. `docs/reference/rules.md` lists the proofs of all;

@@ -1,9 +1,9 @@
 import { text } from 'node:stream/consumers';
 import { Argument } from 'commander';
 import { printable } from '../../common/printable.ts';
-import { Api } from '../../conformance/api.ts';
-import { reportText } from '../../conformance/report-text.ts';
-import { CannotVerify, preflight, verify } from '../../conformance/verify.ts';
+import { Api } from '../../verify/api.ts';
+import { reportText } from '../../verify/report-text.ts';
+import { CannotVerify, preflight, verify } from '../../verify/verify.ts';
 import { findingsText } from '../cli-output.ts';
 import { examine, type Part } from '../doctor/examine.ts';
 import { standardOutput } from '../export-output.ts';

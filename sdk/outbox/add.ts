@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { LeadCapture } from '../contract.ts';
+import type { LeadCapture } from '../api-types.ts';
 import { captureIn, isSameData, textOf } from './capture-text.ts';
 import {
   type Connection,

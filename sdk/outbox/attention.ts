@@ -1,4 +1,4 @@
-import type { LeadCapture } from '../contract.ts';
+import type { LeadCapture } from '../api-types.ts';
 import { SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, dateOf, keyIn, type Value } from './connection.ts';

@@ -1,5 +1,5 @@
+import type { LeadCapture } from '../api-types.ts';
 import { asWritten } from '../as-written.ts';
-import type { LeadCapture } from '../contract.ts';
 
 /** The size of MariaDB's TEXT, which the outboxes of other languages use; bytes. */
 const MAX_TEXT_BYTES = 65_535;

@@ -1,5 +1,5 @@
+import type { LeadCapture } from '../api-types.ts';
 import type { LeadIntakeClient } from '../client.ts';
-import type { LeadCapture } from '../contract.ts';
 import { REASON_UNREADABLE } from '../outcomes.ts';
 import { type Connection, requireNoTransaction } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';

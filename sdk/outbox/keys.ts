@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { LeadCapture } from '../api-types.ts';
 import { CAPTURE_RULES } from '../capture-rules.ts';
-import type { LeadCapture } from '../contract.ts';
 import { canonical, textOf } from './capture-text.ts';
 
 /**

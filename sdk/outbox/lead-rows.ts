@@ -1,4 +1,4 @@
-import type { LeadCapture } from '../contract.ts';
+import type { LeadCapture } from '../api-types.ts';
 import { captureIn } from './capture-text.ts';
 import { type Connection, captureOf, carryOut, dateOf, keyIn, type Result, type Value } from './connection.ts';
 import { IS_PAUSE, isOfAll, isUnanswered, OF_CONFIGURATION, type Outcome } from './outcome.ts';

@@ -1,5 +1,5 @@
+import type { LeadCapture } from '../api-types.ts';
 import type { LeadIntakeClient } from '../client.ts';
-import type { LeadCapture } from '../contract.ts';
 import { add } from './add.ts';
 import { discard, type LeadInNeed, needsAttention, retry } from './attention.ts';
 import type { Connection, PostgresConnection, SqliteConnection } from './connection.ts';

@@ -1,5 +1,5 @@
+import type { LeadCapture } from '../api-types.ts';
 import type { CreatedLead } from '../client.ts';
-import type { LeadCapture } from '../contract.ts';
 import { LeadAlreadyOpenError, NoAnswerError, ProblemError } from '../errors.ts';
 import {
   CONFIGURATION_REASONS,

@@ -53,7 +53,7 @@ const fromOutside = (bug: PlantedBug, index: number): PlantedBug => ({
   ...bug,
   ...(index > 0 && { inSoak: true }),
   name: `${bug.name}, seen from outside`,
-  suite: 'test/conformance/sqlite.test.ts',
+  suite: 'test/verify/sqlite.test.ts',
   caughtBy: 'a deployment of this release keeps every rule that can be checked from outside',
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { CONTRACT_RULES, type RuleId } from '../../conformance/contract-rules.ts';
-import { NOT_VERIFIABLE } from '../../conformance/not-verifiable.ts';
-import { CHECKS } from '../../conformance/verify.ts';
+import { CONTRACT_RULES, type RuleId } from '../../verify/contract-rules.ts';
+import { NOT_VERIFIABLE } from '../../verify/not-verifiable.ts';
+import { CHECKS } from '../../verify/verify.ts';
 
 test('every rule of the contract is checked from outside, or there is a reason why not', () => {
   const checked = new Set<string>(CHECKS.flatMap(({ rules }) => rules));

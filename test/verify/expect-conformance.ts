@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import { Api } from '../../conformance/api.ts';
-import { CHECKS, type Report, verify } from '../../conformance/verify.ts';
+import { Api } from '../../verify/api.ts';
+import { CHECKS, type Report, verify } from '../../verify/verify.ts';
 import { aService } from '../support/service.ts';
 
 /** The timeout of a run on a busy machine; milliseconds. */
