@@ -81,7 +81,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/schemas.ts',
   ],
   // Above both processes; neither imports them.
-  'verify/': ['common/'],
+  'verify/': ['common/', 'gateway/problems.ts'],
   'operator/doctor/': [
     'common/',
     'gateway/config.ts',

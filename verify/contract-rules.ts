@@ -1,3 +1,5 @@
+import type { ProblemCode } from '../gateway/problems.ts';
+
 /**
  * A summary of each rule of the public contract; `docs/reference/contract.md` has the full text. The id of a rule is its section with
  * its number or subject.
@@ -174,7 +176,7 @@ export const DECIDED_RULES = {
   '10.health': 'Liveness and readiness of the gateway are public.',
 } as const;
 
-export const RULES = { ...CONTRACT_RULES, ...DECIDED_RULES };
+export const RULES = { ...CONTRACT_RULES, ...DECIDED_RULES } satisfies Readonly<Record<`7.${ProblemCode}`, string>>;
 
 export type RuleId = keyof typeof RULES;
 

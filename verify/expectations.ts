@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { UUID_PATTERN } from '../common/rules/field-rules.ts';
+import type { ProblemCode } from '../gateway/problems.ts';
 import type { Answer, Lead, Page } from './api.ts';
 
-const UUID =
-  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|0{8}-0{4}-0{4}-0{4}-0{12}|f{8}-f{4}-f{4}-f{4}-f{12})$/i;
+const UUID = new RegExp(UUID_PATTERN);
 const UTC_TIME = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z$/;
 const STAGES = ['new', 'contacted', 'trial_booked', 'trial_attended', 'won', 'lost'];
 const FIELDS = ['createdAt', 'displayName', 'id', 'note', 'sourceId', 'stage', 'updatedAt'];
@@ -42,7 +43,7 @@ export interface Problem {
 }
 
 /** Expects an error with a status and a code, and returns its body. @throws AssertionError */
-export function refusalOf(answer: Answer, status: number, code: string): Problem {
+export function refusalOf(answer: Answer, status: number, code: ProblemCode): Problem {
   const problem = bodyOf(answer, status, 'application/problem+json') as unknown as Problem;
   assert.equal(problem.code, code, `the code is ${problem.code} instead of ${code}: ${answer.text}`);
   return problem;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { ProblemCode } from '../../gateway/problems.ts';
 import { type Answer, type Api, aCapture } from '../api.ts';
 import type { Check } from '../check.ts';
 import { checkProblem, leadOf, refusalOf } from '../expectations.ts';
@@ -86,7 +87,7 @@ export const ACCESS_CHECKS: readonly Check[] = [
     async run(api) {
       const [capture, key] = [aCapture(), randomUUID()];
       leadOf(await api.create(capture, key), 201);
-      const errors: readonly (readonly [Answer, status: number, code: string])[] = [
+      const errors: readonly (readonly [Answer, status: number, code: ProblemCode])[] = [
         [await api.create({ wrong: 1 }), 400, 'integration_invalid_request'],
         [await api.create(aCapture({ sourceId: randomUUID() })), 400, 'integration_source_invalid'],
         [await api.list('', { headers: { authorization: null } }), 401, KEY_INVALID],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import type { ProblemCode } from '../../gateway/problems.ts';
 import { type Api, aCapture, anEmail, type Capture } from '../api.ts';
 import type { Check } from '../check.ts';
 import type { RuleId } from '../contract-rules.ts';
@@ -150,7 +151,7 @@ async function accepted(api: Api, capture: Capture): Promise<void> {
 }
 
 /** Expects a body to be refused, and its Idempotency-Key and contact to stay free. */
-async function refused(api: Api, body: unknown, code = INVALID): Promise<void> {
+async function refused(api: Api, body: unknown, code: ProblemCode = INVALID): Promise<void> {
   const key = randomUUID();
   refusalOf(await api.create(body, key), 400, code);
   const { contact } = (body ?? {}) as Partial<Capture>;
