@@ -116,10 +116,3 @@ test('a reader that closes the pipe early causes no error', async () => {
     echo "\${PIPESTATUS[@]}"`;
   expect(await bash(script, { ...env, CLI })).toBe('1\n0 0 0\n');
 });
-
-test.runIf(process.platform === 'linux')('a full output device is reported, with status 1', async () => {
-  const script = '"$CLI" leads export > /dev/full; echo "status $?"';
-  expect(await bash(script, { ...env, CLI })).toBe(
-    'the standard output: ENOSPC: no space left on device, write\nstatus 1\n',
-  );
-});

@@ -72,11 +72,6 @@ interface WirePage {
   readonly nextPageToken: string;
 }
 
-interface PublicPage {
-  readonly leads: readonly PublicLead[];
-  readonly nextCursor: string | null;
-}
-
 /** The public form of a lead of the CRM API. */
 function publicForm({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
@@ -274,25 +269,6 @@ describe('the body', () => {
     }
   });
 
-  test('of a page has the cursor of the next one, and null on the last', {
-    tags: ['2.4.nextCursor', '4.3.paging'],
-  }, async () => {
-    const notes = times(7, (index) => `${index}`);
-    for (const note of notes) await createAlone(aCreation({ note }));
-    const pages: PublicPage[] = [];
-    let pageToken: string | null = '';
-    while (pageToken !== null && pages.length < 10) {
-      const page: PublicPage = jsonOf(await answerTo(listItem({ pageSize: 3, pageToken })));
-      expectValid('body', leadListSchema, page);
-      pages.push(page);
-      pageToken = page.nextCursor;
-    }
-
-    expect(pages.map(({ leads }) => leads.map(({ note }) => note).join(''))).toEqual(['654', '321', '0']);
-    expect(pages.map(({ nextCursor }) => nextCursor === null)).toEqual([false, false, true]);
-    expect(jsonOf(await answerTo(listItem({}, await createKey(caller))))).toEqual({ leads: [], nextCursor: null });
-  });
-
   test('of a repetition is the original one, byte for byte, whatever changes of the lead and its source', {
     tags: ['4.1.original'],
   }, async () => {
@@ -412,16 +388,6 @@ describe('a key', () => {
     },
   );
 
-  test('that may only read is refused a repetition without the id of its lead', { tags: ['5.9'] }, async () => {
-    const creation = aCreation();
-    await createAlone(creation);
-    const narrow = await createKey(caller, { studioId: key.owner.studioId, scopes: ['API_KEY_SCOPE_LEADS_READ'] });
-
-    expect(await send(createItem(creation, narrow), createItem({ ...creation, note: 'other' }, narrow))).toMatchObject(
-      times(2, () => ({ refusal: { reason: 'SCOPE_FORBIDDEN', metadata: {} } })),
-    );
-  });
-
   test('gives access to its own studio only, whatever the other items', { tags: ['1.own-studio', '5.2'] }, async () => {
     const other = await createKey(caller);
     const contact = { email: `${newId()}@example.org` };
@@ -448,17 +414,6 @@ describe('a key', () => {
         [own, LEAD_NOT_FOUND, { leads: [{ id: ids[0] }] }],
       ].flat(),
     );
-  });
-
-  test('may continue only the pages of its own studio', { tags: ['1.own-studio'] }, async () => {
-    const other = await createKey(caller);
-    for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
-    const { nextCursor: pageToken } = jsonOf<PublicPage>(await answerTo(listItem({ pageSize: 1 })));
-
-    expect(await send(listItem({ pageToken }, other), listItem({ pageToken }))).toMatchObject([
-      { refusal: { reason: 'INVALID_REQUEST', fields: ['pageToken'] } },
-      { answer: { leadId: '' } },
-    ]);
   });
 
   test('may name only sources of its own studio, separately for each item', { tags: ['1.own-studio'] }, async () => {

@@ -119,16 +119,6 @@ describe('many items in one call', () => {
     expect(outcomes).toHaveLength(count);
   });
 
-  test('that are a hundred equal creations create one lead', async () => {
-    const same = requested();
-
-    const outcomes = await exchange(caller, [times(100, () => same)]);
-
-    expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(1);
-    expect(outcomes.filter(({ answer }) => answer?.replayed === true)).toHaveLength(99);
-    expect(new Set(outcomes.map(({ answer }) => answer?.leadId)).size).toBe(1);
-  });
-
   test('get their results while the call is open, and calls do not wait for each other', async () => {
     const [one, other] = [openExchange(caller), openExchange(caller)];
     for (const round of times(5, (each) => each)) {

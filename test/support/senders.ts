@@ -15,7 +15,7 @@ export async function expectToBeASender(
   const conversations = readConversations().filter(
     ({ name }) => !without.includes(name) && !without.includes(name.split('/')[0] ?? ''),
   );
-  const verdicts = await runSuite(command, { folder: ROOT, only: conversations.map(({ name }) => name), drivers: 40 });
+  const verdicts = await runSuite(command, { folder: ROOT, only: conversations.map(({ name }) => name), drivers: 12 });
   expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
   const unsupported = verdicts.filter(({ verdict }) => verdict === 'not-supported').map(({ name }) => name);
   const withMore = conversations.filter(({ calls }) =>
