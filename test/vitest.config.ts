@@ -48,7 +48,7 @@ const test = {
  * Most suites wait for servers, processes and deadlines most of the time. Files share loaded modules, so no test may leave state in
  * them.
  */
-const TOGETHER = { maxWorkers: 5, maxConcurrency: 10, isolate: false };
+const TOGETHER = { maxWorkers: 5, isolate: false };
 
 function project(name: string, include: string[], more: object) {
   return { test: { ...test, name, include, ...more } };
