@@ -50,7 +50,7 @@ describe('the runbook', () => {
         titles.some((title: string) => title.startsWith(text)),
         text,
       ).toBe(true);
-    const sources = ['common', 'gateway', 'src/rpc'].map((folder) => read(`${folder}/metrics.ts`)).join('');
+    const sources = ['common/metrics.ts', 'gateway/observation.ts', 'src/rpc/observation.ts'].map(read).join('');
     for (const [metric] of runbook.matchAll(/lead_intake_\w+/g)) expect(sources).toContain(`'${metric}'`);
   });
 });
