@@ -208,7 +208,7 @@ describe('one line of a start', () => {
     const unused = { CORE_PORT: 'tcp://10.96.12.7:50051', PUBLIC_URL: '', CORE_SECRET: 'x' };
     const gateway = run('gateway/main.ts', { env: unused });
     const [line] = await gateway.printed(/^.*settings ignored.*$/m);
-    expect(JSON.parse(line)).toMatchObject({ level: 40, ignored: ['PUBLIC_URL', 'CORE_PORT'] });
+    expect(JSON.parse(line)).toMatchObject({ level: 40, ignored: ['CORE_PORT', 'PUBLIC_URL'] });
     const [unknown] = await gateway.printed(/^.*variables that are no settings.*$/m);
     expect(JSON.parse(unknown)).toMatchObject({ level: 40, unknown: ['CORE_SECRET'] });
     await addressOf(gateway);

@@ -301,7 +301,7 @@ describe('a key', () => {
   async function refusedKeys(): Promise<readonly (readonly [secretSha256: Buffer, reason: string])[]> {
     const [revoked, suspended, orphaned] = [await createKey(caller), await createKey(caller), await createKey(caller)];
     const [everything, allButTheKey] = [await createKey(caller), await createKey(caller)];
-    const expired = await createKey(caller, { expiresAt: plus(new Date(), 200) });
+    const expired = await createKey(caller, { expiresAt: plus(new Date(), 2000) });
     for (const each of [revoked, everything]) await revokeKey(caller, each);
     for (const each of [suspended, everything, allButTheKey]) await suspendStudio(caller, each);
     for (const each of [orphaned, everything, allButTheKey]) await removeIssuer(caller, each);
