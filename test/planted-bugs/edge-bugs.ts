@@ -48,13 +48,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'a request whose body is malformed loses its id and its quota headers',
     suite: 'test/e2e/http/http-faults.test.ts',
     caughtBy: 'behind a good head keeps the request id and the quota headers: in one packet',
-    patches: [
-      {
-        file: 'gateway/plugins/problem-json.ts',
-        find: 'done(connections.faultOf(request.raw) ?? null, payload)',
-        put: 'done(null, payload)',
-      },
-    ],
+    patches: [{ file: CONNECTIONS, find: 'connection.fault = problem;', put: 'return answer(arriving);' }],
   },
   {
     name: 'an address may make the core look up any number of keys',
