@@ -72,6 +72,11 @@ interface WirePage {
   readonly nextPageToken: string;
 }
 
+interface PublicPage {
+  readonly leads: readonly PublicLead[];
+  readonly nextCursor: string | null;
+}
+
 /** The public form of a lead of the CRM API. */
 function publicForm({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
@@ -414,6 +419,17 @@ describe('a key', () => {
         [own, LEAD_NOT_FOUND, { leads: [{ id: ids[0] }] }],
       ].flat(),
     );
+  });
+
+  test('may continue only the pages of its own studio', { tags: ['1.own-studio'] }, async () => {
+    const other = await createKey(caller);
+    for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
+    const { nextCursor: pageToken } = jsonOf<PublicPage>(await answerTo(listItem({ pageSize: 1 })));
+
+    expect(await send(listItem({ pageToken }, other), listItem({ pageToken }))).toMatchObject([
+      { refusal: { reason: 'INVALID_REQUEST', fields: ['pageToken'] } },
+      { answer: { leadId: '' } },
+    ]);
   });
 
   test('may name only sources of its own studio, separately for each item', { tags: ['1.own-studio'] }, async () => {
