@@ -163,7 +163,7 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
  *
  * @returns null when it has no valid id by which to revoke it
  */
-export function legibleApiKey(read: Unchecked<ApiKey>): ApiKey | null {
+export function readablePartsOfKey(read: Unchecked<ApiKey>): ApiKey | null {
   const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint } = read;
   const { lastUsedAt, quotaLimit } = read;
   if (!isUuid(id) || !isCrmId(studioId)) return null;

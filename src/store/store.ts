@@ -364,7 +364,7 @@ export interface ApiKeyStore {
 
   /**
    * Returns the keys of the studio that hold one of its slots, highest id first, at most MAX_LIVE_KEYS. Every live key
-   * must be among them; others may have expired. An unreadable key is returned as legibleApiKey shows it.
+   * must be among them; others may have expired. An unreadable key is returned as readablePartsOfKey shows it.
    */
   listLiveApiKeys(studioId: string): Promise<ApiKey[]>;
 

@@ -17,8 +17,8 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
       },
       {
         file: 'src/store/sqlite/leads.ts',
-        find: 'isOpen(lead.stage) ? claimed.holderOf(studio, contactKeys) : undefined',
-        put: 'claimed.holderOf(studio, contactKeys)',
+        find: 'isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studio, contactKeys) : undefined',
+        put: 'claimed.holderAfterFreeingStale(studio, contactKeys)',
       },
     ],
   },

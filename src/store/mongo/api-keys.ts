@@ -1,6 +1,6 @@
 import { Binary, type Filter, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import { type Checked, legibleApiKey, readableOrNull } from '../checked.ts';
+import { type Checked, readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
   decideKeyQuota,
@@ -108,7 +108,7 @@ function keyLister(
 
 /** Returns a function that reads a key, or else reports it and returns its readable parts. */
 const legibleOf = (report: ReportUnreadable) => (document: ApiKeyDocument) =>
-  readableOrNull(apiKeyOf(document), report) ?? legibleApiKey(apiKeyIn(document));
+  readableOrNull(apiKeyOf(document), report) ?? readablePartsOfKey(apiKeyIn(document));
 
 /** A condition that a key is still as it was read. One that cannot be read is only revoked, whatever else happens to it. */
 const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>

@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { type ApiKey, KEY_SLOTS } from '../../domain/api-key.ts';
-import { legibleApiKey, readableOrNull } from '../checked.ts';
+import { readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
   decideKeyQuota,
@@ -47,7 +47,7 @@ export function sqliteApiKeys(
     UPDATE api_keys SET last_used_at = :now
     WHERE studio_id = :studioId AND id = :id
       AND (coalesce(last_used_at, 0) <= :unlessSince OR last_used_at > :now)`);
-  const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? legibleApiKey(apiKeyIn(row));
+  const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? readablePartsOfKey(apiKeyIn(row));
   const listedApiKeyOf = (row: Row) => legible(row) ?? apiKeyOf(row);
 
   return {

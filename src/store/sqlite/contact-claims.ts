@@ -8,8 +8,8 @@ import { hashBytes, hashText, idText } from './stored-ids.ts';
  * nothing; its entry is the key followed by its own number. So all leads of a contact are in one range of one index.
  */
 export interface ContactClaims {
-  /** Returns the id of an open lead other than `otherThan` with one of the claims; undefined: they are free. */
-  holderOf(studioNumber: number, contactKeys: readonly string[], otherThan?: number): string | undefined;
+  /** Returns the id of an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
+  holderAfterFreeingStale(studioNumber: number, contactKeys: readonly string[], otherThan?: number): string | undefined;
   /** Adds the claims of a lead. */
   take(studioNumber: number, contactKeys: readonly string[], lead: NumberedLead): void;
   /** Removes claims of a lead, also those that it kept when it was closed by hand. */
@@ -54,7 +54,7 @@ export function contactClaims(database: DatabaseSync): ContactClaims {
     },
     of: (studioNumber, leadNumber) =>
       selectOf.all(studioNumber, leadNumber).map(([key]) => hashText(key as Uint8Array)),
-    holderOf(studioNumber, contactKeys, otherThan) {
+    holderAfterFreeingStale(studioNumber, contactKeys, otherThan) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studioNumber, hashBytes(contactKey));
         if (claim === undefined) continue;

@@ -81,7 +81,7 @@ export function leadWriter(database: DatabaseSync, commits: Pick<GroupCommit, 'w
 
   function store({ studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
     const { fields, mark, claims, original = null, isErasure } = write;
-    const holder = claims?.isOpen ? claimed.holderOf(studio, claims.contactKeys, number) : undefined;
+    const holder = claims?.isOpen ? claimed.holderAfterFreeingStale(studio, claims.contactKeys, number) : undefined;
     if (holder !== undefined) return { kind: 'already-open', leadId: holder };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
     // Also claims that its row does not list, if it was changed by hand.

@@ -100,7 +100,7 @@ function leadCreator(database: DatabaseSync, { commits, studios, findByKey }: Pa
     studios.of(studioId);
     return commits.write(() => {
       const studio = studios.assign(studioId);
-      const holder = isOpen(lead.stage) ? claimed.holderOf(studio, contactKeys) : undefined;
+      const holder = isOpen(lead.stage) ? claimed.holderAfterFreeingStale(studio, contactKeys) : undefined;
       const number = holder === undefined ? insertLead(studio) : undefined;
       if (number !== undefined) {
         claimed.take(studio, contactKeys, { number, isOpen: isOpen(lead.stage) });
