@@ -10,26 +10,32 @@ import type { Running } from '../common/run-until-stopped.ts';
 import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
-import { ApiKeyCache } from './api-key-cache.ts';
+import { admitCallers } from './admission/admission.ts';
+import { ApiKeyCache } from './admission/api-key-cache.ts';
+import { checkKeyBeforeRefusal } from './admission/check-key-before-refusal.ts';
+import { openQuota } from './admission/quota/open-quota.ts';
+import type { Quota, QuotaPolicy } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
-import { ClientConnections } from './connections.ts';
-import { type CoreClient, createCoreClient } from './core-client.ts';
-import { tlsToCore } from './core-connection.ts';
-import { CoreToken } from './core-token.ts';
-import { createHttpServer, replaceEndedBodies } from './http-server.ts';
-import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
+import { type CoreClient, createCoreClient } from './core/core-client.ts';
+import { tlsToCore } from './core/core-connection.ts';
+import { CoreToken } from './core/core-token.ts';
 import {
   arrivalObserver,
   createGatewayMetrics,
   type GatewayMetrics,
+  type GatewayReadiness,
   observedQuota,
   requestObserver,
 } from './observation.ts';
-import { admitCallers } from './plugins/admission.ts';
-import { allowOnly, registerAllMethods } from './plugins/allowed-methods.ts';
-import { beginRequests } from './plugins/begin-requests.ts';
-import { checkKeyBeforeRefusal } from './plugins/check-key-before-refusal.ts';
-import { type GatewayReadiness, reportHealth } from './plugins/health.ts';
+import { allowOnly, registerAllMethods } from './operations/allowed-methods.ts';
+import { docsRoutes } from './operations/docs.ts';
+import { reportHealth } from './operations/health.ts';
+import { LEAD_PATH, LEADS_PATH } from './operations/lead-paths.ts';
+import { leadRoutes } from './operations/leads.ts';
+import { requestIdOf } from './request-id.ts';
+import { beginRequests } from './socket/begin-requests.ts';
+import { ClientConnections } from './socket/connections.ts';
+import { createHttpServer, replaceEndedBodies } from './socket/http-server.ts';
 import {
   answerClientErrors,
   answerFrameworkErrors,
@@ -37,12 +43,7 @@ import {
   answerServerErrors,
   onlyHttp,
   refuseFaultyBodies,
-} from './plugins/problem-json.ts';
-import { openQuota } from './quota/open-quota.ts';
-import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
-import { requestIdOf } from './request-id.ts';
-import { docsRoutes } from './routes/docs.ts';
-import { leadRoutes } from './routes/leads.ts';
+} from './socket/problem-json.ts';
 
 /** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
 const MAX_BODY_BYTES = 32 * 1024;

@@ -17,8 +17,8 @@ import {
   unusedVariables,
   yesOrNo,
 } from '../common/settings.ts';
-import { MAX_WINDOW_SECONDS } from './quota/quota-port.ts';
-import { readSentinelAddress } from './quota/sentinel-address.ts';
+import { MAX_WINDOW_SECONDS } from './admission/quota/quota-port.ts';
+import { readSentinelAddress } from './admission/quota/sentinel-address.ts';
 
 export const gatewaySettings = settingsReadBy({
   ...commonSettings,

@@ -5,11 +5,17 @@ import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../commo
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
-import { MAX_PENDING_REQUESTS } from './exchange-batcher.ts';
-import type { GatewayReadiness } from './plugins/health.ts';
+import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
+import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
 import { PROBLEM_CODES, PROBLEMS, type ProblemCode } from './problems.ts';
-import type { Quota, QuotaDecision } from './quota/quota-port.ts';
 import type { Operation } from './request-state.ts';
+
+/** The readiness of what the gateway depends on, and whether the gateway is stopping. */
+export interface GatewayReadiness {
+  readonly core: Readiness;
+  readonly quota: Readiness;
+  readonly isStopping: () => boolean;
+}
 
 /** How a request ended. Never contains what it carried. */
 export interface FinishedRequest {

@@ -13,9 +13,9 @@ import { parseCallers } from './callers-file.ts';
 import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { systemClock } from './domain/clock.ts';
 import { idGenerator } from './domain/new-id.ts';
+import { createCoreServer } from './port/server.ts';
 import { Callers } from './rpc/callers.ts';
 import { callRunner, createCoreMetrics, storeObserver, unreadableRecordLog } from './rpc/observation.ts';
-import { createCoreServer } from './server.ts';
 import { openStore } from './store/open-store.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { LEADS_PATH } from '../lead-paths.ts';
+import { LEADS_PATH } from '../operations/lead-paths.ts';
+import { problemDetailsSchema } from '../operations/schemas.ts';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, type ProblemCode, problemBody } from '../problems.ts';
-import { problemDetailsSchema } from '../schemas.ts';
 import { LEAD, REQUEST_ID } from './examples.ts';
 
 const HEADERS = {

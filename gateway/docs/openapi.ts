@@ -1,5 +1,4 @@
-import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
-import { HEADERS_TOO_LARGE, type Problem, TOO_SLOW } from '../problems.ts';
+import { LEAD_PATH, LEADS_PATH } from '../operations/lead-paths.ts';
 import {
   contactSchema,
   contactSchemas,
@@ -10,7 +9,8 @@ import {
   leadStageSchema,
   problemCodeSchema,
   problemDetailsSchema,
-} from '../schemas.ts';
+} from '../operations/schemas.ts';
+import { HEADERS_TOO_LARGE, type Problem, TOO_SLOW } from '../problems.ts';
 import { failure } from './answers.ts';
 import { exampleOf } from './examples.ts';
 import { createLeadOperation, getLeadOperation, listLeadsOperation, requestIdParameter } from './operations.ts';

@@ -6,7 +6,7 @@ import {
   leadResponseSchema,
   limitSchema,
   uuidSchema,
-} from '../schemas.ts';
+} from '../operations/schemas.ts';
 import { failure, success } from './answers.ts';
 import { codeSamples } from './code-samples.ts';
 import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';

@@ -1,6 +1,6 @@
 import { errorSummary } from '../../common/error-summary.ts';
+import { clusterClient, firstConnection, singleClient } from '../../gateway/admission/quota/redis-client.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
-import { clusterClient, firstConnection, singleClient } from '../../gateway/quota/redis-client.ts';
 import type { Notes } from './finding.ts';
 
 /** Checks the Redis that counts requests. */

@@ -1,6 +1,6 @@
 import type { Environment } from '../../common/settings.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { tlsToCore } from '../../gateway/core-connection.ts';
+import { tlsToCore } from '../../gateway/core/core-connection.ts';
 import { coreTls, readCoreConfig } from '../../src/config.ts';
 import { examineCertificates } from './examine-certificates.ts';
 import { examineCore } from './examine-core.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMemoryQuota } from '../../gateway/quota/memory-quota.ts';
+import { createMemoryQuota } from '../../gateway/admission/quota/memory-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { heapBytes } from '../support/heap.ts';
 import { quotaContract } from './quota-contract.ts';

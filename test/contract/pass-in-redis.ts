@@ -1,6 +1,6 @@
-import type { QuotaBearer } from '../../gateway/quota/quota-port.ts';
-import type { RedisClient } from '../../gateway/quota/redis-client.ts';
-import { windowNames } from '../../gateway/quota/redis-window.ts';
+import type { QuotaBearer } from '../../gateway/admission/quota/quota-port.ts';
+import type { RedisClient } from '../../gateway/admission/quota/redis-client.ts';
+import { windowNames } from '../../gateway/admission/quota/redis-window.ts';
 
 /** Brings the expiry of all entries of a key and its studio forward, which is all that time does to them. */
 const PASS = `

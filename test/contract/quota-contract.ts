@@ -10,7 +10,7 @@ import {
   type QuotaDecision,
   type QuotaLimits,
   QuotaUnavailable,
-} from '../../gateway/quota/quota-port.ts';
+} from '../../gateway/admission/quota/quota-port.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { bearerOf, type KeyPolicy, type QuotaOfKeys, quotaOfKeys } from './quota-of-keys.ts';
@@ -32,7 +32,7 @@ export interface QuotaOpener {
 /** Longer than any test. */
 const A_MINUTE = 60;
 
-/** Everything that `gateway/quota/quota-port.ts` promises while the counting server is available, for one adapter. */
+/** Everything that `gateway/admission/quota/quota-port.ts` promises while the counting server is available, for one adapter. */
 export function quotaContract(name: string, opener: QuotaOpener): void {
   const { open, gateways, pass, redisUrl, isCluster = false } = opener;
   describe(`quota contract: ${name}`, () => {
@@ -525,7 +525,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
  */
 export async function processWithClosedQuota(redisUrl: string | undefined, isCluster: boolean): Promise<string> {
   const script = `
-    const { openQuota } = await import(${JSON.stringify(import.meta.resolve('../../gateway/quota/open-quota.ts'))});
+    const { openQuota } = await import(${JSON.stringify(import.meta.resolve('../../gateway/admission/quota/open-quota.ts'))});
     const quota = await openQuota(${A_MINUTE}, ${JSON.stringify(redisUrl)}, ${isCluster});
     const outcome = await quota.consume({ apiKeyId: '${newId()}', studioId: 'studio-1' }, { key: 1 }).then(() => 'admitted', ({ name }) => name);
     await quota.close();

@@ -1,4 +1,4 @@
-import type { Quota, QuotaDecision } from '../../gateway/quota/quota-port.ts';
+import type { Quota, QuotaDecision } from '../../gateway/admission/quota/quota-port.ts';
 
 /** The limit of requests in a window. */
 export interface KeyPolicy {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { MAX_HOLD_MS, type QuotaDecision } from '../../gateway/quota/quota-port.ts';
+import { MAX_HOLD_MS, type QuotaDecision } from '../../gateway/admission/quota/quota-port.ts';
 import type { KeyPolicy } from './quota-of-keys.ts';
 
 /** A decision, made between two times; milliseconds. */

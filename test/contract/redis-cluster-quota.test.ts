@@ -1,9 +1,9 @@
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { QUOTA_TIMEOUT_MS } from '../../common/deadlines.ts';
-import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
-import { clusterClient } from '../../gateway/quota/redis-client.ts';
-import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
+import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
+import { clusterClient } from '../../gateway/admission/quota/redis-client.ts';
+import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { describeWithRedisServer, type RedisServer, startRedisCluster } from '../support/servers.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
+import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { anAuthority } from '../support/certificates.ts';
 import { type RedisWithSentinel, startRedisWithSentinel } from '../support/redis-sentinel.ts';

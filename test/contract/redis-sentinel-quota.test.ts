@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
-import { openQuota } from '../../gateway/quota/open-quota.ts';
-import { QuotaUnavailable } from '../../gateway/quota/quota-port.ts';
-import { createRedisQuota } from '../../gateway/quota/redis-quota.ts';
+import { openQuota } from '../../gateway/admission/quota/open-quota.ts';
+import { QuotaUnavailable } from '../../gateway/admission/quota/quota-port.ts';
+import { createRedisQuota } from '../../gateway/admission/quota/redis-quota.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { type RedisWithSentinel, replicationOf, startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedisServer, type RedisServer } from '../support/servers.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { PublicLead } from '../../common/rules/public-lead.ts';
-import { leadListSchema, leadResponseSchema } from '../../gateway/schemas.ts';
+import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { HARD_TEXTS, plus, times } from '../support/builders.ts';
 import { expectValid } from '../support/documented.ts';

@@ -11,7 +11,7 @@ import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { Readiness } from '../../common/readiness.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
-import { CoreSessions } from '../../gateway/core-sessions.ts';
+import { CoreSessions } from '../../gateway/core/core-sessions.ts';
 import {
   type ExportLeadsResponse,
   LeadIntakeService,
@@ -21,10 +21,10 @@ import { readCoreConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { createCoreServer } from '../../src/port/server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
-import { createCoreServer } from '../../src/server.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf } from '../support/grpc.ts';

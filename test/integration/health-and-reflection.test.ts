@@ -21,10 +21,10 @@ import {
 import { readCoreConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { createCoreServer } from '../../src/port/server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { MAX_UNAUTHENTICATED_WATCHERS } from '../../src/rpc/health-service.ts';
 import { callRunner } from '../../src/rpc/observation.ts';
-import { createCoreServer } from '../../src/server.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';

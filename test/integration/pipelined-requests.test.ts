@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
-import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/connections.ts';
-import { createHttpServer } from '../../gateway/http-server.ts';
-import { answerClientErrors } from '../../gateway/plugins/problem-json.ts';
+import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/socket/connections.ts';
+import { createHttpServer } from '../../gateway/socket/http-server.ts';
+import { answerClientErrors } from '../../gateway/socket/problem-json.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 

@@ -4,7 +4,7 @@ const ITEMS_SUITE = 'test/integration/items.test.ts';
 const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
 const EXCHANGE_BATCHER_SUITE = 'test/unit/exchange-batcher.test.ts';
-const EXCHANGE_BATCHER = 'gateway/exchange-batcher.ts';
+const EXCHANGE_BATCHER = 'gateway/core/exchange-batcher.ts';
 
 /** Faults of the exchange and of writes that go to MongoDB together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [

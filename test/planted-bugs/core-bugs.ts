@@ -5,7 +5,7 @@ const PORT = 'test/security/core-port-bounds.test.ts';
 const CALLER_ACCESS = 'src/rpc/caller-access.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
-const CONNECTIONS = 'src/http2/connections.ts';
+const CONNECTIONS = 'src/port/connections.ts';
 
 /** Faults of the core's port, of callers, health and shutdown. */
 export const CORE_BUGS: readonly PlantedBug[] = [

@@ -58,7 +58,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
       'a reply is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
     patches: [
       {
-        file: 'gateway/core-problems.ts',
+        file: 'gateway/core/core-problems.ts',
         find: "isFault ? 'internal_error' : 'integration_unavailable'",
         put: "isFault ? 'internal_error' : 'integration_rate_unavailable'",
       },
@@ -80,7 +80,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'is refused while the core is suspended, and served again when it resumes',
     patches: [
       {
-        file: 'gateway/plugins/load-shedding.ts',
+        file: 'gateway/admission/load-shedding.ts',
         find: 'core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined',
         put: 'core ? undefined : refuse(request)',
       },
@@ -92,7 +92,9 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy:
       'when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process',
-    patches: [{ file: 'gateway/core-sessions.ts', find: "session.on('error', ignoreError);", put: 'return stream;' }],
+    patches: [
+      { file: 'gateway/core/core-sessions.ts', find: "session.on('error', ignoreError);", put: 'return stream;' },
+    ],
     inSoak: true,
   },
 ];

@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const CONNECTIONS = 'gateway/connections.ts';
+const CONNECTIONS = 'gateway/socket/connections.ts';
 const CONNECTIONS_SUITE = 'test/integration/open-connections.test.ts';
 const PIPELINE_SUITE = 'test/integration/pipelined-requests.test.ts';
 
@@ -54,14 +54,14 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'an address may make the core look up any number of keys',
     suite: 'test/e2e/http/unknown-keys.test.ts',
     caughtBy: 'are looked up a bounded number of times for one address; known keys, and other addresses, are served',
-    patches: [{ file: 'gateway/plugins/unknown-keys.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
+    patches: [{ file: 'gateway/admission/unknown-keys.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
   },
   {
     name: 'lists wait in the order of their arrival',
     suite: 'test/unit/exchange-batcher.test.ts',
     caughtBy: 'sends no more before there are results, and groups take turns meanwhile',
     patches: [
-      { file: 'gateway/exchange-batcher.ts', find: 'const { group } = pending.share;', put: "const group = '';" },
+      { file: 'gateway/core/exchange-batcher.ts', find: 'const { group } = pending.share;', put: "const group = '';" },
     ],
   },
   {
@@ -70,7 +70,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'creates, repeats, reads and lists leads, and gets the reason of each refusal: openapi-generator-python',
     patches: [
       {
-        file: 'gateway/schemas.ts',
+        file: 'gateway/operations/schemas.ts',
         find: "{ type: 'string', pattern: UUID_PATTERN }",
         put: "{ type: 'string', format: 'uuid', pattern: UUID_PATTERN }",
       },

@@ -1,8 +1,8 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const MEMORY = { file: 'gateway/quota/memory-quota.ts', suite: 'test/contract/memory-quota.test.ts' };
-const REDIS = { file: 'gateway/quota/redis-window.ts', suite: 'test/contract/redis-quota.test.ts' };
-const CLIENT = 'gateway/quota/redis-client.ts';
+const MEMORY = { file: 'gateway/admission/quota/memory-quota.ts', suite: 'test/contract/memory-quota.test.ts' };
+const REDIS = { file: 'gateway/admission/quota/redis-window.ts', suite: 'test/contract/redis-quota.test.ts' };
+const CLIENT = 'gateway/admission/quota/redis-client.ts';
 
 const EARLY = 'a request before the announced time is refused, at any moment of a window, and one after it is not';
 const LATE_REFUND = 'a refund after the end of its window does not count in another';

@@ -10,7 +10,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: 'of another authority',
     patches: [
       {
-        file: 'gateway/core-connection.ts',
+        file: 'gateway/core/core-connection.ts',
         find: `{
       get secureContext() {
         return credentials.secureContext;
@@ -37,7 +37,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     name: 'the core accepts a message of any length',
     suite: 'test/security/malformed-frames.test.ts',
     caughtBy: 'a message of the maximum length is accepted, and one that is a byte longer is refused for its length',
-    patches: [{ file: 'src/server.ts', find: 'readMaxBytes: MAX_CALL_BYTES', put: '...{}' }],
+    patches: [{ file: 'src/port/server.ts', find: 'readMaxBytes: MAX_CALL_BYTES', put: '...{}' }],
     inSoak: true,
   },
   {

@@ -201,7 +201,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, invalid body',
     patches: [
       {
-        file: 'gateway/plugins/check-key-before-refusal.ts',
+        file: 'gateway/admission/check-key-before-refusal.ts',
         find: 'key.isChecked ? error : await core.authenticate(bearerToCheck(key, request.id)).then(() => error, (problem) => problem)',
         put: 'error',
       },
@@ -318,7 +318,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'refuses every request while Redis is killed, and serves again without a restart',
     patches: [
       {
-        file: 'gateway/plugins/quota.ts',
+        file: 'gateway/admission/count-quota.ts',
         find: "if (error instanceof QuotaUnavailable) throw new Problem('integration_rate_unavailable', { cause: error });",
         put: 'if (error instanceof QuotaUnavailable) return { admitted: true, limit: 1, remaining: 1, resetSeconds: 1, windows: [] };',
       },

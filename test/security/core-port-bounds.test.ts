@@ -8,7 +8,7 @@ import {
   MAX_AUTHENTICATED_CONNECTIONS,
   MAX_CALLS_PER_SECOND,
   MAX_UNAUTHENTICATED_CONNECTIONS,
-} from '../../src/http2/connections.ts';
+} from '../../src/port/connections.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { memoryMb } from '../crash/memory.ts';
 import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';

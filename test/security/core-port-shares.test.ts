@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import { type CallerEntries, tokenHash } from '../../src/callers-file.ts';
-import { MAX_AUTHENTICATED_CONNECTIONS } from '../../src/http2/connections.ts';
+import { MAX_AUTHENTICATED_CONNECTIONS } from '../../src/port/connections.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { problemOfStatus } from '../../gateway/core-problems.ts';
+import { problemOfStatus } from '../../gateway/core/core-problems.ts';
 import { Refusal } from '../../src/domain/refusal.ts';
 import { connectErrorOf, statusOf } from '../../src/rpc/refusals.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ExchangeBatcher, NoResponse, type Result, type Share } from '../../gateway/exchange-batcher.ts';
+import { ExchangeBatcher, NoResponse, type Result, type Share } from '../../gateway/core/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
 
 /** The timeout of a request; milliseconds. No other timer of the process has this length. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { readSentinelAddress } from '../../gateway/admission/quota/sentinel-address.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { readSentinelAddress } from '../../gateway/quota/sentinel-address.ts';
 
 describe('the address of Redis', () => {
   test.each([

@@ -7,7 +7,7 @@ import {
   pageTokenFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
-import { contactSchemas, cursorSchema, leadCaptureSchema, uuidSchema } from '../../gateway/schemas.ts';
+import { contactSchemas, cursorSchema, leadCaptureSchema, uuidSchema } from '../../gateway/operations/schemas.ts';
 import { expectValid } from '../support/documented.ts';
 
 const { displayName, sourceId, note } = leadCaptureSchema.properties;

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { MAX_UNAUTHENTICATED_CONNECTIONS } from '../../../src/http2/connections.ts';
+import { MAX_UNAUTHENTICATED_CONNECTIONS } from '../../../src/port/connections.ts';
 import { framed, onStream, PREFACE } from '../../security/http2-wire.ts';
 import { times } from '../../support/builders.ts';
 import { requestBytes } from '../../support/grpc.ts';

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
-import type { ApiKeyCache } from '../api-key-cache.ts';
-import type { CoreClient } from '../core-client.ts';
-import type { Quota, QuotaPolicy } from '../quota/quota-port.ts';
+import type { CoreClient } from '../core/core-client.ts';
+import type { ApiKeyCache } from './api-key-cache.ts';
 import { authenticator, refuseUnlessAllowed } from './authentication.ts';
+import { requestCounter } from './count-quota.ts';
 import { loadShedding } from './load-shedding.ts';
-import { requestCounter } from './quota.ts';
+import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
 
 interface Parts {
   readonly core: CoreClient;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { REDIS_OPEN_MS } from '../../common/deadlines.ts';
+import { REDIS_OPEN_MS } from '../../../common/deadlines.ts';
 import { createMemoryQuota } from './memory-quota.ts';
 import type { Quota } from './quota-port.ts';
 import { createRedisQuota } from './redis-quota.ts';

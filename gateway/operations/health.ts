@@ -1,14 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Readiness } from '../../common/readiness.ts';
+import type { GatewayReadiness } from '../observation.ts';
 import { Problem } from '../problems.ts';
 import { allowOnly } from './allowed-methods.ts';
-
-/** The readiness of what the gateway depends on, and whether the gateway is stopping. */
-export interface GatewayReadiness {
-  readonly core: Readiness;
-  readonly quota: Readiness;
-  readonly isStopping: () => boolean;
-}
 
 /** Serves the liveness and readiness probes. @rule 10.health */
 export function reportHealth(app: FastifyInstance, { core, quota, isStopping }: GatewayReadiness): void {

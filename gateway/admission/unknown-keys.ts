@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { Problem } from '../problems.ts';
-import { createMemoryQuota } from '../quota/memory-quota.ts';
-import { consumePatiently, setQuotaHeaders } from './quota.ts';
+import { consumePatiently, setQuotaHeaders } from './count-quota.ts';
+import { createMemoryQuota } from './quota/memory-quota.ts';
 
 /**
  * The number of different keys of one address that the core looks up in vain, in a window of some seconds. A website that

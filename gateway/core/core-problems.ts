@@ -1,8 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
-import { BadRequestSchema, ErrorInfoSchema } from '../proto/gen/google/rpc/error_details_pb.ts';
-import type { Status } from '../proto/gen/google/rpc/status_pb.ts';
-import { CODE_OF_REASON, type FaultyField, Problem } from './problems.ts';
+import { CONTACT_TYPES } from '../../common/rules/field-rules.ts';
+import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import type { Status } from '../../proto/gen/google/rpc/status_pb.ts';
+import { CODE_OF_REASON, type FaultyField, Problem } from '../problems.ts';
 
 /**
  * The codes by which the core reports, without a reason, a fault on either side. After any other code the outcome is

@@ -3,13 +3,13 @@ import etag from '@fastify/etag';
 import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Negotiator from 'negotiator';
+import type { QuotaPolicy } from '../admission/quota/quota-port.ts';
 import { escapeHtml } from '../docs/escape-html.ts';
 import { openApiDocument } from '../docs/openapi.ts';
 import { pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { searchIn } from '../docs/search.ts';
-import { allowOnly } from '../plugins/allowed-methods.ts';
-import type { QuotaPolicy } from '../quota/quota-port.ts';
+import { allowOnly } from './allowed-methods.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
 

@@ -1,8 +1,8 @@
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from '../common/deadlines.ts';
-import type { TlsCredentials, TlsFiles } from '../common/tls-credentials.ts';
-import type { GatewayConfig } from './config.ts';
+import { CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from '../../common/deadlines.ts';
+import type { TlsCredentials, TlsFiles } from '../../common/tls-credentials.ts';
+import type { GatewayConfig } from '../config.ts';
 import { CoreSessions } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
 

@@ -1,5 +1,5 @@
-import { textOfHash } from '../common/rules/key-secret.ts';
-import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import { textOfHash } from '../../common/rules/key-secret.ts';
+import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 
 /** The maximum number of entries; the oldest is evicted first. */
 export const MAX_CACHED_KEYS = 50_000;

@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashKeySecret, isKeySecret } from '../../common/rules/key-secret.ts';
-import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
-import { ApiKeyScope, type AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import type { ApiKeyCache } from '../api-key-cache.ts';
-import type { Bearer, CoreClient } from '../core-client.ts';
+import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { hasScopeFor } from '../core/bearer.ts';
+import type { CoreClient } from '../core/core-client.ts';
 import { Problem } from '../problems.ts';
-import type { Operation, PresentedKey } from '../request-state.ts';
+import type { PresentedKey } from '../request-state.ts';
+import type { ApiKeyCache } from './api-key-cache.ts';
 import { unknownKeys } from './unknown-keys.ts';
 
 /**
@@ -43,18 +43,6 @@ export function authenticator(
 /** @rule 5.3 5.9 */
 export function refuseUnlessAllowed(request: FastifyRequest, caller: AuthenticateApiKeyResponse): void {
   if (!hasScopeFor(caller, request.routeOptions.config.operation)) throw new Problem('integration_scope_forbidden');
-}
-
-/** Whether a key has the scope of an operation; other operations are for none. */
-export const hasScopeFor = ({ scopes }: AuthenticateApiKeyResponse, operation: Operation | undefined): boolean =>
-  scopes.includes(SCOPES[SCOPE_OF[operation as KeyOperation]]);
-
-const SCOPES = { 'leads.read': ApiKeyScope.LEADS_READ, 'leads.create': ApiKeyScope.LEADS_CREATE } as const;
-
-/** Marks a key as checked, for a call in which the core validates it, and returns its bearer. */
-export function bearerToCheck(key: PresentedKey, requestId: string): Bearer {
-  key.isChecked = true;
-  return { secretSha256: key.secretSha256, requestId, studioId: key.caller.studioId };
 }
 
 // @rule 5.1 5.5 5.header

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { Problem } from '../problems.ts';
+import type { PresentedKey } from '../request-state.ts';
 import {
   MAX_HOLD_MS,
   type Quota,
@@ -10,8 +11,7 @@ import {
   type QuotaLimits,
   type QuotaPolicy,
   QuotaUnavailable,
-} from '../quota/quota-port.ts';
-import type { PresentedKey } from '../request-state.ts';
+} from './quota/quota-port.ts';
 
 /**
  * Counts every request against the quotas of its key and studio before its body is read. A request that cannot be

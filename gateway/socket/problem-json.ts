@@ -2,12 +2,12 @@ import { METHODS, type RequestListener, type Server, STATUS_CODES } from 'node:h
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { BROKEN_ENCODING } from '../address-fault.ts';
-import type { ClientConnections } from '../connections.ts';
 import { type RequestObserver, unknownRequest } from '../observation.ts';
+import { unknownMethod } from '../operations/allowed-methods.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
 import { RequestState } from '../request-state.ts';
-import { unknownMethod } from './allowed-methods.ts';
+import type { ClientConnections } from './connections.ts';
 
 /** Answers every error of a request as problem+json. */
 export function answerProblems(app: FastifyInstance, publicUrl: string): void {

@@ -1,6 +1,6 @@
-import { BOUNDS, CONTACT_TYPES, type ContactType, PAGE_SIZE, UUID_PATTERN } from '../common/rules/field-rules.ts';
-import { STAGES } from '../common/rules/public-lead.ts';
-import { PROBLEM_CODES } from './problems.ts';
+import { BOUNDS, CONTACT_TYPES, type ContactType, PAGE_SIZE, UUID_PATTERN } from '../../common/rules/field-rules.ts';
+import { STAGES } from '../../common/rules/public-lead.ts';
+import { PROBLEM_CODES } from '../problems.ts';
 
 /**
  * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them;

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { bearerToken } from '../common/settings.ts';
-import { watchFiles } from '../common/watched-files.ts';
-import type { GatewayConfig } from './config.ts';
+import { bearerToken } from '../../common/settings.ts';
+import { watchFiles } from '../../common/watched-files.ts';
+import type { GatewayConfig } from '../config.ts';
 
 /** The token that the gateway presents to the core. Reloaded when its file changes. */
 export class CoreToken {

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { REDIS_CONNECT_MS, REDIS_SILENCE_MS } from '../../common/deadlines.ts';
+import { REDIS_CONNECT_MS, REDIS_SILENCE_MS } from '../../../common/deadlines.ts';
 import { readSentinelAddress } from './sentinel-address.ts';
 
 /** A connection to one Redis, or to all nodes of a Redis Cluster. */

@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
-import { Throttle } from '../common/throttle.ts';
-import type { Problem } from './problems.ts';
+import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
+import { Throttle } from '../../common/throttle.ts';
+import type { Problem } from '../problems.ts';
 
 /** The maximum number of connections; further ones are closed immediately. */
 export const MAX_CONNECTIONS = 10_000;

@@ -1,26 +1,26 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
-import { CORE_CALL_MS, CORE_HEALTH_MS } from '../common/deadlines.ts';
-import { DRAINING_HEADER } from '../common/readiness.ts';
-import type { ContactType } from '../common/rules/field-rules.ts';
-import type { TlsCredentials } from '../common/tls-credentials.ts';
-import { currentSpan } from '../common/tracing.ts';
-import { Health, HealthCheckResponse_ServingStatus as Serving } from '../proto/gen/health/v1/health_pb.ts';
-import type { AuthenticateApiKeyResponse } from '../proto/gen/leadintake/v1/api_key_pb.ts';
+import { CORE_CALL_MS, CORE_HEALTH_MS } from '../../common/deadlines.ts';
+import { DRAINING_HEADER } from '../../common/readiness.ts';
+import type { ContactType } from '../../common/rules/field-rules.ts';
+import type { TlsCredentials } from '../../common/tls-credentials.ts';
+import { currentSpan } from '../../common/tracing.ts';
+import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
+import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import {
   type ExchangeItemSchema,
   type ExchangeResult,
   ExchangeService,
-} from '../proto/gen/leadintake/v1/exchange_pb.ts';
-import type { GatewayConfig } from './config.ts';
+} from '../../proto/gen/leadintake/v1/exchange_pb.ts';
+import type { GatewayConfig } from '../config.ts';
+import type { GatewayMetrics } from '../observation.ts';
+import { OVERLOADED, Problem } from '../problems.ts';
+import type { Operation } from '../request-state.ts';
 import { connectToCore } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { isUnprocessed } from './core-sessions.ts';
 import type { CoreToken } from './core-token.ts';
 import { ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
-import type { GatewayMetrics } from './observation.ts';
-import { OVERLOADED, Problem } from './problems.ts';
-import type { Operation } from './request-state.ts';
 
 /**
  * The number of pending requests of an operation from which further ones are refused: half of MAX_PENDING_REQUESTS. The

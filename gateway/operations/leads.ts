@@ -1,12 +1,12 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Bearer, CoreClient, PageToRead } from '../core-client.ts';
-import { LEAD_PATH, LEADS_PATH } from '../lead-paths.ts';
-import { bearerToCheck, hasScopeFor } from '../plugins/authentication.ts';
+import { bearerToCheck, hasScopeFor } from '../core/bearer.ts';
+import type { Bearer, CoreClient, PageToRead } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import type { PresentedKey, RequestState } from '../request-state.ts';
-import { leadListSchema, leadResponseSchema } from '../schemas.ts';
+import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { readAnyMediaType, readCapture, withHeaderFaults } from './read-capture.ts';
+import { leadListSchema, leadResponseSchema } from './schemas.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { Throttle } from '../../common/throttle.ts';
-import type { CoreClient } from '../core-client.ts';
+import type { CoreClient } from '../core/core-client.ts';
 import { OVERLOADED } from '../problems.ts';
 
 /**

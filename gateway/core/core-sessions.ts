@@ -1,7 +1,7 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Http2SessionManager } from '@connectrpc/connect-node';
-import { CORE_CONNECT_MS } from '../common/deadlines.ts';
+import { CORE_CONNECT_MS } from '../../common/deadlines.ts';
 
 /**
  * The connections to a core, with workarounds for two bugs of connect-node and one of Node.

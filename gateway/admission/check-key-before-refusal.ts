@@ -1,10 +1,10 @@
 import type { FastifyError, FastifyInstance } from 'fastify';
-import type { ApiKeyCache } from '../api-key-cache.ts';
-import type { CoreClient } from '../core-client.ts';
+import { bearerToCheck } from '../core/bearer.ts';
+import type { CoreClient } from '../core/core-client.ts';
 import { Problem, type ProblemCode } from '../problems.ts';
-import type { Quota } from '../quota/quota-port.ts';
-import { bearerToCheck } from './authentication.ts';
-import { refundRequest } from './quota.ts';
+import type { ApiKeyCache } from './api-key-cache.ts';
+import { refundRequest } from './count-quota.ts';
+import type { Quota } from './quota/quota-port.ts';
 
 /** The problems of a key that is not valid, or not now. */
 const KEY_PROBLEMS = new Set<ProblemCode>([

@@ -9,9 +9,9 @@ import {
   noteFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
-import type { LeadCreation } from '../core-client.ts';
+import type { LeadCreation } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest } from '../problems.ts';
-import { leadCaptureSchema } from '../schemas.ts';
+import { leadCaptureSchema } from './schemas.ts';
 
 type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
   Partial<Pick<LeadCreation, 'sourceId' | 'note'>>;

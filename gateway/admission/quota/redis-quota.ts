@@ -1,4 +1,4 @@
-import { REDIS_TIMEOUT_MS } from '../../common/deadlines.ts';
+import { REDIS_TIMEOUT_MS } from '../../../common/deadlines.ts';
 import { type Quota, QuotaUnavailable } from './quota-port.ts';
 import { clusterClient, firstConnection, type RedisClient, singleClient } from './redis-client.ts';
 import { defineWindowCommands, windowNames } from './redis-window.ts';
@@ -25,7 +25,7 @@ interface RedisQuota extends Quota {
  * When the window length changes, an open window keeps its end, or ends one new length from now if that is earlier.
  *
  * @param redisUrl `redis://` or `rediss://`, with user, password and database where needed, of any node of a cluster;
- *   or `redis+sentinel://` (`gateway/quota/sentinel-address.ts`)
+ *   or `redis+sentinel://` (`gateway/admission/quota/sentinel-address.ts`)
  * @param isCluster whether it is a Redis Cluster. The counters of one studio are on one node
  * @param prefix of the names of all entries
  */
