@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
-import { type Lead, type LeadChange, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, type CoreClients } from '../support/core-clients.ts';
+import { type Copy, consumeFeed } from '../support/feed-consumer.ts';
 import { describeWithMongoServer } from '../support/mongodb.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { type Chance, chanceOf, seedFrom } from './chance.ts';
@@ -47,12 +48,12 @@ async function expectEqualCopy(deployment: Deployment, parts: readonly string[])
   const core = clientsOf(deployment);
   const chance = chanceOf(SEED);
   const { studioId } = await arrangeStudio(core);
-  const copy = new Map<string, LeadChange>();
+  const copy: Copy = new Map();
   const writing = new AbortController();
   const consuming = new AbortController();
   const writers = times(WRITERS, () => write(core, studioId, chance.branch(), writing.signal));
   const consumers = times(CONSUMERS, (index) =>
-    consume(core, copy, chance.branch(), { signal: consuming.signal, watches: index % 2 === 0 }),
+    consumeFeed(core, copy, chance.branch(), { signal: consuming.signal, watches: index % 2 === 0 }),
   );
 
   for (let crash = 0; crash < CRASHES; crash += 1) {
@@ -105,48 +106,6 @@ async function write({ leads }: CoreClients, studioId: string, chance: Chance, s
     const { lead } = await done.catch(() => ({ lead: undefined }));
     if (lead && leadId === '') mine.push(lead.id);
     if (!lead) await sleep(50);
-  }
-}
-
-/**
- * Maintains the copy as the contract prescribes. Now and then the consumer dies, loses what it has not stored, and
- * restarts.
- */
-async function consume(
-  { leads }: CoreClients,
-  copy: Map<string, LeadChange>,
-  chance: Chance,
-  { signal, watches }: { readonly signal: AbortSignal; readonly watches: boolean },
-): Promise<void> {
-  const take = async (changes: readonly LeadChange[]) => {
-    if (chance.number() < 0.1) throw new Error('it died before it applied anything');
-    await sleep(chance.between(0, 20));
-    for (const change of changes) {
-      const id = change.lead?.id ?? '';
-      if ((copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
-    }
-    if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');
-    const acknowledgements = changes.map(({ lead, revision }) => ({
-      studioId: lead?.studioId ?? '',
-      leadId: lead?.id ?? '',
-      revision,
-    }));
-    await leads.acknowledgeLeadChanges({ acknowledgements }, { timeoutMs: 3000 });
-  };
-  while (!signal.aborted) {
-    try {
-      if (watches) {
-        for await (const { changes } of leads.watchLeadChanges({}, { signal })) await take(changes);
-      } else {
-        const { changes } = await leads.pullLeadChanges(
-          { max: 7, wait: { seconds: 1n, nanos: 0 } },
-          { timeoutMs: 3000, signal },
-        );
-        await take(changes);
-      }
-    } catch {
-      await sleep(20);
-    }
   }
 }
 

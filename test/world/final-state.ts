@@ -98,7 +98,7 @@ async function settle(sim: Simulation, studio: KnownStudio, secret: string, lead
   );
 }
 
-function finalLead(lead: Lead): FinalLead {
+export function finalLead(lead: Lead): FinalLead {
   const { id, displayName, contact, sourceId, note = '' } = lead;
   return {
     id,

@@ -4,6 +4,7 @@ import { readFinalState } from './final-state.ts';
 import { answerViolations } from './invariants/answers.ts';
 import { auditViolations } from './invariants/audit.ts';
 import { exportViolations } from './invariants/exports.ts';
+import { followFeed } from './invariants/feed.ts';
 import { fileViolations } from './invariants/files.ts';
 import { keyViolations } from './invariants/keys.ts';
 import { leadViolations } from './invariants/leads.ts';
@@ -69,6 +70,7 @@ export async function runPlan(plan: Plan, name: string, startWorld: StartWorld):
 
 async function runAndCheck(sim: Simulation, { steps, quota }: Plan): Promise<Omit<PlanResult, 'trace'>> {
   const running: Promise<void>[] = [];
+  const feed = followFeed(sim);
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Otherwise disturbances queue up, and all requests end before the second one begins.
@@ -92,6 +94,7 @@ async function runAndCheck(sim: Simulation, { steps, quota }: Plan): Promise<Omi
     ...sim.world.unexpectedEnds,
     ...ofLeads.flatMap(({ violations }) => violations),
     ...listViolations(sim, finalLeads),
+    ...(await feed.violations(finalLeads)),
     ...exportViolations(sim, finalLeads),
     ...keyViolations(sim),
     ...registerViolations(sim),

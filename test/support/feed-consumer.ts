@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LeadChange } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { Chance } from '../crash/chance.ts';
+import type { CoreClients } from './core-clients.ts';
+
+/** The last state of each lead that the consumers have stored, by its id. */
+export type Copy = Map<string, LeadChange>;
+
+/**
+ * Maintains a copy of all leads as the contract prescribes. Now and then the consumer dies, loses what it has not stored,
+ * and restarts.
+ */
+export async function consumeFeed(
+  { leads }: CoreClients,
+  copy: Copy,
+  chance: Chance,
+  { signal, watches }: { readonly signal: AbortSignal; readonly watches: boolean },
+): Promise<void> {
+  const take = async (changes: readonly LeadChange[]) => {
+    if (chance.number() < 0.1) throw new Error('it died before it applied anything');
+    await sleep(chance.between(0, 20));
+    for (const change of changes) {
+      const id = change.lead?.id ?? '';
+      if ((copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
+    }
+    if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');
+    const acknowledgements = changes.map(({ lead, revision }) => ({
+      studioId: lead?.studioId ?? '',
+      leadId: lead?.id ?? '',
+      revision,
+    }));
+    await leads.acknowledgeLeadChanges({ acknowledgements }, { timeoutMs: 3000 });
+  };
+  while (!signal.aborted) {
+    try {
+      if (watches) {
+        for await (const { changes } of leads.watchLeadChanges({}, { signal })) await take(changes);
+      } else {
+        const { changes } = await leads.pullLeadChanges(
+          { max: 7, wait: { seconds: 1n, nanos: 0 } },
+          { timeoutMs: 3000, signal },
+        );
+        await take(changes);
+      }
+    } catch {
+      await sleep(20);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { chanceOf } from '../../crash/chance.ts';
+import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
+import { type FinalLead, finalLead } from '../final-state.ts';
+import { now } from '../history.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+
+/** How long after the last change all changes may take to arrive; milliseconds. */
+const ARRIVES_WITHIN_MS = 30_000;
+
+/** Consumers of the change feed, one that pulls and one that watches; both die now and then. */
+export function followFeed(sim: Simulation): {
+  /** Waits for the last changes, and compares the copy of the consumers with the final leads. */
+  violations(finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Promise<string[]>;
+} {
+  const copy: Copy = new Map();
+  const over = new AbortController();
+  const consumers = [false, true].map((watches, index) =>
+    consumeFeed(sim.crmAt(index), copy, chanceOf(index), { signal: over.signal, watches }),
+  );
+  return {
+    async violations(finalLeads) {
+      const giveUp = now() + ARRIVES_WITHIN_MS;
+      for (let waiting = Number.POSITIVE_INFINITY; waiting > 0 && now() < giveUp; ) {
+        waiting = await sim
+          .crmAt(0)
+          .leads.pullLeadChanges({}, CRM_TIMEOUT)
+          .then(
+            ({ changes }) => changes.length,
+            () => Number.POSITIVE_INFINITY,
+          );
+        if (waiting > 0) await sleep(50);
+      }
+      over.abort();
+      await Promise.all(consumers);
+      return [...finalLeads.values()].flat().flatMap((lead) => {
+        const stored = copy.get(lead.id)?.lead;
+        if (stored && isDeepStrictEqual(finalLead(stored), lead)) return [];
+        return `consumers of the feed have ${stored ? JSON.stringify(finalLead(stored)) : 'nothing'} of ${JSON.stringify(lead)}`;
+      });
+    },
+  };
+}
