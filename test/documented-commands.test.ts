@@ -104,6 +104,9 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'node sdk/conformance/run.ts --':
       'takes minutes: test/e2e/client-conformance.test.ts runs the suite with each client',
   },
+  'test/simulation/README.md': {
+    'npm run simulate ': 'for a minute: test/simulation/simulation.test.ts runs it with short plans',
+  },
   'test/outbox/README.md': { 'npm run test:all -- test/outbox': 'runs the tests themselves' },
   [`${RECIPE}/laravel/README.md`]: { 'composer archive': 'no test has Laravel; examples/README.md says so' },
   [`${RECIPE}/symfony/README.md`]: { 'composer archive': 'no test has Symfony; examples/README.md says so' },

@@ -105,7 +105,7 @@ if (import.meta.main) {
   } else {
     const seeds = seed === undefined ? seedsFrom(Math.floor(Math.random() * 2 ** 30)) : [Number(seed)];
     const { failure, lives, virtualMs } = await simulate(seeds, Number(steps), Number(seconds) * 1000, console.log);
-    console.log(failure ?? `${lives} lives, ${(virtualMs / 1000).toFixed(0)} simulated seconds: every promise is kept`);
+    console.log(failure ?? `every promise is kept: lives ${lives}, simulated seconds ${(virtualMs / 1000).toFixed(0)}`);
     process.exitCode = failure ? 1 : 0;
   }
 }

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { ROOT } from '../support/processes.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { live, simulatedPlanFrom } from './life.ts';
 import { seedsFrom, simulate } from './simulate.ts';
@@ -46,6 +48,18 @@ test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600
   }
   expect(lives).toBeGreaterThan(0);
   process.stdout.write(`Simulation: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`);
+});
+
+test('npm run simulate lives the life of a seed, and writes its events', { timeout: 300_000 }, async () => {
+  const simulate = (...args: readonly string[]) =>
+    promisify(execFile)('npm', ['run', '-s', 'simulate', '--', '--seed', '2', '--steps', '5', ...args], { cwd: ROOT });
+  const { stdout } = await simulate();
+  const [, events = ''] = /^seed 2: every promise is kept, .* (\d+) events, trace [0-9a-f]{16}\n/.exec(stdout) ?? [];
+  expect(stdout).toContain('every promise is kept: lives 1,');
+  const file = join(temporaryFolder(), 'events.txt');
+  const { stdout: shown } = await simulate('--trace', file);
+  expect(shown).toMatch(new RegExp(`CRM: puts status of [\\s\\S]*\\n${events} events\\n$`));
+  expect(readFileSync(file, 'utf8')).toMatch(/^[\d.]+ core-1 starts$[\s\S]* \d+<7001 \d+ [0-9a-f]{8}$/m);
 });
 
 describe('a planted bug breaks a promise', () => {
