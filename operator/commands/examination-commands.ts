@@ -5,7 +5,7 @@ import { Api } from '../../verify/api.ts';
 import { reportText } from '../../verify/report-text.ts';
 import { CannotVerify, preflight, verify } from '../../verify/verify.ts';
 import { findingsText } from '../cli-output.ts';
-import { examine, type Part } from '../doctor/examine.ts';
+import type { Part } from '../doctor/examine.ts';
 import { standardOutput } from '../export-output.ts';
 import { isJson, program, runReported } from './program.ts';
 
@@ -22,6 +22,8 @@ export function addExaminationCommands(): void {
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
     .action((part?: Part) =>
       runReported(async () => {
+        // It needs clients of everything, for which no other command should wait.
+        const { examine } = await import('../doctor/examine.ts');
         const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
         process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
         await standardOutput().write(findingsText(findings, isJson()));
