@@ -92,8 +92,8 @@ export class SimulatedSocket extends Duplex {
   #idleMs = 0;
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(name: string, node: SimulatedNode, localPort: number, remotePort: number) {
-    super({ allowHalfOpen: true });
+  constructor(name: string, node: SimulatedNode, localPort: number, remotePort: number, allowHalfOpen: boolean) {
+    super({ allowHalfOpen });
     this.name = name;
     this.node = node;
     this.localPort = localPort;
@@ -251,7 +251,11 @@ export class SimulatedSocket extends Duplex {
   }
 
   #receive(what: Transmission['what']): void {
-    if (this.destroyed) return;
+    if (this.destroyed) {
+      // The kernel answers what comes after a process has closed its socket.
+      if (Buffer.isBuffer(what)) this.#send('reset');
+      return;
+    }
     if (what === 'reset') {
       this.destroy(failure('ECONNRESET', 'read ECONNRESET'));
     } else if (what === 'close') {
@@ -278,12 +282,12 @@ const failure = (code: string, message: string): Error => Object.assign(new Erro
 const digestOf = (bytes: Buffer): string => createHash('sha1').update(bytes).digest('hex').slice(0, 8);
 
 /** Connects the current node to a port. */
-export function connect(port: number): SimulatedSocket {
+export function connect(port: number, allowHalfOpen = false): SimulatedSocket {
   const node = here();
   network.connections += 1;
   const id = network.connections;
   const localPort = network.newPort();
-  const socket = new SimulatedSocket(`${id}>${port}`, node, localPort, port);
+  const socket = new SimulatedSocket(`${id}>${port}`, node, localPort, port, allowHalfOpen);
   socket.connecting = true;
   const inContext = AsyncLocalStorage.snapshot();
   const { machine } = node;
@@ -302,10 +306,12 @@ export function connect(port: number): SimulatedSocket {
     }
     listener.inContext(() =>
       listener.node.run(() => {
-        const accepted = new SimulatedSocket(`${id}<${port}`, listener.node, port, localPort);
+        const { server } = listener;
+        const { allowHalfOpen: mayBeHalfOpen = false } = server as { readonly allowHalfOpen?: boolean };
+        const accepted = new SimulatedSocket(`${id}<${port}`, listener.node, port, localPort, mayBeHalfOpen);
         accepted.connected(socket);
         socket.connected(accepted);
-        listener.server.emit('connection', accepted);
+        server.emit('connection', accepted);
       }),
     );
     inContext(() => {
@@ -323,8 +329,8 @@ type Connect = typeof net.connect;
 export function replaceNetwork(): void {
   const replaced = ((...values: unknown[]) => {
     const [first] = values;
-    const port = typeof first === 'object' ? (first as net.TcpNetConnectOpts).port : Number(first);
-    const socket = connect(Number(port));
+    const { port, allowHalfOpen } = (typeof first === 'object' ? first : { port: first }) as net.TcpNetConnectOpts;
+    const socket = connect(Number(port), allowHalfOpen);
     const callback = values.find((value) => typeof value === 'function') as (() => void) | undefined;
     if (callback) socket.once('connect', callback);
     return socket;

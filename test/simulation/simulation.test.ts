@@ -9,8 +9,9 @@ import { sizeOf } from '../support/size-of.ts';
 import { live, simulatedPlanFrom } from './life.ts';
 import { seedsFrom, simulate } from './simulate.ts';
 
-/** The duration of the random lives; seconds. */
-const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 45, soak: 3600 });
+/** The duration of lives at random; seconds. Without them, the lives are those of the first seeds: always the same. */
+const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 0, soak: 3600 });
+const FIRST_SEEDS = Array.from({ length: 12 }, (_, index) => index + 1);
 
 /** The maximum number of steps of a plan. */
 const STEPS = 160;
@@ -24,7 +25,7 @@ const PLANTING = new URL('../planted-bugs/plant-in-process.ts', import.meta.url)
 const BUGS = [
   ['several open leads may claim one contact', 1],
   ['the contact is checked before the idempotency key', 1],
-  ['an acknowledgement of an older revision removes a newer one', 1],
+  ['an acknowledgement of an older revision removes a newer one', 2],
 ] as const;
 
 test('two lives of one seed are the same, event by event and byte by byte', { timeout: 300_000 }, async () => {
@@ -38,7 +39,9 @@ test('two lives of one seed are the same, event by event and byte by byte', { ti
 });
 
 test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600_000 }, async () => {
-  const { failure, lives, virtualMs } = await simulate(seedsFrom(FIRST_SEED), STEPS, SECONDS * 1000);
+  const [seeds, forMs] =
+    SECONDS > 0 ? [seedsFrom(FIRST_SEED), SECONDS * 1000] : [FIRST_SEEDS, Number.POSITIVE_INFINITY];
+  const { failure, lives, virtualMs } = await simulate(seeds, STEPS, forMs);
   if (failure) {
     const folder = join(ROOT, '.test-report');
     mkdirSync(folder, { recursive: true });
@@ -46,7 +49,7 @@ test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600
     writeFileSync(file, failure);
     expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
   }
-  expect(lives).toBeGreaterThan(0);
+  expect(lives).toBeGreaterThanOrEqual(SECONDS > 0 ? 1 : FIRST_SEEDS.length);
   process.stdout.write(`Simulation: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`);
 });
 
