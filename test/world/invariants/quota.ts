@@ -37,12 +37,16 @@ const left = ({ answer }: EventOf<'request'>): string =>
 const isCounted = ({ answer }: EventOf<'request'>): boolean =>
   answer?.status !== 429 && !!answer?.headers.has('ratelimit');
 
+/** Whether the quota of the key refused it, and not the bound on unknown keys of an address, which a valid key may meet once. */
+const isRefused = ({ answer }: EventOf<'request'>): boolean =>
+  answer?.status === 429 && !answer.text.includes('unknown keys');
+
 /** Requests that were admitted before `retry-after` had passed. */
 function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
   const counted = requests.filter(isCounted);
   return requests.flatMap((refused) => {
     const seconds = Number(refused.answer?.headers.get('retry-after'));
-    if (refused.answer?.status !== 429) return [];
+    if (!isRefused(refused)) return [];
     const until = refused.span.begin + seconds * 1000;
     const tooSoon = counted.find(
       ({ span }) =>
@@ -57,9 +61,8 @@ function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) =
 /** Refusals whose `retry-after` exceeds the rest of the window, as stated to a request admitted in that window. */
 function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
   const counted = requests.filter(isCounted);
-  return requests.flatMap(({ answer, span }) => {
+  return requests.filter(isRefused).flatMap(({ answer, span }) => {
     const seconds = Number(answer?.headers.get('retry-after'));
-    if (answer?.status !== 429) return [];
     const before = counted.find((each) => {
       const leftMs = leftSeconds(each) * 1000;
       // The header has whole seconds, so the window may end up to one second earlier.
