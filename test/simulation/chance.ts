@@ -6,8 +6,8 @@ import { here } from './machine.ts';
 
 function fill<Target extends NodeJS.ArrayBufferView>(target: Target): Target {
   const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
-  const { random } = here().machine;
-  for (let index = 0; index < bytes.length; index += 1) bytes[index] = Math.floor(random() * 256);
+  const { number } = here().machine.chance;
+  for (let index = 0; index < bytes.length; index += 1) bytes[index] = Math.floor(number() * 256);
   return target;
 }
 
@@ -27,12 +27,12 @@ function randomUUID(): string {
 
 function randomInt(...range: [number, number?]): number {
   const [min, max] = range[1] === undefined ? [0, range[0]] : [range[0], range[1]];
-  return min + Math.floor(here().machine.random() * (max - min));
+  return here().machine.chance.between(min, max - 1);
 }
 
 /** Puts them in the place of Node's. */
 export function replaceRandomSources(): void {
-  Math.random = () => here().machine.random();
+  Math.random = () => here().machine.chance.number();
   Object.assign(crypto, { randomBytes, randomInt, randomUUID, randomFillSync: fill });
   const webCrypto = Object.getPrototypeOf(globalThis.crypto);
   for (const [name, value] of Object.entries({ randomUUID, getRandomValues: fill })) {

@@ -21,7 +21,7 @@ class SimulatedDate extends RealDate {
   }
 }
 
-/** What `setTimeout` and `setInterval` return. */
+/** What `setTimeout`, `setInterval` and `setImmediate` return. */
 class Timer {
   readonly #delayMs: number;
   readonly #repeats: boolean;
@@ -30,7 +30,7 @@ class Timer {
   #event!: { cancel(): void };
 
   constructor(delayMs: number, callback: () => void, repeats = false) {
-    this.#delayMs = delayMs >= 1 && delayMs <= MAX_TIMER_MS ? delayMs : 1;
+    this.#delayMs = delayMs;
     this.#repeats = repeats;
     const inContext = AsyncLocalStorage.snapshot();
     this.#callback = () => inContext(callback);
@@ -69,40 +69,18 @@ class Timer {
   }
 }
 
-class Immediate {
-  readonly #event: { cancel(): void };
-
-  constructor(callback: () => void) {
-    const inContext = AsyncLocalStorage.snapshot();
-    this.#event = here().machine.schedule(0, () => inContext(callback));
-  }
-
-  close(): void {
-    this.#event.cancel();
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
-  }
-
-  hasRef(): boolean {
-    return true;
-  }
-}
+/** The delay that Node gives a timer, whatever it is asked for. */
+const delayOf = (delayMs: number): number => (delayMs >= 1 && delayMs <= MAX_TIMER_MS ? delayMs : 1);
 
 type Callback = (...values: unknown[]) => void;
-const clear = (timer?: Timer | Immediate | null): void => void timer?.close?.();
+const clear = (timer?: Timer | null): void => void timer?.close?.();
 
 const GLOBALS = {
   setTimeout: (callback: Callback, delayMs = 1, ...values: unknown[]) =>
-    new Timer(Number(delayMs), () => callback(...values)),
+    new Timer(delayOf(Number(delayMs)), () => callback(...values)),
   setInterval: (callback: Callback, delayMs = 1, ...values: unknown[]) =>
-    new Timer(Number(delayMs), () => callback(...values), true),
-  setImmediate: (callback: Callback, ...values: unknown[]) => new Immediate(() => callback(...values)),
+    new Timer(delayOf(Number(delayMs)), () => callback(...values), true),
+  setImmediate: (callback: Callback, ...values: unknown[]) => new Timer(0, () => callback(...values)),
   clearTimeout: clear,
   clearInterval: clear,
   clearImmediate: clear,
@@ -119,7 +97,7 @@ function sleep<Value>(
       timer.close();
       reject(new DOMException('The operation was aborted', { name: 'AbortError', cause: signal?.reason }));
     };
-    const timer = new Timer(delayMs, () => {
+    const timer = new Timer(delayOf(delayMs), () => {
       signal?.removeEventListener('abort', abort);
       resolve(value);
     });
@@ -131,7 +109,7 @@ function sleep<Value>(
 /** `AbortSignal.timeout` */
 function timeoutSignal(delayMs: number): AbortSignal {
   const controller = new AbortController();
-  new Timer(delayMs, () =>
+  new Timer(delayOf(delayMs), () =>
     controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')),
   );
   return controller.signal;

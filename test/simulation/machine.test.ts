@@ -55,7 +55,7 @@ test('what nothing can settle any more is an error, not a hang', async () => {
 });
 
 test('the numbers of a seed are the same, and others for another seed', () => {
-  const numbersOf = (seed: number) => Array.from({ length: 5 }, new Machine(seed).random);
+  const numbersOf = (seed: number) => Array.from({ length: 5 }, new Machine(seed).chance.number);
   expect(numbersOf(7)).toEqual(numbersOf(7));
   expect(numbersOf(8)).not.toEqual(numbersOf(7));
 });

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
+import { type Chance, chanceOf } from '../crash/chance.ts';
 
 /** Virtual time begins here: 2027-01-15T08:00:00Z. */
 const EPOCH_MS = 1_800_000_000_000;
@@ -81,6 +82,8 @@ export function here(): SimulatedNode {
  * is a function of its seed, and of the code that runs on it.
  */
 export class Machine {
+  /** The random source. */
+  readonly chance: Chance;
   /** The node of code that runs on none. */
   readonly outside: SimulatedNode = new SimulatedNode('outside', this);
   /** The number of events so far. */
@@ -89,7 +92,6 @@ export class Machine {
   debugFrom = Number.POSITIVE_INFINITY;
   #nowMs = 0;
   #scheduled = 0;
-  #random: number;
   readonly #queue: Event[] = [];
   /** Events of suspended nodes. */
   #suspended: Event[] = [];
@@ -99,7 +101,7 @@ export class Machine {
 
   /** @param keptLines how many lines of the trace are kept to be shown */
   constructor(seed: number, keptLines = 40) {
-    this.#random = seed | 0;
+    this.chance = chanceOf(seed);
     this.#keptLines = keptLines;
   }
 
@@ -117,24 +119,6 @@ export class Machine {
   /** The wall clock of a node. */
   wallClockMs(node: SimulatedNode): number {
     return Math.floor(EPOCH_MS + this.#nowMs + node.clockErrorMs);
-  }
-
-  /** A number in [0, 1), by the generator mulberry32. */
-  random = (): number => {
-    this.#random = (this.#random + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(this.#random ^ (this.#random >>> 15), 1 | this.#random);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-
-  /** Whether something happens that has a probability. */
-  chance(probability: number): boolean {
-    return probability > 0 && this.random() < probability;
-  }
-
-  /** An integer from `min` to `max`. */
-  between(min: number, max: number): number {
-    return min + Math.floor(this.random() * (max - min + 1));
   }
 
   /** Adds a line to the trace, which two runs of a seed have in common. */

@@ -15,27 +15,18 @@ const WINDOW_BYTES = 64 * 1024;
 const MIN_LATENCY_MS = 0.02;
 const MAX_LATENCY_MS = 0.8;
 
-/** How often a connection that is blocked, or attempted, is tried again; milliseconds. */
+/** How often a node that is suspended is tried again; milliseconds. */
 const RETRY_MS = 20;
 
 /** Below the first port that the system gives away. */
 const FIRST_PORT = 40_000;
 
-/** What the network does to bytes, besides transmitting them. */
-export interface Weather {
-  /** The probability that bytes that were written together arrive apart. */
-  splits: number;
-  /** Whether nothing passes between two nodes. What was sent arrives later. */
-  blocked(one: SimulatedNode, other: SimulatedNode): boolean;
-  /** Further latency; milliseconds. */
-  delayMs(from: SimulatedNode, to: SimulatedNode): number;
-}
+/** The probability that bytes that were written together arrive apart. */
+const SPLITS = 0.02;
 
 /** The network of one machine. */
 export class Network {
-  readonly weather: Weather = { splits: 0.02, blocked: () => false, delayMs: () => 0 };
   readonly listeners = new Map<number, Listener>();
-  readonly sockets = new Set<SimulatedSocket>();
   connections = 0;
   #ports = FIRST_PORT;
 
@@ -82,7 +73,7 @@ export class SimulatedSocket extends Duplex {
   peer: SimulatedSocket | undefined;
   readonly #inContext = AsyncLocalStorage.snapshot();
   /** What this end has sent, and its peer has not received. */
-  #sent: Transmission[] = [];
+  readonly #sent: Transmission[] = [];
   #sentBytes = 0;
   #lastArrivalMs = 0;
   #isDue = false;
@@ -100,11 +91,7 @@ export class SimulatedSocket extends Duplex {
     this.remotePort = remotePort;
     const resource = { release: () => this.#abandon() };
     node.resources.add(resource);
-    network.sockets.add(this);
-    this.once('close', () => {
-      node.resources.delete(resource);
-      network.sockets.delete(this);
-    });
+    this.once('close', () => node.resources.delete(resource));
   }
 
   /** A connection is established: what was written before is sent. */
@@ -112,16 +99,6 @@ export class SimulatedSocket extends Duplex {
     this.peer = peer;
     this.connecting = false;
     this.#transmit();
-  }
-
-  /** Both ends see a reset, and what was on its way is lost. */
-  cut(): void {
-    this.node.machine.note(`${this.name} is cut`);
-    for (const end of [this, this.peer]) {
-      if (!end) continue;
-      end.#sent = [];
-      end.#send('reset');
-    }
   }
 
   override _read(): void {
@@ -134,8 +111,8 @@ export class SimulatedSocket extends Duplex {
     this.#isActive();
     this.bytesWritten += bytes.length;
     this.#sentBytes += bytes.length;
-    const { machine } = this.node;
-    const cut = bytes.length > 1 && machine.chance(network.weather.splits) ? machine.between(1, bytes.length - 1) : 0;
+    const { chance } = this.node.machine;
+    const cut = bytes.length > 1 && chance.number() < SPLITS ? chance.between(1, bytes.length - 1) : 0;
     for (const part of [bytes.subarray(0, cut), bytes.subarray(cut)]) if (part.length > 0) this.#send(part);
     if (this.#sentBytes < WINDOW_BYTES) done();
     else this.#whenRoom = done;
@@ -193,13 +170,11 @@ export class SimulatedSocket extends Duplex {
   /** Its node was killed: the kernel sends what was written, and then a reset. */
   #abandon(): void {
     this.#send('reset');
-    network.sockets.delete(this);
   }
 
   #send(what: Transmission['what']): void {
     const { machine } = this.node;
-    const delayMs = this.peer ? network.weather.delayMs(this.node, this.peer.node) : 0;
-    const latencyMs = MIN_LATENCY_MS + machine.random() * (MAX_LATENCY_MS - MIN_LATENCY_MS) + delayMs;
+    const latencyMs = MIN_LATENCY_MS + machine.chance.number() * (MAX_LATENCY_MS - MIN_LATENCY_MS);
     // Bytes keep their order.
     this.#lastArrivalMs = Math.max(this.#lastArrivalMs, machine.nowMs + latencyMs);
     this.#sent.push({ atMs: this.#lastArrivalMs, what });
@@ -231,7 +206,7 @@ export class SimulatedSocket extends Duplex {
       this.#transmit();
       return;
     }
-    if (peer.node.isPaused || network.weather.blocked(node, peer.node)) {
+    if (peer.node.isPaused) {
       this.#arriveIn(RETRY_MS);
       return;
     }
@@ -295,7 +270,7 @@ export function connect(port: number, allowHalfOpen = false): SimulatedSocket {
   const establish = () => {
     if (socket.destroyed) return;
     const listener = network.listeners.get(port);
-    if (listener && (listener.node.isPaused || network.weather.blocked(node, listener.node))) {
+    if (listener?.node.isPaused) {
       attempt(RETRY_MS);
       return;
     }
@@ -319,7 +294,7 @@ export function connect(port: number, allowHalfOpen = false): SimulatedSocket {
       socket.emit('ready');
     });
   };
-  attempt(MIN_LATENCY_MS + machine.random());
+  attempt(MIN_LATENCY_MS + machine.chance.number());
   return socket;
 }
 
