@@ -48,10 +48,14 @@ export async function live(
       planFile,
       lifeFile,
     ];
-    await promisify(execFile)(process.execPath, [...args, ...options], {
+    // One who debugs it takes his time, and has to know the address.
+    const [inspecting, timeout] = options.includes('--from') ? [['--inspect-wait=0'], 0] : [[], LIVES_FOR_MS];
+    const lived = promisify(execFile)(process.execPath, [...inspecting, ...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
-      timeout: LIVES_FOR_MS,
+      timeout,
     });
+    if (inspecting.length > 0) lived.child.stderr?.pipe(process.stderr);
+    await lived;
     return JSON.parse(readFileSync(lifeFile, 'utf8'));
   } finally {
     rmSync(folder, { recursive: true, force: true });

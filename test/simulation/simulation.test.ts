@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { live, simulatedPlanFrom } from './life.ts';
@@ -63,6 +64,32 @@ test('npm run simulate lives the life of a seed, and writes its events', { timeo
   const { stdout: shown } = await simulate('--trace', file);
   expect(shown).toMatch(new RegExp(`CRM: puts status of [\\s\\S]*\\n${events} events\\n$`));
   expect(readFileSync(file, 'utf8')).toMatch(/^[\d.]+ core-1 starts$[\s\S]* \d+<7001 \d+ [0-9a-f]{8}$/m);
+});
+
+test('npm run simulate -- --from stops a debugger before an event', { timeout: 300_000 }, async () => {
+  const { child } = promisify(execFile)('npm', 'run -s simulate -- --seed 2 --steps 5 --from 50'.split(' '), {
+    cwd: ROOT,
+  });
+  let told = '';
+  child.stderr?.on('data', (chunk) => {
+    told += chunk;
+  });
+  const address = await vi.waitFor(() => /ws:\S+/.exec(told)?.[0] ?? expect.fail(`no address yet: ${told}`), 60_000);
+  const inspector = new WebSocket(address);
+  await once(inspector, 'open');
+  const paused = new Promise<object>((resolve) => {
+    inspector.addEventListener('message', ({ data }) => {
+      const { method, params } = JSON.parse(data);
+      if (method === 'Debugger.paused') resolve(params.callFrames[0]);
+    });
+  });
+  for (const [id, method] of ['Debugger.enable', 'Runtime.runIfWaitingForDebugger'].entries()) {
+    inspector.send(JSON.stringify({ id: id + 1, method }));
+  }
+  expect(await paused).toMatchObject({ functionName: 'runUntil' });
+  const ended = once(child, 'close');
+  inspector.close();
+  expect(await ended).toEqual([0, null]);
 });
 
 describe('a planted bug breaks a promise', () => {
