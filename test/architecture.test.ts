@@ -226,6 +226,7 @@ describe('imports run one way', () => {
     expect(wrong).toEqual([]);
   });
 
+  // @proves others-7
   test('every file is in a row of the table, and every row has files', () => {
     expect(FILES.filter((file) => roomOf(file) === undefined)).toEqual([]);
     expect(Object.keys(ALLOWED_IMPORTS).filter((room) => !FILES.some((file) => roomOf(file) === room))).toEqual([]);

@@ -47,6 +47,7 @@ const compose: Compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'))
 const guide = readFileSync(join(ROOT, 'docs/how-to/containers.md'), 'utf8');
 const [, commands = ''] = /<!-- containers -->\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
 
+// @proves containers-1
 test.each(PROCESSES)('compose.yaml gives the %s existing settings only, and its token by a file', (name) => {
   const { environment, secrets } = compose.services[name];
   const settings = name === 'core' ? coreSettings : gatewaySettings;
@@ -56,6 +57,7 @@ test.each(PROCESSES)('compose.yaml gives the %s existing settings only, and its 
   expect(secrets.map((secret) => `/run/secrets/${secret}`)).toEqual([environment.CORE_TOKEN_FILE]);
 });
 
+// @proves containers-1
 test('compose.yaml runs one image, with a command for each process', () => {
   const { core, gateway } = compose.services;
   expect([core.build, core.image]).toEqual([gateway.build, gateway.image]);
@@ -63,6 +65,7 @@ test('compose.yaml runs one image, with a command for each process', () => {
   expect(core.command).not.toEqual(gateway.command);
 });
 
+// @proves containers-1
 describeWithImage('the image', () => {
   let image = '';
   beforeAll(async () => {

@@ -9,6 +9,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** Ways to skip a test, or to let it fail, that parsing does not detect. */
 const EXEMPTION = /\.fails\b|\bfails: ?true|\bskip\(/;
 
+// @proves leads-1
 describe('each rule of the contract', () => {
   let rows: ReadonlyMap<RuleId, RuleRow>;
   beforeAll(async () => {

@@ -27,6 +27,7 @@ const inProduction = Object.entries<{ dev?: boolean }>(json('package-lock.json')
   .filter(([path, { dev }]) => path !== '' && !dev)
   .map(([path]): { name: string; license?: string } => json(join(path, 'package.json')));
 
+// @proves secrets-13
 test('every production dependency has an allowed licence', () => {
   expect(inProduction.length).toBeGreaterThan(50);
   expect(inProduction.filter(({ license = 'none' }) => !ALLOWED.includes(license))).toEqual([]);
@@ -44,6 +45,7 @@ test('licences.md lists the licence of every production dependency, and of no ot
   await expect(page).toMatchFileSnapshot(join(ROOT, 'docs/reference/licences.md'));
 });
 
+// @proves secrets-13
 describe('docs/reference/dependencies.md', () => {
   const [, production = '', development = ''] = read('docs/reference/dependencies.md').split(/^## /m);
   const packageJson = json('package.json');
@@ -62,6 +64,7 @@ describe('docs/reference/dependencies.md', () => {
   });
 });
 
+// @proves secrets-13
 describe('the audit', () => {
   /** Runs the audit against a registry with one response to every request. */
   async function audit(status: number, advisories: object): Promise<{ code: number; output: string }> {

@@ -28,6 +28,7 @@ const settingsRows = () =>
     return `| \`${name}\`${fromFile ? ' °' : ''} | ${of} | ${fallback === undefined ? '' : `\`${fallback}\``} |`;
   });
 
+// @proves docs-2
 test('settings.md has a row for every setting, and no other', () => {
   const [, table = ''] =
     /<!-- settings -->\n([\s\S]*?)\n<!-- \/settings -->/.exec(read('docs/reference/settings.md')) ?? [];
@@ -35,6 +36,7 @@ test('settings.md has a row for every setting, and no other', () => {
   expect(rows.map((row) => row.replace(/[^|]+ \|$/, ''))).toEqual(settingsRows());
 });
 
+// @proves docs-2
 test('command-line.md has every command, and no other; so have the other pages', () => {
   const listedIn = (...group: string[]) => {
     const help = execFileSync(join(ROOT, 'operator/cli.ts'), [...group, '--help'], { encoding: 'utf8' });
@@ -67,6 +69,7 @@ test('command-line.md has every command, and no other; so have the other pages',
   expect(named.filter(({ isCommand }) => !isCommand)).toEqual([]);
 });
 
+// @proves docs-2
 test('observability.md has a row for every metric, and no other', () => {
   const sources = ['common/metrics.ts', 'gateway/observation.ts', 'src/rpc/observation.ts'].map(read).join('\n');
   const metrics = [...sources.matchAll(/'(lead_intake_\w+)'/g)].map(([, name]) => name);
@@ -77,6 +80,7 @@ test('observability.md has a row for every metric, and no other', () => {
   expect(documented.toSorted()).toEqual(metrics.toSorted());
 });
 
+// @proves docs-2
 test('rest-api.md has a row for every problem code, with its status, and no other', () => {
   const rows = [...read('docs/reference/rest-api.md').matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(
     ([, status, code]) => [code, Number(status)],
@@ -109,6 +113,7 @@ test('glossary.md names a place for every word, in which the word is used', () =
   expect(unused).toEqual([]);
 });
 
+// @proves docs-1
 test.skipIf(!hasShellAndCurl)(
   'the commands of README.md and walkthrough.md get every response of the API',
   async () => {
@@ -187,6 +192,7 @@ describe('the docs', () => {
 });
 
 describe.each(MARKDOWN_PAGES)('$path', ({ path, links }) => {
+  // @proves docs-2
   test('has no broken link', () => {
     expect(links.filter((link) => !isIntact(path, link))).toEqual([]);
   });

@@ -135,6 +135,7 @@ const excused = Object.entries(NOT_RUN).flatMap(([path, reasons]) =>
   Object.keys(reasons).map((start) => ({ path, start })),
 );
 
+// @proves docs-1
 test('every block of commands in every page is run by a test, or is on the list with a reason', () => {
   const unknown = withCommands.filter(
     ({ path, name }) =>

@@ -36,6 +36,7 @@ afterAll(() => rmSync(bundle, { recursive: true }));
 
 const read = (path: string) => readFileSync(join(bundle, path), 'utf8');
 
+// @proves clients-5
 describe('the bundle of the contract', () => {
   test('contains every file of the contract, their imports, and the licence of third-party files', () => {
     const ours = globSync('leadintake/v1/*.proto', { cwd: join(ROOT, 'proto') });
@@ -107,6 +108,7 @@ function kindOf({ fieldKind, scalar, message, enum: enumeration, ...field }: Des
   return { fieldKind, listKind, scalar, message: message?.typeName, enum: enumeration?.typeName };
 }
 
+// @proves clients-5
 describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install protobuf-compiler', () => {
   test('compiles the bundle in an empty folder', async () => {
     const folder = temporaryFolder();
@@ -117,6 +119,7 @@ describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install proto
   });
 });
 
+// @proves clients-5
 describeIf(hasCommand('grpcurl'), 'grpcurl, with the descriptor set', 'install grpcurl', () => {
   test('lists the methods, with their comments, and calls a core', async () => {
     const core = await startTestCore();
@@ -138,6 +141,7 @@ describeIf(hasCommand('grpcurl'), 'grpcurl, with the descriptor set', 'install g
   });
 });
 
+// @proves clients-6
 describe('the service config', () => {
   const [{ name: named, retryPolicy }] = JSON.parse(readFileSync(join(ROOT, 'proto/service-config.json'), 'utf8'))
     .methodConfig as [{ name: { service: string; method: string }[]; retryPolicy: object }];

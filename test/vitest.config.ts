@@ -40,7 +40,7 @@ const test = {
   hookTimeout: PATIENCE_MS,
   expect: { poll: { timeout: PATIENCE_MS / 3 } },
   tags: RULE_TAGS,
-  // Whole titles: promises and planted bugs name tests by them.
+  // Whole titles: planted bugs name tests by them.
   taskTitleValueFormatTruncate: 0,
 };
 

@@ -61,6 +61,7 @@ export function auditContract(opened: () => OpenedStore): void {
       expect(await store.listAuditEvents('studio-2', null)).toEqual([]);
     });
 
+    // @proves quota-4
     test('record changes of quotas with the old and the new limit, in the same write as other changes', async () => {
       const at = (ms: number, caller?: string) => ({ memberId: 'member-1', caller, now: plus(NOW, ms) });
       const put = { id: STUDIO_ID, status: undefined, regionCode: undefined };

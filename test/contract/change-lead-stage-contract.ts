@@ -107,6 +107,7 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       expect(await store.createLead(second, claimsOf(second))).toEqual({ kind: 'already-open', leadId: first.id });
     });
 
+    // @proves mongodb-18
     test.each(OPEN_STAGES)('reopening to %s into a taken contact is refused, and nothing is written', async (stage) => {
       const first = await created();
       const closed = await moved(first, 'lost');

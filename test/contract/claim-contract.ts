@@ -97,6 +97,7 @@ export function claimContract(opened: () => OpenedStore): void {
     });
   });
 
+  // @proves leads-6
   describe('a region that changes', () => {
     const NATIONAL = '030 7654321';
     const IN_GERMANY = '+49 30 7654321';
@@ -136,6 +137,7 @@ export function claimContract(opened: () => OpenedStore): void {
       }
     });
 
+    // @proves leads-7
     test('changes no lead, open or closed: each is as it was, and has the keys that it was opened with', async () => {
       await put('DE');
       const open = await createdNow(NATIONAL);
@@ -185,6 +187,7 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(await store.createLead(late, lateClaims)).toEqual({ kind: 'already-open', leadId });
     });
 
+    // @proves leads-9
     test('a lead is found by the region that it was opened in, whatever the region is now, open or closed', async () => {
       await put('DE');
       const lead = await createdNow(NATIONAL);
@@ -204,6 +207,7 @@ export function claimContract(opened: () => OpenedStore): void {
     });
 
     describeThroughStores('', opened, (through) => {
+      // @proves leads-7
       test('every region that a studio had is a former one after the change, none included, also of concurrent changes', async () => {
         await put(undefined);
         expect((await studioNow()).formerRegions).toEqual([]);

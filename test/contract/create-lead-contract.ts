@@ -32,6 +32,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       expect(await everyLead()).toEqual([lead]);
     });
 
+    // @proves leads-3
     test('the same key with the same data is a replay of the first lead', async () => {
       const first = aLead();
       const claims = claimsOf(first);
@@ -100,6 +101,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
       });
     });
 
+    // @proves leads-3
     test('a replay returns the current lead, even after it was closed and another lead has the contact', async () => {
       const lead = aLead();
       const claims = claimsOf(lead);
@@ -142,6 +144,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
     });
   });
 
+  // @proves imports-1
   describe('creating closed leads', () => {
     test('claims no contact, blocks no other lead, and finds the lead by contact and key', async () => {
       const open = await created();
@@ -171,6 +174,7 @@ export function createLeadContract(opened: () => OpenedStore): void {
     });
   });
 
+  // @proves leads-4 mongodb-19
   describe('concurrent creations', () => {
     const kinds = (outcomes: readonly CreateLeadOutcome[]) =>
       Object.fromEntries(

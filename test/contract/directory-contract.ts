@@ -152,6 +152,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await sourcesIn(store, STUDIO_ID)).toEqual([...others, latest]);
     });
 
+    // @proves limits-8
     test.each([{ stores: 1 }, { stores: 2 }])(
       'of 30 members and 30 sources put concurrently through $stores store(s), as many are written as the bounds allow',
       async ({ stores }) => {
@@ -175,6 +176,7 @@ export function directoryContract(opened: () => OpenedStore): void {
       },
     );
 
+    // @proves limits-8
     test('in a studio above the bounds, members and sources can be changed and removed, but not added', async () => {
       await store.putStudio(aStudio(), BY);
       const members = times(MAX_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));

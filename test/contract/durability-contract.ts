@@ -31,6 +31,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
   });
   const { created, moved } = actionsOn(() => store);
 
+  // @proves leads-22
   describe('text', () => {
     test('is stored and returned unchanged', async () => {
       const texts = [...Object.values(HARD_TEXTS), '🦉'.repeat(2000), '語'.repeat(2000)];

@@ -10,6 +10,7 @@ import { actionsOn, moveLead } from './store-actions.ts';
 
 /** The promises of `findLeadsOfContact`. */
 export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves leads-9
   describe('the leads of a contact', () => {
     let store: Store;
     beforeEach(() => {
@@ -94,6 +95,7 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await found(now.contact)).toEqual([now]);
     });
 
+    // @proves bounds-37
     test('above the bound: as many as the bound are found, including the open ones, whichever of the keys they have', async () => {
       const keys = (...names: string[]) => ({ contactKeys: names.map(aClaim) });
       const leads = times(MAX_LEADS_PER_CONTACT + 5, () => aLead());

@@ -13,6 +13,7 @@ const ALL = 1000;
 
 /** The promises of `LeadChangeStore`. */
 export function leadChangeContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves feed-1
   describe('the change feed', () => {
     let store: Store;
     beforeEach(async () => {
@@ -275,6 +276,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect((await changes()).length).toBe(6);
     });
 
+    // @proves limits-3
     test.each(ofKinds(damages, 'mark'))('it can be resent with all others, and change: $title', async ({ damage }) => {
       const [first, bad, last] = [await created(), await created(), await created()];
       await acknowledgeAll();

@@ -8,6 +8,7 @@ import { actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** The promises of `LeadErasureStore`. */
 export function leadErasureContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves erasure-1
   describe('erasing leads', () => {
     let store: Store;
     beforeEach(async () => {
@@ -57,6 +58,7 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
       },
     );
 
+    // @proves limits-6
     test('a corrected lead is found for erasure by each former contact, until it is erased', async () => {
       const lead = await created(aLead({ contact: { type: 'email', value: 'first@example.org' } }));
       const theirs = await created(aLead({ studioId: 'studio-2', contact: lead.contact }));

@@ -84,6 +84,7 @@ export function listLeadsContract(opened: () => OpenedStore): void {
     });
   });
 
+  // @proves leads-14
   describe('walking through leads', () => {
     /** Reads all leads of a studio, page by page. */
     async function walked(limit: number, studioId = STUDIO_ID): Promise<Lead[]> {

@@ -16,6 +16,7 @@ quotaContract('memory', {
   redisUrl: () => undefined,
 });
 
+// @proves bounds-29
 test('ended windows hold no memory: those of ten times as many keys take no more than those of twice as many', async () => {
   let nowMs = 0;
   const quota = quotaOfKeys(

@@ -64,6 +64,7 @@ test('the driver accepts most options, and each is tried', () => {
     expect(accepted.some((options) => options.startsWith(`${name}=`))).toBe(true);
 });
 
+// @proves crashes-33
 describe('whatever the address says', () => {
   // The driver warns of options that it will drop.
   beforeAll(() => {
@@ -73,6 +74,7 @@ describe('whatever the address says', () => {
     vi.restoreAllMocks();
   });
 
+  // @proves mongodb-5
   test('a secondary is neither read nor reported as ready', async () => {
     const fake = await aFake(SECONDARY);
 
@@ -99,6 +101,7 @@ describe('whatever the address says', () => {
     ).toEqual([]);
   });
 
+  // @proves mongodb-4
   test('each command is the one without it: a majority, its disks, the primary', async () => {
     const plain = await concernsWith('appName=plain');
     expect(Object.keys(plain)).toEqual(expect.arrayContaining(['find', 'insert', 'update', 'aggregate']));
@@ -119,6 +122,7 @@ describe('whatever the address says', () => {
   });
 });
 
+// @proves crashes-33 mongodb-5
 describe('a server that the address leads to directly', () => {
   test('is used while it is the primary, and refused from when it steps down until it is elected again', async () => {
     const fake = await aFake(PRIMARY);

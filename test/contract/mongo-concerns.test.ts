@@ -48,6 +48,7 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
   const urlWith = (options: string) => `mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}?${options}`;
   const named = (names: readonly string[]) => commands.filter((command) => names.includes(nameOf(command)));
 
+  // @proves crashes-32 mongodb-4
   test.each(HARMFUL)('each command requires a majority and its disks: %s', async (options) => {
     const store = await openMongoStore(urlWith(options));
     onTestFinished(() => store.close());
@@ -71,6 +72,7 @@ describeWithMongo('whatever options DATABASE_URL has', (mongoUrl) => {
     for (const { $readPreference } of commands) expect($readPreference?.mode ?? 'primary').toMatch(/^primary/);
   });
 
+  // @proves crashes-32
   test.each(HARMFUL)('reads go to the primary: %s', async (options) => {
     // The driver does not send the read preference to a standalone server.
     const connection = await connect(urlWith(options));

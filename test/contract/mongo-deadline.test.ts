@@ -66,6 +66,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     replaceApiKey: () => store.replaceApiKey(replacementOf(key)),
   };
 
+  // @proves crashes-38 mongodb-1
   test('a call whose steps are all late fails in time', async () => {
     proxy.loseReplies({ of: isCommand('find', 'insert', 'update'), count: Number.POSITIVE_INFINITY, afterMs: LATE_MS });
 
@@ -75,12 +76,14 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     expect(proxy.lost()).toBeGreaterThan(Object.keys(calls).length);
   });
 
+  // @proves crashes-38
   test('a call to a silent database fails in time', async () => {
     mongo.pause();
 
     await Promise.all(Object.entries(calls).map(([name, call]) => expectUnavailable(call(), name)));
   });
 
+  // @proves crashes-38
   test('a call that waits behind another that does not end fails in time, and it blocks none once the database replies again', async () => {
     mongo.pause();
     const [contested, other] = [aLead(), aLead()];
@@ -100,6 +103,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });
   });
 
+  // @proves mongodb-2
   test('after each of several losses of all connections under load, calls succeed again', async () => {
     for (const _ of times(4, () => 0)) {
       let isOver = false;
@@ -118,6 +122,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     }
   });
 
+  // @proves mongodb-2
   test('a creation that fails because its connection breaks can be repeated', async () => {
     proxy.breakAfterReplies(0.05);
     const failed: [Lead, LeadClaims][] = [];

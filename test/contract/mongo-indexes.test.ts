@@ -83,6 +83,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   const untilChecked = (store: Store, pattern: RegExp) =>
     expect.poll(() => checked(store), { timeout: NOTICE_MS }).toMatch(pattern);
 
+  // @proves crashes-29
   test.each([
     ['idempotencyKey', { studioId: 1, 'idempotency.key': 1 }],
     ['openContact', { studioId: 1, openContactKey: 1 }],
@@ -121,6 +122,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     while (!(await collection.createIndex(key, { name }).catch(() => undefined))) await collection.dropIndex(name);
   }
 
+  // @proves crashes-29
   test('a dropped index is recreated automatically, and then creations succeed', async () => {
     const { leads, open } = await aDatabase();
     const store = await open();
@@ -188,6 +190,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
 
+  // @proves crashes-29
   describe('with duplicates', () => {
     test.each(['key', 'contact'] as const)(
       'with one %s: the core and the doctor name the leads and none of their data; without them creations succeed',
@@ -238,6 +241,7 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   }
 });
 
+// @proves crashes-29
 describe('the checks of the indexes', () => {
   const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
 
@@ -308,6 +312,7 @@ describe('the checks of the indexes', () => {
       : undefined;
 });
 
+// @proves mongodb-22
 describe('an index as MongoDB lists it', () => {
   const [openContact] = INDEXES;
   const listing = (more: Document): Document => ({ v: 2, key: openContact?.key, name: 'x', unique: true, ...more });

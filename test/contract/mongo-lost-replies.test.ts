@@ -15,6 +15,7 @@ const WRITING = EVERY_RIVALRY.filter(({ changesNothing }) => !changesNothing);
 
 const isWrite = isCommand('insert', 'update', 'findAndModify', 'bulkWrite');
 
+// @proves crashes-19
 describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
   let proxy: TcpProxy;
   let url: (port?: number) => string;
@@ -106,6 +107,7 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     expect(await other.findMember(STUDIO_ID, 'member-1')).toBeNull();
   });
 
+  // @proves bounds-43
   test('leaves a bounded number of identities in its record', async () => {
     const identities = times(MAX_APPLIED_REQUESTS, () => new UUID());
     await withStudios((studios) => studios.updateOne({ _id: STUDIO_ID }, { $set: { appliedRequests: identities } }));

@@ -353,6 +353,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'the sources': { call: () => store.listLeadSources(studioId, null, PAGE), by: ['_id_'], atMost: 1 },
   };
 
+  // @proves mongodb-21
   test.for(Object.entries(calls))('%s uses an index', async ([, { call, by, atMost }]) => {
     const plans = await plansOf(call);
     // The name matters: another index that starts with the studio would need a scan of the whole studio.
@@ -362,6 +363,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 
   const others = Object.entries(calls).filter(([, { call }]) => !call.toString().includes('listAuditEvents'));
+  // @proves limits-10
   test('only reads of audit events fetch the history', async () => {
     for (const [name, { call }] of others) {
       received = [];
@@ -375,6 +377,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
   });
 
   const pages = Object.entries(calls).filter(([name]) => name.includes('page'));
+  // @proves mongodb-20
   test.for(pages)('%s is read in order, without a sort', async ([, { call }]) => {
     expect(await plansOf(call)).toMatchObject([{ sorts: false }]);
   });

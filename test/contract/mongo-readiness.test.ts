@@ -20,6 +20,7 @@ const FAILURES: Record<string, Document> = {
   'a primary that stepped down': refusal(10107, 'NotWritablePrimary'),
 };
 
+// @proves crashes-35
 describe('the check of MongoDB, whose reads all succeed', () => {
   let fake: FakeMongoDb;
   let store: Store;

@@ -98,6 +98,7 @@ const another = <Result>(work: (one: ReturnType<typeof aLead>) => Result): Resul
 /** Methods that repeat nothing, because their callers do. */
 const NOT_REPEATED = ['acknowledgeLeadChanges', 'resendLeads', 'recordApiKeyUse'];
 
+// @proves crashes-21 mongodb-12 mongodb-13
 describe.each([
   { server: 'a single server', isReplicaSet: false, methods: ['createLead', 'changeLeadStage', 'putMember'] },
   // Its driver repeats some commands by itself.

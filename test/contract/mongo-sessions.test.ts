@@ -70,6 +70,7 @@ test('every method of the store is in one of the tables', async () => {
   expect([...Object.keys(READS), ...OTHERS, ...ANSWERS_NOTHING].toSorted()).toEqual(Object.keys(store).toSorted());
 });
 
+// @proves crashes-34 mongodb-6
 describe('after a reply of a replica set', () => {
   test.each(Object.entries(READS))('%s reads nothing that is older', async (_, read) => {
     const { fake, store } = await aStoreOnAFake();
@@ -117,6 +118,7 @@ describe('after a reply of a replica set', () => {
     expect(new Set(sent.map(({ lsid }) => BSON.EJSON.stringify(lsid))).size).toBe(5);
   });
 
+  // @proves mongodb-7
   test('of a cluster that is no longer there, its time is forgotten', async () => {
     const { fake, store } = await aStoreOnAFake();
     fake.operationTime = at(1000);
@@ -131,6 +133,7 @@ describe('after a reply of a replica set', () => {
   });
 });
 
+// @proves crashes-34
 test('a server that sends no times gets the commands without any', async () => {
   const { fake, store } = await aStoreOnAFake();
   await store.putMember(member, BY);
@@ -139,6 +142,7 @@ test('a server that sends no times gets the commands without any', async () => {
   for (const { readConcern } of reads(fake.commands)) expect(readConcern).toEqual({ level: 'majority' });
 });
 
+// @proves crashes-37 mongodb-9
 test('a client whose server no longer answers is closed, and leaves no connection', async () => {
   const fake = await startFakeMongoDb();
   onTestFinished(() => fake.stop());

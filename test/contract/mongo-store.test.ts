@@ -182,6 +182,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       return database.dispose;
     });
 
+    // @proves limits-8
     test('can be suspended, with an event that replaces the earlier ones', async () => {
       for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
       await fillUp();
@@ -194,6 +195,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       expect(await store.listAuditEvents(studioId, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
     }, 60_000);
 
+    // @proves limits-8
     test('can be suspended even where no event fits', async () => {
       await fillUp();
 
@@ -207,6 +209,7 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     }, 60_000);
   });
 
+  // @proves limits-3
   test('a lead whose document is full is reported by a resend, which marks all others', async () => {
     const { client, open, dispose } = aDatabase();
     onTestFinished(dispose);
@@ -299,5 +302,6 @@ describeWithMongo('MongoDB', (mongoUrl) => {
     expect(document).toContain(claims.idempotencyKey);
   });
 
+  // @proves leads-13 mongodb-14
   storeContract('MongoDB', DAMAGES, openContractStore);
 });

@@ -293,6 +293,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
     expect(found.toSorted(), name).toEqual(finds(leads).toSorted());
   }
 
+  // @proves limits-2
   describe('many records', () => {
     test(`${ODD} unreadable leads before, between and after others hide none of them`, async () => {
       const { store } = opened();
@@ -319,6 +320,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
       await expectFound(each, { store, good: [aLead(), aLead()], odd: [] });
     });
 
+    // @proves limits-4
     test.each(Object.entries(BOUNDS))('has a bound: %s', async (_, { bound, exceed, list }) => {
       const { store } = opened();
       await store.putStudio(aStudio(), BY);
@@ -327,6 +329,7 @@ export function oddRecordsContract(damages: readonly Damage[], opened: () => Ope
       expect(await list(store)).toHaveLength(bound);
     });
 
+    // @proves bounds-58
     test('of more events than are listed, those listed are the newest, newest first, whatever keys they are of', async () => {
       const { store, fill } = opened();
       await store.putStudio(aStudio(), BY);

@@ -116,6 +116,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       };
     }
 
+    // @proves quota-5
     test('a request before the announced time is refused, at any moment of a window, and one after it is not', async () => {
       const policy = { limit: 1, windowSeconds: 2 };
       for (let refusedAtMs = 0; refusedAtMs < 2000; refusedAtMs += 130) {
@@ -161,6 +162,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       );
     });
 
+    // @proves quota-5
     test('a key that sends requests without pause is admitted less than a second after its window, with a whole new one', async () => {
       const policy = { limit: 3, windowSeconds: 1 };
       const key = await keyUsedInTurn(policy);
@@ -177,6 +179,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(key.log.filter(({ decision }) => decision.remaining === 2).length).toBeGreaterThanOrEqual(2);
     });
 
+    // @proves quota-5
     describe('a refusal', () => {
       const LIMITS = { key: 1, studio: 1 };
 
@@ -271,6 +274,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         });
       });
 
+      // @proves bounds-27
       test('of a crowd that waits for it admits a whole window, and refuses the others', async () => {
         const quota = await opened(3, 1);
         const apiKeyId = newId();
@@ -295,6 +299,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       });
     });
 
+    // @proves quota-6
     test('a refund admits exactly one more request, of the same key', async () => {
       const quota = await opened(3);
       const [apiKeyId, other] = [newId(), newId()];
@@ -308,6 +313,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(other)).toMatchObject({ admitted: false });
     });
 
+    // @proves quota-6
     test('a refund admits no request before the announced time', async () => {
       const quota = await opened(1);
       const apiKeyId = newId();
@@ -319,6 +325,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: false });
     });
 
+    // @proves quota-6
     test('a refund neither prolongs the window nor starts a new one, even when it empties the count', async () => {
       const quota = await opened(1, 2);
       const apiKeyId = newId();
@@ -336,6 +343,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, resetSeconds: 2 });
     });
 
+    // @proves quota-6
     test('a refund after the end of its window does not count in another', async () => {
       const quota = await opened(2, 1);
       const [idle, busy] = [newId(), newId()];
@@ -350,11 +358,13 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       expect(await quota.consume(busy)).toMatchObject({ remaining: 0 });
     });
 
+    // @proves quota-2
     describe('a studio with a limit', () => {
       const LIMITS = { key: 3, studio: 5 };
       const aKeyOf = (studioId: string) => ({ apiKeyId: newId(), studioId });
       const admittedOf = (decisions: readonly QuotaDecision[]) => decisions.filter(({ admitted }) => admitted);
 
+      // @proves bounds-28
       test('shares it among its twenty keys, with any number of concurrent requests', async () => {
         const quotas = await Promise.all(times(gateways, () => openedQuota()));
         const studioId = newId();

@@ -35,6 +35,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     return () => cluster.disconnect();
   });
 
+  // @proves quota-10
   quotaContract('Redis Cluster', {
     open: async (windowSeconds) => createRedisQuota(windowSeconds, anyNode(), true),
     gateways: 2,
@@ -57,6 +58,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     }
   });
 
+  // @proves quota-10
   test('gateways share one window, whichever node the address of each names', async () => {
     const gateways = nodes.map((node) => open(node.url, 20));
     for (const quota of gateways) onTestFinished(() => quota.close());
@@ -68,6 +70,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     }
   });
 
+  // @proves redis-3
   test('keys of a silent node are refused in time, and admitted when it is back', async () => {
     const quota = open(anyNode(), 1000);
     onTestFinished(() => quota.close());
@@ -97,6 +100,7 @@ describeWithRedisServer('Redis Cluster quota', () => {
     await expect.poll(all, { timeout: RECOVERS_WITHIN_MS }).toBe(true);
   });
 
+  // @proves quota-7 redis-2
   test('a request whose reply is lost is counted at most once: no command is sent again', async () => {
     const [node] = nodes as [RedisServer];
     const proxy = await startProxy('127.0.0.1', Number(new URL(node.url).port));

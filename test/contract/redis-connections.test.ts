@@ -37,6 +37,7 @@ async function expectToCount(url: string, isCluster: boolean): Promise<void> {
   expect(decisions).toEqual([true, true, false]);
 }
 
+// @proves crashes-11
 describeWithRedisServer('a Redis with a user, a password with special characters, and a database number', () => {
   let single: RedisServer;
   let nodes: readonly RedisServer[] = [];
@@ -82,6 +83,7 @@ describeWithRedisServer('a Redis with a user, a password with special characters
   });
 });
 
+// @proves crashes-11
 describeWithRedisTls('a Redis over TLS, by the name that its certificate has', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   const trusted = getCACertificates('default');

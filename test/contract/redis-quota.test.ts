@@ -46,6 +46,7 @@ describeWithRedis('Redis quota', (redisUrl) => {
     redisUrl,
   });
 
+  // @proves quota-9
   test('gateways on one Redis share one window', { tags: ['8.quota', '8.counted'] }, async () => {
     const gateways = times(3, () => open(redisUrl(), { limit: 20, windowSeconds: 60 }));
     const apiKeyId = newId();
@@ -98,7 +99,9 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     return () => server.stop();
   });
 
+  // @proves quota-12 redis-6
   describe.each(OUTAGES)('while Redis is $name', ({ begin, end }) => {
+    // @proves redis-1
     test('from the start, nothing is admitted, in time, and afterwards the same quota works', async () => {
       await begin(server);
       const quota = open(server.url);
@@ -149,6 +152,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
       expect(warned).not.toHaveBeenCalled();
     });
 
+    // @proves redis-7
     test('an error does not contain the password', async () => {
       await begin(server);
       const error = await outcomeOf(open(server.url));
@@ -164,6 +168,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     });
   });
 
+  // @proves redis-4
   test('a connection to a replica is closed immediately: after a failover the address leads to another server', async () => {
     const connection = async () =>
       /id=(\d+) .* user=gateway /.exec(String(await server.command('CLIENT', 'LIST')))?.[1];
@@ -177,6 +182,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     await expect.poll(connection).not.toBeOneOf([before, undefined]);
   });
 
+  // @proves quota-2
   test('a studio with a limit has an entry beside that of the key, and another while it is refused', async () => {
     const quota = openQuota(server.url);
     const bearer = { apiKeyId: newId(), studioId: 'studio-1' };
@@ -203,6 +209,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await admitted()).toEqual([true, true, false]);
   });
 
+  // @proves redis-8
   test('when Redis loses its data and scripts, new windows start and no request fails', async () => {
     const quota = open(server.url, { limit: 1, windowSeconds: 60 });
     const apiKeyId = newId();
@@ -267,6 +274,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 0, resetSeconds: 1 });
   });
 
+  // @proves quota-5
   test.each([
     ['a higher limit', { limit: 5, windowSeconds: 60 }, [60, 59]],
     // The rest of a refusal of another window is rounded down, since it is not extended.
@@ -309,6 +317,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
   ];
   const LIMIT_OF_TWO = { limit: 2, windowSeconds: 60 };
 
+  // @proves quota-8
   describe.each([
     ['that expires', true],
     ['that does not expire', false],
@@ -370,6 +379,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await server.command('PTTL', `lead-intake:quota:${apiKeyId}`)).toBeGreaterThan(0);
   });
 
+  // @proves quota-5
   test.each([
     ['does not expire', []],
     ['expires in a year', ['PX', String(365 * 86_400_000)]],
@@ -381,6 +391,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true });
   });
 
+  // @proves quota-5
   test('a refusal of a gateway of release 1.1, which stores no length, lasts until it expires', async () => {
     const [apiKeyId, quota] = [newId(), open(server.url, { limit: 2, windowSeconds: 60 })];
     await server.command('SET', `lead-intake:quota:refusal:${apiKeyId}`, '', 'PX', '20900');
@@ -416,6 +427,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     expect(await quota.consume(apiKeyId)).toMatchObject({ admitted: true, remaining: 1 });
   });
 
+  // @proves quota-7
   test('a request whose reply is lost is counted at most once: no command is sent again', async () => {
     const proxy = await startProxy('127.0.0.1', Number(new URL(server.url).port));
     onTestFinished(() => proxy.stop());

@@ -18,6 +18,7 @@ vi.setConfig({ testTimeout: 3 * FAILOVER_MS });
 const LIMIT = 10;
 
 describeWithRedisServer('Redis quota with sentinels', () => {
+  // @proves quota-11
   describe('whose Redis is killed or paused', () => {
     let redis: RedisWithSentinel;
     beforeEach(async () => {
@@ -68,6 +69,7 @@ describeWithRedisServer('Redis quota with sentinels', () => {
     });
   });
 
+  // @proves redis-5
   test('without sentinels a connected gateway works, and a new one refuses immediately', async () => {
     const redis = await startRedisWithSentinel();
     onTestFinished(() => redis.stop());

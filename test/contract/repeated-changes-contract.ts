@@ -9,6 +9,7 @@ import { correctLead, describeThroughStores, moveLead } from './store-actions.ts
 
 /** The promises about changes that their callers repeat. */
 export function repeatedChangesContract(opened: () => OpenedStore): void {
+  // @proves crashes-20
   describeThroughStores('a change that its caller repeats, ', opened, (through) => {
     let first: Store;
     let second: Store;

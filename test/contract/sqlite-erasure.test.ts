@@ -31,6 +31,7 @@ function personalBytes(index: number, lead: Lead): Buffer[] {
   ];
 }
 
+// @proves erasure-3
 test('no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before', async () => {
   const folder = temporaryFolder();
   const store = openSqliteStore(join(folder, 'leads.db'));
@@ -160,6 +161,7 @@ async function aCore(env: Data['env']) {
   return { core, crm };
 }
 
+// @proves erasure-2
 describe('after each way to erase, no file of the database has a byte of personal data', () => {
   const folderWithCore = async () => {
     const folder = temporaryFolder();
@@ -209,6 +211,7 @@ describe('after each way to erase, no file of the database has a byte of persona
   });
 });
 
+// @proves erasure-2
 test('a truncation of the log that failed is done later', async () => {
   const [folder, link] = [temporaryFolder(), join(temporaryFolder(), 'link')];
   await filled(folder);
@@ -228,6 +231,7 @@ test('a truncation of the log that failed is done later', async () => {
   await expect.poll(found).toBe(false);
 });
 
+// @proves bounds-38
 test('a lead has at most a hundred keys of former contacts, those of its first ones', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const store = openSqliteStore(path);

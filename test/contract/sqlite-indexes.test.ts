@@ -54,6 +54,7 @@ async function aDatabaseWithDuplicates() {
   return { ...opened, alone, closed, first, second };
 }
 
+// @proves crashes-29
 describe('the indexes in SQLite', () => {
   test('all others are constraints of their tables, which nothing can drop', () => {
     const { direct } = aDatabase();

@@ -91,6 +91,7 @@ function watch(promise: Promise<unknown>): () => boolean {
   return () => isSettled;
 }
 
+// @proves crashes-30 sqlite-2
 describe('while another process holds the write lock of the file', () => {
   let store: Store;
   let other: LockHolder;
@@ -172,6 +173,7 @@ describe('while another process holds the write lock of the file', () => {
     expect(await store.createLead(created, claims)).toMatchObject({ kind: 'created' });
   });
 
+  // @proves bounds-46
   test('a bounded number of writes wait; the next is refused immediately', async () => {
     await other.lock();
     const put = () => store.putMember(aMember({ role: 'staff' }), BY);
@@ -221,6 +223,7 @@ with open(sys.argv[1] + '-shm', 'r+b') as index:
     index.write(headers)
     index.flush()`;
 
+// @proves crashes-30 sqlite-3
 describeIf(hasCommand('python3'), 'while another process recovers the log', 'install python3', () => {
   test('reads wait, and are answered after it', async () => {
     const path = join(temporaryFolder(), 'leads.db');

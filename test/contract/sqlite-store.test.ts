@@ -178,6 +178,7 @@ async function openContractStore(): Promise<OpenedStore> {
   };
 }
 
+// @proves leads-13
 storeContract('SQLite', DAMAGES, openContractStore);
 
 describe('SQLite', () => {
@@ -291,6 +292,7 @@ describe('SQLite', () => {
       expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
     });
 
+    // @proves secrets-14 sqlite-8
     test('the files are accessible to their owner only, even in a folder open to all', async () => {
       chmodSync(folder, 0o755);
       const store = openStore();
@@ -332,6 +334,7 @@ describe('SQLite', () => {
       expect(schemaVersion(raw)).toBe(newer);
     });
 
+    // @proves sqlite-1
     test('two processes that start on one new file both open it', async () => {
       // Both open each file at about the same time. Where they miss each other, opening succeeds all the more.
       const outputs = await inProcesses(
@@ -487,6 +490,7 @@ describe('SQLite', () => {
       ]);
     });
 
+    // @proves sqlite-6
     test('all fail, and none is stored, when the commit fails', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
@@ -512,6 +516,7 @@ describe('SQLite', () => {
   });
 
   describe('reads that share a transaction', () => {
+    // @proves sqlite-13
     test('see what another process has written before them, turn by turn', async () => {
       const [store, another] = [openStore(), openStore()];
       const lead = aLead();
@@ -620,6 +625,7 @@ describe('SQLite', () => {
     });
   });
 
+  // @proves bounds-44
   test('the identities of the newest hundred thousand requests are stored', async () => {
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());

@@ -30,6 +30,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
   });
   const { created, everyLead } = actionsOn(() => store);
 
+  // @proves limits-1 mongodb-15 sqlite-9
   describe('unreadable records', () => {
     const damagesOf = (...kinds: readonly Damage['kind'][]) => ofKinds(damages, ...kinds);
     const [unknownStage, unknownStatus, unknownScope] = ['stage', 'status', 'scopes'].map((word) =>
@@ -89,6 +90,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
       expect(await everyLead()).toEqual([newest, oldest]);
     });
 
+    // @proves limits-5
     test.each(damagesOf('lead'))('each read that leaves it out says so: $title', async ({ damage }) => {
       const [bad, good] = [await created(), await created()];
       const { contactKeys } = claimsOf(bad);
@@ -100,6 +102,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
     });
 
     const DAMAGES_OF_LEADS = damagesOf('lead', 'creation', 'original', 'claim', 'mark', 'lead with events');
+    // @proves limits-5
     test.each(DAMAGES_OF_LEADS)(
       '$title: it is erased, unless its stage or times are unreadable',
       async ({ damage }) => {

@@ -11,6 +11,7 @@ import { actionsOn, correctLead, describeThroughStores, moveLead } from './store
 
 /** The promises of `updateLead`. */
 export function updateLeadContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves leads-8
   describe('updating leads', () => {
     let store: Store;
     beforeEach(() => {

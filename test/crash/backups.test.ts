@@ -32,6 +32,7 @@ interface BackedUp {
 
 const TITLE = 'has every lead acknowledged before it began; later ones are as the guide describes';
 
+// @proves backups-1 sqlite-5
 test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
   const folder = temporaryFolder();
   const [path, backup] = [join(folder, 'leads.db'), join(folder, 'backup.db')];
@@ -47,6 +48,7 @@ test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
 });
 
 describeWithMongoServer('on FerretDB', () => {
+  // @proves backups-1
   test(`a backup of its PostgreSQL, made under load and restored, ${TITLE}`, async () => {
     const { server, databaseUrl } = await aMongoServer();
     await expectRestored({ url: databaseUrl, backUp: server.backUp, restore: server.restore });

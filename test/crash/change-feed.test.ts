@@ -29,11 +29,13 @@ const CONSUMERS = 2;
 
 const STAGES = [LeadStage.CONTACTED, LeadStage.WON, LeadStage.NEW, LeadStage.LOST] as const;
 
+// @proves feed-3
 test('the copy of the consumers finally equals the store, despite crashes of core and consumers, on SQLite', async () => {
   await expectEqualCopy(await deployApart({ DATABASE_URL: newSqliteUrl() }), ['core']);
 });
 
 describeWithMongoServer('on MongoDB', () => {
+  // @proves feed-3
   test('the copy of the consumers finally equals the store, despite crashes of core, consumers and database', async () => {
     const { server: database, databaseUrl } = await aMongoServer();
     await expectEqualCopy(await deployApart({ DATABASE_URL: databaseUrl }, { database }), [

@@ -42,6 +42,7 @@ const PARTS: readonly [string, Part][] = [
   ['a request', 'requestBytes'],
 ];
 
+// @proves crashes-5
 describe.each(['the gateway', 'the core'] as const)('on the connection to %s', (target) => {
   test.each(PARTS)(
     '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
@@ -53,6 +54,7 @@ describe.each(['the gateway', 'the core'] as const)('on the connection to %s', (
   );
 });
 
+// @proves crashes-5
 describeWithMongo('on the connection to the database', (mongoUrl) => {
   test.each(PARTS)(
     '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',

@@ -33,6 +33,7 @@ const CREATED_AFTER = 20;
 /** Enough that no request from before the failure is still in flight. */
 const MANY_REFUSED = 30;
 
+// @proves crashes-2
 describeWithMongoServer('a standby of the database', () => {
   test('that takes over has every acknowledged lead once, without a restart of core or gateway', async () => {
     const database = await startWirePair();
@@ -54,6 +55,7 @@ describeWithMongoServer('a standby of the database', () => {
   });
 });
 
+// @proves quota-11
 describeWithRedisServer('a replica of Redis', () => {
   test('that takes over serves the same gateway; until then no refused request is written', async () => {
     const redis = await startRedisWithSentinel();

@@ -33,6 +33,7 @@ const [SOONEST_MS, LATEST_MS] = [50, 900];
  */
 const CREATED_AFTER = 20;
 
+// @proves crashes-1
 describeWithRedisServer('every acknowledged lead exists once, and every other request has one outcome, after', () => {
   test('kills of core, gateway and Redis, on SQLite', async () => {
     const redis = await aRedis();

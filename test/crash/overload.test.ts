@@ -51,6 +51,7 @@ const SLOW = 1000;
 const CLOSED_WITHIN_MS = MEASURED_MS > 0 ? 15_000 : 45_000;
 
 describe('overload', () => {
+  // @proves crashes-8 bounds-17
   test('serves or refuses each request, in bounded memory', async () => {
     const service = await aService();
     const callers = times(CALLERS, () => aCaller(service));
@@ -70,6 +71,7 @@ describe('overload', () => {
     expect(await callers[0]?.()).toBe('201');
   });
 
+  // @proves crashes-8 exchange-9 node-20 bounds-17 bounds-20 bounds-30
   test('is refused while the core is suspended, and served again when it resumes', {
     tags: ['7.overload', '7.order', '7.wait'],
   }, async () => {
@@ -106,6 +108,7 @@ describe('overload', () => {
     for (const caller of callers.slice(0, 100)) expect(await caller()).toBe('401');
   });
 
+  // @proves crashes-16
   test.runIf(MEASURED_MS > 0)('of three times the capacity leaves four fifths of it', async () => {
     const { deployment, studio } = await aService();
     const url = new URL(deployment.gatewayUrl);
@@ -122,6 +125,7 @@ describe('overload', () => {
   });
 });
 
+// @proves crashes-8 bounds-1
 test('a thousand slow or silent connections are closed in time, and delay no other client', async () => {
   const service = await aService();
   const { gatewayUrl } = service.deployment;

@@ -53,6 +53,7 @@ interface Scene {
   failPower(after: number, of?: string): Promise<void>;
 }
 
+// @proves crashes-3 sqlite-4
 describeWithForgetfulDisk(
   'every acknowledged lead exists once, and every other request has one outcome, after a power failure',
   () => {

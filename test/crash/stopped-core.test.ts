@@ -12,6 +12,7 @@ vi.setConfig({ testTimeout: 180_000 });
 /** Longer than the gateway's deadlines, which are 5 s for a request and 12 s for the connection; milliseconds. */
 const LONGER_THAN_ALL_DEADLINES_MS = 13_000;
 
+// @proves crashes-6
 describeWithMongo('a core that is suspended', (mongoUrl) => {
   test('beyond all deadlines, and resumes, makes no duplicate and recovers by itself, on either database', async () => {
     const databases = [newSqliteUrl(), new URL(`/test-${randomUUID()}`, mongoUrl()).href];

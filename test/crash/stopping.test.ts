@@ -28,6 +28,7 @@ interface Outcome {
   readonly isCut: boolean;
 }
 
+// @proves crashes-7
 test.each([
   ['the gateway', 'gateway', deployApart],
   ['the core', 'core', deployApart],

@@ -18,6 +18,7 @@ const MAX_LEFT_BYTES = 2000;
 
 const service = aService();
 
+// @proves crashes-17 bounds-34
 test('callers that disconnect at any moment leave no memory in gateway or core, and no duplicate lead', async () => {
   const studio = await service.aStudioWithKey();
   const keys: string[] = [];

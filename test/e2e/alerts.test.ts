@@ -37,6 +37,7 @@ const dashboard = JSON.parse(readFileSync(join(ROOT, 'ops/grafana-dashboard.json
 };
 
 const canRun = hasCommand('prometheus') && canClocksBeSet;
+// @proves monitoring-1
 describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prometheus and faketime', () => {
   describeWithRedisServer('with Redis', () => {
     describeWithMongoServer('and MongoDB,', () => {

@@ -7,6 +7,7 @@ import { aForgetfulDisk, describeWithForgetfulDisk } from '../crash/forgetful-di
 import { aDatabase, backUp } from '../support/backups.ts';
 import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
+// @proves backups-2 sqlite-4
 describeWithForgetfulDisk('a backup that was reported as written', () => {
   test('survives a power cut whole', async () => {
     const [path, disk] = [await aDatabase(), await aForgetfulDisk()];
@@ -25,6 +26,7 @@ describeWithForgetfulDisk('a backup that was reported as written', () => {
   });
 });
 
+// @proves backups-2
 describeWithSmallDisks('a backup to a disk that is full', () => {
   test('fails with that reason, and leaves no file', async () => {
     const [path, disk] = [await aDatabase(2), await aSmallDisk(1024)];

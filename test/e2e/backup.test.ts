@@ -9,6 +9,7 @@ import { ROOT, type RunningProcess, temporaryFolder } from '../support/processes
 /** Large enough that writing it takes a while; megabytes. */
 const LARGE_MB = 128;
 
+// @proves backups-2
 test('a backup has all current data, nothing that was deleted, and is readable by its owner only', async () => {
   const path = await aDatabase(8);
   const database = new DatabaseSync(path, { timeout: 100_000 });
@@ -28,6 +29,7 @@ test('a backup has all current data, nothing that was deleted, and is readable b
   expect(readdirSync(dirname(file))).toEqual([basename(file)]);
 });
 
+// @proves backups-2
 test('the file of an earlier release is backed up unchanged, before a core migrates it', async () => {
   const folder = temporaryFolder();
   const [path, file] = [join(folder, 'leads.db'), join(folder, 'before.db')];
@@ -51,6 +53,7 @@ test('the file of an earlier release is backed up unchanged, before a core migra
   expect(contents[1]).toMatchObject({ user_version: 8 });
 });
 
+// @proves backups-2
 test('no file is overwritten, and what prevents a backup is reported in one line', async () => {
   const [path, folder] = [await aDatabase(), temporaryFolder()];
   const [taken, unfinished, free] = ['taken.db', 'unfinished.db', 'free.db'].map((name) => join(folder, name)) as [
@@ -95,6 +98,7 @@ test('a file that is made while a backup is written is not overwritten', async (
   expect(readdirSync(dirname(file))).toEqual([basename(file)]);
 });
 
+// @proves backups-2 sqlite-5
 test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leaves no file', async () => {
   const [path, file] = [await aDatabase(LARGE_MB), join(temporaryFolder(), 'backup.db')];
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stderr.isTTY = true')}`;

@@ -12,6 +12,7 @@ const MAX_AGE_MS = 2000;
 const PROBE_MS = 50;
 const GATEWAYS = 4;
 
+// @proves crashes-26
 test('a core that joins behind a TCP balancer gets its share of the load within one connection age, and no request fails', async () => {
   const env = {
     DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`,

@@ -94,6 +94,7 @@ test('a caller is added with a certificate; a symbolic link stays one, and a fil
   expect(existsSync(`${target}.next`)).toBe(false);
 });
 
+// @proves secrets-3
 test('a token is changed under load without a failed request, and the retired token is refused', async () => {
   const { path, cli, token } = commands();
   const first = await token('website', '--may', 'gateway');

@@ -200,6 +200,7 @@ test('a command ends with an error when MongoDB does not respond', async () => {
   expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);
 });
 
+// @proves feed-7
 test('an operator watches changes without acknowledging them, and resends those of a studio', async () => {
   const { path, env, cli, json } = commandLine();
   await cli('studios', 'put', 'studio-1');
@@ -228,6 +229,7 @@ test('an operator watches changes without acknowledging them, and resends those 
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
 });
 
+// @proves erasure-4
 test('an operator erases one lead, and all closed before a day, and repeats the erasures after a restore', async () => {
   const { path, env, cli, json } = commandLine();
   await cli('studios', 'put', 'studio-1');
@@ -291,6 +293,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
   expect(await json('vacuum')).toMatchObject({ before: expect.any(Number) });
 });
 
+// @proves imports-2
 test('an operator imports what another deployment exported; an import that was killed and repeated ends the same', async () => {
   const [from, to] = [commandLine(), commandLine()];
   const folder = temporaryFolder();
@@ -344,6 +347,7 @@ test('an operator imports what another deployment exported; an import that was k
   expect(noFile).toMatchObject({ code: 1, stderr: expect.stringMatching(/ENOENT|no such file/) });
 });
 
+// @proves secrets-4
 test('the operator finds the owners of leaked keys, and revokes one without being a member', async () => {
   const { cli, given, json } = commandLine();
   await cli('studios', 'put', 's1');

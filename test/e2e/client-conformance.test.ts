@@ -71,6 +71,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       command = await commandOf();
     });
 
+    // @proves leads-16 node-26 node-27 node-28
     test('does in every conversation what a client must do', async () => {
       const verdicts = await runSuite(command, { folder: ROOT });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
@@ -81,6 +82,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       }
     });
 
+    // @proves leads-16 others-8 others-11
     test.concurrent.for(bugs)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }, context) => {
       const folder = mkdtempSync(join(scratch(), 'faulty-'));
       cpSync(join(ROOT, 'sdk'), join(folder, 'sdk'), { recursive: true });

@@ -171,6 +171,7 @@ function sentencesIn(stderr: string, { notice }: Row): string[] {
 const oneSentence = (lines: readonly string[]) =>
   lines.filter((line) => !line.startsWith('  ')).length === 1 && !lines.some((line) => /^\s+at |Error: /.test(line));
 
+// @proves commands-1
 test('there is a row for every command, and no other', () => {
   expect(Object.keys(ROWS).toSorted()).toEqual(COMMANDS.map(([name]) => name).toSorted());
 });
@@ -180,6 +181,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
   const { args, input, isSilent, status = 0 } = row;
   const all = [...name.split(' '), ...args];
 
+  // @proves commands-1
   test('ends well when its reader or the process that started it has gone', { timeout: 60_000 }, async () => {
     const [unread, orphan] = await Promise.all([
       ran(all, { input, output: 'closed pipe' }),
@@ -194,6 +196,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
     expect(orphan).toMatchObject({ signal: null, isClosed: true });
   });
 
+  // @proves commands-1
   test.runIf(!isSilent)('says in one sentence that its output cannot be written', { timeout: 60_000 }, async () => {
     const { statusWithoutOutput = 1 } = row;
     const full = await ran(all, { input, output: 'full disk' });
@@ -207,6 +210,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
 
   const hasStudio =
     command.registeredArguments.some((argument) => argument.name() === 'studio') || args.includes('--studio');
+  // @proves commands-1
   test.runIf(hasStudio)('says in one sentence that a studio is unknown', { timeout: 60_000 }, async () => {
     const unknown = all.map((word) => (word === 's1' ? 'nowhere' : word));
     const { status, stderr, stdout, isClosed } = await ran(unknown, { input });
@@ -223,6 +227,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
   const namesFile =
     command.registeredArguments.some((argument) => argument.name() === 'file') ||
     command.options.some(({ flags }) => /<(?:file|path)>/.test(flags));
+  // @proves commands-1
   test.runIf(namesFile && !row.needsNoFile)(
     'says in one sentence that a file is missing',
     { timeout: 60_000 },
@@ -243,6 +248,7 @@ describe.each(COMMANDS)('%s', (name, command) => {
   );
 });
 
+// @proves secrets-7
 test('a secret that cannot be written works no more, and that is said', async () => {
   for (const output of ['full disk', 'closed pipe', 'null device', 'closed'] as const) {
     const created = await ran(['keys', 'create', ...(ROWS['keys create'] as Row).args], { output });
@@ -266,6 +272,7 @@ test('a secret that cannot be written works no more, and that is said', async ()
   }
 }, 240_000);
 
+// @proves commands-1 node-29
 test('a file that takes only the beginning of the output is a failure', async () => {
   const { folder } = await ran(['leads', 'import', 's1', 'leads.ndjson'], {});
   const command = `${CLI} --json leads list --studio s1 --limit 200`;

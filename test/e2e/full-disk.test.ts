@@ -13,6 +13,7 @@ vi.setConfig({ testTimeout: 60_000 });
 /** How long readiness may take to follow a change: cores and gateways check about once a second; milliseconds. */
 const READINESS_WITHIN_MS = 10_000;
 
+// @proves crashes-31
 describeWithSmallDisks('a service on SQLite whose disk is full', () => {
   /** A core on a separate disk. */
   async function aCore(disk: SmallDisk) {
@@ -88,6 +89,7 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     expect((await service.post(key, capture)).status).toBe(201);
   });
 
+  // @proves sqlite-7
   test('that was killed is not ready after a restart until there is room', async () => {
     const disk = await aSmallDisk(4096);
     const { core: first } = await aService(disk);

@@ -105,6 +105,7 @@ Mary,mary@example.org,new,2024-05-06T10:00:00Z
   return { folder, path, env, cli, key, lead: JSON.parse(lead), leads };
 }
 
+// @proves docs-1
 describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   describeWithMongo('deploy.md', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {

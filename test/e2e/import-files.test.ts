@@ -236,6 +236,7 @@ const csvLine = (cells: Readonly<Record<string, string>>) =>
   IMPORT_FIELDS.map((field) => quoted(cells[field] ?? '')).join(',');
 const aPerson = (name = 'Malformed') => ({ displayName: name, email: `${randomUUID()}@example.org` });
 
+// @proves imports-4
 describe('a malformed line is reported with its number and field, and nothing else happens:', () => {
   test('NDJSON', async () => {
     const { importing, leads } = await aStudio();
@@ -279,6 +280,7 @@ describe('a malformed line is reported with its number and field, and nothing el
   });
 });
 
+// @proves imports-4
 describe('a lead is imported exactly as it is typed:', () => {
   const TIMES = {
     '2024-05-04': '2024-05-04T00:00:00.000Z',
@@ -323,6 +325,7 @@ describe('a lead is imported exactly as it is typed:', () => {
   });
 });
 
+// @proves imports-4
 describe('a file of CSV', () => {
   test('whose columns are unclear is refused in one sentence, before anything is written', async () => {
     const { importing, leads } = await aStudio();
@@ -369,6 +372,7 @@ describe('a file of CSV', () => {
   });
 });
 
+// @proves imports-4
 describe('import-leads.md says what becomes of each line of', () => {
   const PAGE = readFileSync(join(ROOT, 'docs/how-to/import-leads.md'), 'utf8');
   const rows = [...PAGE.matchAll(/^\| (\w+)\.csv \| (\d+) \| [^|]+ \| (\w+)[^`|]*(?:`([^`]+)`)?[^|]* \|$/gm)].map(
@@ -422,6 +426,7 @@ describe('import-leads.md says what becomes of each line of', () => {
   });
 });
 
+// @proves imports-3
 describe('a lead is recognised by its id, so a studio that imports its own export writes nothing:', () => {
   test.each(['ndjson', 'csv'] as const)('%s', async (format) => {
     const { importing, leads, cli } = await aStudio();

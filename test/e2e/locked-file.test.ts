@@ -43,6 +43,7 @@ async function aDeployment() {
 
 const ALL_WELL = [Status.SERVING, 200, 200];
 
+// @proves crashes-30
 test('reads, health and readiness are answered while another process holds the lock, and a creation is made after it', async () => {
   const { path, create, ask } = await aDeployment();
   const other = lockHolder(path);
@@ -59,6 +60,7 @@ test('reads, health and readiness are answered while another process holds the l
   expect((await creation).status).toBe(201);
 });
 
+// @proves crashes-30
 test('reads, health and readiness are answered during a vacuum, and a creation that waits is made after it', async () => {
   const { path, DATABASE_URL, create, ask } = await aDeployment();
   const database = new DatabaseSync(path, { timeout: 100_000 });

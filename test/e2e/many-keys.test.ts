@@ -31,6 +31,7 @@ async function aCoreWithManyKeys() {
   return { DATABASE_URL, apiKeys: clients.apiKeys, studio: { studioId, memberId }, live, newest: revoked.toReversed() };
 }
 
+// @proves limits-4 bounds-57
 test('a studio with thousands of revoked keys: clients get the live ones first, and all page by page', async () => {
   const { apiKeys, studio, live, newest } = await aCoreWithManyKeys();
   /** All pages; 0: of the default size, like a client that knows no pages. */

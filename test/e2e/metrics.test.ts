@@ -214,6 +214,7 @@ describe('the metrics', () => {
     await stopped;
   });
 
+  // @proves bounds-33
   test('have the same series whatever names requests contain', async () => {
     const randomName = (): string => randomBytes(6).toString('hex');
     const { host } = new URL(service.url);

@@ -57,6 +57,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     await recovered();
   });
 
+  // @proves crashes-18
   describe('when replies to commands get lost', () => {
     // A creation sends four commands: for the key, its studio, the studio again with the source, and the insert.
     test.each(times(5, (index) => index + 1))(
@@ -272,6 +273,7 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     });
   });
 
+  // @proves mongodb-3
   test('a core that starts while its database is unavailable refuses everything, and serves once it is available', async () => {
     proxy.refuse();
     const own = databaseUrl.replace(/[^/]+$/, `test-${randomUUID()}`);

@@ -13,6 +13,7 @@ const CREATIONS = 1200;
 const NOTE = 'x'.repeat(1500);
 
 describeIf(hasCommand('nginx'), 'behind nginx', 'install nginx', () => {
+  // @proves crashes-25
   test('a gateway that reaches its core by the settings of the guide sends any number of bytes, and no request fails', async () => {
     const core = await addressOf(run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db` } }));
     const port = await freePort();

@@ -32,6 +32,7 @@ describe('an invalid configuration', () => {
 });
 
 describe('an orderly stop of the gateway', () => {
+  // @proves node-19
   test('first fails readiness and ends keep-alive, keeps serving meanwhile, and is not cut short by a second signal', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
     const gateway = run('gateway/main.ts', {
@@ -51,6 +52,7 @@ describe('an orderly stop of the gateway', () => {
     expect(await gateway.ended()).toBe(0);
   });
 
+  // @proves crashes-9
   test('may drain for longer than any other deadline, serves until then, and ends with status 0', async () => {
     const env = { SHUTDOWN_DRAIN_MS: '11000' };
     const core = run('src/main.ts', { env: { ...coreSettings(), ...env } });
@@ -74,6 +76,7 @@ describe('an orderly stop of the gateway', () => {
     expect(sentAt - stoppedAt).toBeGreaterThan(10_200);
   });
 
+  // @proves fastify-6
   test('completes a request that has begun to arrive', async () => {
     const core = run('src/main.ts', { env: coreSettings() });
     const gateway = run('gateway/main.ts', { env: { CORE_URL: await addressOf(core) } });

@@ -23,6 +23,7 @@ async function aCountingCore() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls: () => calls };
 }
 
+// @proves crashes-15 bounds-61
 test('any number of readiness probes of a gateway check the core once a second', async () => {
   const core = await aCountingCore();
   const gateway = await startGateway(
@@ -64,6 +65,7 @@ test('a gateway that stops is not ready immediately, whatever the last check fou
   await stopped;
 });
 
+// @proves crashes-15
 test('a core whose database is unavailable logs the reason at start, without the credentials of its address', async () => {
   const core = run('src/main.ts', { env: { DATABASE_URL: 'mongodb://operator:not-to-be-seen@127.0.0.1:1/leads' } });
   await addressOf(core);
@@ -71,6 +73,7 @@ test('a core whose database is unavailable logs the reason at start, without the
   expect(core.output()).not.toContain('not-to-be-seen');
 });
 
+// @proves crashes-15
 test('a gateway whose core is unavailable logs the reason at start, and nothing while it is available', async () => {
   const core = await aCountingCore();
   const away = run('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
@@ -82,6 +85,7 @@ test('a gateway whose core is unavailable logs the reason at start, and nothing 
   expect(there.output()).not.toContain('not ready');
 });
 
+// @proves crashes-15
 test('a gateway whose token the core refuses is not ready, and logs the reason; with the right one it is ready', async () => {
   const CORE_TOKEN = 'the token of the core, as long as it needs';
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db`, CORE_TOKEN } });

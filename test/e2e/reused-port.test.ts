@@ -75,6 +75,7 @@ async function aDeployment(migrates: boolean) {
   };
 }
 
+// @proves crashes-22
 describeWithOwnNetwork('two gateways and two cores with REUSE_PORT', () => {
   test('that are restarted one by one lose no request where the kernel migrates connections', async () => {
     const deployment = await aDeployment(true);
@@ -111,6 +112,7 @@ const HTTP2_PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
 /** What a client sends first, to which the process answers. */
 const FIRST = { 'gateway/main.ts': 'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n', 'src/main.ts': HTTP2_PREFACE };
 
+// @proves crashes-23
 test.each(Object.entries(FIRST))(
   '%s with REUSE_PORT leaves its port at once when it stops, and serves its connections',
   async (file, first) => {

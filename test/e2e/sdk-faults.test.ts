@@ -50,6 +50,7 @@ test('what forms post is accepted and refused by the service, for each field', (
 });
 
 describe('in TypeScript', () => {
+  // @proves leads-20
   test('TypeScript: a lead has the faults that the service finds in it, and no others', () => {
     const found = POSTED_CAPTURES.map(([name, capture]) => [name, faultsOf(capture)]);
     expect(Object.fromEntries(found)).toEqual(ofService);
@@ -80,6 +81,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
     }
     echo json_encode($faults, JSON_THROW_ON_ERROR);`;
 
+  // @proves leads-20
   test('PHP: a lead has the faults that the service finds in it, and no others', () => {
     // PHP has no such text.
     const captures = POSTED_CAPTURES.filter(([, capture]) => JSON.stringify(capture).isWellFormed());
@@ -100,6 +102,7 @@ describeWithTools(['php --version'], 'in PHP', () => {
 describeWithTools([PYTHON_TOOL], 'in Python', () => {
   const scratch = sharedFolder();
 
+  // @proves leads-20
   test('Python: a lead has the faults that the service finds in it, and no others', async () => {
     const program = `
 import json, sys

@@ -71,6 +71,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
+// @proves leads-25
 test('the package does what its README shows, in plain JavaScript and type-checked', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const options = {
@@ -110,6 +111,7 @@ test('the package does what its README shows, in plain JavaScript and type-check
   });
 });
 
+// @proves clients-1
 test('the package runs the sample of each operation in the reference, in JavaScript and in TypeScript', async () => {
   const { secret } = await service.aStudioWithKey();
   const env = { PATH: ownPath, LEAD_INTAKE_KEY: secret };
@@ -124,6 +126,7 @@ test('the package runs the sample of each operation in the reference, in JavaScr
   await run(tsc, [...CHECK, 'create.ts', 'read.ts', 'list.ts'], { cwd: website });
 });
 
+// @proves leads-25
 test('the outbox does what the README and the page show: a form, a worker, entries that need attention', async ({
   onTestFinished,
 }) => {

@@ -326,6 +326,7 @@ const EXPECTATIONS: Readonly<Record<string, (website: PhpWebsite) => Promise<voi
   },
 };
 
+// @proves leads-24
 describeWithTools(PHP_TOOLS, 'the outbox for PHP', () => {
   const scratch = sharedFolder();
   let installed: PhpWebsite;
@@ -334,6 +335,7 @@ describeWithTools(PHP_TOOLS, 'the outbox for PHP', () => {
   });
   const aWebsite = () => installed.copy(join(scratch(), randomUUID()));
 
+  // @proves others-13 others-14 others-15
   test.for(Object.entries(EXPECTATIONS))('%s', ([, expectation]) => expectation(aWebsite()));
 
   test.for(PHP_OUTBOX_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {

@@ -14,6 +14,7 @@ vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 
 const service = aService();
 
+// @proves leads-23 others-12
 describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   const scratch = sharedFolder();
   let website: PhpWebsite;
@@ -47,6 +48,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  // @proves clients-1
   test('runs the sample of each operation in the reference', async () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('php', service.url);

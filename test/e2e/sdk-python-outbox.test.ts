@@ -344,6 +344,7 @@ connection.close()`);
   },
 };
 
+// @proves leads-26
 describeWithTools([PYTHON_TOOL], 'the outbox for Python', () => {
   const scratch = sharedFolder();
   let bin: string;

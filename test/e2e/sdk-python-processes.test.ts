@@ -137,6 +137,7 @@ describeWithTools([PYTHON_TOOL], 'one client for Python', () => {
     expect(await service.countLeads(studioId)).toBe(users * 12);
   }
 
+  // @proves leads-21
   test.for(Object.keys(USES))('gives no one the lead of another, and repeats nothing: %s', (use) => expectNoMixUp(use));
 
   test.for(PYTHON_POOL_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {

@@ -27,6 +27,7 @@ const service = aService();
 const firstLead = exampleOf('sdk/python/README.md', 'first-lead');
 const contactForm = exampleOf('sdk/python/README.md', 'contact-form');
 
+// @proves leads-23
 describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
   let website: string;
   let bin: string;
@@ -56,6 +57,7 @@ async def main():
 ${body.replaceAll(/^/gm, '        ')}
 asyncio.run(main())`;
 
+  // @proves clients-1
   test('runs the sample of each operation in the reference', async () => {
     const { secret } = await service.aStudioWithKey();
     const { create, read, list } = codeSamplesIn('python', service.url);

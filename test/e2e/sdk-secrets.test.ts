@@ -157,6 +157,7 @@ foreach ([$of_service, $by_guzzle, clone $of_service, $outbox] as $object) {
     return { leaks: leaksIn(printed, canaries), printed };
   }
 
+  // @proves secrets-6
   test('no exception and no dump shows the key or the visitor, with arguments in traces', async () => {
     const { leaks, printed } = await leaksOf();
     const shown = new Set([...printed.matchAll(/^# (\S+) of/gm)].map(([, name]) => name));
@@ -187,6 +188,7 @@ describeWithTools([PYTHON_TOOL], 'in Python', () => {
     folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   });
 
+  // @proves secrets-6
   test('no exception and no representation shows the key or the visitor', async () => {
     const { env, canaries } = await aMarkedStudio();
     const program = String.raw`
@@ -287,6 +289,7 @@ for module in (lead_intake, lead_intake.outbox):
   });
 });
 
+// @proves secrets-6
 test('in TypeScript, no error and no inspection shows the key or the visitor', async () => {
   const { env, canaries } = await aMarkedStudio();
   const { LEAD_INTAKE_URL: baseUrl, LEAD_INTAKE_KEY: apiKey, ECHO_URL: echoUrl } = env;

@@ -39,6 +39,7 @@ function promtool(...args: string[]): string {
 }
 
 describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool, of Prometheus', () => {
+  // @proves monitoring-1
   test('are valid, and each alert fires for the failure it is meant for and not in normal operation', () => {
     expect(promtool('check', 'rules', RULES)).toContain('SUCCESS');
     expect(promtool('test', 'rules', 'prometheus-rules.test.yaml')).toContain('SUCCESS');
@@ -77,6 +78,7 @@ describeIf(hasCommand('promtool'), 'the rules for Prometheus', 'install promtool
     expect(flooded.length).toBeGreaterThan(10);
   });
 
+  // @proves monitoring-1
   test('and the dashboard query only metrics that the processes have', { timeout: 60_000 }, async () => {
     const service = await aSeparateService({
       core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' },

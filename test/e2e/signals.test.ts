@@ -38,6 +38,7 @@ const MOMENTS = process.env.SOAK ? 20 : 6;
 /** Moments at which each process of `npm start` gets it. */
 const MOMENTS_OF_START = process.env.SOAK ? [1, BEFORE_HEARING + 1, 100] : [BEFORE_HEARING + 1];
 
+// @proves crashes-12
 describe('a process that gets SIGTERM while it starts ends in order', () => {
   test.each(['src/main.ts', 'gateway/main.ts'])('%s, at modules that it loads', async (file) => {
     const whole = run(file, { env: { ...database(), ...pausing(0) } });

@@ -119,6 +119,7 @@ describe('a trace', () => {
     expect(failed.sort()).toEqual(['core AuthenticateApiKey', 'listLeads']);
   });
 
+  // @proves bounds-32
   test('that cannot be exported affects no request, and delays the stop by less than 8 s', async () => {
     await receiver.stop();
     const service = await startTraced();

@@ -18,6 +18,7 @@ const HERD = 1000;
 
 describeWithMongo('two cores and two gateways', (mongoUrl) => {
   describeWithRedis('with one Redis', (redisUrl) => {
+    // @proves leads-10
     test('of a thousand concurrent leads for one contact, sent to both gateways, exactly one is created', {
       tags: ['4.1.3', '4.1.at-once'],
     }, async () => {
@@ -40,6 +41,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
     });
 
+    // @proves leads-10
     test('a thousand concurrent requests with one key and body, sent to both gateways, get one lead in the same bytes', {
       tags: ['4.1.1', '4.1.at-once'],
     }, async () => {
@@ -56,6 +58,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect(slowest(answers)).toBeLessThan(SLOWEST_MS);
     });
 
+    // @proves quota-9
     test('a quota counts the requests of all gateways, and admits exactly its number for each key', {
       tags: ['8.counted', '8.quota'],
     }, async () => {
@@ -76,6 +79,7 @@ describeWithMongo('two cores and two gateways', (mongoUrl) => {
       expect((await get(at(gateways, 1), other.secret)).status).toBe(200);
     });
 
+    // @proves isolation-2
     test('a key that was revoked or replaced at one core is refused by the next request to the other gateway', {
       tags: ['3.2.replaced', '3.2.revoked', '5.7'],
     }, async () => {

@@ -23,6 +23,7 @@ interface RawWriter {
   change(keyId: string, isNameless: boolean): Promise<void>;
 }
 
+// @proves limits-1
 describe('on SQLite', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   const path = join(folder, 'leads.db');
@@ -33,6 +34,7 @@ describe('on SQLite', () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 });
 
+// @proves limits-1
 describeWithMongo('on MongoDB', (mongoUrl) => {
   let url = '';
   suite(
@@ -135,6 +137,7 @@ function suite(databaseUrl: () => string, writerOf: () => RawWriter): void {
   });
 }
 
+// @proves limits-7
 test('the log names each unreadable record and field once an hour, and never its content', async () => {
   const path = join(temporaryFolder(), 'leads.db');
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${path}` } });

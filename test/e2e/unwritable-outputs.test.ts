@@ -181,7 +181,9 @@ const RECEIVERS: Record<Way, () => Promise<string>> = {
   slow: () => aReceiver((response) => void setTimeout(() => response.end(), 3000)),
 };
 
+// @proves crashes-14
 describeIf(existsSync('/dev/full'), 'outputs that cannot take everything', 'run it on Linux', () => {
+  // @proves node-30 bounds-30 bounds-31
   test.each(['full', 'stalled', 'dead', 'slow'] as const)(
     'each request is served, what is lost is counted, and both processes stop: log, traces and metrics are %s',
     async (way) => {
@@ -229,6 +231,7 @@ const droppedIn = (lines: ReturnType<typeof linesOf>, msg: RegExp) =>
     .map(({ dropped = 0 }) => dropped)
     .reduce((sum, n) => sum + n, 0);
 
+// @proves crashes-14
 describeWithSmallDisks('the log on a disk that was full', () => {
   test('has whole lines, and one that says how many are missing', async () => {
     const disk = await aSmallDisk(4096);
@@ -247,6 +250,7 @@ describeWithSmallDisks('the log on a disk that was full', () => {
   });
 });
 
+// @proves crashes-14
 test('a log whose reader was late has whole lines, and one that says how many are missing', async () => {
   const gateway = await start('gateway/main.ts', { stdout: 'pipe' });
   await lostBy(gateway, LINES);
@@ -279,6 +283,7 @@ describeIf(existsSync('/proc/self/fd'), 'a pipe that two processes share and not
   });
 });
 
+// @proves crashes-14
 test('spans that a receiver did not accept are counted, and logged once it accepts others', async () => {
   let isAccepting = false;
   const OTEL_EXPORTER_OTLP_ENDPOINT = await aReceiver((response) => response.writeHead(isAccepting ? 200 : 400).end());

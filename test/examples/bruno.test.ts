@@ -63,6 +63,7 @@ test('the collection has a request for each operation of the OpenAPI document', 
   expect(requests.map(({ http: { method, url } }) => `${method} ${url}`)).toEqual(operations);
 });
 
+// @proves clients-1
 test('each of its requests, in a sequence that is sent twice, gets the response that it asserts', async () => {
   const { secret, studioId } = await service.aStudioWithKey();
   const { variables: environment } = bruToEnvJsonV2(read('environments/local.bru'));

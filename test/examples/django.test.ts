@@ -22,6 +22,7 @@ const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/django/README.md'), 'utf8');
 
 describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
+  // @proves leads-28
   describeWithChromium('in a new website', (open) => {
     const scratch = sharedFolder();
     let studio: StudioWithKey;

@@ -146,6 +146,7 @@ function requireInstalled(language: string, { skip }: TestContext): void {
 }
 
 for (const [language, tools] of Object.entries(TOOLS)) {
+  // @proves clients-6
   describeWithTools(tools, `gRPC examples in ${language}`, () => {
     beforeAll(async () => {
       installs.set(language, await runCommands(commandsOf(`${language}-get`)));
@@ -231,6 +232,7 @@ for (const [language, tools] of Object.entries(TOOLS)) {
 
 // Sequential and after the others: each test stops the processes that it starts.
 for (const language of ['typescript', 'python']) {
+  // @proves feed-4
   test(`a copy in ${language} finally equals the store, although it and the core are killed repeatedly`, async (context) => {
     requireInstalled(language, context);
     await expectEqualCopy(commandsOf(`${language}-copy`));

@@ -19,6 +19,7 @@ vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
 const service = aService();
 
+// @proves leads-27
 describe('the recipe for Next.js', () => {
   const home = sharedFolder();
   let url: string;

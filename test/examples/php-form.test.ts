@@ -19,6 +19,7 @@ vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');
 
+// @proves leads-29
 describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   const scratch = sharedFolder();
   let studio: StudioWithKey;

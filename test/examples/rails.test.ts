@@ -18,11 +18,13 @@ vi.setConfig({ hookTimeout: 120_000, testTimeout: 240_000 });
 const page = readFileSync(join(ROOT, 'examples/recipes/rails/README.md'), 'utf8');
 const service = aService();
 
+// @proves others-9
 describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Rails', () => {
   test('does in every conversation that creates leads what a client must do', () =>
     expectToBeASender(['ruby', 'test/examples/rails-sender-driver.rb']));
 });
 
+// @proves clients-4 others-10
 describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'`], 'the recipe for Rails', () => {
   const home = sharedFolder();
   let url: string;

@@ -141,6 +141,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
   describeWithTools(tools, `REST example in ${program}`, () => {
     const create = createBy(command);
 
+    // @proves clients-3
     test('does in every conversation that it can hold what a client must do', async () => {
       const [path = ''] = /examples\/\S+/.exec(command) ?? [];
       const copy = repeatingSooner(basename(path), readFileSync(join(ROOT, path), 'utf8'));
@@ -228,6 +229,7 @@ for (const command of commandsOf('rest').trim().split('\n')) {
   });
 }
 
+// @proves clients-3
 test('the loop on the page of retries does in every conversation that it can hold what a client must do', async () => {
   const page = readFileSync(join(ROOT, 'gateway/docs/pages/retries.md'), 'utf8');
   const [, loop = ''] = /```js\n([\s\S]*?)```/.exec(page) ?? [];

@@ -40,6 +40,7 @@ add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_f
 `;
 const hasWordPress = canStart.MariaDB && existsSync('/usr/share/wordpress/wp-content/themes/twentytwentythree');
 
+// @proves leads-29
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
   const scratch = sharedFolder();
   let databases: WebsiteServer;

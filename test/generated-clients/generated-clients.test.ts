@@ -85,6 +85,7 @@ function printed(lead: LeadJson) {
 const normalized = (name: string) => name.replaceAll('_', '').toLowerCase();
 
 for (const [name, { tools, build, typesOf, use }] of Object.entries(CLIENTS)) {
+  // @proves leads-30 others-4 others-5 others-6
   describeWithTools(tools, `a client that is made by ${name}`, () => {
     let folder: string;
     beforeAll(() => {

@@ -109,6 +109,7 @@ async function isForbidden(call: Promise<unknown>): Promise<boolean> {
   return typeof outcome === 'object' && outcome.reason === 'CALLER_FORBIDDEN';
 }
 
+// @proves secrets-1
 describe('callers of a file', () => {
   test('the table names every method', () =>
     expect(Object.keys(METHODS).toSorted()).toEqual([...CONTRACT_RPCS].toSorted()));
@@ -174,6 +175,7 @@ test('CORE_TOKEN that a file has listed never regains full access', async () => 
   await expect.poll(list).toMatchObject(UNAUTHENTICATED);
 });
 
+// @proves secrets-1
 describe('a caller of some studios', () => {
   test('has access to these only, and not to methods across all studios', async () => {
     const token = newCoreToken();
@@ -244,6 +246,7 @@ describe('a caller of some studios', () => {
   });
 });
 
+// @proves secrets-4
 test('the operator lists and revokes keys of any studio without being a member, and no other role does', async () => {
   const [operator, crm] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ platform: entry(operator, ['operator']), crm: entry(crm, ['crm']) });
@@ -273,6 +276,7 @@ test('the operator lists and revokes keys of any studio without being a member, 
   expect((events as { memberId?: string }[])[0]?.memberId ?? '').toBe('');
 });
 
+// @proves secrets-2
 describe('a file that changes', () => {
   test('applies to new calls immediately, and ends open ones without losing a result', async () => {
     const [first, second] = [newCoreToken(), newCoreToken()];
@@ -333,6 +337,7 @@ describe('a file that changes', () => {
   });
 });
 
+// @proves secrets-4
 test('log, metrics and audit name the caller', async () => {
   const [token, reader] = [newCoreToken(), newCoreToken()];
   const file = aFileOf({ 'crm-berlin': entry(token, ['crm']), reporting: entry(reader, ['read']) });

@@ -78,6 +78,7 @@ function watch(client = clientOf(), signal?: AbortSignal) {
   return { received, ended };
 }
 
+// @proves feed-5
 describe('pulling changes', () => {
   test('returns whole leads, oldest first, until they are acknowledged', async () => {
     const client = clientOf();
@@ -120,6 +121,7 @@ describe('pulling changes', () => {
     });
   });
 
+  // @proves bounds-55
   test('is refused for invalid numbers and times', async () => {
     const refusal = await refusalOf(
       caller.call('LeadIntakeService/PullLeadChanges', { max: -1, wait: { seconds: -1, nanos: 0 } }),
@@ -144,6 +146,7 @@ describe('pulling changes', () => {
     expect(await client.acknowledgeLeadChanges({ acknowledgements })).toMatchObject({ acknowledgedCount: 0 });
   });
 
+  // @proves bounds-53
   test('returns no changes, and no error, when the core stops', async () => {
     const pull = expect(clientOf().pullLeadChanges({ wait: LONG })).resolves.toMatchObject({ changes: [] });
     await sleep(200);
@@ -153,6 +156,7 @@ describe('pulling changes', () => {
   });
 });
 
+// @proves feed-5
 describe('watching changes', () => {
   test.each<[string, MakeTransport]>([
     ['gRPC', createGrpcTransport],
@@ -189,6 +193,7 @@ describe('watching changes', () => {
     expect(idsOf((await third.next()).value.changes)).toEqual([id]);
   });
 
+  // @proves bounds-51
   test('returns at most 200 unacknowledged leads, and the others once these are acknowledged', async () => {
     const client = clientOf();
     for (const _ of times(25, () => 0)) await Promise.all(times(10, () => created(client)));
@@ -217,6 +222,7 @@ describe('watching changes', () => {
 });
 
 describe('resending leads', () => {
+  // @proves bounds-56
   test('returns all leads of a studio, in pages, and no others', async () => {
     const client = clientOf();
     const ids = [await created(), await created()];

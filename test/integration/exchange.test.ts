@@ -125,6 +125,7 @@ async function answerTo(item: object): Promise<ExchangeAnswer> {
   return outcome?.answer as ExchangeAnswer;
 }
 
+// @proves exchange-1
 describe('each item gets one result, that of a single call', () => {
   /** Items, each with the outcome of the corresponding single call. */
   async function itemsWithResults(): Promise<readonly (readonly [item: object, expected: object])[]> {
@@ -211,6 +212,7 @@ describe('each item gets one result, that of a single call', () => {
     times(Math.ceil(items.length / 7), (index) => items.slice(7 * index, 7 * index + 7));
 });
 
+// @proves exchange-3
 describe('the body', () => {
   test('of a creation is exactly the public lead, without its contact', {
     tags: ['2.1.no-contact', '2.1.nothing-else'],
@@ -325,6 +327,7 @@ describe('a key', () => {
     ];
   }
 
+  // @proves exchange-4
   test('that is refused has the same refusal as in a single call, before the item is validated', {
     tags: ['5.8', '5.10', '5.11', '7.order'],
   }, async () => {
@@ -347,6 +350,7 @@ describe('a key', () => {
     expect(countLeads(core.path, '%')).toBe(before);
   });
 
+  // @proves exchange-1 exchange-4
   test('that is refused does not affect other items', async () => {
     const refused = await refusedKeys();
 
@@ -360,6 +364,7 @@ describe('a key', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(refused.length);
   });
 
+  // @proves exchange-4
   test.each([
     ['API_KEY_SCOPE_LEADS_READ', ['createLead']],
     ['API_KEY_SCOPE_LEADS_CREATE', ['getLead', 'listLeads']],
@@ -393,6 +398,7 @@ describe('a key', () => {
     },
   );
 
+  // @proves exchange-4
   test('gives access to its own studio only, whatever the other items', { tags: ['1.own-studio', '5.2'] }, async () => {
     const other = await createKey(caller);
     const contact = { email: `${newId()}@example.org` };
@@ -421,6 +427,7 @@ describe('a key', () => {
     );
   });
 
+  // @proves exchange-4
   test('may continue only the pages of its own studio', { tags: ['1.own-studio'] }, async () => {
     const other = await createKey(caller);
     for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
@@ -432,6 +439,7 @@ describe('a key', () => {
     ]);
   });
 
+  // @proves exchange-4
   test('may name only sources of its own studio, separately for each item', { tags: ['1.own-studio'] }, async () => {
     const other = await createKey(caller);
     const [mine, another, disabled, theirs] = [
@@ -466,6 +474,7 @@ describe('a key', () => {
     ]);
   });
 
+  // @proves exchange-4
   test('is distinguished from another whose hash is followed by the bytes of a source id', async () => {
     const sourceId = await putSource(caller, key.owner.studioId);
     const longer = ['', ' ', ' undefined'].flatMap((between) => [
@@ -495,6 +504,7 @@ describe('a key', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(2);
   });
 
+  // @proves exchange-4
   test('is checked again for each message, with its permissions', {
     tags: ['5.8', '5.10', '5.11'],
   }, async () => {
@@ -683,6 +693,7 @@ describe('a message', () => {
   });
 });
 
+// @proves exchange-5
 describe('long pages', () => {
   /** The longest leads: by the bytes of their text, or by the length of their JSON encoding. */
   const LONGEST: Readonly<Record<string, (length: number) => string>> = {
@@ -728,6 +739,7 @@ describe('long pages', () => {
     expect(call.messages.length).toBeGreaterThan(4);
   });
 
+  // @proves exchange-6 bounds-39
   test('are not read for a caller that does not read its results, and all arrive once it does', async () => {
     const own = await startTestCore({ CORE_METRICS_ADDRESS: '127.0.0.1:0' });
     const client = grpcCaller(`127.0.0.1:${own.port}`);

@@ -101,6 +101,7 @@ test('each line of NDJSON is a lead in the JSON form of the contract', async () 
   }
 });
 
+// @proves leads-14
 describe.each<[FormatName]>([['ndjson'], ['csv']])('a file of %s', (format) => {
   test('that ends anywhere is resumed to exactly the same file', async () => {
     await hardLeads();

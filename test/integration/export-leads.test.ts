@@ -159,6 +159,7 @@ describe.each<[string, MakeTransport]>([
 });
 
 describe('an export', () => {
+  // @proves leads-14
   test('of all studios is sorted by studio, including those without leads', async () => {
     const core = await aCore();
     const [b, , a] = [
@@ -174,6 +175,7 @@ describe('an export', () => {
     expect(await exported(core.caller, { studioId: 'aa' })).toEqual([]);
   });
 
+  // @proves leads-14
   test.each([[''], ['s1']])('of "%s" resumes after each message, also at a later core', async (studioId) => {
     const first = await aCore();
     const leads = [
@@ -194,6 +196,7 @@ describe('an export', () => {
     }
   });
 
+  // @proves leads-14
   test('has every existing lead once, while others are created and changed', async () => {
     const core = await aCore();
     const leads = await studioWith(core, 's1', some(1000));
@@ -257,6 +260,7 @@ describe('an export', () => {
     }
   });
 
+  // @proves bounds-42
   test('may have a deadline of at most a day, and ends when it passes', async () => {
     const core = await aCore();
     await studioWith(core, 's1', some(1));
@@ -317,6 +321,7 @@ async function pagesRead({ caller, walkLeads }: Core): Promise<number> {
   return walkLeads.mock.calls.length;
 }
 
+// @proves bounds-40
 test('one caller has a number of streams at most; one that ends makes room for another', async () => {
   const core = await aCore();
   await studioWith(core, 's1', [{}]);
@@ -345,6 +350,7 @@ describe('a reader of 60 MB', () => {
     return { core, leads };
   }
 
+  // @proves bounds-41
   test('that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later', async () => {
     const { core, leads } = await aLargeStudio();
     const held = await heldExport(core);
@@ -367,6 +373,7 @@ describe('a reader of 60 MB', () => {
     expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
   });
 
+  // @proves leads-14
   test('whose core stops gets an error, and resumes at the next core without loss', async () => {
     const { core, leads } = await aLargeStudio();
     const exportedIds: string[] = [];

@@ -35,6 +35,7 @@ async function aLead(contact: object, stage?: string): Promise<string> {
 const move = (leadId: string, stage: string) =>
   leads('ChangeLeadStage', { studioId, leadId, stage: `LEAD_STAGE_${stage}` });
 
+// @proves leads-9
 describe('FindLeads', () => {
   test('returns all leads of a contact, with the contact: the open one first, then closed ones, newest first', async () => {
     const contact = anEmail();

@@ -393,6 +393,7 @@ describe('the directory', () => {
       await directory('PutStudio', { studio: { id: full, status: 'STUDIO_STATUS_SUSPENDED' } });
     });
 
+    // @proves limits-9
     test('is listed to the end, page by page, with any page size', async () => {
       for (const pageSize of [0, 1, 999, 1000, 5000]) {
         const first = await page({ pageSize });
@@ -575,6 +576,7 @@ describe('what no client of the contract sends', () => {
     expect(await send(Buffer.concat([request(), later]))).toMatchObject({ lead: { studioId } });
   });
 
+  // @proves connect-11
   test('an RPC that does not exist is unimplemented', async () => {
     const session = connect(core.url);
     onTestFinished(() => session.destroy());
@@ -651,6 +653,7 @@ describe('what no client of the contract sends', () => {
 });
 
 describe('starting and stopping', () => {
+  // @proves node-17
   test('a core stops while its callers keep their idle connections', async () => {
     const other = await startTestCore();
     const idle = grpcCaller(`127.0.0.1:${other.port}`);
@@ -720,6 +723,7 @@ describe('one port, every protocol', () => {
     ]);
   });
 
+  // @proves connect-7
   test('half of a surrogate pair, which only JSON can carry, is refused', async () => {
     const session = connect(core.url);
     onTestFinished(() => session.destroy());

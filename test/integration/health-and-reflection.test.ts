@@ -88,6 +88,7 @@ describe('watching the health of a core', () => {
     await core.stop();
   });
 
+  // @proves bounds-60
   test('without a token is limited to a number of concurrent watchers, and unlimited with it; one that ends its call makes room for another', async () => {
     const core = await startTestCore();
     onTestFinished(() => core.stop());
@@ -109,6 +110,7 @@ describe('watching the health of a core', () => {
   });
 });
 
+// @proves crashes-15 bounds-61
 test('any number of health calls, by Check or Watch, check the store once a second', async () => {
   const config = readCoreConfig({ CORE_PORT: '0', LOG_LEVEL: 'silent' });
   const store = openSqliteStore(':memory:');

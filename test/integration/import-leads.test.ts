@@ -31,6 +31,7 @@ const reasonsOf = (results: Results): (string | undefined)[] =>
       : undefined,
   );
 
+// @proves imports-1
 describe('ImportLeads', () => {
   test('writes leads with their stages and times, listed by creation time', async () => {
     const { studioId, secret, sourceId } = await service.aStudioWithKey();
@@ -93,6 +94,7 @@ describe('ImportLeads', () => {
     expect(reasonsOf(rival.results)).toEqual(['LEAD_ALREADY_OPEN']);
   });
 
+  // @proves imports-3
   test('recognises a lead by its id, whatever became of it, and no lead of another studio', async () => {
     const { studioId, secret } = await service.aStudioWithKey();
     const post = () => service.post(secret, { displayName: 'Ada', contact: anEmail(`${randomUUID()}@example.org`) });
@@ -159,6 +161,7 @@ describe('ImportLeads', () => {
     expect(reasonsOf(erased.results)).toEqual(['IDEMPOTENCY_CONFLICT']);
   });
 
+  // @proves bounds-54
   test('is refused as a whole for an unknown studio, and for none or too many leads', async () => {
     const { studioId } = await service.aStudioWithKey();
     for (const [requested, count, reason] of [

@@ -100,6 +100,7 @@ async function* sendOver(
 }
 
 describe('many items in one call', () => {
+  // @proves exchange-1
   test('in many messages get the result of their own request', async () => {
     let count = 0;
     const messages = [1, 100, 37, 64, 2, 100, 99, 1, 1, 55].map((length) =>
@@ -135,6 +136,7 @@ describe('many items in one call', () => {
     expect(await exchange(caller, [])).toEqual([]);
   });
 
+  // @proves exchange-1
   test('fail alone when the store refuses their writes, and later ones are written', async () => {
     const lock = new DatabaseSync(core.path, { timeout: 100_000 });
     onTestFinished(() => lock.close());
@@ -164,6 +166,7 @@ describe('many items in one call', () => {
 });
 
 describe('the size of a message', () => {
+  // @proves bounds-39
   test('above a megabyte is refused, and the connection stays usable', async () => {
     const call = openExchange(caller);
     call.send([requested()]);
@@ -185,7 +188,9 @@ describe('the size of a message', () => {
   });
 });
 
+// @proves exchange-6
 describe('a caller that does not read its results', () => {
+  // @proves bounds-39
   test('is held back alone, and gets all results once it reads them', async () => {
     const { studioId } = key.owner;
     const unread = openUnreadCall<JsonResult>(core.url, EXCHANGE);
@@ -209,6 +214,7 @@ describe('a caller that does not read its results', () => {
   });
 });
 
+// @proves exchange-6
 describe('a caller that disconnects during a call', () => {
   test('has its leads at most once, can repeat them, and does not delay a stop', async () => {
     const { other, client, own } = await anotherCore();
@@ -230,6 +236,7 @@ describe('a caller that disconnects during a call', () => {
   });
 });
 
+// @proves exchange-6
 describe('a core that stops', () => {
   test('ends a call without an error after the results of its items', async () => {
     const { other, client, own } = await anotherCore();
@@ -366,6 +373,7 @@ describe('clients of other protocols', () => {
   });
 });
 
+// @proves connect-2
 describe('a caller without the token', () => {
   const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
 
@@ -397,7 +405,9 @@ describe('a caller without the token', () => {
   });
 });
 
+// @proves exchange-6
 describe('a core that stops', () => {
+  // @proves connect-12
   test('ends an open call without an error, before it has items', async () => {
     const { other, client } = await anotherCore();
     const call = openExchange(client);

@@ -96,6 +96,7 @@ const nameOf = ({ parent, name }: (typeof STREAMS)[number]) => `${parent.name}/$
 test('every streaming method is tried', () =>
   expect(Object.keys(OPENING).toSorted()).toEqual(STREAMS.map(nameOf).toSorted()));
 
+// @proves bounds-49
 test.each(Object.keys(WAYS))(
   'nothing arrives by any stream after its caller %s, and its connection ends',
   async (way) => {

@@ -57,6 +57,7 @@ function aCaller(port = core.port): GrpcCaller {
 const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
 
 describe('a connection that is old', () => {
+  // @proves node-15
   test('is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so', async () => {
     const { send, frames, socket } = await aWire();
     send(call(1));
@@ -76,6 +77,7 @@ describe('a connection that is old', () => {
     expect(socket.destroyed).toBe(false);
   });
 
+  // @proves node-16
   test('is closed when no call is in flight, also if the caller does not close it', async () => {
     const { send, frames, socket } = await aWire();
     send(call(1));
@@ -121,6 +123,7 @@ describe('a connection that is old', () => {
   });
 });
 
+// @proves crashes-26
 describe('on a connection that becomes old,', () => {
   test('an exchange ends without an error, with all results; the next one uses another connection', async () => {
     const caller = aCaller();
@@ -143,6 +146,7 @@ describe('on a connection that becomes old,', () => {
     await next.ended;
   });
 
+  // @proves crashes-26
   test.each(['1.1', '2'] as const)(
     'long-lived calls are ended by the core, also without other calls, over HTTP/%s',
     async (httpVersion) => {
@@ -172,6 +176,7 @@ describe('on a connection that becomes old,', () => {
     },
   );
 
+  // @proves bounds-60
   test.each(['/grpc.health.v1.Health/Watch', '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'])(
     'an endless call without a token ends, and its connection, though its client heeds no GOAWAY and calls again: %s',
     async (path) => {
@@ -217,6 +222,7 @@ describe('on a connection that becomes old,', () => {
   });
 });
 
+// @proves crashes-26
 describe('under load no call fails when its connection becomes old', () => {
   test.each([
     ['gRPC', aGrpcCaller],
@@ -258,6 +264,7 @@ describe('under load no call fails when its connection becomes old', () => {
   }, 60_000);
 });
 
+// @proves crashes-26 connect-5
 test('a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error', async () => {
   const refused = new Set<string>();
   const behind = connectHttp2(core.url);

@@ -49,6 +49,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     await recovered(store);
   });
 
+  // @proves exchange-2 mongodb-17
   test('of creations in one insert, each has the outcome of a single one, whatever index its neighbours violate', async () => {
     const together = await arrange();
     const inserts = countRequests('insert');
@@ -71,6 +72,7 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     ]);
   });
 
+  // @proves exchange-2 mongodb-10 mongodb-11
   test.each([
     ['cut', 1],
     ['cut', 4],
@@ -218,7 +220,9 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
   }
 });
 
+// @proves exchange-9
 describeWithMongoServer('a store whose MongoDB does not reply', () => {
+  // @proves bounds-45
   test('refuses calls above the maximum immediately and the others at their deadline, and bounds their memory', async () => {
     const mongo = await startWireServer();
     onTestFinished(() => mongo.stop());

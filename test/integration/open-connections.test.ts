@@ -95,7 +95,9 @@ async function expectClosedInTime(sockets: readonly Socket[], begun: number): Pr
   expect(performance.now() - begun).toBeGreaterThanOrEqual(TIMEOUTS.readTimeoutMs);
 }
 
+// @proves hostile-4 fastify-4
 describe.concurrent('of a slow reader', () => {
+  // @proves bounds-1 bounds-11
   test('the connection is closed after the timeout, with a key and without', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
@@ -106,6 +108,7 @@ describe.concurrent('of a slow reader', () => {
     );
   });
 
+  // @proves bounds-11
   test('the connection is closed when it reads a little now and then', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
@@ -116,6 +119,7 @@ describe.concurrent('of a slow reader', () => {
     await expectClosedInTime([socket], begun);
   });
 
+  // @proves bounds-11
   test('the connection is closed when it keeps sending', { timeout: 60_000 }, async () => {
     const { ask } = await aServer();
     const begun = performance.now();
@@ -168,6 +172,7 @@ s.sendall(b'GET / HTTP/1.1\\r\\nHost: a\\r\\nX-Name: ${bytes}\\r\\n\\r\\n')
 while s.recv(${bytes}): time.sleep(0.1)
 `;
 
+  // @proves bounds-11
   test('the connection is closed below the minimum rate, and stays open above it', { timeout: 60_000 }, async () => {
     const { port, sockets } = await aServer(500_000);
     const begun = performance.now();
@@ -187,7 +192,9 @@ while s.recv(${bytes}): time.sleep(0.1)
   });
 });
 
+// @proves hostile-4
 describe('unread responses are bounded, and the oldest is closed first:', () => {
+  // @proves bounds-13
   test('those to one key', async () => {
     const { ask } = await aServer();
     const [first, other, ...more] = [await ask('/key'), await ask('/other'), await ask('/key'), await ask('/key')];
@@ -198,6 +205,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     expect(other?.socket.destroyed).toBe(false);
   });
 
+  // @proves node-12 bounds-13
   test('text to one key, by its bytes and not by its characters', async () => {
     // Two responses exceed the bound by their bytes, whatever the socket buffers hold, but not by their characters.
     const { ask } = await aServer(9 * 1024 * 1024, { isText: true });
@@ -206,6 +214,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     expect(second.socket.destroyed).toBe(false);
   });
 
+  // @proves bounds-14
   test('those to all keys', async () => {
     const { ask } = await aServer();
     const count = Math.ceil(MAX_UNREAD_BYTES / ANSWER_BYTES) + 3;
@@ -216,6 +225,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     await expectBounded(sockets, MAX_UNREAD_BYTES);
   });
 
+  // @proves bounds-15
   test.each([
     ['whatever keys it has', (index: number) => `/${index}`],
     ['without a key', () => '/'],
@@ -232,6 +242,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
     expect(other.destroyed).toBe(false);
   });
 
+  // @proves bounds-16
   test('those without a key, without effect on keys', async () => {
     const { ask } = await aServer();
     const { socket: ofKey } = await ask('/key');
@@ -244,6 +255,7 @@ describe('unread responses are bounded, and the oldest is closed first:', () => 
   });
 });
 
+// @proves bounds-1 bounds-3
 test('connections are bounded, and when all are taken, idle ones are closed for others', async () => {
   const { server, ask } = await aServer(1);
   expect(server.maxConnections).toBe(MAX_CONNECTIONS);
@@ -258,6 +270,7 @@ test('connections are bounded, and when all are taken, idle ones are closed for 
   expect(socket.destroyed).toBe(false);
 });
 
+// @proves bounds-2
 test('one address cannot have all connections: another has its share, and closed ones are free again', async () => {
   const { server, ask } = await aServer(1);
   server.maxConnections = 20;

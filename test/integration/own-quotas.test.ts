@@ -13,6 +13,7 @@ async function quotasOf({ secret }: StudioWithKey) {
 }
 
 describe('a studio', () => {
+  // @proves quota-3
   test('has a quota of its own once it is put, and keeps it when other fields are put', async () => {
     const studio = await service.aStudioWithKey();
     const { studioId: id } = studio;
@@ -40,6 +41,7 @@ describe('a studio', () => {
 });
 
 describe('a key', () => {
+  // @proves quota-3
   test('has a quota of its own once it is put, also with another secret, until it is removed', async () => {
     const studio = await service.aStudioWithKey();
     const { studioId, memberId, apiKeyId } = studio;

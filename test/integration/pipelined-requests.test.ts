@@ -69,6 +69,7 @@ async function aServer(arrivalMs?: number) {
 
 const aGet = (path: string) => lines(`GET ${path} HTTP/1.1`, 'Host: a', '');
 
+// @proves hostile-3 node-10 bounds-9
 test('while requests wait, their connection is not read, and reading resumes when none does', async () => {
   const server = await aServer();
   const paths = times(50_000, (index) => `/${index}`);
@@ -85,6 +86,7 @@ test('while requests wait, their connection is not read, and reading resumes whe
   expect(server.handled).toEqual(paths);
 });
 
+// @proves bounds-9
 test('while bodies wait, only a few of them are read of their connection', async () => {
   const server = await aServer();
   const body = 'x'.repeat(ONE_READ_BYTES / 4);
@@ -101,6 +103,7 @@ test('the timeout of an arriving request is that of the deadlines by default', (
   expect([server.requestTimeout, server.headersTimeout]).toEqual([REQUEST_ARRIVAL_MS, REQUEST_ARRIVAL_MS]);
 });
 
+// @proves bounds-4
 test('a request on a connection that is held back does not time out meanwhile', async () => {
   // Longer than all responses to the waiting requests take.
   const arrivalMs = 3000;
@@ -118,6 +121,7 @@ test('a request on a connection that is held back does not time out meanwhile', 
   expect(complete.socket.readableEnded).toBe(false);
 });
 
+// @proves hostile-3 bounds-9
 test('a connection full of requests is one caller among many', async () => {
   const server = await aServer();
   server.respond();
@@ -130,6 +134,7 @@ test('a connection full of requests is one caller among many', async () => {
   expect(server.handled.indexOf('/one')).toBeLessThan(100);
 });
 
+// @proves bounds-9 bounds-10 bounds-12
 test('a connection whose responses are not read is not read either', async () => {
   const server = await aServer();
   server.respond();
@@ -148,6 +153,7 @@ test('a connection whose responses are not read is not read either', async () =>
   expect(socket.writableLength).toBeGreaterThan(0);
 });
 
+// @proves hostile-3 bounds-10
 test('waiting requests of all connections are bounded: a connection that brings more ends after its waiting ones', async () => {
   const server = await aServer();
   const OF_ONE = 1500;

@@ -108,6 +108,7 @@ const warnings = (running: RunningProcess): Record<string, unknown>[] =>
     .filter((line) => line.includes('certificates not reloaded'))
     .map((line) => JSON.parse(line));
 
+// @proves secrets-9 node-21
 describe('a certificate of a core that is replaced', () => {
   test('is used for new connections; existing ones stay open, and no call fails', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
@@ -194,6 +195,7 @@ describe('a certificate of a core that is replaced', () => {
     await untilPresented(port, former);
   });
 
+  // @proves node-23
   test('is noticed when a symbolic link of a parent folder changes, as in Kubernetes', async () => {
     const [former, renewed] = [await aCertificate(), await aCertificate()];
     for (const [name, certificate] of [
@@ -217,6 +219,7 @@ describe('a certificate of a core that is replaced', () => {
   });
 });
 
+// @proves secrets-10
 test('authorities that are replaced: a certificate of the former gets no new connection, also not with an earlier session', async () => {
   const [known, later] = [await authority.issue('caller', 'client'), await next.issue('caller', 'client')];
   const { port } = await aCore(presenting(await aCertificate(), authority.cert));
@@ -247,6 +250,7 @@ test('authorities that are replaced: a certificate of the former gets no new con
   await list(stays);
 });
 
+// @proves secrets-9 node-22
 test('a gateway and a core get new authorities and certificates under load, step by step, and no request fails', async () => {
   // Concatenated files may lack the line end between them.
   const both = authority.cert.trim() + next.cert;

@@ -68,6 +68,7 @@ const METHODS: readonly DescMethod[] = [
 const named = (kind: (typeof REPETITIONS)[string]) =>
   METHODS.flatMap(({ name }) => (REPETITIONS[name] === kind ? [name] : [])).sort();
 
+// @proves crashes-20
 describe('repetitions', () => {
   test('are classified for each method', () => {
     expect(Object.keys(REPETITIONS).sort()).toEqual(METHODS.map(({ name }) => name).sort());
@@ -340,6 +341,7 @@ function repeatedRequests(start: () => Promise<readonly TestCore[]>): void {
   });
 }
 
+// @proves crashes-20
 describe('a request on SQLite', () => {
   repeatedRequests(async () => {
     const first = await startTestCore();
@@ -347,6 +349,7 @@ describe('a request on SQLite', () => {
   });
 });
 
+// @proves crashes-20
 describeWithMongo('a request on MongoDB', (mongoUrl) => {
   const name = `test-${randomUUID()}`;
   repeatedRequests(async () => {

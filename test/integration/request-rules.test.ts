@@ -229,6 +229,7 @@ const methods = [...contract]
   .filter(([rpc]) => !GATEWAY_METHODS.test(rpc));
 const used = new Set<string>();
 
+// @proves clients-7
 test.each(methods)('%s: the rules in the contract and the core agree on its request', async (rpc, method) => {
   const request = REQUESTS[rpc]?.() as JsonObject;
   const isRefusedByRules = (request: JsonObject) => {
@@ -284,6 +285,7 @@ function* momentsOf(
 const moments = new Set<string>();
 
 // In JSON, which the variants above are made from, no such value can be written.
+// @proves clients-7
 test.each(methods)(
   '%s refuses times and durations outside their range, with the name of the field',
   async (rpc, method) => {
@@ -330,6 +332,7 @@ test.each(methods)(
   },
 );
 
+// @proves clients-7
 test('every method has a request, and every exception was needed', () => {
   expect(Object.keys(REQUESTS).toSorted()).toEqual(methods.map(([rpc]) => rpc).toSorted());
   expect([...used].toSorted()).toEqual(Object.keys(ONLY_IN_CORE).toSorted());

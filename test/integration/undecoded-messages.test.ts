@@ -132,6 +132,7 @@ async function expectRefused(method: string, headers: OutgoingHttpHeaders, body:
 }
 
 describe('a message that cannot be read', () => {
+  // @proves connect-9
   test.each(CASES)(
     'is INVALID_REQUEST, logged and counted once: $fault, $method, $protocol.contentType',
     async ({ method, protocol, fault }) => {
@@ -142,6 +143,7 @@ describe('a message that cannot be read', () => {
     },
   );
 
+  // @proves connect-9
   test.each([
     ['base64 that is none', 'encoding=proto&base64=1&message=!!!'],
     ['a message that ends in the middle', 'encoding=proto&base64=1&message=Cgk'],

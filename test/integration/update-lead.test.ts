@@ -28,6 +28,7 @@ const update = async (lead: object, more: object = {}) =>
   (await leads<{ lead: WireLead }>('UpdateLead', { studioId, lead, ...more })).lead;
 const mask = (...paths: string[]) => ({ updateMask: { paths } });
 
+// @proves leads-8
 describe('UpdateLead', () => {
   test('returns the changed lead, with its contact and a later update time', async () => {
     const lead = await aLead({ note: 'Calls back.' });

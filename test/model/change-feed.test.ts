@@ -15,6 +15,7 @@ const FLAWS: Readonly<Record<string, Partial<FeedRules>>> = {
   'a consumer acknowledges a change before it applies it': { consumersApplyFirst: false },
 };
 
+// @proves feed-2
 test('no change is missed in any state, and every change arrives in the end', () => {
   const { states, fault } = explore(changeFeed());
 

@@ -17,6 +17,7 @@ const jugs: System<{ readonly three: number; readonly five: number }> = {
   isSettled: ({ three, five }) => three + five === 0,
 };
 
+// @proves leads-11
 test('every state is visited, and no other', () => {
   // In each state at least one of the two jugs is either empty or full.
   expect(explore(jugs)).toEqual({ states: 16 });

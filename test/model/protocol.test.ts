@@ -10,6 +10,7 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const NOT_WITH_LATE_INSERTS = 'a refused call wrote nothing';
 
+// @proves leads-11
 describe('the protocol for creating and moving leads', () => {
   test.each(Object.entries(SCENARIOS))(
     'keeps every promise in every state, and never gets stuck: %s',

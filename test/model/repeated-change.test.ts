@@ -30,6 +30,7 @@ const FLAWS: Readonly<
   },
 };
 
+// @proves crashes-19
 describe('the protocol for changing a record once', () => {
   test.each(Object.entries(SCENARIOS))(
     'keeps every promise in every state, and never gets stuck: %s',

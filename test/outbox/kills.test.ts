@@ -25,6 +25,7 @@ const LEASE_MS = 5 * 60 * 1000;
 /** Whether the bytes contain a request that creates a lead. */
 const isCreation = (request: Buffer): boolean => request.includes('POST /v1/');
 
+// @proves leads-17
 onEachDatabase(service, ({ name, aWebsite }) => {
   /** A website with a waiting lead, and a proxy between it and the service. */
   async function aWaitingLead(onTestFinished: (end: () => Promise<void>) => void) {

@@ -49,6 +49,7 @@ const CAUSES: readonly Cause[] = [
 /** A stored UUID. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+// @proves leads-17
 onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) => {
   /** What depends on no database: on the first one of the language, and in a soak on all. */
   const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
@@ -259,6 +260,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     );
   }
 
+  // @proves leads-18
   testOnce(
     `${name}: settles already open leads, and keeps refused ones until a person corrects or discards them`,
     async () => {
@@ -389,6 +391,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(await inNeed()).toEqual({});
   });
 
+  // @proves leads-19
   testOnce(`${name}: the key of a form is the same within an hour, and in each language`, async () => {
     const website = await aWebsite();
     const submissions = formKeys.map(({ formKey, at, capture }) => ({ formKey, at, capture }));
@@ -396,6 +399,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect(result).toEqual({ keys: formKeys.map(({ key }) => key) });
   });
 
+  // @proves leads-18
   testOnce(`${name}: an invalid key or an unavailable service delays all leads and loses none`, async () => {
     const website = await aWebsite();
     const captures = Array.from({ length: 5 }, () => aCapture());
@@ -632,6 +636,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     expect((await first).result).toMatchObject({ delivered: 1, waiting: 0 });
   });
 
+  // @proves leads-19
   testOnce(`${name}: leads that never get a response do not block the others`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     const keys = await website.add(aCapture(), aCapture(), aCapture());
@@ -654,6 +659,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     });
   });
 
+  // @proves leads-19
   test(`${name}: a change made by a person while a lead is in flight is kept`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     for (const [status, command] of [

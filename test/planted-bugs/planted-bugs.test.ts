@@ -28,6 +28,7 @@ function expectAllCaught(database: keyof typeof PLANTED_BUGS, env: () => Record<
       errors: ['was not run'],
     };
 
+  // @proves crashes-39
   test.each(bugs)('a variant is caught: $name', ({ name, caughtBy }) => {
     const { caught, errors } = reportOf(name);
     expect(caught, errors.join('\n')).toContain(caughtBy);

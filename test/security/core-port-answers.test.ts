@@ -115,7 +115,9 @@ const OVER_HTTP1: readonly [what: string, request: string, outcome?: string][] =
   ['an ambiguous length', lines('POST / HTTP/1.1', HOST, 'Content-Length: 1', 'Content-Length: 2'), 'INVALID_REQUEST'],
 ];
 
+// @proves connect-8 connect-10
 describe('without a token, whatever gets an answer is logged and counted once, and ends its connection:', () => {
+  // @proves bounds-50
   test.each(OVER_HTTP2)('%s, over HTTP/2', async (_, headers) => {
     const session = connect(`https://localhost:${port}`, { ca });
     session.on('error', () => {});
@@ -128,6 +130,7 @@ describe('without a token, whatever gets an answer is logged and counted once, a
     expect(await observed(act)).toEqual(onceAs('CALLER_UNAUTHENTICATED'));
   });
 
+  // @proves bounds-50
   test.each(OVER_HTTP1)('%s, over HTTP/1.1', async (_, request, outcome = 'CALLER_UNAUTHENTICATED') => {
     const act = async () => {
       const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['http/1.1'] });

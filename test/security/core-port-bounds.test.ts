@@ -106,6 +106,7 @@ async function aStudio(caller: GrpcCaller, leads: number): Promise<void> {
   }
 }
 
+// @proves hostile-9
 describe('a core in a separate process', () => {
   let core: RunningProcess;
   let url: string;
@@ -128,6 +129,7 @@ describe('a core in a separate process', () => {
     return performance.now() - began;
   }
 
+  // @proves node-14 bounds-50
   test.each([
     ['calls', LIST],
     ['health checks', CHECK],
@@ -151,6 +153,7 @@ describe('a core in a separate process', () => {
     },
   );
 
+  // @proves bounds-47 bounds-50 bounds-59 bounds-60
   test('100 unauthenticated connections with a zero window use little memory, whatever they call', async () => {
     await served();
     const before = memoryMb(core);
@@ -168,6 +171,7 @@ describe('a core in a separate process', () => {
     expect(memoryMb(core) - before).toBeLessThan(600);
   });
 
+  // @proves node-13
   test.each([
     ['a zero window', NO_WINDOW, true],
     ['open windows and unread responses', WIDE_WINDOW, false],
@@ -195,6 +199,7 @@ describe('a core in a separate process', () => {
     },
   );
 
+  // @proves bounds-62
   test('of many connections with an unread page some are closed, and a slow reader is not', async () => {
     await aStudio(caller, 100);
     const slow = slowPage(url);
@@ -245,6 +250,7 @@ describe('a core in a separate process', () => {
     expect(ended).not.toHaveBeenCalled();
   });
 
+  // @proves bounds-59
   test('a connection may make health checks for any time, and is closed when it makes far more than a probe does', async () => {
     const probe = sessionTo(url);
     for (const _ of times(2 * MAX_CALLS_PER_SECOND, () => 0)) {
@@ -257,6 +263,7 @@ describe('a core in a separate process', () => {
     expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
+  // @proves bounds-47
   test('silent connections are bounded in number, and affect neither callers with the token nor health watchers', async () => {
     const watcher = sessionTo(url);
     const watch = watcher.request(grpc(WATCH));
@@ -276,6 +283,7 @@ describe('a core in a separate process', () => {
     expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
+  // @proves bounds-48
   test.each([
     ['one more', 1],
     ['64 more at the same moment', 64],
@@ -323,6 +331,7 @@ async function slowPage(url: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+// @proves hostile-9
 describe('over time,', () => {
   /** A core in this process; the test's timers trigger its checks of connections. */
   async function aCore() {
@@ -343,6 +352,7 @@ describe('over time,', () => {
     return { core, pass };
   }
 
+  // @proves bounds-63
   test('an unread response is cancelled, and one that is read, and a waiting call, are not', async () => {
     const { core, pass } = await aCore();
     const deaf = await talk(core.port, open(NO_WINDOW), aCall(1, head(LIST, WITH_TOKEN), PAGE));
@@ -364,6 +374,7 @@ describe('over time,', () => {
     expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
   });
 
+  // @proves bounds-42
   test('an export that is read slowly continues although its buffer stays full, and an unread one ends', async () => {
     const { core, pass } = await aCore();
     const store = await openStore(`sqlite:${core.path}`);
@@ -389,6 +400,7 @@ describe('over time,', () => {
     expect(await statusOf(unread)).toBeUndefined();
   });
 
+  // @proves bounds-64
   test('a connection that does not reply to pings is closed, and one that does is not', async () => {
     const { core, pass } = await aCore();
     const lifeless = await talk(core.port, open());

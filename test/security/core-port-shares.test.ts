@@ -54,6 +54,7 @@ async function aConnection(port: number, path: string, message: Uint8Array): Pro
   return socket;
 }
 
+// @proves bounds-48 bounds-49
 test.each([
   ['a health watch', WATCH, Buffer.alloc(0)],
   ['an export that it does not read', EXPORT, requestBytes('LeadIntakeService/ExportLeads', { studioId: 'studio-1' })],

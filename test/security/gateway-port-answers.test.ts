@@ -44,6 +44,7 @@ afterAll(async () => {
 test('every error of the framework is caused here, or by no request', () =>
   expect(ALL_CODES.toSorted()).toEqual(Object.keys(errorCodes).toSorted()));
 
+// @proves fastify-3 bounds-30
 test.each(REFUSED)(
   'whatever refuses a request, the answer is a problem, and is logged and counted once: $what ($by)',
   { tags: ['7.no-http'] },

@@ -65,6 +65,7 @@ const kinds = new Map<string, number>();
 
 const count = (kind: string) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
 
+// @proves hostile-1
 test('every request gets a response of the contract or a closed connection, and never an internal error', {
   timeout: 60_000 + COUNT * 10,
 }, async () => {
@@ -156,6 +157,7 @@ test('the responses include every kind, so the requests reached every check', ()
   expect(expected.filter((kind) => !kinds.has(kind))).toEqual([]);
 });
 
+// @proves hostile-1
 test('every lead reported as created is stored, and no other', async () => {
   const there = new Map<string, string>();
   for (const { studioId } of studios.known) await readAll(studioId, there);
@@ -165,6 +167,7 @@ test('every lead reported as created is stored, and no other', async () => {
   expect(doubtful.size).toBeGreaterThan(0);
 });
 
+// @proves hostile-1 bounds-30
 test('neither process ended or logged a fault', () => {
   for (const { child, output } of [core, gateway]) {
     expect([child.exitCode, child.signalCode]).toEqual([null, null]);

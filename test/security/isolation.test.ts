@@ -164,6 +164,7 @@ describe.each(STATES)('a key that is %s', (state, become, refusal) => {
       otherLeads = await service.countLeads(other.studioId);
     });
 
+    // @proves isolation-1
     test.each(OPERATIONS)('gets the response of the contract: %s', async (_, scope, request, expected) => {
       const [status, code, fields] =
         refusal ?? (scopes.includes(scope) ? expected : [403, 'integration_scope_forbidden', []]);
@@ -238,6 +239,7 @@ const HIDDEN: readonly (readonly [
 const changed = (cursor: string) => cursor.slice(0, -9) + [...cursor.slice(-9)].reverse().join('');
 
 // That timing reveals nothing either is measured by test/soak/isolation-in-time.test.ts.
+// @proves isolation-1
 describe('a resource of another studio gets the same response as one that does not exist', () => {
   test.each(HIDDEN)('%s: identical responses', async (_, of) => {
     const [foreign, unknown] = of(await service.aStudioWithKey());

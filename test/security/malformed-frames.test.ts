@@ -138,6 +138,7 @@ function expectRefused({ status, grpcStatus, text, resetCode }: StreamOutcome): 
   expect({ isRefused, text }).toEqual({ isRefused: true, text: expect.not.stringMatching(INTERNALS) });
 }
 
+// @proves hostile-8
 describe('a message with a malformed frame is refused, and nothing is written', () => {
   test.each<[what: string, bytes: () => Buffer, headers?: OutgoingHttpHeaders]>([
     ['a length above that of the message', () => framed(message(), { length: 1000 })],
@@ -206,6 +207,7 @@ describe('a message with a malformed frame is refused, and nothing is written', 
   });
 });
 
+// @proves node-11
 test('a compressed message is accepted with padding after it: it is whole, and a zero byte ends it', async () => {
   for (const rest of [Buffer.of(0), Buffer.of(0, 0, 0), Buffer.of(0, 1, 2)]) {
     const padded = framed(Buffer.concat([gzipSync(message()), rest]), { flag: 1 });
@@ -214,6 +216,7 @@ test('a compressed message is accepted with padding after it: it is whole, and a
   expect(await leadCount()).toBe(3);
 });
 
+// @proves hostile-8 connect-1
 test('a message of the maximum length is accepted, and one that is a byte longer is refused for its length', async () => {
   const longest = 64 * 1024;
   expect((await onStream(session, grpcHeaders(), framed(filled(message(), longest)))).grpcStatus).toBe(0);
@@ -223,6 +226,7 @@ test('a message of the maximum length is accepted, and one that is a byte longer
   expect(await leadCount()).toBe(1);
 });
 
+// @proves connect-6
 describe('JSON that is invalid, or of another message, is refused, and nothing is written', () => {
   const asJson = { 'content-type': 'application/json', te: undefined };
   const deep = 20_000;
@@ -337,6 +341,7 @@ function withEdge(rpc: string, at: number, edge: unknown): Uint8Array {
   }
 }
 
+// @proves hostile-8
 test('every RPC refuses random bytes and changed messages, and reveals no internals', async () => {
   const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestOf(rpc)) }));
   const changed = fc
@@ -369,6 +374,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
   for (const code of [2, 13, 14]) expect(codes).not.toContain(code);
 }, 120_000);
 
+// @proves hostile-8
 describe('a connection with invalid HTTP/2 ends, and no other', () => {
   /** Sends bytes to the core, and waits until it closes the connection. */
   async function expectDisconnected(...parts: readonly Uint8Array[]): Promise<void> {
@@ -495,6 +501,7 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
   });
 });
 
+// @proves hostile-8
 describe('during a flood, other callers are served and memory stays bounded', { timeout: 120_000 }, () => {
   let before: number;
   beforeEach(() => {
@@ -541,6 +548,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     }
   };
 
+  // @proves bounds-35
   test('10,000 streams, each opened and reset immediately', async () => {
     await flood(
       repeat(10_000, (index) =>
@@ -622,6 +630,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     );
   });
 
+  // @proves bounds-35
   test('10,000 responses that are never read', async () => {
     for (const _ of times(30, () => 0)) {
       await caller.call(CREATE, capture({ note: 'x'.repeat(2000) }));
@@ -643,6 +652,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
   });
 
   // The last test, because a core that does not survive it can serve no other.
+  // @proves bounds-35 bounds-36
   test('10,000 streams that never end', async () => {
     await flood(
       repeat(10_000, (index) =>

@@ -250,6 +250,7 @@ function addTexts(canaries: Canaries, name: string, value: JsonValue): void {
   else if (typeof value === 'string' && /canary|\+49/i.test(value)) canaries.add(name, value);
 }
 
+// @proves secrets-5
 describe('what a core shows of calls has no text of their requests', () => {
   test('of any method that succeeds', async () => {
     const core = await aCore();
@@ -289,6 +290,7 @@ describe('what a core shows of calls has no text of their requests', () => {
     expect(canaries.in(await shownBy(core))).toEqual([]);
   });
 
+  // @proves connect-6
   test('of any method that gets text in place of another type', async () => {
     const core = await aCore();
     const canaries = new Canaries();
@@ -488,6 +490,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
   }));
 }
 
+// @proves secrets-5
 describe('what a command prints, unless it is for printing leads, has nothing of a person', () => {
   test('of any command that succeeds or fails, with a person in its input and in the database', async () => {
     const canaries = new Canaries();

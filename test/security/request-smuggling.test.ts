@@ -138,6 +138,7 @@ const AMBIGUOUS: readonly Ambiguous[] = [
   ['a header before the request', (body) => `X: y\r\n${withLength((length) => `Content-Length: ${length}`)(body)}`],
 ];
 
+// @proves hostile-6
 test.each(AMBIGUOUS)(
   'a message with an ambiguous end is refused, and nothing in it or after it is a request: %s',
   async (_, bytes) => {
@@ -200,6 +201,7 @@ describe('a trailer', () => {
   });
 });
 
+// @proves hostile-6
 describe('requests on one connection', () => {
   test('get their responses in order, each once', async () => {
     const posts = times(20, (index) => aPost(`X-Request-Id: No-${index}`));
@@ -278,6 +280,7 @@ const DISTURBANCES: readonly [string, () => string][] = [
   ['CONNECT', () => lines('CONNECT leads.example.test:443 HTTP/1.1', HOST, '')],
 ];
 
+// @proves hostile-6
 describe('the first response on a connection is that of the first request', () => {
   /** Sends a creation and, a moment later, something else: the response to the creation must be true. */
   async function expectTruth(post: string, behind: string, pauseMs: number): Promise<void> {

@@ -273,6 +273,7 @@ afterAll(async () => {
   for (const end of ends.toReversed()) await end();
 });
 
+// @proves secrets-5
 test('the checks see the whole output of both processes, and find a secret that is printed', async () => {
   const processes = shared;
   const { secret, studioId } = await processes.aStudioWithKey();
@@ -299,6 +300,7 @@ test('the checks see the whole output of both processes, and find a secret that 
 /** Makes Node treat its output as a terminal, where logs are human-readable. */
 const ON_A_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
 
+// @proves secrets-5 node-24
 describe('logs and errors contain no secret and no personal data', () => {
   test.each<[where: string, start: () => Processes | Promise<Processes>]>([
     ['as JSON', () => shared],
@@ -575,6 +577,7 @@ async function aSilentPort(): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
+// @proves secrets-5 mongodb-16
 describe('a process that cannot start reveals no secret', () => {
   const canary = () => `canary-${randomUUID()}`;
   const fileWith = (text: string) => {

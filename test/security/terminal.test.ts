@@ -55,6 +55,7 @@ function aHostileCore(): Promise<string> {
   return listening(server);
 }
 
+// @proves secrets-8
 describe('the command line', () => {
   // The test runs sixteen commands, each in its own process.
   test('escapes what callers and the CRM sent, in fields, tables and JSON', {
@@ -139,6 +140,7 @@ describe('the command line', () => {
   });
 });
 
+// @proves secrets-8
 test('the log on a terminal is escaped', async () => {
   const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
   const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: terminal } });

@@ -111,6 +111,7 @@ test('a gateway and a core that trust each other communicate by mutual TLS', asy
   await expectConnected(await gatewayOf(core.port, settingsFor(client)));
 });
 
+// @proves secrets-11
 describe('a gateway sends nothing, in particular no token, to a core', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate>]>([
     ['of another authority', () => otherAuthority.issue('localhost', 'server')],
@@ -151,6 +152,7 @@ describe('a gateway sends nothing, in particular no token, to a core', () => {
   });
 });
 
+// @proves secrets-11
 describe('a core that requires certificates does not serve a gateway', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate | undefined>]>([
     ['without a certificate', async () => undefined],
@@ -167,6 +169,7 @@ describe('a core that requires certificates does not serve a gateway', () => {
   });
 });
 
+// @proves node-21
 test('a gateway does not start with a key of another certificate, or with invalid authorities', async () => {
   const start = (env: Record<string, string>) => gatewayOf(1, env);
   await expect(start(settingsFor({ cert: client.cert, key: server.key }))).rejects.toThrow(
@@ -204,6 +207,7 @@ describe("a core's TLS", () => {
   });
 });
 
+// @proves secrets-12
 describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
   const service = aService();
 

@@ -86,6 +86,7 @@ async function settledConnectionEnds(): Promise<number> {
   return after;
 }
 
+// @proves hostile-4 bounds-4 bounds-11
 test('connections with an unread page, an unread part of the docs or unread refusals are closed in time', {
   timeout: 120_000,
 }, async () => {
@@ -115,6 +116,7 @@ test('connections with an unread page, an unread part of the docs or unread refu
   expect((await service.get(studio.secret)).status).toBe(200);
 });
 
+// @proves bounds-16
 test.skipIf(!existsSync('/proc/self/fd'))('an unread file of the docs uses little memory', async () => {
   const bytes = () => heapBytes() && process.memoryUsage().arrayBuffers;
   await settledConnectionEnds();
@@ -131,6 +133,7 @@ test.skipIf(!existsSync('/proc/self/fd'))('an unread file of the docs uses littl
   await vi.waitFor(() => expect(openScripts()).toBe(0));
 });
 
+// @proves hostile-4 bounds-13 bounds-21
 test('the unread responses of one key on all its connections are bounded', { timeout: 60_000 }, async () => {
   const before = await settledConnectionEnds();
   const fitting = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);

@@ -29,6 +29,7 @@ const BUGS = [
   ['an acknowledgement of an older revision removes a newer one', 2],
 ] as const;
 
+// @proves world-1
 test('two lives of one seed are the same, event by event and byte by byte', { timeout: 300_000 }, async () => {
   const plan = simulatedPlanFrom(2, STEPS);
   const [one, other] = await Promise.all([live(2, plan), live(2, plan)]);
@@ -39,6 +40,7 @@ test('two lives of one seed are the same, event by event and byte by byte', { ti
   expect(another.trace).not.toBe(one.trace);
 });
 
+// @proves world-1
 test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600_000 }, async () => {
   const [seeds, forMs] =
     SECONDS > 0 ? [seedsFrom(FIRST_SEED), SECONDS * 1000] : [FIRST_SEEDS, Number.POSITIVE_INFINITY];

@@ -7,6 +7,7 @@ import { sizeOf } from '../support/size-of.ts';
 /** The number of requests of each kind that are timed; 0 by default, because no regular test may depend on timing. */
 const SAMPLES = sizeOf('ISOLATION_SAMPLES', { usual: 0, soak: 5000 });
 
+// @proves isolation-3
 describe.runIf(SAMPLES > 0)('refusals of data of another studio take as long as those of unknown data', () => {
   const service = aService();
   let own: StudioWithKey;

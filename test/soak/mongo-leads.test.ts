@@ -9,6 +9,7 @@ import { randomRuns } from './random-runs.ts';
 /** The number of runs. One takes about 170 ms. */
 const RUNS = sizeOf('SOAK_RUNS_MONGODB', { usual: 60, soak: 5_000 });
 
+// @proves leads-12
 describeWithMongo('leads in MongoDB', (mongoUrl) => {
   const database = `/test-${randomUUID()}`;
   const url = () => new URL(database, mongoUrl()).href;

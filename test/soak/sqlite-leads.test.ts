@@ -13,5 +13,6 @@ describe('leads in SQLite', () => {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+  // @proves leads-12
   randomRuns(RUNS, async () => openSqliteStore(join(folder, 'leads.db')));
 });

@@ -8,6 +8,7 @@ import { times } from '../support/builders.ts';
 
 const callerOf = (apiKeyId: string) => create(AuthenticateApiKeyResponseSchema, { apiKeyId });
 
+// @proves bounds-24
 test('evicts the oldest entry when it is full', () => {
   const cache = new ApiKeyCache(API_KEY_CACHE_MS);
   const hashes = times(MAX_CACHED_KEYS + 1, (index) => hashKeySecret(`key ${index}`));
@@ -32,6 +33,7 @@ test('a deleted entry is removed, and no other', () => {
   expect(cache.get(other)?.apiKeyId).toBe('other');
 });
 
+// @proves quota-3
 test('an entry expires after its lifetime, however often it is read, and can be set again', () => {
   let nowMs = 5;
   const cache = new ApiKeyCache(100, () => nowMs);

@@ -36,6 +36,7 @@ async function turn(): Promise<void> {
 
 const numbers = (from: number, to: number) => times(to - from, (index) => from + index);
 
+// @proves exchange-2
 test('requests of one turn are sent together, at most 64, and each gets its own result', async () => {
   const { batches, submit } = controlledBatches();
 
@@ -82,6 +83,7 @@ test('requests beyond four batches in flight are sent as those end', async () =>
   expect(batches.flatMap(({ requests }) => requests)).toEqual(numbers(0, 1000));
 });
 
+// @proves exchange-2
 test('a batch that fails rejects its own requests only', async () => {
   const { batches, submit } = controlledBatches();
   const first = Promise.allSettled(numbers(0, 64).map((request) => submit(request)));
@@ -115,6 +117,7 @@ test('failed batches make room for others like successful ones', async () => {
   expect(batches.slice(10).map(({ requests }) => requests)).toEqual([[10], [11], [12], [13]]);
 });
 
+// @proves exchange-2
 test('a request whose deadline has passed is not sent, and others are', async () => {
   const { batches, submit } = controlledBatches();
   const over = new AbortController();

@@ -23,6 +23,7 @@ const silent = {
 const session = {} as ClientSession;
 const perform: Perform = (_, command) => command(session);
 
+// @proves mongodb-2
 test.each<[string, (collection: Collection) => Promise<unknown>]>([
   ['find', (collection) => collection.findOne({})],
   ['find', (collection) => collection.find({}).toArray()],

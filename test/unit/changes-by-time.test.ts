@@ -48,6 +48,7 @@ async function find(changes: ChangesByTime, engine: SortingEngine, count: number
   throw new Error('no attempt succeeded');
 }
 
+// @proves feed-6
 test.each([
   ['an hour', 3_600_000],
   ['a day', 86_400_000],

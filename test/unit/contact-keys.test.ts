@@ -75,6 +75,7 @@ const inScript = (zero: string, number: string) =>
   number.replace(/\d/g, (digit) => String.fromCodePoint((zero.codePointAt(0) as number) + Number(digit)));
 const ZEROS = matching(/\p{Nd}/u).filter((_, index) => index % 10 === 0);
 
+// @proves leads-5 others-2
 describe('two spellings are one contact', () => {
   test.each(comparedContacts('same'))('like $title', ({ region, contacts }) => {
     const apart = pairsOf(contacts).filter(([a, b]) => !meet(a, b, region));
@@ -152,6 +153,7 @@ describe('two spellings are one contact', () => {
   });
 });
 
+// @proves leads-5 others-1 others-3
 describe('two contacts are different', () => {
   test.each(comparedContacts('different'))('like $title', ({ region, contacts }) => {
     const merged = pairsOf(contacts).filter(([a, b]) => meet(a, b, region));
@@ -194,12 +196,14 @@ describe('the listed values', () => {
   });
 });
 
+// @proves leads-5
 describe('the keys of a contact', () => {
   test('are hashes that never change, because open leads are found by them', () => {
     expect(contactKeys(email('Ada@Example.org'), null)).toEqual(['bLP1Z-HDzzAqVsriqO_SCQ6ujK8_UQwGy90GqZ97oyU']);
     expect(contactKeys(phone('+49 30 1234567'), null)).toEqual(['1bVM1MkIr1ZMlGLQ6XVTQjkzv-mDSW5_zGmUiERzqNM']);
   });
 
+  // @proves others-2
   test('stay the same with another release of the phone library', async () => {
     const hashes = Object.fromEntries(
       [null, ...REGIONS].map((region) => {

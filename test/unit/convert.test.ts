@@ -17,6 +17,7 @@ import {
 import { aLead, aMember, anApiKey, aStudio, NOW, STUDIO_ID } from '../support/builders.ts';
 
 // A value that cannot be encoded would fail a whole message with the results of others.
+// @proves limits-11 connect-13
 describe('every value to be sent is converted to a valid message or rejected at conversion', () => {
   const event = {
     studioId: STUDIO_ID,

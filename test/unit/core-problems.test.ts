@@ -20,6 +20,7 @@ test('faults found by the core are reported with the field names of the public A
   });
 });
 
+// @proves exchange-7
 test.each(['studioId', 'secretSha256', 'request', 'items'])(
   'a fault of the gateway is not reported as the fault of the caller: %s',
   (field) => {

@@ -14,6 +14,7 @@ import { CoreSessions } from '../../gateway/core/core-sessions.ts';
 import { anAuthority } from '../support/certificates.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
+// @proves crashes-27 connect-3
 test('when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process', async () => {
   const { server, connections } = await aCore();
   const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -42,6 +43,7 @@ test('many calls over one connection leave no listeners', async () => {
   expect(session.listenerCount('error')).toBe(before);
 });
 
+// @proves connect-4
 test('each call made while the core is suspended reaches it when it resumes, or fails', async () => {
   const authority = await anAuthority('core-authority');
   const { key, cert } = await authority.issue('localhost', 'server');
@@ -80,6 +82,7 @@ test('each call made while the core is suspended reaches it when it resumes, or 
   expect(await begin()).toBeDefined();
 });
 
+// @proves connect-4
 test('a call that gets no connection in time fails', async () => {
   const silent = createTcpServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');

@@ -17,6 +17,7 @@ async function recordsOf(text: string, size = Math.max(text.length, 1)): Promise
 const cellsOf = (records: readonly ReadRecord<string[]>[]) =>
   records.map((record) => ('value' in record ? record.value : record.fault));
 
+// @proves imports-4
 describe('a record of CSV', () => {
   test.each([
     [',', 'a,b,c;d\te'],
@@ -106,6 +107,7 @@ print(json.dumps([rows(text) for text in json.load(sys.stdin)]))
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 
+// @proves imports-4
 describeIf(hasPython, 'CSV as Python reads it', 'install python3', () => {
   test('random files have the same records; where Python fails, there is a fault', async () => {
     const part = fc.constantFrom(

@@ -12,6 +12,7 @@ const someText = fc
   .tuple(fc.array(fc.constantFrom("'", ...FORMULA_STARTS), { maxLength: 3 }), fc.string({ unit: 'binary' }))
   .map(([start, rest]) => start.join('') + rest);
 
+// @proves leads-15
 describe('a cell of CSV', () => {
   test.each(FORMULA_STARTS)('that would run as a formula starts with an apostrophe: %j', (start) => {
     expect(defused(`${start}cmd|' /C calc'!A0`)).toBe(`'${start}cmd|' /C calc'!A0`);
@@ -45,6 +46,7 @@ describe('a cell of CSV', () => {
   });
 });
 
+// @proves leads-15
 test('another reader of RFC 4180 reads every text unchanged', () => {
   const texts = [...Object.values(HARD_TEXTS), '=1+1', "'=1", 'a,b;c', '"', '\r', '\n', 'x\ny', ' '];
   const leads = texts.map((text, index) =>

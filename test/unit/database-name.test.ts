@@ -13,6 +13,7 @@ const ADDRESSES = OPTIONS.flatMap((options) => [
   ['mongodb+srv://leads.example.org', options] as const,
 ]);
 
+// @proves crashes-36 mongodb-8
 describe('the database of an address', () => {
   test.each(ADDRESSES)('without a name is lead-intake: %s%s', (server, options) => {
     for (const path of ['', '/']) {

@@ -12,6 +12,7 @@ function loadWith(name: string, ms: number): Promise<unknown> {
   return import(/* @vite-ignore */ `data:text/javascript,${encodeURIComponent(stripTypeScriptTypes(changed))}`);
 }
 
+// @proves crashes-10
 describe('deadlines that depend on each other are checked when they are loaded', () => {
   test.each([
     ['REDIS_TIMEOUT_MS', 250, 'REDIS_TIMEOUT_MS (250) < QUOTA_TIMEOUT_MS (250)'],

@@ -125,6 +125,7 @@ afterEach(() => {
 });
 
 describe('a batcher with a bound on what is sent and has no result', () => {
+  // @proves bounds-18
   test('sends no more before there are results, and groups take turns meanwhile', async () => {
     const { call, submit, weightOf } = await begun({ maxSentWeight: 100 });
     const submitAll = (group: string, weight: number, count: number) =>
@@ -240,6 +241,7 @@ describe('batching', () => {
     expect(await slow).toBe('answer to slow');
   });
 
+  // @proves exchange-1
   test('a request that fails does not affect others, and gets the error of the other side', async () => {
     const { call, submit } = await begun();
     const [bad, good] = [submit('bad'), submit('good')];
@@ -271,7 +273,9 @@ describe('batching', () => {
   });
 });
 
+// @proves exchange-1
 describe('deadlines', () => {
+  // @proves bounds-19
   test('a request without a result in time fails, and others get theirs', async () => {
     const { call, submit } = await begun();
     const slow = submit('slow');
@@ -343,7 +347,9 @@ describe('an unexpected result', () => {
   });
 });
 
+// @proves exchange-9
 describe('too many pending', () => {
+  // @proves bounds-17
   test('are refused immediately until there is room again', async () => {
     const { call, submit } = await begun();
     const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`No. ${index}`));

@@ -41,6 +41,7 @@ class NumberedQueue {
   }
 }
 
+// @proves limits-2
 describe('the first readable records of a queue', () => {
   test('are read at once where all are readable', async () => {
     const queue = new NumberedQueue(1000, () => false);
@@ -57,6 +58,7 @@ describe('the first readable records of a queue', () => {
     expect(await queue.first.read(2000)).toEqual(times(100, (index) => index * 10));
   });
 
+  // @proves bounds-52
   test.each([1500, 5000, 50_000])('are found behind %i unreadable ones, in calls of a bounded cost', async (odd) => {
     const queue = new NumberedQueue(odd + 5, (record) => record < odd);
 

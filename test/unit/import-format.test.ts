@@ -32,6 +32,7 @@ const FILES = {
 describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
   const fileOf = FILES[format];
 
+  // @proves imports-5
   test('has the same lines in chunks of any size, with or without a byte order mark', async () => {
     const names = ['Jürgen', '山田太郎', '😀', 'Ada\u{2028}Lovelace'];
     for (const mark of ['', '\u{feff}']) {
@@ -42,6 +43,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     }
   });
 
+  // @proves imports-5
   test('in another encoding has only those lines refused that are not UTF-8', async () => {
     const latin1 = Buffer.from(fileOf(['Ada', 'Jürgen', 'Grace']), 'latin1');
 
@@ -69,6 +71,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     }
   });
 
+  // @proves imports-5
   test('in UTF-16, of either byte order, has the same lines as in UTF-8; one that is cut within a character is refused', async () => {
     const names = ['Jürgen', '山田太郎', '😀', 'Ada\u{2028}Lovelace', '\u{2022}ĊĀ∊'];
     const little = Buffer.from(`\u{feff}${fileOf(names)}`, 'utf16le');
@@ -98,6 +101,7 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
   });
 });
 
+// @proves imports-5
 test('NDJSON restores any text unchanged', async () => {
   const aText = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom(...Object.values(HARD_TEXTS)));
   await fc.assert(

@@ -12,6 +12,7 @@ const SILENT = pino({ level: 'silent' });
 const SPANS = 100_000;
 const SPAN_BYTES = 500;
 
+// @proves bounds-32
 test('a receiver that reads nothing costs no more memory than the bounded queue of spans', async () => {
   const sockets: Socket[] = [];
   const receiver = createServer((socket) => sockets.push(socket.pause()));

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { RecentSet } from '../../src/store/mongo/recent-set.ts';
 import { times } from '../support/builders.ts';
 
+// @proves bounds-22
 test('an entry is kept until ten thousand others are added after it', () => {
   const recent = new RecentSet();
   expect([recent.add('a'), recent.add('b'), recent.add('a')]).toEqual([false, false, true]);

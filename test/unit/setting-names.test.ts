@@ -59,6 +59,7 @@ const misspelt = (name: string) => [
 
 const NAMES = new Set(SETTINGS.flatMap(variablesOf));
 
+// @proves crashes-13
 describe('a setting is refused or named in the log', () => {
   test.each(SETTINGS)('when it is blank: $what, $name', (setting) => {
     for (const name of variablesOf(setting)) {

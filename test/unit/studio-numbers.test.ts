@@ -34,6 +34,7 @@ describe('the number of a studio', () => {
     expect(studios.assign('undone')).not.toBe(given);
   });
 
+  // @proves bounds-23
   test('is the same for more studios than the fifty thousand that are cached', () => {
     database.exec('BEGIN');
     const given = times(50_001, (index) => studios.assign(`studio-${index}`));

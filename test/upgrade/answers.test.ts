@@ -71,6 +71,7 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
   const isErased = ({ idempotencyKey }: MadeLead) =>
     (answers[`created with ${idempotencyKey}`] as { kind?: string } | null)?.kind === 'erased';
 
+  // @proves leads-9
   test('returns the same results as that release', async () => {
     expect(await answersOf(await open(), made)).toMatchObject(asOfThisRelease(answers));
   });
@@ -84,6 +85,7 @@ function answersAsBefore({ made, answers }: Written, openCopy: () => Promise<Sto
     }
   });
 
+  // @proves leads-6
   test('gives no contact of an open lead a second lead', async () => {
     const store = await open();
     const open_ = made.studioIds.flatMap((id) =>

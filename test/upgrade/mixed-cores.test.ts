@@ -35,6 +35,7 @@ const NUMBERS = getCountries().flatMap((region) => {
 const SOME = NUMBERS.filter((_, index) => process.env.SOAK || index % 8 === 0);
 
 describeWithLastRelease('cores of the last release and of this one', (folder) => {
+  // @proves leads-6
   test('on one SQLite file: no contact gets two open leads, and none of them rewrites a lead of the other', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     await expectOneLeadEach(folder, `sqlite:${path}`, NUMBERS, async () => {
@@ -43,6 +44,7 @@ describeWithLastRelease('cores of the last release and of this one', (folder) =>
     });
   });
 
+  // @proves leads-6
   describeWithMongo('on one MongoDB', (mongoUrl) => {
     test('no contact gets two open leads, and none of them rewrites a lead of the other', async () => {
       const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;

@@ -33,6 +33,7 @@ const REPEATED = 100;
 describeWithLastRelease('the last release and this one', (folder) => {
   describeWithMongo('on one database', (mongoUrl) => {
     describeWithRedis('and one Redis', (redisUrl) => {
+      // @proves exchange-8
       test('replace each other one process at a time under load, forth and back, and no request fails', async () => {
         const databaseUrl = aDatabase(mongoUrl());
         const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
@@ -65,6 +66,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
     });
   });
 
+  // @proves exchange-8
   test('on one SQLite file, its gateway works with this core, and its core with what this one wrote', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];

@@ -36,6 +36,7 @@ interface Copy {
   due(studioId: string): Promise<unknown>;
 }
 
+// @proves crashes-4
 describe('a SQLite file of release 1.1', () => {
   endsRenewals(async () => {
     const path = join(temporaryFolder(), 'leads.db');
@@ -95,6 +96,7 @@ function schemaOf(database: DatabaseSync): unknown {
   return JSON.parse(JSON.stringify([version, schema]));
 }
 
+// @proves crashes-4
 describeWithMongo('a MongoDB database of release 1.1', (mongoUrl) => {
   const { collections } = JSON.parse(readFileSync(pathOf('mongodb-1.1.json'), 'utf8'));
 

@@ -1,4 +1,5 @@
 import { describe } from 'vitest';
 import { expectConformance } from './expect-conformance.ts';
 
+// @proves leads-2
 describe('on SQLite', () => expectConformance(() => ({})));

@@ -57,6 +57,7 @@ test('JSON for programs', async () => {
   expect(status).toBe(0);
 });
 
+// @proves leads-2
 test('a deployment that breaks a rule: the rule, the reason, status 1', async () => {
   const faulty = createServer(async (request, response) => {
     const body = request.method === 'POST' ? await text(request) : undefined;

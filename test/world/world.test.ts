@@ -23,6 +23,7 @@ const LAST_MS = 600_000;
 // Concurrent, because each world is idle most of the time.
 describe.concurrent('random simulations', () => {
   onEachDatabase((database, startWorld) => {
+    // @proves world-1
     test(`keep every promise, on ${database}`, { timeout: secondsOn(database) * 1000 + LAST_MS }, () =>
       expectKept(database, startWorld),
     );

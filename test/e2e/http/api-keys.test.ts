@@ -148,6 +148,7 @@ describe('a studio', () => {
   });
 });
 
+// @proves isolation-2
 describe('a key that is no longer valid', () => {
   /** Sends a gateway all operations concurrently, and one that it refuses without the core. */
   async function requestAll(url: string, secret: string): Promise<Response[]> {

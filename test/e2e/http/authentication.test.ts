@@ -67,6 +67,7 @@ describe('a request', () => {
     },
   );
 
+  // @proves node-1
   test('with the header twice is refused with 401, even if both are equal', { tags: ['5.header'] }, async () => {
     const { secret } = await service.aStudioWithKey();
     const authorization = `Authorization: Bearer ${secret}`;
@@ -196,6 +197,7 @@ describe('a key', () => {
     await expectProblem(await service.get(secret, `/${id}`), 403, 'integration_scope_forbidden', []);
   });
 
+  // @proves isolation-1
   test('gives access to the leads of its own studio only, whatever other studio the request names', {
     tags: ['1.own-studio', '5.2'],
   }, async () => {

@@ -21,6 +21,7 @@ const bodyWithInContact = (properties: string) =>
 
 const UUID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 
+// @proves fastify-1
 test.each<[string, string, Record<string, unknown>[]]>([
   ['displayName', 'displayName', [undefined, null, 1, true, [], {}, ['Ada']].map((displayName) => ({ displayName }))],
   [
@@ -80,7 +81,9 @@ test.each([
 
 const UNUSUAL_NAMES = ['extra', '__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '', 'a/b', '~1'];
 
+// @proves fastify-1
 describe('an unknown property', () => {
+  // @proves node-25
   test.each([
     ...UNUSUAL_NAMES,
     'id',
@@ -114,6 +117,7 @@ describe('an unknown property', () => {
     await expectRefused(bodyWith(String.raw`"\ud800":1`), ['\ud800']);
   });
 
+  // @proves bounds-8
   test('is refused when there are thousands, of which the response names 50', { tags: ['2.5.together'] }, async () => {
     const many = Array.from({ length: 3000 }, (_, index) => `"x${index}":0`).join();
     const { fields = {} } = await expectRefused(bodyWith(many));

@@ -173,6 +173,7 @@ test('300 concurrent requests of every kind, of two studios, each get their own 
 });
 
 describe('during a burst of requests', () => {
+  // @proves isolation-2
   test.each<[string, (studio: StudioWithKey) => Promise<unknown>, number, string]>([
     ['a key that is revoked', (studio) => service.apiKeys.revokeApiKey(studio), 401, 'integration_key_invalid'],
     ['a secret that is replaced', (studio) => service.apiKeys.replaceApiKey(studio), 401, 'integration_key_invalid'],

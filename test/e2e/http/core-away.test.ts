@@ -26,6 +26,7 @@ async function served(): Promise<void> {
   await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200]), { timeout: 100_000 });
 }
 
+// @proves crashes-28
 describe('while the core is away', () => {
   beforeAll(() => service.stopCore());
   afterAll(async () => {
@@ -80,6 +81,7 @@ describe('while the core is away', () => {
   });
 });
 
+// @proves crashes-28
 describe('when the core is back', () => {
   test('everything is served again, and no refused request was written', {
     tags: ['7.unknown-outcome'],

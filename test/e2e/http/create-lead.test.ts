@@ -78,6 +78,7 @@ describe('a created lead', () => {
     },
   );
 
+  // @proves leads-22
   test.each(Object.entries(HARD_TEXTS))(
     'is returned with its texts unchanged: %s',
     { tags: ['2.1.displayName', '2.1.note', '2.2.unchanged'] },

@@ -7,6 +7,7 @@ import { anEmail, aService, expectProblem, leadOf } from '../../support/service.
 
 const service = aService();
 
+// @proves erasure-1
 test('an erased lead is not found, its contact is free, and a late repetition does not recreate it', async () => {
   const { studioId, secret } = await service.aStudioWithKey();
   const capture = { displayName: 'Ada Lovelace', contact: anEmail(`${randomUUID()}@example.org`), note: 'Calls back.' };

@@ -21,6 +21,7 @@ test('the largest valid lead is accepted, even with every character escaped', as
   expect(lead).toMatchObject({ displayName: largest.displayName, note: largest.note });
 });
 
+// @proves bounds-7
 test.each([
   ['as one piece', (secret: string, body: string) => service.post(secret, body)],
   ['in chunks', postInChunks],

@@ -37,6 +37,7 @@ const post = (...more: string[]) =>
     '',
   );
 
+// @proves fastify-2
 test.each<[string, string | Buffer]>([
   ['random bytes', Buffer.from([0x16, 0x03, 0x01, 0x00, 0xff, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
   ['a greeting of another protocol', 'EHLO example.org\r\n\r\n'],
@@ -55,6 +56,7 @@ test.each<[string, string | Buffer]>([
   await expectProblem(await rawRequest(service.url, request), 400, 'integration_invalid_request', []);
 });
 
+// @proves node-4
 test.each<[string, string[], () => string]>([
   ['of HTTP/1.1', ['body'], () => post()],
   ['of HTTP/1.0', ['body'], () => post().replace('HTTP/1.1', 'HTTP/1.0')],
@@ -77,6 +79,7 @@ test.each<[path: string, method: string, status: number]>([
   expect((await rawRequest(service.url, request)).status).toBe(status);
 });
 
+// @proves node-2
 test.each<[string, string[], () => string]>([
   ['no Host', ['Host'], () => lines(GET, auth(), '')],
   ['two Hosts', ['Host'], () => lines(GET, HOST, 'Host: other.example.test', auth(), '')],
@@ -99,6 +102,7 @@ test.each<[string, string[], () => string]>([
   },
 );
 
+// @proves fastify-2 bounds-5
 test.each([
   ['one header', () => lines(GET, HOST, `X-Long: ${'x'.repeat(20_000)}`, '')],
   ['all headers together', () => lines(GET, HOST, ...Array(300).fill(`X-Many: ${'x'.repeat(100)}`), '')],
@@ -221,6 +225,7 @@ describe.each([
   });
 });
 
+// @proves bounds-6
 test('more than a thousand headers are too many, however short: 431', { tags: ['7.no-http'] }, async () => {
   const many = (count: number) => lines(GET, HOST, auth(), ...Array(count - 2).fill('a:'), '');
   expect((await rawRequest(service.url, many(1000))).status).toBe(200);
@@ -235,6 +240,7 @@ test.each(['leads.example.test:443', LEADS, '/'])('CONNECT gets 404: %s', async 
   );
 });
 
+// @proves node-8
 test.each(['websocket', 'h2c', 'TLS/1.2'])('an upgrade to %s is ignored', async (protocol) => {
   const upgrade = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'HTTP2-Settings: AAMAAABkAAQAAP__'];
   const answer = await rawRequest(service.url, lines(GET, HOST, auth(), ...upgrade, ''));
@@ -246,6 +252,7 @@ test.each(['websocket', 'h2c', 'TLS/1.2'])('an upgrade to %s is ignored', async 
   await expectProblem(await rawRequest(service.url, lines(GET, HOST, ...upgrade, '')), 401, 'integration_key_invalid');
 });
 
+// @proves node-7
 test('a connection is closed after the response to what is not HTTP', async () => {
   const { port, hostname } = new URL(service.url);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });

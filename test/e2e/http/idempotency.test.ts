@@ -47,6 +47,7 @@ async function expectReplay(response: Response, { bytes, studioId }: { bytes: Ui
   expect(await service.countLeads(studioId)).toBe(1);
 }
 
+// @proves leads-3
 describe('the same key with the same data', () => {
   test('gets the original response, byte for byte, and no second lead', {
     tags: ['4.1.1', '4.1.replayed'],
@@ -86,6 +87,7 @@ describe('the same key with the same data', () => {
     await expectReplay(await service.post(original.secret, capture, under(original.key)), original);
   });
 
+  // @proves leads-8
   test('gets it after the lead was corrected, also when its contact has an open lead again', {
     tags: ['4.1.1', '4.1.original', '4.2.current-state'],
   }, async () => {
@@ -270,6 +272,7 @@ function uuidOfVersion(index: number): string {
 }
 
 describe('of concurrent requests', () => {
+  // @proves leads-3
   test('100 identical ones all get the same 201, and one lead is written', {
     tags: ['4.1.1', '4.1.at-once'],
   }, async () => {

@@ -8,6 +8,7 @@ import { startProxy } from '../../support/tcp-proxy.ts';
 const CROWD = 1500;
 const MAX_WAITING = 1024;
 
+// @proves bounds-18
 test('a studio that lists as much as it can leaves the lists of another one alone', async () => {
   const service = await aSeparateService();
   const proxy = await startProxy('127.0.0.1', Number(new URL(service.coreUrl).port));

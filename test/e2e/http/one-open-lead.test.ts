@@ -19,6 +19,7 @@ async function second(first: unknown, next: unknown, regionCode?: string) {
   return { ...studio, id, response };
 }
 
+// @proves leads-4
 describe('a contact with an open lead', () => {
   test('gets no second one, and the response links to the existing one', {
     tags: ['4.1.3', '4.1.existing-lead', '7.integration_lead_already_open'],
@@ -110,6 +111,7 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  // @proves leads-6
   test('keeps its meaning when the region changes, as typed and in digits; only another form of it is free', async () => {
     const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
     const { id } = await leadOf(await service.post(secret, aCapture({ contact: aPhone('0171 2345678') })), 201);

@@ -52,6 +52,7 @@ const UNREADABLE = {
   'headers that are too large': [lines('GET / HTTP/1.1', 'Host: a', `X: ${'x'.repeat(20_000)}`, ''), 431],
 } as const;
 
+// @proves hostile-6
 describe.each(Object.entries(UNREADABLE))('before %s on the same connection', (_, [unreadable, status]) => {
   test.each([0, 1, 3])('a creation gets its own response (%i ms between them)', async (pauseMs) => {
     const before = await service.countLeads(studio.studioId);
@@ -84,6 +85,7 @@ test('a request that was refused before its body arrived gets no second response
 /** Shorter than the idle timeout, and than the time that a request has to arrive; milliseconds. */
 const AT_ONCE_MS = 60_000;
 
+// @proves hostile-5 node-6
 describe('a caller that half-closes its connection and reads', () => {
   /** The statuses until the connection ends, which is long before the idle timeout. */
   const answeredBeforeEnd = async (bytes: string) => {
@@ -156,6 +158,7 @@ test('HTTP/1.0 cannot have a chunked body, and what follows is not a request', a
   expect(await statusesOf([chunked], 0)).toEqual([400]);
 });
 
+// @proves node-9 bounds-9
 test('thousands of requests in one packet cost as much as separate ones, and do not delay other callers', async () => {
   const COUNT = 6000;
   const { hostname, port } = new URL(service.url);

@@ -21,6 +21,7 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
     ['killed', () => redis.kill(), () => redis.restart()],
     ['paused', async () => redis.pause(), async () => redis.resume()],
   ];
+  // @proves quota-12 bounds-25
   test.each(failures)(
     'refuses every request while Redis is %s, and serves again without a restart',
     { tags: ['4.1.6', '7.3', '7.order'] },

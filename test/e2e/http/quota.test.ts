@@ -28,6 +28,7 @@ const expectLimited = async (response: Response) => {
 };
 
 describe('the quota of a key', () => {
+  // @proves quota-1
   test('admits exactly its number of concurrent requests', {
     tags: ['7.integration_rate_limited', '8.quota'],
   }, async () => {
@@ -42,6 +43,7 @@ describe('the quota of a key', () => {
     expect(await service.countLeads(studioId)).toBe(LIMIT);
   });
 
+  // @proves bounds-26
   test('counts all three operations together, and then refuses each', { tags: ['8.quota'] }, async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const { id } = await leadOf(await service.post(secret, aCapture()), 201);
@@ -94,6 +96,7 @@ describe('the quota of a key', () => {
     expect(left(replay)).toBe(LIMIT - 2);
   });
 
+  // @proves bounds-29
   test('is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
     tags: ['8.counted'],
   }, async () => {
@@ -137,6 +140,7 @@ describe('a refusal by the quota', () => {
       }
     }
 
+    // @proves quota-5
     test('not before, at any moment', { tags: ['7.1'] }, async () => {
       const refusals = times(20, (index) => async () => {
         const { secret } = await brief.aStudioWithKey();
@@ -152,6 +156,7 @@ describe('a refusal by the quota', () => {
       await Promise.all(refusals.map((refusal) => refusal()));
     });
 
+    // @proves quota-5 bounds-27
     test('for a request of its last second, which is held back until then', { tags: ['7.1'] }, async () => {
       const { secret } = await brief.aStudioWithKey();
       const { retryAfter } = await refusalOf(secret);
@@ -162,6 +167,7 @@ describe('a refusal by the quota', () => {
       expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429, 429, 429, 429]);
     });
 
+    // @proves quota-5
     test('sooner for a later refusal: the time to wait is the rest of the window', {
       tags: ['7.1'],
     }, async () => {
@@ -179,6 +185,7 @@ describe('a refusal by the quota', () => {
       expect(retryAfters.at(-1)).toBeLessThan(WINDOW_SECONDS);
     });
 
+    // @proves quota-1
     test('also for a caller that keeps retrying: refused requests do not count', { tags: ['8.counted'] }, async () => {
       const { secret } = await brief.aStudioWithKey();
       await refusalOf(secret);
@@ -197,6 +204,7 @@ describe('while requests cannot be counted', () => {
   // Nothing listens on this privileged port.
   const away = { REDIS_URL: 'redis://127.0.0.1:1' };
 
+  // @proves quota-12
   test('every operation is refused with 503 and a time to wait, and nothing is written', {
     tags: ['4.1.6', '7.integration_rate_unavailable', '7.3', '7.wait'],
   }, async () => {

@@ -50,6 +50,7 @@ test('a lead is found by its id in upper case or percent-encoding, and returned 
 });
 
 describe('an id', () => {
+  // @proves fastify-5
   test.each([
     ['a word', '/newest'],
     ['a number', '/1'],

@@ -61,6 +61,7 @@ describe('a method that a path does not support', () => {
   });
 });
 
+// @proves fastify-5
 describe('an unknown path', () => {
   test.each([
     '/',

@@ -4,6 +4,7 @@ import { aService, expectProblem, LEADS } from '../../support/service.ts';
 
 const service = aService({ deadlines: { requestArrivalMs: 1000 } });
 
+// @proves node-5 fastify-4 bounds-4
 test('a request that stalls in the middle of its body gets 408 in problem+json', { tags: ['7.no-http'] }, async () => {
   const { secret, studioId } = await service.aStudioWithKey();
   const head = lines(

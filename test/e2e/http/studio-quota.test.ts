@@ -40,6 +40,7 @@ const quotaIn = ({ headers }: Response) => [
   Number(/^"default";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]),
 ];
 
+// @proves quota-2
 describe('the quota of a studio', () => {
   const service = aService({ gateway: QUOTA });
 
@@ -86,6 +87,7 @@ describe('the quota of a studio', () => {
 /** Much shorter than the default time between two reads of a key's quotas. */
 const SOON = { keyCacheMs: 20 };
 
+// @proves quota-3
 describeWithRedis('quotas of their own', (redisUrl) => {
   /** A service with a second gateway, and the limits that both report for a key. */
   async function twoGateways() {

@@ -20,6 +20,7 @@ async function statusFrom(localAddress: string, service: Service, secret: string
 }
 
 describe('keys that the core does not know', () => {
+  // @proves bounds-25
   test('are looked up a bounded number of times for one address; known keys, and other addresses, are served', async () => {
     const service = await aSeparateService(METRICS);
     const [known, unseen, unseenToo] = [
@@ -73,6 +74,7 @@ describe('keys that the core does not know', () => {
   });
 });
 
+// @proves bounds-25
 test('a refusal by the quota of a key makes the core look up nothing', { tags: ['7.order'] }, async () => {
   const service = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '1' } });
   const [{ secret }, other] = [await service.aStudioWithKey(), await service.aStudioWithKey()];

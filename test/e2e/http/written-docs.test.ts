@@ -110,6 +110,7 @@ describe('every page', () => {
   );
 });
 
+// @proves clients-2
 describe('the docs for programs', () => {
   const INDEX = '/llms.txt';
   const texts = [INDEX, ...PAGES.filter((path) => path !== '/docs').map((path) => `${path}.md`)];
@@ -282,6 +283,7 @@ describe('the search', () => {
   });
 });
 
+// @proves hostile-7
 test.each([
   '/docs/problems/unknown',
   '/docs/problems/__proto__',
@@ -300,6 +302,7 @@ test.each([
   await expectProblem(await get(path), 404, 'route_not_found');
 });
 
+// @proves hostile-7
 test.each([
   '/docs/../package.json',
   '/docs/assets/../pages.ts',

@@ -14,6 +14,7 @@ const SECONDS = Number(process.env.SCHEMATHESIS_SECONDS ?? 20);
 
 const CORE_TOKEN = crypto.randomUUID();
 
+// @proves leads-31
 describeIf(hasCommand('schemathesis'), 'Schemathesis', 'install it with .ci/install-schemathesis', () => {
   let folder: string;
   let core: RunningProcess;
