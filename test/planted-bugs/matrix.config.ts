@@ -1,0 +1,24 @@
+import { defineConfig } from 'vitest/config';
+import { RULE_TAGS } from '../rule-tags.ts';
+import { plant } from './planted-bug.ts';
+import { ALL_BUGS } from './planted-bugs.ts';
+
+const bug = ALL_BUGS.find(({ name }) => name === process.env.PLANTED_BUG);
+
+/** Suites on the product with the planted bug that PLANTED_BUG names, or with none. `matrix.ts` runs it. */
+export default defineConfig({
+  plugins: bug ? [plant(bug.patches)] : [],
+  test: {
+    root: `${import.meta.dirname}/../..`,
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/planted-bugs/**', 'test/unit/planted-bugs.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
+    tags: RULE_TAGS,
+    maxWorkers: 3,
+    isolate: false,
+    // A bug may leave a suite without an end.
+    teardownTimeout: 5000,
+  },
+});

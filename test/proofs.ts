@@ -1,0 +1,22 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..');
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** The pages whose rows have ids. */
+export const PAGES = ['docs/reference/promises.md', 'docs/reference/bounds.md', 'docs/explanation/lessons.md'];
+
+export const PROMISES = PAGES.flatMap((page) =>
+  [...read(page).matchAll(/^\| `([a-z\d]+-\d+)` \|/gm)].map(([, id = '']) => ({ page, id })),
+);
+
+/** Each comment with `@proves` and the line after it. The last two are scripts of `npm run check` and of CI. */
+export const PROOFS = [...globSync('{test,bench}/**/*.ts', { cwd: ROOT }), 'buf.yaml', '.ci/audit'].flatMap((file) =>
+  [...read(file).matchAll(/^ *(?:\/\/|#| \*) @proves (.+)\n(.*)/gm)].map(([, ids = '', next = '']) => ({
+    file,
+    ids: ids.split(' '),
+    next,
+  })),
+);
