@@ -1,14 +1,12 @@
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
-import { examineMongo } from './mongo/examine-mongo.ts';
-import { openMongoStore } from './mongo/mongo-store.ts';
 import { type Backup, type BackupWatch, backUpFile } from './sqlite/backup.ts';
 import { examineSqlite } from './sqlite/examine-sqlite.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
 import { type Vacuumed, vacuumFile } from './sqlite/vacuum.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
 
-/* The only module that depends on the adapters. */
+/* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */
 
 /**
  * Opens the store at an address.
@@ -25,14 +23,17 @@ export async function openStore<Caller>(
   report?: ReportUnreadable,
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);
-  if (path === undefined) return openMongoStore(databaseUrl, observer, report);
-  return openSqliteStore(path, observer, report);
+  if (path !== undefined) return openSqliteStore(path, observer, report);
+  const { openMongoStore } = await import('./mongo/mongo-store.ts');
+  return openMongoStore(databaseUrl, observer, report);
 }
 
 /** Examines the database at an address without changing it. */
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
   const path = filePathIn(databaseUrl);
-  return path === undefined ? examineMongo(databaseUrl) : examineSqlite(path);
+  if (path !== undefined) return examineSqlite(path);
+  const { examineMongo } = await import('./mongo/examine-mongo.ts');
+  return examineMongo(databaseUrl);
 }
 
 /**

@@ -1,5 +1,8 @@
-import { MongoClient } from 'mongodb';
-import { ConnectionString } from 'mongodb-connection-string-url';
+import { createRequire } from 'node:module';
+import type { MongoClient } from 'mongodb';
+
+/* Loaded with the settings, of which the address is one: the driver is not, unless there is one of MongoDB. */
+const load = createRequire(import.meta.url);
 
 /** The database of an address that names none. */
 const DEFAULT_NAME = 'lead-intake';
@@ -33,11 +36,17 @@ export function mongoUrlFault(url: string): string | undefined {
  * @param client a client of the address; its constructor does not connect
  * @throws what the driver finds wrong with the address
  */
-export function databaseNameIn(url: string, client = new MongoClient(url)): string {
+export function databaseNameIn(url: string, client = clientOf(url)): string {
+  const { ConnectionString }: typeof import('mongodb-connection-string-url') = load('mongodb-connection-string-url');
   const { dbName } = client.options;
   const { pathname, searchParams } = new ConnectionString(url);
   const isNamed = pathname.length > 1 || searchParams.has('dbName');
   return isNamed ? dbName : DEFAULT_NAME;
+}
+
+function clientOf(url: string): MongoClient {
+  const driver: typeof import('mongodb') = load('mongodb');
+  return new driver.MongoClient(url);
 }
 
 function nameFault(name: string): string | undefined {
