@@ -13,6 +13,8 @@ const INSIDE = new Set([
     'HTTPSERVERREQUEST',
     'DNSCHANNEL',
   ],
+  // Files, for which the machine waits while nothing else happens.
+  ...['FSREQPROMISE', 'FSREQCALLBACK', 'FILEHANDLE', 'FILEHANDLECLOSEREQ'],
   ...['HTTP2SESSION', 'HTTP2STREAM', 'HTTP2SETTINGS', 'HTTP2PING', 'HTTPINCOMINGMESSAGE', 'HTTPCLIENTREQUEST'],
 ]);
 

@@ -21,8 +21,8 @@ const { positionals, values } = parseArgs({
 const [seed = '', planFile = '', lifeFile = ''] = positionals;
 const plan = JSON.parse(readFileSync(planFile, 'utf8'));
 
-// Node opens it when it is first asked for.
-void process.stdout;
+// Node opens them when they are first asked for.
+void [process.stdout, process.stdin];
 replaceNode();
 const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINITY : SHOWN_EVENTS).turnOn();
 if (values.from) machine.debugFrom = Number(values.from);

@@ -92,6 +92,8 @@ export class Machine {
   debugFrom = Number.POSITIVE_INFINITY;
   #nowMs = 0;
   #scheduled = 0;
+  /** How much real work is awaited. */
+  #held = 0;
   readonly #queue: Event[] = [];
   /** Events of suspended nodes. */
   #suspended: Event[] = [];
@@ -186,6 +188,16 @@ export class Machine {
     }
   }
 
+  /** Waits for work that is no event: until it is done, nothing happens, and no time passes. */
+  async hold<Result>(work: Promise<Result>): Promise<Result> {
+    this.#held += 1;
+    try {
+      return await work;
+    } finally {
+      this.#held -= 1;
+    }
+  }
+
   #next(): Event | undefined {
     for (;;) {
       const event = pop(this.#queue);
@@ -199,7 +211,7 @@ export class Machine {
   async #rest(): Promise<void> {
     for (let turns = 0; turns < TURNS_TO_REST; turns += 1) {
       await new Promise((resolve) => realImmediate(resolve));
-      if (process.getActiveResourcesInfo().some((name) => REAL_WORK.test(name))) turns = -1;
+      if (this.#held > 0 || process.getActiveResourcesInfo().some((name) => REAL_WORK.test(name))) turns = -1;
     }
   }
 }

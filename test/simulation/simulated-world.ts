@@ -10,9 +10,9 @@ import { PUBLIC_URL } from '../support/documented.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import type { CommandLine } from '../world/command-line.ts';
 import { SqliteAccess } from '../world/direct-access.ts';
-import { runSql } from '../world/run-sql.ts';
 import type { Settings } from '../world/settings.ts';
 import type { Part, World } from '../world/world.ts';
+import { SimulatedCommandLine } from './command-line.ts';
 import { type Machine, SimulatedNode } from './machine.ts';
 
 const PORTS = { core: 7001, gateway: 7002 } as const;
@@ -132,15 +132,14 @@ export async function startSimulatedWorld(machine: Machine, more: Settings): Pro
   );
   const parts = [core, gateway];
   for (const part of parts) await part.start();
-  // The machine of the operator is away; statements of SQL are executed here.
-  const commandLine = {
-    run: async ([statements = '']: readonly string[], _: number, { file = '' } = {}) =>
-      file.endsWith('run-sql.ts')
-        ? { status: 0, stdout: JSON.stringify(await runSql(databaseUrl, JSON.parse(statements))), stderr: '' }
-        : { status: 'SIGKILL', stdout: '', stderr: '' },
-  } as unknown as CommandLine;
+  const commandLine = new SimulatedCommandLine(machine, settings);
   return {
     isSimulated: true,
+    begin(name, code) {
+      const node = new SimulatedNode(name, machine);
+      node.run(code);
+      return node;
+    },
     urls: [`http://127.0.0.1:${toGateway.port}`],
     gatewayUrls: [`http://127.0.0.1:${PORTS.gateway}`],
     coreUrls: [`http://127.0.0.1:${PORTS.core}`],
@@ -150,8 +149,8 @@ export async function startSimulatedWorld(machine: Machine, more: Settings): Pro
     databaseUrl,
     parts,
     links: { gateway: toGateway, core: toCore },
-    commandLine,
-    directAccess: new SqliteAccess(commandLine),
+    commandLine: commandLine as unknown as CommandLine,
+    directAccess: new SqliteAccess(commandLine as unknown as CommandLine),
     certificates: undefined,
     clocks: parts.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
     disk: undefined,

@@ -15,6 +15,7 @@ import * as hoarder from './scenarios/key-limit.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operators from './scenarios/operators.ts';
+import * as outbox from './scenarios/outbox.ts';
 import * as packet from './scenarios/packet.ts';
 import * as moving from './scenarios/region-changes.ts';
 import * as byHand from './scenarios/requests-in-pieces.ts';
@@ -22,6 +23,7 @@ import * as holders from './scenarios/resource-holders.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import * as scraper from './scenarios/scraper.ts';
 import * as sdk from './scenarios/sdk.ts';
+import * as transfers from './scenarios/transfers.ts';
 import * as visitors from './scenarios/visitors.ts';
 import * as website from './scenarios/website.ts';
 
@@ -29,7 +31,7 @@ import * as website from './scenarios/website.ts';
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, faults],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, ignoreRetryAfter],
-  ...[oddRecords, lostIndex, corrections],
+  ...[oddRecords, lostIndex, corrections, transfers, outbox],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

@@ -39,7 +39,7 @@ export interface SettableClock {
 
 /** All parts of a simulated deployment, on one machine. */
 export interface World {
-  /** Whether it runs in this process, on a simulated machine, where no command and no other program can be run. */
+  /** Whether it runs in this process, on a simulated machine, where no program but those of the product can be run. */
   readonly isSimulated: boolean;
   /** The public URLs for website servers; each leads to a gateway that serves. */
   readonly urls: readonly string[];
@@ -55,6 +55,8 @@ export interface World {
   /** The TCP proxies between the parts, by destination. */
   readonly links: Readonly<Record<string, TcpProxy>>;
   readonly commandLine: CommandLine;
+  /** Runs code like a process that can be killed; only on a simulated machine. */
+  begin?(name: string, code: () => Promise<void>): { kill(): void };
   readonly directAccess: DirectAccess;
   /** Undefined unless core and gateways use mutual TLS. */
   readonly certificates: Certificates | undefined;

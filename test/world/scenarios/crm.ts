@@ -76,7 +76,7 @@ export const look = aScenario({
 /** Lists a studio's leads through the core, and records the state of each. */
 export async function lookAtLeads(
   sim: Simulation,
-  { id: studioId }: KnownStudio,
+  { id: studioId }: Pick<KnownStudio, 'id'>,
   { leads }: CoreClients,
   pages: number,
 ) {

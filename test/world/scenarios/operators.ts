@@ -5,7 +5,7 @@ import { now } from '../history.ts';
 import type { KnownStudio, Simulation } from '../simulation.ts';
 import * as actions from './actions.ts';
 import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
-import { aScenario, onRealMachine } from './scenario.ts';
+import { aScenario } from './scenario.ts';
 
 /** The longest that a command may take, whatever fails in the database; milliseconds. */
 const ENDS_WITHIN_MS = 30_000;
@@ -60,7 +60,6 @@ const nothing = () => {};
 
 /** An operator changes a record of a studio. */
 export const operatorPuts = aScenario({
-  ...onRealMachine,
   weight: 1,
   choice: fc.record({
     studio,
@@ -104,7 +103,6 @@ function putting({ id, memberIds, sourceIds }: KnownStudio, what: string, value:
 
 /** An operator creates a key, replaces its secret, or revokes it. */
 export const operatorKeys = aScenario({
-  ...onRealMachine,
   weight: 1,
   choice: fc.record({
     studio,
@@ -137,7 +135,6 @@ export const operatorKeys = aScenario({
 
 /** An operator moves a lead. */
 export const operatorMoves = aScenario({
-  ...onRealMachine,
   weight: 1,
   choice: fc.record({ studio, lead: recent, stage: fc.constantFrom(...LEAD_STAGES), endsAfterMs }),
   async run(sim, { studio, lead, stage, endsAfterMs }) {
@@ -152,7 +149,6 @@ export const operatorMoves = aScenario({
 
 /** An operator reads something. */
 export const operatorLooks = aScenario({
-  ...onRealMachine,
   weight: 2,
   choice: fc.record({
     studio,

@@ -1,0 +1,158 @@
+import { EventEmitter } from 'node:events';
+import { type LoadHookContext, registerHooks, stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { format } from 'node:util';
+import type { CommandEnd, CommandLine } from '../world/command-line.ts';
+import { runSql } from '../world/run-sql.ts';
+import type { Settings } from '../world/settings.ts';
+import { here, type Machine, SimulatedNode } from './machine.ts';
+
+/* The operator's commands, each on a node of its own with modules and a `process` of its own. */
+
+const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
+
+/** Between the start of a process and its first step; milliseconds. */
+const MAX_START_MS = 500;
+
+/** What the modules of a command see as `process`, beside what all share. */
+class Process extends EventEmitter {
+  readonly argv: readonly string[];
+  readonly env: Settings;
+  exitCode: number | undefined;
+  readonly written = { stdout: '', stderr: '' };
+  readonly stdout = this.#stream('stdout');
+  readonly stderr = this.#stream('stderr');
+
+  constructor(args: readonly string[], env: Settings) {
+    super();
+    this.argv = ['node', 'lead-intake', ...args];
+    this.env = env;
+  }
+
+  #stream(name: 'stdout' | 'stderr') {
+    const stream = Object.assign(new EventEmitter(), {
+      fd: name === 'stdout' ? 1 : 2,
+      write: (text: string, done?: () => void) => {
+        this.written[name] += text;
+        if (done) setImmediate(done);
+        return true;
+      },
+    });
+    return stream;
+  }
+}
+
+const processes = new WeakMap<SimulatedNode, Process>();
+
+/** Gives modules that run on the node of a command its own arguments, settings, output and exit status. */
+function replaceProcess(): void {
+  const own = (name: string | symbol) => {
+    const process = processes.get(here());
+    return process && name in process ? process : undefined;
+  };
+  globalThis.process = new Proxy(process, {
+    get: (target, name) => {
+      const process = own(name);
+      const value = Reflect.get(process ?? target, name);
+      return process && typeof value === 'function' ? value.bind(process) : value;
+    },
+    set: (target, name, value) => Reflect.set(own(name) ?? target, name, value),
+  });
+  const { error } = console;
+  console.error = (...values: unknown[]) => {
+    const process = processes.get(here());
+    if (process) process.stderr.write(`${format(...values)}\n`);
+    else error(...values);
+  };
+}
+
+const sources = new Map<string, string>();
+
+/** Loads each module of the project again for an importer whose address has a mark, and marks it, too. */
+function loadAgainForMarked(): void {
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const resolved = nextResolve(specifier, context);
+      const [, mark] = /\?(\d+)$/.exec(context.parentURL ?? '') ?? [];
+      const isOwn = resolved.url.startsWith(ROOT) && !resolved.url.includes('/node_modules/');
+      return mark && isOwn ? { ...resolved, url: `${resolved.url}?${mark}` } : resolved;
+    },
+    load(url, context: LoadHookContext, nextLoad) {
+      const [file = url, mark] = url.split('?');
+      if (!mark || !file.endsWith('.ts')) return nextLoad(url, context);
+      const source = sources.get(file) ?? stripTypeScriptTypes(String(nextLoad(file, context).source));
+      sources.set(file, source);
+      return { format: 'module', source, shortCircuit: true };
+    },
+  });
+}
+
+/** The command line of an operator on a machine. */
+export class SimulatedCommandLine implements Pick<CommandLine, 'run' | 'whileDown' | 'kill'> {
+  readonly #machine: Machine;
+  readonly #env: Settings;
+  readonly #running = new Map<SimulatedNode, () => void>();
+  #isDown = false;
+  #count = 0;
+
+  constructor(machine: Machine, env: Settings) {
+    this.#machine = machine;
+    this.#env = env;
+    replaceProcess();
+    loadAgainForMarked();
+  }
+
+  async run(
+    args: readonly string[],
+    endsAfterMs: number,
+    { file = 'operator/cli.ts', env = {} }: { readonly file?: string; readonly env?: Settings } = {},
+  ): Promise<CommandEnd> {
+    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
+    if (file.endsWith('run-sql.ts'))
+      return {
+        status: 0,
+        stdout: JSON.stringify(await runSql(this.#env.DATABASE_URL ?? '', JSON.parse(args[0] ?? ''))),
+        stderr: '',
+      };
+    this.#count += 1;
+    const mark = `?${this.#count}`;
+    const { addEveryCommand } = await this.#machine.hold(import(`${ROOT}/operator/commands/every-command.ts${mark}`));
+    const { program } = await this.#machine.hold(import(`${ROOT}/operator/commands/program.ts${mark}`));
+    const node = new SimulatedNode(`command-${this.#count}`, this.#machine);
+    const process = new Process(args, { ...this.#env, ...env });
+    processes.set(node, process);
+    this.#machine.note(`${node.name}: ${args.slice(0, 4).join(' ')}`);
+    const status = await new Promise<CommandEnd['status']>((resolve, reject) => {
+      this.#running.set(node, () => {
+        node.kill();
+        resolve('SIGKILL');
+      });
+      this.#machine.schedule(endsAfterMs, () => this.#running.get(node)?.(), this.#machine.outside);
+      node
+        .run(async () => {
+          await sleep(this.#machine.chance.between(1, MAX_START_MS));
+          addEveryCommand();
+          await program.parseAsync(process.argv);
+          return process.exitCode ?? 0;
+        })
+        .then(resolve, reject);
+    });
+    this.#running.delete(node);
+    if (!node.isDead) node.kill();
+    return { status, ...process.written };
+  }
+
+  /** Kills all running commands, and starts none until `run` has ended. */
+  async whileDown(run: () => Promise<void>): Promise<void> {
+    this.#isDown = true;
+    await this.kill();
+    await run();
+    this.#isDown = false;
+  }
+
+  async kill(): Promise<void> {
+    for (const kill of [...this.#running.values()]) kill();
+  }
+}
