@@ -313,6 +313,24 @@ export function replaceNetwork(): void {
   Object.assign(net, { connect: replaced, createConnection: replaced });
   replaceListening();
   replacePeerNames();
+  replaceFetch();
+}
+
+/** Gives `fetch` a pool of connections for each node: those of a killed one end with it, and no other may use them. */
+function replaceFetch(): void {
+  // Node sets it when it loads what `fetch` is made of.
+  void Response;
+  const { constructor: Agent } = (globalThis as unknown as Record<symbol, { constructor: new () => object }>)[
+    Symbol.for('undici.globalDispatcher.2')
+  ] as { constructor: new () => object };
+  const pools = new WeakMap<object, object>();
+  const { fetch } = globalThis;
+  globalThis.fetch = (input, init) => {
+    const node = here();
+    const dispatcher = pools.get(node) ?? new Agent();
+    pools.set(node, dispatcher);
+    return fetch(input, { dispatcher, ...init } as RequestInit);
+  };
 }
 
 /** Servers that listen on the network, by server. */

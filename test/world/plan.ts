@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { Quota } from './invariants/quota.ts';
+import * as changedAround from './scenarios/changed-around.ts';
 import * as clocks from './scenarios/clocks.ts';
 import * as coreCallers from './scenarios/core-callers.ts';
 import * as corrections from './scenarios/corrections.ts';
@@ -31,7 +32,7 @@ import * as website from './scenarios/website.ts';
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, faults],
   ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, ignoreRetryAfter],
-  ...[oddRecords, lostIndex, corrections, transfers, outbox],
+  ...[oddRecords, lostIndex, corrections, transfers, outbox, changedAround],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
