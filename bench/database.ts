@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
-import { systemClock } from '../src/domain/clock.ts';
 import { pageTokenAfter } from '../src/domain/cursor.ts';
-import { newId } from '../src/domain/new-id.ts';
+import { newId, systemClock } from '../src/domain/new-id.ts';
 import { openStore } from '../src/store/open-store.ts';
 import type { Store } from '../src/store/store.ts';
 import { createApiKey } from '../src/usecases/manage-api-keys.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { LeadData } from '../src/domain/fingerprint.ts';
+import type { LeadData } from '../src/domain/lead.ts';
 
 /** The kinds of requests: one lead, 25 leads, a repeated creation, a new lead. */
 export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;

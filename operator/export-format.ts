@@ -1,7 +1,7 @@
 import { printable } from '../common/printable.ts';
 import { crmIdFault, uuidFault } from '../common/rules/field-rules.ts';
+import type { ExportPosition } from '../src/domain/cursor.ts';
 import type { Lead } from '../src/domain/lead.ts';
-import type { ExportPosition } from '../src/domain/resume-token.ts';
 import { CSV_HEADER, csvLines, restored } from './csv.ts';
 
 /** A file format of exports. */

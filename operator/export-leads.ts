@@ -1,5 +1,5 @@
 import { Throttle } from '../common/throttle.ts';
-import { resumeTokenAfter } from '../src/domain/resume-token.ts';
+import { resumeTokenAfter } from '../src/domain/cursor.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { exportLeads } from '../src/usecases/export-leads.ts';
 import type { ExportFormat } from './export-format.ts';

@@ -2,7 +2,7 @@ import { fstatSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { errorSummary } from '../common/error-summary.ts';
 import { printableLines } from '../common/printable.ts';
-import type { ExportPosition } from '../src/domain/resume-token.ts';
+import type { ExportPosition } from '../src/domain/cursor.ts';
 import { CommandFault } from './command-fault.ts';
 import type { ExportFormat } from './export-format.ts';
 

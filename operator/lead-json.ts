@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { isContactType } from '../common/rules/field-rules.ts';
 import type { Contact } from '../src/domain/contact.ts';
-import { CORRECTABLE_FIELDS } from '../src/domain/correction.ts';
+import { CORRECTABLE_FIELDS } from '../src/domain/lead.ts';
 import { Faults } from '../src/domain/refusal.ts';
 import type { UpdateLeadCommand } from '../src/usecases/update-lead.ts';
 

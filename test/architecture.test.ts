@@ -170,7 +170,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['src/store/sqlite/'],
   mongodb: ['src/store/mongo/'],
   ioredis: ['gateway/admission/quota/'],
-  'libphonenumber-js': ['src/domain/contact'],
+  'libphonenumber-js': ['src/domain/contact.ts', 'src/domain/phone-number'],
   '@connectrpc/': [
     'src/rpc/',
     'src/port/server.ts',

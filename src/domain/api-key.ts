@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../common/units.ts';
+import type { MemberRole } from './studio.ts';
 
 export const API_KEY_SCOPES = ['leads.read', 'leads.create'] as const;
 export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
@@ -55,3 +56,6 @@ export const HINT_LENGTH = 4;
 
 /** Returns the part of a secret that stays visible after the key was issued. */
 export const hintOf = (secret: string): string => secret.slice(-HINT_LENGTH);
+
+/** Whether a member may list, issue, replace and revoke keys: owners and admins may. @rule 5.4 5.10 */
+export const mayManageKeys = (role: MemberRole | null): boolean => role === 'owner' || role === 'admin';

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 /** The actions that the audit log records. */
 export const AUDIT_ACTIONS = [
   'api-key-created',
@@ -67,3 +69,16 @@ export const MAX_APPLIED_REQUESTS = 1000;
 
 /** The number of newest events of a studio, key or lead that are always kept, and the most that are listed. */
 export const MAX_AUDIT_EVENTS = 1000;
+
+/**
+ * Returns the identity of a caller's request: its id for one operation on one record, as a UUID. The same id names another
+ * request elsewhere, so that a caller that reuses it loses no change.
+ *
+ * @param requestId undefined: the caller gave none, and so has the request no identity
+ * @param what the operation, and the ids of the record
+ */
+export function requestIdentity(requestId: string | undefined, ...what: readonly string[]): string | undefined {
+  if (requestId === undefined) return undefined;
+  const digest = hash('sha256', JSON.stringify([requestId.toLowerCase(), ...what]), 'hex');
+  return digest.slice(0, 32).replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}

@@ -1,4 +1,44 @@
-import { ID_BYTES, idBytes, idFromBytes, makeToken, positionOf } from './token.ts';
+import { createHash } from 'node:crypto';
+
+/** The kinds of list that tokens paginate. The number is a token's first byte, and the version of its format. */
+const KINDS = { leads: 1, sources: 2, studios: 3, export: 4, resent: 5, leadsOfContact: 6, apiKeys: 7 } as const;
+type TokenKind = keyof typeof KINDS;
+
+const CHECKSUM_BYTES = 16;
+
+/**
+ * Returns a token for a position in a list: base64url of the kind (1 byte), the position, and a checksum (16 bytes)
+ * that also covers the scope. A token is not secret and grants nothing. The checksum makes a truncated, changed or
+ * foreign token fail instead of leading to a wrong position.
+ *
+ * @param scope what the request that presents the token must be about, such as a studio's id
+ */
+function makeToken(kind: TokenKind, scope: string, position: Uint8Array): string {
+  const head = Buffer.concat([Buffer.of(KINDS[kind]), position]);
+  return Buffer.concat([head, checksum(scope, head)]).toString('base64url');
+}
+
+/** Returns the position in a token; undefined if it was not issued for this kind and scope. */
+function positionOf(kind: TokenKind, scope: string, token: string): Buffer | undefined {
+  const bytes = Buffer.from(token, 'base64url');
+  const head = bytes.subarray(0, -CHECKSUM_BYTES);
+  // Decoding ignores invalid characters; comparing the texts rejects them.
+  if (head[0] !== KINDS[kind] || bytes.toString('base64url') !== token) return undefined;
+  if (!checksum(scope, head).equals(bytes.subarray(-CHECKSUM_BYTES))) return undefined;
+  return head.subarray(1);
+}
+
+/** The length of a UUID; bytes. */
+const ID_BYTES = 16;
+
+const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
+
+const idFromBytes = (bytes: Buffer): string =>
+  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+
+function checksum(scope: string, head: Uint8Array): Buffer {
+  return createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
+}
 
 /** The paginated lists of a studio. */
 type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
@@ -31,4 +71,25 @@ export async function* eachPage<Page extends { readonly nextPageToken: string }>
     yield page;
     if (page.nextPageToken === '') return;
   }
+}
+
+/** The position of an export: all leads up to this one were sent. */
+export interface ExportPosition {
+  readonly studioId: string;
+  readonly leadId: string;
+}
+
+/**
+ * Returns the token with which an export resumes after a lead.
+ *
+ * @param scope the studio that is exported; empty: all studios
+ */
+export const resumeTokenAfter = (scope: string, { studioId, leadId }: ExportPosition): string =>
+  makeToken('export', scope, Buffer.concat([idBytes(leadId), Buffer.from(studioId)]));
+
+/** Returns the lead after which an export resumes; undefined if the token was not issued for this scope. */
+export function exportPosition(scope: string, token: string): ExportPosition | undefined {
+  const position = positionOf('export', scope, token);
+  if (position === undefined || position.length <= ID_BYTES) return undefined;
+  return { studioId: position.toString('utf8', ID_BYTES), leadId: idFromBytes(position.subarray(0, ID_BYTES)) };
 }

@@ -1,7 +1,6 @@
+import { hash } from 'node:crypto';
 import { STAGES } from '../../common/rules/public-lead.ts';
-import type { OpenClaims } from './claims.ts';
-import type { Contact } from './contact.ts';
-import type { Fingerprint } from './fingerprint.ts';
+import { type Contact, isSameContact, type OpenClaims } from './contact.ts';
 
 export const LEAD_STAGES = STAGES;
 export type LeadStage = (typeof LEAD_STAGES)[number];
@@ -56,4 +55,50 @@ export function asCreated(lead: Lead): Lead {
 /** Returns the next `updatedAt`: now, but later than the previous one. @rule 2.1.updatedAt 3.1.moves */
 export function nextUpdate(previous: Date, now: Date): Date {
   return new Date(Math.max(now.getTime(), previous.getTime() + 1));
+}
+
+/** A hash that decides whether two requests carry the same data, and the version of its computation. */
+export interface Fingerprint {
+  readonly version: number;
+  readonly sha256: string;
+}
+
+/** The fields of a creation. */
+export type LeadData = Pick<Lead, CorrectableField>;
+
+/** Fingerprints are stored as long as their leads, so a different computation needs a different version. */
+const VERSION = 1;
+
+/** Returns the fingerprint of a creation; equal for equal data. @rule 4.1.2 4.1.same-data */
+export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData): Fingerprint {
+  const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
+  return { version: VERSION, sha256: hash('sha256', data, 'base64url') };
+}
+
+const SHA256_TEXT = /^[A-Za-z0-9_-]{43}$/;
+
+/** Whether a stored fingerprint can be compared with others: it has a known version and a valid hash. */
+export function isFingerprint({ version, sha256 }: { readonly [Part in keyof Fingerprint]: unknown }): boolean {
+  return version === VERSION && typeof sha256 === 'string' && SHA256_TEXT.test(sha256);
+}
+
+/** Whether two creations carried the same data. */
+export const sameData = (a: Fingerprint, b: Fingerprint): boolean => a.version === b.version && a.sha256 === b.sha256;
+
+/** The fields of a lead that can be corrected, in the order of the audit log. */
+export const CORRECTABLE_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;
+type CorrectableField = (typeof CORRECTABLE_FIELDS)[number];
+
+/** New values of some of a lead's fields; absent fields do not change. */
+export type Correction = Partial<Pick<Lead, CorrectableField>>;
+
+/** The public fields of a lead as created, which a correction may have changed since. */
+export type OriginalFields = Pick<Lead, 'displayName' | 'sourceId' | 'note'>;
+
+/** Returns the fields whose values a correction changes. */
+export function correctedFields(lead: Lead, correction: Correction): CorrectableField[] {
+  return CORRECTABLE_FIELDS.filter((field) => {
+    if (field !== 'contact') return correction[field] !== undefined && correction[field] !== lead[field];
+    return correction.contact !== undefined && !isSameContact(correction.contact, lead.contact);
+  });
 }

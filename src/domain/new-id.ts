@@ -1,6 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { v7 } from 'uuid';
 
+/** Returns the current time; whole milliseconds. */
+export type Clock = () => Date;
+
+/** The clock in production. */
+export const systemClock: Clock = () => new Date();
+
 /**
  * Returns a new id: a version 7 UUID in lower case, higher than all ids created before in this process, as long as no
  * clock is set back by more than MAX_AHEAD_MS.

@@ -1,4 +1,4 @@
-import type { StudioRegions } from './claims.ts';
+import type { StudioRegions } from './contact.ts';
 
 /** The statuses of a studio. The public API refuses requests of a suspended one. */
 export const STUDIO_STATUSES = ['active', 'suspended'] as const;
@@ -32,9 +32,6 @@ export interface Member {
 export const memberText = (id: string, role: unknown): string | null =>
   role === undefined ? null : `${id} ${MEMBER_ROLES.find((known) => known === role) ?? 'unknown'}`;
 
-/** Whether a member may list, issue, replace and revoke keys: owners and admins may. @rule 5.4 5.10 */
-export const mayManageKeys = (role: MemberRole | null): boolean => role === 'owner' || role === 'admin';
-
 /** An origin of leads, such as a form or a campaign. The id is a UUID in lower case. */
 export interface LeadSource {
   readonly studioId: string;
@@ -42,3 +39,17 @@ export interface LeadSource {
   readonly name: string;
   readonly enabled: boolean;
 }
+
+/** The maximum quota of a key or studio; the minimum is 1. */
+const MAX_QUOTA_LIMIT = 1_000_000_000;
+
+/** Whether a value is a valid quota: requests per window of a key, or of all keys of a studio together. */
+export const isQuotaLimit = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_QUOTA_LIMIT;
+
+/** Returns what is wrong with a quota, if anything. */
+export const quotaLimitFault = (limit: number): string | undefined =>
+  isQuotaLimit(limit) ? undefined : `must be 1 to ${MAX_QUOTA_LIMIT}`;
+
+/** Returns a quota as the audit log stores it; null: the gateways' default. */
+export const quotaLimitText = (limit: number | null): string | null => (limit === null ? null : String(limit));

@@ -2,12 +2,24 @@ import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType } from '../../common
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
-import { CORRECTABLE_FIELDS, type OriginalFields } from '../domain/correction.ts';
-import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { type ErasedLead, LEAD_STAGES, type Lead } from '../domain/lead.ts';
+import {
+  CORRECTABLE_FIELDS,
+  type ErasedLead,
+  type Fingerprint,
+  isFingerprint,
+  LEAD_STAGES,
+  type Lead,
+  type OriginalFields,
+} from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
-import { isQuotaLimit } from '../domain/quota-limit.ts';
-import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
+import {
+  isQuotaLimit,
+  type LeadSource,
+  MEMBER_ROLES,
+  type Member,
+  STUDIO_STATUSES,
+  type Studio,
+} from '../domain/studio.ts';
 import { type LeadsOfContact, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /*

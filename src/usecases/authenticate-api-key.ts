@@ -1,7 +1,6 @@
-import { isLive } from '../domain/api-key.ts';
-import type { Clock } from '../domain/clock.ts';
+import { isLive, mayManageKeys } from '../domain/api-key.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { mayManageKeys } from '../domain/studio.ts';
 import type { ApiKeyStore, Credential } from '../store/store.ts';
 import type { Dependencies } from './dependencies.ts';
 import { keyUseNoter } from './note-key-use.ts';

@@ -1,10 +1,9 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Requester } from '../domain/audit.ts';
-import { openClaims } from '../domain/claims.ts';
-import type { Clock } from '../domain/clock.ts';
+import { type Requester, requestIdentity } from '../domain/audit.ts';
+import { openClaims } from '../domain/contact.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { requestIdentity } from '../domain/request-identity.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';
 import { regionsOf } from './keep-directory.ts';

@@ -1,8 +1,6 @@
 import { crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { openClaims } from '../domain/claims.ts';
-import type { Contact } from '../domain/contact.ts';
-import { fingerprintOf, type LeadData } from '../domain/fingerprint.ts';
-import { asCreated, type Lead } from '../domain/lead.ts';
+import { type Contact, openClaims } from '../domain/contact.ts';
+import { asCreated, fingerprintOf, type Lead, type LeadData } from '../domain/lead.ts';
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';

@@ -1,5 +1,4 @@
-import type { Clock } from '../domain/clock.ts';
-import type { NewId } from '../domain/new-id.ts';
+import type { Clock, NewId } from '../domain/new-id.ts';
 import type { Store } from '../store/store.ts';
 
 /** The dependencies of all use cases together; each use case declares the part that it uses. */

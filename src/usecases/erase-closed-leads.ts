@@ -1,6 +1,6 @@
 import type { Actor } from '../domain/audit.ts';
-import type { Clock } from '../domain/clock.ts';
 import { isOpen, type Lead } from '../domain/lead.ts';
+import type { Clock } from '../domain/new-id.ts';
 import type { DirectoryStore, LeadErasureStore, LeadStore } from '../store/store.ts';
 import { studioIds } from './list-studios.ts';
 

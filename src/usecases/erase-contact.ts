@@ -1,8 +1,8 @@
 import { crmIdFault, isCanonicalUuid } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
-import type { Clock } from '../domain/clock.ts';
 import type { Contact } from '../domain/contact.ts';
 import { MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults } from '../domain/refusal.ts';
 import { type DirectoryStore, type LeadErasureStore, type LeadStore, UnreadableRecord } from '../store/store.ts';
 import { leadsOf } from './find-leads.ts';

@@ -1,7 +1,7 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
-import type { Clock } from '../domain/clock.ts';
 import type { ErasedLead } from '../domain/lead.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { LeadErasureStore } from '../store/store.ts';
 import { leadNotFound } from './get-lead.ts';

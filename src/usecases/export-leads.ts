@@ -1,8 +1,8 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
+import { type ExportPosition, exportPosition, resumeTokenAfter } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import { type ExportPosition, exportPosition, resumeTokenAfter } from '../domain/resume-token.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 import { everyStudio } from './list-studios.ts';

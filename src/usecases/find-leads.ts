@@ -1,6 +1,5 @@
 import { crmIdFault } from '../../common/rules/field-rules.ts';
-import { mayHaveOtherKeys, searchKeys } from '../domain/claims.ts';
-import type { Contact } from '../domain/contact.ts';
+import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';

@@ -1,6 +1,6 @@
 import { hashKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
 import { type ApiKey, hintOf } from '../domain/api-key.ts';
-import type { Clock } from '../domain/clock.ts';
+import type { Clock } from '../domain/new-id.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { ApiKeyStore } from '../store/store.ts';
 import { refusalOfCredential } from './authenticate-api-key.ts';

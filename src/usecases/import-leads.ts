@@ -1,10 +1,7 @@
 import { displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { openClaims } from '../domain/claims.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { Contact } from '../domain/contact.ts';
-import { fingerprintOf } from '../domain/fingerprint.ts';
-import type { Lead, LeadStage } from '../domain/lead.ts';
-import { newIdAt } from '../domain/new-id.ts';
+import { type Contact, openClaims } from '../domain/contact.ts';
+import { fingerprintOf, type Lead, type LeadStage } from '../domain/lead.ts';
+import { type Clock, newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';

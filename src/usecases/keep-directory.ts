@@ -1,18 +1,16 @@
 import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Repeatable, Requester } from '../domain/audit.ts';
-import type { StudioRegions } from '../domain/claims.ts';
-import type { Clock } from '../domain/clock.ts';
-import { isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { type Repeatable, type Requester, requestIdentity } from '../domain/audit.ts';
+import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/contact.ts';
 import { eachPage, idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
-import { quotaLimitFault } from '../domain/quota-limit.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { requestIdentity } from '../domain/request-identity.ts';
 import {
   type LeadSource,
   MAX_LEAD_SOURCES,
   MAX_MEMBERS,
   type Member,
   type MemberRole,
+  quotaLimitFault,
   type Studio,
 } from '../domain/studio.ts';
 import type { DirectoryStore, PutOutcome } from '../store/store.ts';

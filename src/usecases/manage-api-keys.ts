@@ -1,12 +1,10 @@
 import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
-import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS } from '../domain/api-key.ts';
+import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
 import type { Requester } from '../domain/audit.ts';
-import type { Clock } from '../domain/clock.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
-import { type NewId, timeOfId } from '../domain/new-id.ts';
+import { type Clock, type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { mayManageKeys } from '../domain/studio.ts';
 import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 
 /** The number of keys on a page; the default is the maximum. The first page has room for more than the live keys. */

@@ -1,10 +1,9 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { ApiKey } from '../domain/api-key.ts';
-import type { Requester } from '../domain/audit.ts';
-import type { Clock } from '../domain/clock.ts';
-import { quotaLimitFault } from '../domain/quota-limit.ts';
+import { type Requester, requestIdentity } from '../domain/audit.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { requestIdentity } from '../domain/request-identity.ts';
+import { quotaLimitFault } from '../domain/studio.ts';
 import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
 import { existingStudio } from './keep-directory.ts';
 

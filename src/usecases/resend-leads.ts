@@ -1,6 +1,6 @@
 import { crmIdFault, pageTokenFault } from '../../common/rules/field-rules.ts';
-import type { Clock } from '../domain/clock.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { LeadChangeStore } from '../store/store.ts';
 

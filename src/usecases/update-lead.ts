@@ -1,12 +1,9 @@
 import { crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Requester } from '../domain/audit.ts';
-import { openClaims } from '../domain/claims.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { Contact } from '../domain/contact.ts';
-import type { Correction } from '../domain/correction.ts';
-import type { Lead } from '../domain/lead.ts';
+import { type Requester, requestIdentity } from '../domain/audit.ts';
+import { type Contact, openClaims } from '../domain/contact.ts';
+import type { Correction, Lead } from '../domain/lead.ts';
+import type { Clock } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { requestIdentity } from '../domain/request-identity.ts';
 import type { DirectoryStore, LeadStore } from '../store/store.ts';
 import { sourceInvalid } from './create-lead.ts';
 import { leadNotFound } from './get-lead.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openClaims, searchKeys } from '../../src/domain/claims.ts';
+import { openClaims, searchKeys } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { Studio } from '../../src/domain/studio.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { openClaims } from '../../src/domain/claims.ts';
-import type { Contact } from '../../src/domain/contact.ts';
+import { type Contact, openClaims } from '../../src/domain/contact.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';

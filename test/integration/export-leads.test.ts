@@ -18,9 +18,8 @@ import {
   LeadSchema,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { readCoreConfig } from '../../src/config.ts';
-import { systemClock } from '../../src/domain/clock.ts';
 import type { Lead } from '../../src/domain/lead.ts';
-import { newId } from '../../src/domain/new-id.ts';
+import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';

@@ -19,8 +19,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../proto/gen/health/v1/health_pb.ts';
 import { readCoreConfig } from '../../src/config.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { newId } from '../../src/domain/new-id.ts';
+import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { MAX_UNAUTHENTICATED_WATCHERS } from '../../src/rpc/health-service.ts';

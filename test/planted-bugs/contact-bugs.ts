@@ -1,6 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const KEYS = 'src/domain/contact-keys.ts';
+const KEYS = 'src/domain/contact.ts';
+const PHONE_NUMBER = 'src/domain/phone-number.ts';
 const suite = 'test/unit/contact-keys.test.ts';
 const SEPARATED = 'in regions with D, with and without a country code, whatever separates the digits';
 
@@ -11,7 +12,7 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
     suite,
     caughtBy: 'without a region, examples of regions with D, whatever separates the digits',
     patches: [
-      { file: KEYS, find: '(dialled.spelled ?? dialled.digits) + suffixOf(dialled)', put: 'dialled.spelled ?? typed' },
+      { file: PHONE_NUMBER, find: '(dialled.spelled ?? dialled.digits) + suffix', put: 'dialled.spelled ?? typed' },
     ],
   },
   {
@@ -20,7 +21,7 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
     caughtBy: SEPARATED,
     patches: [
       {
-        file: KEYS,
+        file: PHONE_NUMBER,
         find: 'const e164 = e164Of(dialled, region);',
         put: 'const e164 = undefined as string | undefined;',
       },

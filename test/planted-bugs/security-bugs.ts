@@ -46,7 +46,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: 'gets the response of the contract: listing leads with a cursor of another studio',
     patches: [
       {
-        file: 'src/domain/token.ts',
+        file: 'src/domain/cursor.ts',
         find: 'if (!checksum(scope, head).equals(bytes.subarray(-CHECKSUM_BYTES))) return undefined;',
         put: '',
       },

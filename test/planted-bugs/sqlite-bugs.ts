@@ -258,7 +258,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
     patches: [
       {
-        file: 'src/domain/fingerprint.ts',
+        file: 'src/domain/lead.ts',
         find: '[displayName, contact.type, contact.value, sourceId, note]',
         put: '[displayName, contact.type, contact.value, sourceId]',
       },
@@ -270,12 +270,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a late call with claims of the former region creates no second lead for the same text',
     patches: [
       {
-        file: 'src/domain/contact-keys.ts',
+        file: 'src/domain/phone-number.ts',
         find: 'return [...(e164 === undefined ? [] : [$E164]), $DIGITS];',
         put: 'return [e164 === undefined ? $DIGITS : $E164];',
       },
       {
-        file: 'src/domain/contact-keys-of-1-1.ts',
+        file: 'src/domain/phone-number-of-1-1.ts',
         find: "dialled(value).ascii.startsWith('+') ? [form] : $BOTH",
         put: '[form]',
       },
@@ -287,7 +287,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a lead is found by the region that it was opened in, whatever the region is now, open or closed',
     patches: [
       {
-        file: 'src/domain/claims.ts',
+        file: 'src/domain/contact.ts',
         find: '[regionCode, ...formerRegions].flatMap($KEYS)',
         put: '[regionCode].flatMap($KEYS)',
       },

@@ -20,7 +20,7 @@ import { createConnectTransport, createGrpcTransport, Http2SessionManager } from
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
-import { openClaims } from '../../src/domain/claims.ts';
+import { openClaims } from '../../src/domain/contact.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { openStore } from '../../src/store/open-store.ts';

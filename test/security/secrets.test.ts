@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
-import { openClaims } from '../../src/domain/claims.ts';
+import { openClaims } from '../../src/domain/contact.ts';
 import { times } from '../support/builders.ts';
 import { Canaries } from '../support/canaries.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Correction } from '../../src/domain/correction.ts';
-import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import type { Correction, Lead, LeadStage } from '../../src/domain/lead.ts';
 import type { RefusalReason } from '../../src/domain/refusal.ts';
 import type { CreateLeadCommand } from '../../src/usecases/create-lead.ts';
 

@@ -3,9 +3,7 @@ import { type CountryCode, getCountries, getExampleNumber } from 'libphonenumber
 import examples from 'libphonenumber-js/examples.mobile.json' with { type: 'json' };
 import { describe, expect, test } from 'vitest';
 import { contactFault } from '../../common/rules/field-rules.ts';
-import type { Contact, RegionCode } from '../../src/domain/contact.ts';
-import { contactKeys } from '../../src/domain/contact-keys.ts';
-import { hashedTextsOf11 } from '../../src/domain/contact-keys-of-1-1.ts';
+import { type Contact, contactKeys, hashedTextsOf11, type RegionCode } from '../../src/domain/contact.ts';
 import { comparedContacts, listedContacts } from '../support/contact-lists.ts';
 
 const email = (value: string): Contact => ({ type: 'email', value });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Contact, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
-import { hashedTextsOf11 } from '../../src/domain/contact-keys-of-1-1.ts';
+import { type Contact, hashedTextsOf11, isRegionCode, type RegionCode } from '../../src/domain/contact.ts';
 
 describe('the keys of release 1.1', () => {
   test.each<[typed: string, region: RegionCode | null, normalised: string]>([

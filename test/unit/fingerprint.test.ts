@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, type LeadData, sameData } from '../../src/domain/fingerprint.ts';
+import { fingerprintOf, type LeadData, sameData } from '../../src/domain/lead.ts';
 
 const capture: LeadData = {
   displayName: 'Ada',

@@ -18,7 +18,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
       '/\\+\\P{L}*\\d|\\d/u',
       '/^(\\P{L}*)(.*)$/su',
       '/^([\\p{L}\\p{M}]+)[^\\p{L}\\d]*(\\d[\\d-]{0,9})(?!\\d)/u',
-    ].map((expression) => [`src/domain/dialled-number.ts: ${expression}`, 'a phone number of at most 64 characters']),
+    ].map((expression) => [`src/domain/phone-number.ts: ${expression}`, 'a phone number of at most 64 characters']),
   ),
 };
 

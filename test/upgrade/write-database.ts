@@ -6,9 +6,8 @@
  *   npm run release:database mongodb://… test/upgrade/mongodb-1.1.json
  */
 import { writeFileSync } from 'node:fs';
-import { systemClock } from '../../src/domain/clock.ts';
 import type { Contact } from '../../src/domain/contact.ts';
-import { newId } from '../../src/domain/new-id.ts';
+import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { acknowledgeLeadChanges } from '../../src/usecases/acknowledge-lead-changes.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';

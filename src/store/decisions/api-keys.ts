@@ -1,5 +1,5 @@
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import { quotaLimitText } from '../../domain/quota-limit.ts';
+import { quotaLimitText } from '../../domain/studio.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
 import type { ApiKeyCommand, ApiKeyReplacement, ReplaceApiKeyOutcome } from '../store.ts';
 import type { Decision } from './decision.ts';

@@ -1,6 +1,5 @@
 import type { AuditContext } from '../../domain/audit.ts';
-import { quotaLimitText } from '../../domain/quota-limit.ts';
-import { memberText, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
+import { memberText, quotaLimitText, STUDIO_STATUSES, type Studio } from '../../domain/studio.ts';
 import { isOneOf } from '../checked.ts';
 import { regionsToNote } from '../release-1-1.ts';
 import type { StudioPut } from '../store.ts';

@@ -1,7 +1,13 @@
-import { MAX_FORMER_KEYS, type OpenClaims } from '../../domain/claims.ts';
-import { isSameContact } from '../../domain/contact.ts';
-import { type Correction, correctedFields, type OriginalFields } from '../../domain/correction.ts';
-import { type ErasedLead, isOpen, type Lead, nextUpdate } from '../../domain/lead.ts';
+import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../../domain/contact.ts';
+import {
+  type Correction,
+  correctedFields,
+  type ErasedLead,
+  isOpen,
+  type Lead,
+  nextUpdate,
+  type OriginalFields,
+} from '../../domain/lead.ts';
 import { type ChangeMark, marked } from '../../domain/lead-change.ts';
 import { type Checked, readableOrThrow } from '../checked.ts';
 import type {

@@ -1,4 +1,4 @@
-import { type Fingerprint, sameData } from '../../domain/fingerprint.ts';
+import { type Fingerprint, sameData } from '../../domain/lead.ts';
 import type { CreateLeadOutcome, EarlierCreation, ErasedCreation } from '../store.ts';
 
 /**

@@ -2,9 +2,14 @@ import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { RegionCode } from '../../domain/contact.ts';
-import type { OriginalFields } from '../../domain/correction.ts';
-import type { Fingerprint } from '../../domain/fingerprint.ts';
-import { type ErasedLead, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import {
+  type ErasedLead,
+  type Fingerprint,
+  isOpen,
+  type Lead,
+  type LeadClaims,
+  type OriginalFields,
+} from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {

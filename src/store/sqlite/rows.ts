@@ -1,9 +1,7 @@
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import type { OriginalFields } from '../../domain/correction.ts';
-import type { Fingerprint } from '../../domain/fingerprint.ts';
-import type { ErasedLead, Lead } from '../../domain/lead.ts';
+import type { ErasedLead, Fingerprint, Lead, OriginalFields } from '../../domain/lead.ts';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {

@@ -1,30 +1,23 @@
-import { parsePhoneNumberFromString } from 'libphonenumber-js';
-import { lowerCase, withAsciiDigits } from './comparable-text.ts';
-import type { Contact, RegionCode } from './contact.ts';
-
-/*
- * The keys of release 1.1. This release claims them as well: open leads of 1.1 have no others, and cores of 1.1 may run
- * beside. The next release may do without.
- */
+import type { CountryCode } from 'libphonenumber-js';
+import { lowerCase, possibleNumber, withAsciiDigits } from './phone-number.ts';
 
 /** The minimum number of digits, without the country code, from which letters that stand apart count as a remark. */
 const MIN_DIGITS_BEFORE_REMARK = 7;
 
-/** Returns the texts whose hashes are the keys of a contact in release 1.1. */
-export function hashedTextsOf11({ type, value }: Contact, region: RegionCode | null): string[] {
-  if (type === 'email') return [`${type}:${lowerCase(value)}`];
-  const form = `${type}:${phoneForm(value, region)}`;
+/** Returns the texts whose hashes are the keys of a phone number in release 1.1. */
+export function phoneTextsOf11(value: string, region: CountryCode | null): string[] {
+  const form = `phone:${phoneForm(value, region)}`;
   // The same text met whatever its region, on which the form depends.
-  return dialled(value).ascii.startsWith('+') ? [form] : [form, `text:${type}:${value}`];
+  return dialled(value).ascii.startsWith('+') ? [form] : [form, `text:phone:${value}`];
 }
 
 /**
  * Returns E.164 and the extension if the number is possible; else, if it contains letters, its letters and digits; else
  * its digits, with a + if it began with + or 00.
  */
-function phoneForm(typed: string, region: RegionCode | null): string {
+function phoneForm(typed: string, region: CountryCode | null): string {
   const { ascii, international } = dialled(typed);
-  const number = possibleNumber(ascii, international, region);
+  const number = possibleNumber(ascii, region) ?? possibleNumber(international, region);
   if (number?.ext !== undefined) return `${number.number};ext=${number.ext}`;
   if (number && !isSpelled(ascii, number.nationalNumber)) return number.number;
   return /\p{L}/u.test(typed) ? lowerCase(lettersAndDigits(typed)) : digitsOf(international);
@@ -36,14 +29,6 @@ function dialled(typed: string): { readonly ascii: string; readonly internationa
     .replace(/^[^\d+\uFF0B]+/u, '')
     .replace('\uFF0B', '+');
   return { ascii, international: ascii.replace(/^00/, '+') };
-}
-
-function possibleNumber(ascii: string, international: string, region: RegionCode | null) {
-  for (const text of [ascii, international]) {
-    const number = parsePhoneNumberFromString(text, region ?? undefined);
-    if (number?.isPossible()) return number;
-  }
-  return undefined;
 }
 
 /**

@@ -1,7 +1,66 @@
-import { lowerCase, withAsciiDigits } from './comparable-text.ts';
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
+
+/**
+ * Lower-cases each code point by itself, whatever its neighbours. A code point whose lower case has several (İ) becomes
+ * the first of them.
+ */
+export function lowerCase(text: string): string {
+  return Array.from(text, (character) => String.fromCodePoint(character.toLowerCase().codePointAt(0) as number)).join(
+    '',
+  );
+}
+
+/** Returns a text with the decimal digits of every script in ASCII. */
+export const withAsciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit);
+
+/** Unicode encodes the decimal digits of every script as runs of ten, each from zero to nine. */
+function asciiDigit(digit: string): string {
+  const codePoint = digit.codePointAt(0) as number;
+  let start = codePoint;
+  while (/\p{Nd}/u.test(String.fromCodePoint(start - 1))) start -= 1;
+  return String((codePoint - start) % 10);
+}
+
+/**
+ * Returns the forms of a phone number: E.164, if the number is possible in its region; and what is dialled, which
+ * depends on no region and no table of a library, so that it never changes.
+ */
+export function phoneForms(typed: string, region: CountryCode | null): string[] {
+  const dialled = dialledNumber(typed);
+  const e164 = e164Of(dialled, region);
+  const suffix = dialled.extension === '' ? '' : `;ext=${dialled.extension}`;
+  return [...(e164 === undefined ? [] : [e164 + suffix]), (dialled.spelled ?? dialled.digits) + suffix];
+}
+
+/**
+ * The minimum number of digits, without the country code, from which letters that stand apart are a remark. With fewer
+ * they are one if the number would be too long with them.
+ */
+const MIN_NATIONAL_DIGITS = 7;
+
+function e164Of({ typedDigits, digits, spelled, isSpelledForSure }: DialledNumber, region: CountryCode | null) {
+  if (isSpelledForSure) return undefined;
+  // In some regions a number may begin with 00 that is no prefix of a country code.
+  for (const text of [typedDigits, digits]) {
+    const number = possibleNumber(text, region);
+    if (!number) continue;
+    const letters = spelled === undefined ? 0 : spelled.length - digits.length;
+    const maySpell =
+      letters > 0 &&
+      number.nationalNumber.length < MIN_NATIONAL_DIGITS &&
+      possibleNumber(text + '0'.repeat(letters), region) !== undefined;
+    return maySpell ? undefined : number.number;
+  }
+  return undefined;
+}
+
+export function possibleNumber(text: string, region: CountryCode | null) {
+  const number = parsePhoneNumberFromString(text, region ?? undefined);
+  return number?.isPossible() ? number : undefined;
+}
 
 /** What is dialled of a phone number that was typed by a person: its digits, without separators and remarks. */
-export interface DialledNumber {
+interface DialledNumber {
   /** The digits, with a leading + if one was typed. */
   readonly typedDigits: string;
   /** The same, with a leading 00 as +. */
@@ -46,7 +105,7 @@ const MARKED_EXTENSION =
   /^(?<before>[^#;]*?\d)\s*(?:(?:#|;|,{2,})\s*(?<after>\d{1,6})\D*|[- ]+(?<inside>\d{1,6})#\s*)$/;
 
 /** Reads a phone number as people type it. Depends on no table, so that its result never changes. */
-export function dialledNumber(typed: string): DialledNumber {
+function dialledNumber(typed: string): DialledNumber {
   const text = lowerCase(
     withAsciiDigits(
       typed
