@@ -1,9 +1,14 @@
 import type { DatabaseState } from './database-state.ts';
 import { mongoUrlFault } from './mongo/database-name.ts';
-import { type Backup, type BackupWatch, backUpFile } from './sqlite/backup.ts';
-import { examineSqlite } from './sqlite/examine-sqlite.ts';
+import {
+  type Backup,
+  type BackupWatch,
+  backUpFile,
+  examineSqlite,
+  type Vacuumed,
+  vacuumFile,
+} from './sqlite/database-file.ts';
 import { openSqliteStore } from './sqlite/sqlite-store.ts';
-import { type Vacuumed, vacuumFile } from './sqlite/vacuum.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from './store.ts';
 
 /* The only module that depends on the adapters. That of MongoDB is loaded where it is used: its driver is a third of what a command loads. */

@@ -4,7 +4,7 @@ import { asCreated, fingerprintOf, type Lead, type LeadData } from '../domain/le
 import { type NewId, timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
-import { replayOutcome } from '../store/decisions/replay-lead.ts';
+import { replayOutcome } from '../store/decisions.ts';
 import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
 import { noteContactFault } from './note-contact-fault.ts';
 

@@ -5,9 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Contact, openClaims } from '../../src/domain/contact.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { vacuumDatabase } from '../../src/store/open-store.ts';
-import { Checkpoints } from '../../src/store/sqlite/checkpoints.ts';
-import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { hashBytes } from '../../src/store/sqlite/stored-ids.ts';
+import { hashBytes } from '../../src/store/sqlite/rows.ts';
+import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -201,7 +200,7 @@ describe('after each way to erase, no file of the database has a byte of persona
     const { data } = await folderWithCore();
     const erase = COMMANDS['leads erase-contact'];
     // Ends the process between the commit and the truncation of the log.
-    const dying = `import { Checkpoints } from '${join(ROOT, 'src/store/sqlite/checkpoints.ts')}';
+    const dying = `import { Checkpoints } from '${join(ROOT, 'src/store/sqlite/sqlite-store.ts')}';
       Checkpoints.prototype.erased = () => process.kill(process.pid, 'SIGKILL');`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(dying)}`;
     await erase?.({ ...data, env: { ...data.env, NODE_OPTIONS } as Data['env'] }).catch(() => {});

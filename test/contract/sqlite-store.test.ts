@@ -10,12 +10,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
-import { MAX_STORED_REQUESTS } from '../../src/store/sqlite/applied-requests.ts';
+import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
-import { sqliteLeads } from '../../src/store/sqlite/leads.ts';
-import { schemaVersion } from '../../src/store/sqlite/migrate.ts';
-import { openDatabase } from '../../src/store/sqlite/open-database.ts';
+import { sqliteLeadReads } from '../../src/store/sqlite/lead-reads.ts';
+import { sqliteLeadWrites } from '../../src/store/sqlite/leads.ts';
+import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
@@ -494,7 +494,7 @@ describe('SQLite', () => {
     test('all fail, and none is stored, when the commit fails', async () => {
       const database = connect();
       const commits = new GroupCommit(database);
-      const store = { ...sqliteLeads(database, commits), ...sqliteDirectory(database, commits) };
+      const store = sqliteLeadWrites(connectionTo(database, commits));
       const leads = times(3, () => aLead());
 
       const writes = leads.map((lead) => create(store, lead));
@@ -607,7 +607,7 @@ describe('SQLite', () => {
 
     test('fails as unavailable when the disk is full, and earlier writes stay', async () => {
       const database = connect();
-      const store = sqliteLeads(database, new GroupCommit(database));
+      const store = sqliteLeadWrites(connectionTo(database, new GroupCommit(database)));
       const first = aLead();
       await create(store, first);
       const { page_count: pages } = database.prepare('PRAGMA page_count').get() as { page_count: number };
@@ -648,10 +648,11 @@ describe('SQLite', () => {
       queries.push(sql);
       return prepare(sql);
     };
-    const commits = new GroupCommit(database);
-    sqliteLeads(database, commits);
-    sqliteApiKeys(database, commits);
-    sqliteDirectory(database, commits);
+    const connection = connectionTo(database, new GroupCommit(database));
+    sqliteLeadWrites(connection);
+    sqliteLeadReads(connection);
+    sqliteApiKeys(connection);
+    sqliteDirectory(connection);
 
     const plans = queries.map((sql) => ({
       sql,

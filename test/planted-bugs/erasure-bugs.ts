@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const SQLITE = 'src/store/sqlite/lead-writer.ts';
+const SQLITE = 'src/store/sqlite/leads.ts';
 const MONGO = 'src/store/mongo/lead-writer.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
@@ -15,7 +15,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erased lead keeps its claims',
     suite: ON_SQLITE,
     caughtBy: ERASED_LEAD,
-    patches: [{ file: 'src/store/sqlite/lead-writer.ts', find: 'claims || isErasure', put: 'claims' }],
+    patches: [{ file: 'src/store/sqlite/leads.ts', find: 'claims || isErasure', put: 'claims' }],
   },
   {
     name: 'an erased lead keeps its original data',
@@ -27,9 +27,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erasure is not in the change feed',
     suite: ON_SQLITE,
     caughtBy: 'the feed has what is left of an erased lead',
-    patches: [
-      { file: 'src/store/decisions/leads.ts', find: "marked(found.mark, 'erased', updatedAt)", put: 'found.mark' },
-    ],
+    patches: [{ file: 'src/store/decisions.ts', find: "marked(found.mark, 'erased', updatedAt)", put: 'found.mark' }],
   },
   {
     name: 'the log is never truncated',

@@ -27,15 +27,15 @@ export const FEED_BUGS: readonly PlantedBug[] = [
         file: SQLITE,
         find: '(limit) => selectFirst.all(limit)',
         put: `(limit) => {
-          const later = selectFirst.all(limit).filter((row) => Number(row.at(-3)) > toldUpTo);
-          toldUpTo = Number(later.at(-1)?.at(-3) ?? toldUpTo);
+          const later = selectFirst.all(limit).filter((row) => Number(row[CHANGE.at.position]) > toldUpTo);
+          toldUpTo = Number(later.at(-1)?.[CHANGE.at.position] ?? toldUpTo);
           return later;
         }`,
       },
       {
         file: SQLITE,
-        find: 'const studios = studioNumbers(database);',
-        put: 'const studios = studioNumbers(database); let toldUpTo = 0;',
+        find: 'const changes = changesIn(report);',
+        put: 'const changes = changesIn(report); let toldUpTo = 0;',
       },
     ],
     inSoak: true,

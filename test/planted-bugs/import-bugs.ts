@@ -28,9 +28,9 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
     caughtBy: 'recognises a lead by its id, whatever became of it, and no lead of another studio',
     patches: [
       {
-        file: 'src/store/sqlite/leads.ts',
-        find: "return isErased(row) ? 'erased' : 'present';",
-        put: "return isErased(row) ? null : 'present';",
+        file: 'src/store/sqlite/lead-reads.ts',
+        find: "isErased(row) ? 'erased' : 'present'",
+        put: "isErased(row) ? null : 'present'",
       },
     ],
     inSoak: true,

@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const BACKUP = 'src/store/sqlite/backup.ts';
+const BACKUP = 'src/store/sqlite/database-file.ts';
 
 const FAULTS = 'test/e2e/command-faults.test.ts';
 const SECRET_LOST = 'a secret that cannot be written works no more, and that is said';

@@ -3,10 +3,11 @@ import type { PlantedBug } from './planted-bug.ts';
 const STORE = 'test/contract/sqlite-store.test.ts';
 const LOCKS = 'test/contract/sqlite-locks.test.ts';
 const LEADS = 'src/store/sqlite/leads.ts';
+const LEAD_READS = 'src/store/sqlite/lead-reads.ts';
 const LEAD = 'src/domain/lead.ts';
-const CLAIMS = 'src/store/sqlite/contact-claims.ts';
+const CLAIMS = 'src/store/sqlite/leads.ts';
 const SCHEMA = 'src/store/sqlite/schema.ts';
-const MIGRATE = 'src/store/sqlite/migrate.ts';
+const MIGRATE = 'src/store/sqlite/open-database.ts';
 const UPGRADE = 'test/upgrade/upgrade.test.ts';
 const CREATE_LEAD = 'src/usecases/create-lead.ts';
 
@@ -106,7 +107,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'the same key with other data is a conflict, and nothing is written',
     patches: [
       {
-        file: 'src/store/decisions/replay-lead.ts',
+        file: 'src/store/decisions.ts',
         find: 'sameData(earlier.fingerprint, repeated)',
         put: 'earlier',
       },
@@ -141,8 +142,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: STORE,
     caughtBy: 'a lead that is won frees its contact',
     patches: [
-      { file: 'src/store/sqlite/lead-writer.ts', find: 'claims || isErasure', put: 'isErasure' }, // Otherwise, the remaining claim is removed when it is found.
-      { file: 'src/store/sqlite/contact-claims.ts', find: 'stage !== null && isOpen(stage)', put: 'stage !== null' },
+      { file: 'src/store/sqlite/leads.ts', find: 'claims || isErasure', put: 'isErasure' }, // Otherwise, the remaining claim is removed when it is found.
+      { file: 'src/store/sqlite/leads.ts', find: 'stage !== null && isOpen(stage)', put: 'stage !== null' },
     ],
     inSoak: true,
   },
@@ -152,7 +153,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a reopened lead claims its contact again',
     patches: [
       {
-        file: 'src/store/sqlite/lead-writer.ts',
+        file: 'src/store/sqlite/leads.ts',
         find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });',
         put: '',
       },
@@ -172,7 +173,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: "another studio's leads are never seen",
     patches: [
       {
-        file: 'src/store/sqlite/leads.ts',
+        file: LEAD_READS,
         find: `select("id = unhex(?, '-')")`,
         put: `select("id = unhex(?2, '-') OR id = unhex(?2, '-')")`,
       },
@@ -184,7 +185,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     isSeenOutside: true,
     suite: STORE,
     caughtBy: 'a page has at most the limit, and the pages together have every lead once',
-    patches: [{ file: LEADS, text: 'id < unhex', put: 'id <= unhex' }],
+    patches: [{ file: LEAD_READS, text: 'id < unhex', put: 'id <= unhex' }],
     inSoak: true,
   },
   {
@@ -330,12 +331,12 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'takes effect once: putMember, a member that somebody else removes stays removed',
     patches: [
       {
-        file: 'src/store/sqlite/applied-requests.ts',
-        find: 'requestId !== undefined && select.get(requestId) !== undefined',
+        file: 'src/store/sqlite/connection.ts',
+        find: 'requestId !== undefined && selectRequest.get(requestId) !== undefined',
         put: "requestId === ''",
       },
       {
-        file: 'src/store/sqlite/applied-requests.ts',
+        file: 'src/store/sqlite/connection.ts',
         text: 'INSERT INTO applied_requests',
         put: 'INSERT OR IGNORE INTO applied_requests',
       },
@@ -347,7 +348,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'are found, open and closed, and no others',
     patches: [
       {
-        file: 'src/store/sqlite/lead-writer.ts',
+        file: 'src/store/sqlite/leads.ts',
         find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });',
         put: 'if (claims.isOpen) claimed.take(studio, claims.contactKeys, { number, isOpen: true });',
       },

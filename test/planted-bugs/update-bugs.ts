@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
-const IN_SQLITE = 'src/store/sqlite/lead-writer.ts';
+const IN_SQLITE = 'src/store/sqlite/leads.ts';
 
 const FREES = 'of an open lead: the former contact becomes free and the new one taken';
 const ORIGINAL = 'a replay returns the original data, whatever was corrected since, even after a restart';
@@ -27,7 +27,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     caughtBy: ORIGINAL,
     patches: [
       {
-        file: 'src/store/decisions/leads.ts',
+        file: 'src/store/decisions.ts',
         find: '...(!found.isCorrected && { original: lead })',
         put: 'original: lead',
       },
@@ -39,7 +39,7 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
     caughtBy: REOPENED,
     patches: [
       {
-        file: 'src/store/decisions/leads.ts',
+        file: 'src/store/decisions.ts',
         find: "if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };",
         put: '',
       },

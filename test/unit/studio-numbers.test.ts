@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
-import { type StudioNumbers, studioNumbers } from '../../src/store/sqlite/studio-numbers.ts';
+import { type StudioNumbers, studioNumbers } from '../../src/store/sqlite/rows.ts';
 import { times } from '../support/builders.ts';
 
 let database: DatabaseSync;

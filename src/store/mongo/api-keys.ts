@@ -3,12 +3,12 @@ import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
 import { type Checked, readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
+  type Decide,
   decideKeyQuota,
   decideKeyReplacement,
   decideKeyRevocation,
   type StoredApiKey,
-} from '../decisions/api-keys.ts';
-import type { Decide } from '../decisions/decision.ts';
+} from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import { type ApiKeyCommand, type ApiKeyStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { applyOnce } from './apply-once.ts';

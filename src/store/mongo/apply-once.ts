@@ -1,7 +1,7 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
 import { MAX_APPLIED_REQUESTS, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import { historyFault } from '../checked.ts';
-import type { DecidedEvent } from '../decisions/decision.ts';
+import type { DecidedEvent } from '../decisions.ts';
 import type { UnreadableRecord } from '../store.ts';
 import { actor } from './audit.ts';
 import { untilKnown } from './connection.ts';

@@ -2,8 +2,7 @@ import type { Filter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Studio } from '../../domain/studio.ts';
 import { type Checked, readableOrNull } from '../checked.ts';
-import type { DecidedEvent } from '../decisions/decision.ts';
-import { decideStudio, memberEvent } from '../decisions/directory.ts';
+import { decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
@@ -53,7 +52,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     putMember: ({ studioId, id, role }, by) => {
-      const eventsOf = (before: unknown) => (before === role ? [] : [memberEvent(by, id, before, role)]);
+      const eventsOf = memberEvents(by, id, role);
       return putEntry({ studioId, list: 'members', id }, { value: role, max: MAX_MEMBERS, eventsOf }, by);
     },
 
@@ -64,8 +63,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
       }),
 
     removeMember: async (studioId, memberId, by) => {
-      const eventsOf = (value: unknown) => [memberEvent(by, memberId, value, undefined)];
-      const before = await removeEntry({ studioId, list: 'members', id: memberId }, by, eventsOf);
+      const before = await removeEntry({ studioId, list: 'members', id: memberId }, by, memberEvents(by, memberId));
       return before && readableOrNull(memberOf(before, memberId), report);
     },
 
@@ -165,7 +163,7 @@ function entryWriter({ studios, call }: Connection) {
     /** Puts an entry. The database counts the entries in the same write, so concurrent calls cannot exceed the limit. */
     putEntry: (
       entry: Entry,
-      { value, max, eventsOf = () => [] }: { readonly value: unknown; readonly max: number; eventsOf?: EventsOf },
+      { value, max, eventsOf = () => [] }: { readonly value: unknown; readonly max: number; eventsOf?: EventsOfEntry },
       by: Repeatable = {},
     ): Promise<PutOutcome> =>
       change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
@@ -185,7 +183,7 @@ function entryWriter({ studios, call }: Connection) {
     async removeEntry(
       entry: Entry,
       by: Repeatable = {},
-      eventsOf: EventsOf = () => [],
+      eventsOf: EventsOfEntry = () => [],
     ): Promise<StudioDocument | null> {
       /** As the last attempt has read it: if one took effect, it was the last that wrote. */
       let before: StudioDocument | null = null;
@@ -203,9 +201,6 @@ function entryWriter({ studios, call }: Connection) {
 /** A condition that an entry has not changed since it was read. */
 const isStill = (path: string, value: unknown) =>
   ({ [path]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
-
-/** Returns what the history gets when an entry changes that was `before`. */
-type EventsOf = (before: unknown) => DecidedEvent[];
 
 const ID_ONLY = { ...READ, projection: { _id: 1 } } as const;
 

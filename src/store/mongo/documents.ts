@@ -26,7 +26,7 @@ import {
   readableOrThrow,
   type Unchecked,
 } from '../checked.ts';
-import type { LeadWrite, StoredClaims } from '../decisions/leads.ts';
+import type { LeadWrite, StoredClaims } from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
 import { type EarlierCreation, type ErasedCreation, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 

@@ -1,6 +1,5 @@
 import type { UpdateFilter } from 'mongodb';
-import type { Decide } from '../decisions/decision.ts';
-import type { LeadWrite, StoredLead } from '../decisions/leads.ts';
+import type { Decide, LeadWrite, StoredLead } from '../decisions.ts';
 import type { LeadCommand } from '../store.ts';
 import { applyOnce } from './apply-once.ts';
 import type { Connection } from './connection.ts';

@@ -2,8 +2,7 @@ import { type Filter, MongoBulkWriteError, MongoServerError, UUID, type WriteErr
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { isOpen, type Lead, type LeadClaims, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
-import { decideLeadErasure, decideLeadStage, decideLeadUpdate } from '../decisions/leads.ts';
-import { replayOutcome } from '../decisions/replay-lead.ts';
+import { decideLeadErasure, decideLeadStage, decideLeadUpdate, replayOutcome } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import type { CreateLeadOutcome, LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
 import { type Connection, untilKnown } from './connection.ts';

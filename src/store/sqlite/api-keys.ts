@@ -1,20 +1,17 @@
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import { type ApiKey, KEY_SLOTS } from '../../domain/api-key.ts';
-import { readableOrNull, readablePartsOfKey } from '../checked.ts';
+import type { SQLInputValue } from 'node:sqlite';
+import { KEY_SLOTS } from '../../domain/api-key.ts';
+import { checkedStudio, readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
+  type Decide,
   decideKeyQuota,
   decideKeyReplacement,
   decideKeyRevocation,
   type StoredApiKey,
-} from '../decisions/api-keys.ts';
-import type { Decide } from '../decisions/decision.ts';
+} from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import type { ApiKeyCommand, ApiKeyStore, ReportUnreadable } from '../store.ts';
-import { applyingOnce } from './apply-once.ts';
-import { auditWriter } from './audit.ts';
-import type { GroupCommit } from './group-commit.ts';
-import { prepareNamed } from './row-lists.ts';
+import type { ApiKeyCommand, ApiKeyStore } from '../store.ts';
+import type { Connection } from './connection.ts';
 import {
   API_KEY_COLUMNS,
   apiKeyIn,
@@ -23,7 +20,7 @@ import {
   memberOf,
   type Row,
   STUDIO_FIELDS,
-  studioOf,
+  studioIn,
 } from './rows.ts';
 
 /** All slots, in SQL. */
@@ -33,59 +30,79 @@ const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
 const AFTER_ALL_IDS = '\u{10ffff}';
 
 /** API keys and their slots, in SQLite. */
-export function sqliteApiKeys(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  report: ReportUnreadable = () => {},
-): ApiKeyStore {
+export function sqliteApiKeys(connection: Connection): ApiKeyStore {
+  const { database, commits, recordEvent, report } = connection;
+  const { takeSlot, change } = keyWriter(connection);
   const selectLive = database.prepare(`
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS}) ORDER BY id DESC`);
   const selectFormer = database.prepare(`
     SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id < ? AND slot NOT IN (${SLOTS})
     ORDER BY id DESC LIMIT ? + 0`);
+  const insert = database.prepare(`
+    INSERT INTO api_keys (
+      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot,
+      quota_limit
+    ) VALUES (
+      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot,
+      :quotaLimit
+    )`);
   const updateUse = database.prepare(`
     UPDATE api_keys SET last_used_at = :now
     WHERE studio_id = :studioId AND id = :id
       AND (coalesce(last_used_at, 0) <= :unlessSince OR last_used_at > :now)`);
-  const legible = (row: Row) => readableOrNull(apiKeyOf(row), report) ?? readablePartsOfKey(apiKeyIn(row));
-  const listedApiKeyOf = (row: Row) => legible(row) ?? apiKeyOf(row);
 
   return {
-    ...keyWriters(database, commits, legible),
+    createApiKey: (key, now, caller) =>
+      commits.write(() => {
+        const { studioId, id, memberId, scopes, createdAt, expiresAt, revokedAt: _, lastUsedAt: __, ...texts } = key;
+        const slot = takeSlot(studioId, now);
+        if (slot === undefined) return false;
+        const times = { createdAt: createdAt.getTime(), expiresAt: expiresAt.getTime() };
+        insert.run({ studioId, id, memberId, ...texts, scopes: scopes.join(' '), ...times, slot });
+        recordEvent({ studioId, apiKeyId: id, action: 'api-key-created', memberId, caller, time: now });
+        return true;
+      }),
 
     async listLiveApiKeys(studioId) {
-      return selectLive.all(studioId).flatMap((row) => legible(row) ?? []);
+      return selectLive.all(studioId).flatMap((row) => legibleIn(row, connection) ?? []);
     },
 
-    listFormerApiKeys(studioId, before, limit) {
+    async listFormerApiKeys(studioId, before, limit) {
       const read = (after: string | null, count: number) => selectFormer.all(studioId, after ?? AFTER_ALL_IDS, count);
-      const idOf = (row: Row) => row.id as string;
-      return readPage({ read, idOf, check: listedApiKeyOf }, { after: before, limit }, report);
+      const check = (row: Row) => legibleIn(row, connection) ?? apiKeyOf(row);
+      return readPage({ read, idOf: ({ id }) => id as string, check }, { after: before, limit }, report);
     },
 
-    recordApiKeyUse({ studioId, keyId, now, unlessSince }) {
-      return commits.write(() => {
+    replaceApiKey: change(decideKeyReplacement),
+
+    revokeApiKey: (studioId, keyId, by) => change(decideKeyRevocation)({ studioId, keyId, ...by }),
+
+    putApiKeyQuota: (studioId, keyId, quotaLimit, by) => change(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
+
+    recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
+      commits.write(() => {
         updateUse.run({ studioId, id: keyId, now: now.getTime(), unlessSince: unlessSince.getTime() });
-      });
-    },
+      }),
 
-    findCredential: credentialFinder(database, report),
+    findCredential: credentialFinder(connection),
   };
 }
 
-function credentialFinder(database: DatabaseSync, report: ReportUnreadable): ApiKeyStore['findCredential'] {
-  const select = prepareNamed(
-    database,
-    `SELECT ${API_KEY_COLUMNS}, ${STUDIO_FIELDS}, members.role, lead_sources.name AS source_name,
+/** Returns the readable parts of a key, and reports that it has others. */
+const legibleIn = (row: Row, { report }: Connection) =>
+  readableOrNull(apiKeyOf(row), report) ?? readablePartsOfKey(apiKeyIn(row));
+
+function credentialFinder({ database, report }: Connection): ApiKeyStore['findCredential'] {
+  const select = database.prepare(`
+    SELECT ${API_KEY_COLUMNS}, ${STUDIO_FIELDS}, members.role, lead_sources.name AS source_name,
       lead_sources.enabled = 1 AS source_enabled
     FROM api_keys
     JOIN studios ON studios.id = api_keys.studio_id
     LEFT JOIN members ON members.studio_id = api_keys.studio_id AND members.id = api_keys.member_id
     LEFT JOIN lead_sources ON lead_sources.studio_id = api_keys.studio_id AND lead_sources.id = ?
-    WHERE secret_sha256 = ?`,
-  );
+    WHERE secret_sha256 = ?`);
   return async (secretSha256, sourceId = '') => {
-    const row = select(sourceId, secretSha256);
+    const row = select.get(sourceId, secretSha256);
     const key = row && readableOrNull(apiKeyOf(row), report);
     if (!key) return null;
     const { studioId, memberId } = key;
@@ -94,7 +111,7 @@ function credentialFinder(database: DatabaseSync, report: ReportUnreadable): Api
     const source = name === null ? null : leadSourceOf({ studio_id: studioId, id: sourceId, name, enabled } as Row);
     return {
       key,
-      studio: studioOf({ ...row, id: studioId }, report),
+      studio: checkedStudio(studioIn({ ...row, id: studioId }), report),
       issuerRole: readableOrNull(member, report)?.role ?? null,
       source: readableOrNull(source, report),
     };
@@ -112,27 +129,15 @@ const COLUMNS: Readonly<Record<keyof ApiKeyWrite, string>> = {
   slot: 'slot',
 };
 
-function keyWriters(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  legible: (row: Row) => ApiKey | null,
-): Pick<ApiKeyStore, 'createApiKey' | 'replaceApiKey' | 'revokeApiKey' | 'putApiKeyQuota'> {
-  const insert = database.prepare(`
-    INSERT INTO api_keys (
-      studio_id, id, member_id, name, scopes, created_at, expires_at, revoked_at, secret_sha256, secret_hint, slot,
-      quota_limit
-    ) VALUES (
-      :studioId, :id, :memberId, :name, :scopes, :createdAt, :expiresAt, NULL, :secretSha256, :secretHint, :slot,
-      :quotaLimit
-    )`);
+function keyWriter(connection: Connection) {
+  const { database, applyOnce } = connection;
   const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
   const selectSlots = database.prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
   const freeExpiredSlots = database.prepare(
     `UPDATE api_keys SET slot = id WHERE studio_id = ? AND slot IN (${SLOTS}) AND expires_at <= ?`,
   );
-  const recordEvent = auditWriter(database);
-  const applyOnce = applyingOnce(database, commits);
 
+  /** Returns a slot that no live key holds; undefined: there is none. To be called within a write. */
   function takeSlot(studioId: string, now: Date): string | undefined {
     freeExpiredSlots.run(studioId, now.getTime());
     const taken = new Set(selectSlots.all(studioId).map((row) => row.slot));
@@ -141,7 +146,7 @@ function keyWriters(
 
   function read({ studioId, keyId }: ApiKeyCommand): StoredApiKey | null {
     const row = selectById.get(studioId, keyId);
-    return row ? { key: apiKeyOf(row), legible: () => legible(row), slot: row.slot as string } : null;
+    return row ? { key: apiKeyOf(row), legible: () => legibleIn(row, connection), slot: row.slot as string } : null;
   }
 
   function store({ studioId, keyId, now }: ApiKeyCommand, { slot: place, ...fields }: ApiKeyWrite) {
@@ -163,25 +168,8 @@ function keyWriters(
         requestId: command.requestId,
         read: () => read(command),
         decide: (found, isApplied) => decide(found, command, isApplied),
-        write: (_, write) => store(command, write) as Outcome | undefined,
+        write: (write) => store(command, write) as Outcome | undefined,
       });
 
-  return {
-    createApiKey: (key, now, caller) =>
-      commits.write(() => {
-        const { studioId, id, memberId, scopes, createdAt, expiresAt, revokedAt: _, lastUsedAt: __, ...texts } = key;
-        const slot = takeSlot(studioId, now);
-        if (slot === undefined) return false;
-        const times = { createdAt: createdAt.getTime(), expiresAt: expiresAt.getTime() };
-        insert.run({ studioId, id, memberId, ...texts, scopes: scopes.join(' '), ...times, slot });
-        recordEvent({ studioId, apiKeyId: id, action: 'api-key-created', memberId, caller, time: now });
-        return true;
-      }),
-
-    replaceApiKey: change(decideKeyReplacement),
-
-    revokeApiKey: (studioId, keyId, by) => change(decideKeyRevocation)({ studioId, keyId, ...by }),
-
-    putApiKeyQuota: (studioId, keyId, quotaLimit, by) => change(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
-  };
+  return { takeSlot, change };
 }

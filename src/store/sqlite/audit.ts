@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
+import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import { readableOrNull } from '../checked.ts';
+import type { DecidedEvent } from '../decisions.ts';
 import type { AuditStore, ReportUnreadable } from '../store.ts';
 import { auditEventOf, EVENT_COLUMNS } from './rows.ts';
 
@@ -24,24 +25,15 @@ export function sqliteAudit(database: DatabaseSync, report: ReportUnreadable): A
   };
 }
 
+/** An event of a studio, or of one of its leads or keys. */
+type NewEvent = DecidedEvent & Pick<AuditEvent, 'studioId'> & Partial<Pick<AuditEvent, 'leadId' | 'apiKeyId'>>;
+
+const NOTHING = { leadId: null, apiKeyId: null, from: null, to: null } as const;
+
 /** Returns a function that stores an event; to be called within a write. */
-export function auditWriter(
-  database: DatabaseSync,
-): (event: Partial<Omit<AuditEvent, keyof Actor>> & EventBasics) => void {
+export function auditWriter(database: DatabaseSync): (event: NewEvent) => void {
   const insert = database.prepare(`
     INSERT INTO audit_events (studio_id, lead_id, api_key_id, action, member_id, caller, time, from_value, to_value)
     VALUES (:studioId, :leadId, :apiKeyId, :action, :memberId, :caller, :time, :from, :to)`);
-  return ({
-    studioId,
-    leadId = null,
-    apiKeyId = null,
-    action,
-    memberId,
-    caller = null,
-    time,
-    from = null,
-    to = null,
-  }) => void insert.run({ studioId, leadId, apiKeyId, action, memberId, caller, time: time.getTime(), from, to });
+  return ({ caller = null, time, ...event }) => void insert.run({ ...NOTHING, ...event, caller, time: time.getTime() });
 }
-
-type EventBasics = Pick<AuditEvent, 'studioId' | 'action' | 'time'> & Actor;

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
-import type { BackupMessage } from './backup.ts';
+import type { BackupMessage } from './database-file.ts';
 
 /* The process that writes a backup, in one statement, which can only be aborted by killing the process. */
 

@@ -1,174 +1,156 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Repeatable } from '../../domain/audit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { readableOrNull } from '../checked.ts';
-import { decideStudio, memberEvent } from '../decisions/directory.ts';
+import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, ReportUnreadable } from '../store.ts';
-import { appliedRequests } from './applied-requests.ts';
-import { applyingOnce } from './apply-once.ts';
-import { auditWriter } from './audit.ts';
-import type { GroupCommit } from './group-commit.ts';
-import { leadSourceOf, listedStudioOf, memberOf, type Row, SOURCE_COLUMNS, STUDIO_COLUMNS, studioOf } from './rows.ts';
+import type { DirectoryStore, PutOutcome } from '../store.ts';
+import type { Connection } from './connection.ts';
+import { leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
+
+const MEMBERS = { table: 'members', columns: 'studio_id, id, role', max: MAX_MEMBERS } as const;
+const SOURCES = {
+  table: 'lead_sources',
+  columns: 'studio_id, id, name, enabled = 1 AS enabled',
+  max: MAX_LEAD_SOURCES,
+} as const;
 
 /** Studios, members and sources, in SQLite. */
-export function sqliteDirectory(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  report: ReportUnreadable = () => {},
-): DirectoryStore {
-  const selectStudio = database.prepare(`SELECT ${STUDIO_COLUMNS} FROM studios WHERE id = ?`);
+export function sqliteDirectory(connection: Connection): DirectoryStore {
+  const { database, report } = connection;
+  const members = entriesIn(connection, MEMBERS, memberOf);
+  const sources = entriesIn(connection, SOURCES, leadSourceOf);
+  const upsertMember = database.prepare(`
+    INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
+    ON CONFLICT (studio_id, id) DO UPDATE SET role = :role`);
+  const upsertSource = database.prepare(`
+    INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
+    ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
+  const selectSources = database.prepare(
+    `SELECT ${SOURCES.columns} FROM lead_sources WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`,
+  );
   return {
-    ...sqliteStudios(database, commits, selectStudio, report),
-    ...sqliteMembers(database, commits, selectStudio, report),
-    ...sqliteLeadSources(database, commits, selectStudio, report),
+    ...sqliteStudios(connection),
+
+    putMember: ({ studioId, id, role }, by) =>
+      members.put(studioId, id, by, () => upsertMember.run({ studioId, id, role }), memberEvents(by, id, role)),
+
+    findMember: async (studioId, memberId) => members.find(studioId, memberId),
+
+    removeMember: (studioId, memberId, by) => members.remove(studioId, memberId, by, memberEvents(by, memberId)),
+
+    putLeadSource: ({ studioId, id, name, enabled }, by) =>
+      sources.put(studioId, id, by, () => upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 })),
+
+    findLeadSource: async (studioId, sourceId) => sources.find(studioId, sourceId),
+
+    removeLeadSource: (studioId, sourceId, by) => sources.remove(studioId, sourceId, by),
+
+    async listLeadSources(studioId, first, limit) {
+      const read = (after: string | null, count: number) => selectSources.all(studioId, after ?? '', count);
+      return readPage({ read, idOf, check: leadSourceOf }, { after: first, limit }, report);
+    },
   };
 }
 
-function sqliteStudios(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  selectStudio: StatementSync,
-  report: ReportUnreadable,
-): Pick<DirectoryStore, 'putStudio' | 'findStudio' | 'listStudios'> {
-  const selectStudios = database.prepare(`SELECT ${STUDIO_COLUMNS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
-  const upsertStudio = database.prepare(`
+const idOf = (row: Row) => row.id as string;
+
+function sqliteStudios({
+  database,
+  applyOnce,
+  report,
+}: Connection): Pick<DirectoryStore, 'putStudio' | 'findStudio' | 'listStudios'> {
+  const select = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id = ?`);
+  const selectPage = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
+  const upsert = database.prepare(`
     INSERT INTO studios (id, status, region_code, quota_limit) VALUES (:id, :status, :regionCode, :quotaLimit)
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
-  const applyOnce = applyingOnce(database, commits);
   return {
     putStudio: (put, by) =>
       applyOnce({
         subject: { studioId: put.id },
         requestId: by.requestId,
-        read: () => selectStudio.get(put.id),
+        read: () => select.get(put.id),
         decide(row, isApplied) {
           const found = row && {
-            studio: studioOf(row, report),
+            studio: checkedStudio(studioIn(row), report),
             status: row.status,
             quotaLimit: row.studio_quota_limit,
             isRenewing: row.claim_renewal !== null,
           };
           return decideStudio(found ?? null, put, by, isApplied);
         },
-        write(row, { formerRegions, ...fields }) {
+        write({ formerRegions, ...fields }, row) {
           for (const each of formerRegions) insertFormerRegion.run(put.id, each ?? '');
           const { status = null, region_code: regionCode = null, studio_quota_limit: quotaLimit = null } = row ?? {};
-          upsertStudio.run({ id: put.id, status, regionCode, quotaLimit, ...fields });
+          upsert.run({ id: put.id, status, regionCode, quotaLimit, ...fields });
           return undefined;
         },
       }),
 
     async findStudio(studioId) {
-      const row = selectStudio.get(studioId);
-      return row ? studioOf(row, report) : null;
+      const row = select.get(studioId);
+      return row ? checkedStudio(studioIn(row), report) : null;
     },
 
     async listStudios(first, limit) {
-      const read = (after: string | null, count: number) => selectStudios.all(after ?? '', count);
-      const idOf = (row: Row) => row.id as string;
-      return readPage({ read, idOf, check: (row) => listedStudioOf(row, report) }, { after: first, limit }, report);
+      const read = (after: string | null, count: number) => selectPage.all(after ?? '', count);
+      const check = (row: Row) => checkedListedStudio(studioIn(row), report);
+      return readPage({ read, idOf, check }, { after: first, limit }, report);
     },
   };
 }
 
-function sqliteMembers(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  selectStudio: StatementSync,
-  report: ReportUnreadable,
-): Pick<DirectoryStore, 'putMember' | 'findMember' | 'removeMember'> {
-  const upsertMember = database.prepare(`
-    INSERT INTO members (studio_id, id, role) VALUES (:studioId, :id, :role)
-    ON CONFLICT (studio_id, id) DO UPDATE SET role = :role`);
-  const selectMember = database.prepare('SELECT * FROM members WHERE studio_id = ? AND id = ?');
-  const deleteMember = database.prepare('DELETE FROM members WHERE studio_id = ? AND id = ? RETURNING *');
-  const countMembers = database.prepare('SELECT count(*) AS count FROM members WHERE studio_id = ?');
-  const recordEvent = auditWriter(database);
-  const requests = appliedRequests(database);
+/** The members or the sources of studios. */
+function entriesIn<Entry>(
+  { database, applyOnce, report }: Connection,
+  { table, columns, max }: typeof MEMBERS | typeof SOURCES,
+  entryOf: (row: Row) => Checked<Entry>,
+) {
+  const selectStudio = database.prepare('SELECT 1 FROM studios WHERE id = ?');
+  const select = database.prepare(`SELECT ${columns} FROM ${table} WHERE studio_id = ? AND id = ?`);
+  const remove = database.prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
+  const count = database.prepare(`SELECT count(*) AS count FROM ${table} WHERE studio_id = ?`);
+  const entryIn = (row: Row | undefined) => (row ? readableOrNull(entryOf(row), report) : null);
   return {
-    putMember({ studioId, id, role }, by) {
-      return commits.write(() => {
-        if (!selectStudio.get(studioId)) return 'no-studio';
-        if (requests.has(by.requestId)) return 'put';
-        const before = selectMember.get(studioId, id);
-        if (!before && isFull(countMembers, studioId, MAX_MEMBERS)) return 'limit-reached';
-        if (before?.role !== role) recordEvent({ studioId, ...memberEvent(by, id, before?.role, role) });
-        upsertMember.run({ studioId, id, role });
-        requests.add(by.requestId);
-        return 'put';
-      });
-    },
+    put: (
+      studioId: string,
+      id: string,
+      { requestId }: Repeatable = {},
+      write: () => unknown,
+      eventsOf: EventsOfEntry = () => [],
+    ) =>
+      applyOnce<Row | undefined, 'put', PutOutcome>({
+        subject: { studioId },
+        requestId,
+        read: () => select.get(studioId, id),
+        decide(found, isApplied) {
+          const isFull = !found && (count.get(studioId)?.count as number) >= max;
+          const hasStudio = selectStudio.get(studioId) !== undefined;
+          return decideEntry({ hasStudio, before: roleOrName(found), isFull }, eventsOf, isApplied);
+        },
+        write: () => void write(),
+      }),
 
-    async findMember(studioId, memberId) {
-      const row = selectMember.get(studioId, memberId);
-      return row ? readableOrNull(memberOf(row), report) : null;
-    },
+    find: (studioId: string, id: string) => entryIn(select.get(studioId, id)),
 
-    removeMember(studioId, memberId, by) {
-      return commits.write(() => {
-        if (requests.has(by.requestId)) return null;
-        requests.add(by.requestId);
-        const row = deleteMember.get(studioId, memberId);
-        if (!row) return null;
-        recordEvent({ studioId, ...memberEvent(by, memberId, row.role, undefined) });
-        return readableOrNull(memberOf(row), report);
-      });
-    },
+    remove: (studioId: string, id: string, { requestId }: Repeatable = {}, eventsOf: EventsOfEntry = () => []) =>
+      applyOnce<Row | undefined, 'remove', Entry | null>({
+        subject: { studioId },
+        requestId,
+        read: () => select.get(studioId, id),
+        decide(found, isApplied) {
+          if (isApplied) return { outcome: null };
+          return {
+            outcome: entryIn(found),
+            write: found ? 'remove' : null,
+            events: found ? eventsOf(roleOrName(found)) : [],
+          };
+        },
+        write: () => void remove.run(studioId, id),
+      }),
   };
 }
 
-function sqliteLeadSources(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  selectStudio: StatementSync,
-  report: ReportUnreadable,
-): Pick<DirectoryStore, 'putLeadSource' | 'removeLeadSource' | 'findLeadSource' | 'listLeadSources'> {
-  const upsertSource = database.prepare(`
-    INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES (:studioId, :id, :name, :enabled)
-    ON CONFLICT (studio_id, id) DO UPDATE SET name = :name, enabled = :enabled`);
-  const selectSource = database.prepare(`SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id = ?`);
-  const selectSources = database.prepare(
-    `SELECT ${SOURCE_COLUMNS} FROM lead_sources WHERE studio_id = ? AND id > ? ORDER BY id LIMIT ?`,
-  );
-  const deleteSource = database.prepare(`
-    DELETE FROM lead_sources WHERE studio_id = ? AND id = ? RETURNING ${SOURCE_COLUMNS}`);
-  const countSources = database.prepare('SELECT count(*) AS count FROM lead_sources WHERE studio_id = ?');
-  const requests = appliedRequests(database);
-  return {
-    putLeadSource({ studioId, id, name, enabled }, { requestId } = {}) {
-      return commits.write(() => {
-        if (!selectStudio.get(studioId)) return 'no-studio';
-        if (requests.has(requestId)) return 'put';
-        if (!selectSource.get(studioId, id) && isFull(countSources, studioId, MAX_LEAD_SOURCES)) return 'limit-reached';
-        upsertSource.run({ studioId, id, name, enabled: enabled ? 1 : 0 });
-        requests.add(requestId);
-        return 'put';
-      });
-    },
-
-    removeLeadSource(studioId, sourceId, { requestId } = {}) {
-      return commits.write(() => {
-        if (requests.has(requestId)) return null;
-        requests.add(requestId);
-        const row = deleteSource.get(studioId, sourceId);
-        return row ? readableOrNull(leadSourceOf(row), report) : null;
-      });
-    },
-
-    async findLeadSource(studioId, sourceId) {
-      const row = selectSource.get(studioId, sourceId);
-      return row ? readableOrNull(leadSourceOf(row), report) : null;
-    },
-
-    async listLeadSources(studioId, first, limit) {
-      const read = (after: string | null, count: number) => selectSources.all(studioId, after ?? '', count);
-      const idOf = (row: Row) => row.id as string;
-      return readPage({ read, idOf, check: leadSourceOf }, { after: first, limit }, report);
-    },
-  };
-}
-
-const isFull = (counting: StatementSync, studioId: string, max: number) =>
-  (counting.get(studioId)?.count as number) >= max;
+const roleOrName = (row: Row | undefined): unknown => row && (row.role ?? row.name);

@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
-import { lockRetryMs } from './lock-retries.ts';
-import { isLocked } from './result-codes.ts';
 
 /** The maximum number of writes that wait for another process's write lock; further ones are refused immediately. */
 export const MAX_WAITING_WRITES = 2048;
@@ -35,10 +34,7 @@ export class GroupCommit<Caller = undefined> {
   #attempts = 0;
   #lastError: unknown = new StoreUnavailable('nothing has been written yet');
 
-  /**
-   * @param committed called after every commit
-   * @param observer observes every commit
-   */
+  /** @param committed called after every commit */
   constructor(database: DatabaseSync, committed: () => unknown = () => {}, observer?: StoreObserver<Caller>) {
     this.#database = database;
     this.#committed = committed;
@@ -166,4 +162,65 @@ export class GroupCommit<Caller = undefined> {
       return () => write.reject(error);
     }
   }
+}
+
+/**
+ * A transaction that consecutive reads in one turn of the event loop share, because locking and unlocking costs as much
+ * as a read. No request can arrive before it ends, so no request reads a state from before its arrival.
+ */
+export function sharedTransaction(database: DatabaseSync) {
+  const [beginning, commit] = [database.prepare('BEGIN'), database.prepare('COMMIT')];
+  let isActive = false;
+
+  /** Ends the transaction; to be called before a transaction that writes. */
+  function end(): void {
+    if (!isActive) return;
+    isActive = false;
+    // A failed read may have ended it.
+    if (database.isOpen && database.isTransaction) commit.run();
+  }
+
+  /** Begins the transaction unless one is active; to be called before a read. */
+  function begin(): void {
+    if (isActive || database.isTransaction) return;
+    beginning.run();
+    isActive = true;
+    // Runs after all pending microtasks and before the next I/O event.
+    process.nextTick(end);
+  }
+
+  return { begin, end };
+}
+
+/** The maximum delay between two attempts to get a lock; milliseconds. */
+const MAX_RETRY_MS = 25;
+
+/** The delay before an attempt to get a lock is repeated, after a number of others. */
+const lockRetryMs = (attempts: number): number => Math.min(2 ** attempts, MAX_RETRY_MS);
+
+/**
+ * Repeats a call whose reads meet a lock, such as that of a process that recovers the log after another one was killed.
+ * Writes wait in GroupCommit.
+ *
+ * @throws the last error when the call has taken STORE_CALL_MS
+ */
+export async function repeatWhileLocked<Result>(call: () => Promise<Result>): Promise<Result> {
+  const giveUp = performance.now() + STORE_CALL_MS;
+  for (let attempts = 0; ; attempts += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isLocked(error) || performance.now() > giveUp) throw error;
+    }
+    await sleep(lockRetryMs(attempts));
+  }
+}
+
+/** Whether a statement failed because another process holds a lock. */
+export const isLocked = (error: unknown): boolean => resultCodeOf(error) === 5;
+
+/** The primary result code of a SQLite error: the lowest byte of an extended one; undefined for other errors. */
+export function resultCodeOf(error: unknown): number | undefined {
+  const { errcode } = Object(error) as { errcode?: number };
+  return errcode === undefined ? undefined : errcode & 0xff;
 }

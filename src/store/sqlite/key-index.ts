@@ -3,7 +3,7 @@ import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
 import { describeDuplicates, MAX_GROUPS, MAX_IN_GROUP, refusalOfCreations } from '../index-faults.ts';
 import { StoreUnavailable } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { idText } from './stored-ids.ts';
+import { idText } from './rows.ts';
 
 /**
  * The index of idempotency keys, the one unique index that can be dropped: all others are constraints of their tables.

@@ -1,11 +1,9 @@
-import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { FirstReadable } from '../first-readable.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
-import type { GroupCommit } from './group-commit.ts';
-import { prepareLists } from './row-lists.ts';
+import type { Connection } from './connection.ts';
 import {
   columns,
   erasedLeadOf,
@@ -16,29 +14,22 @@ import {
   MARKED_LEAD,
   markOf,
   markValues,
+  prepareLists,
   SET_MARK,
+  UUID_BYTES,
 } from './rows.ts';
-import { UUID_BYTES } from './stored-ids.ts';
-import { studioNumbers } from './studio-numbers.ts';
 
-/** The position is text, because a foreign number may be any integer. */
-const CHANGE = columns({
-  ...MARKED_LEAD.sqlOf,
-  position: 'CAST(changed_since AS TEXT)',
-  number: 'CAST(leads.number AS TEXT)',
-  studioId: 'studio_id',
-});
+/** The number is text, because a foreign one may be any integer. */
+const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
+
+/** So is the position. */
+const CHANGE = columns({ ...NUMBERED.sqlOf, position: 'CAST(changed_since AS TEXT)', studioId: 'studio_id' });
 
 /** The time of a lead's first unacknowledged change, and the lead's number; integers in text. */
 type Position = readonly [since: string, number: string];
 
 /** The change feed, in SQLite: a lead's mark is a part of its row. */
-export function sqliteLeadChanges(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  report: ReportUnreadable,
-): LeadChangeStore {
-  const studios = studioNumbers(database);
+export function sqliteLeadChanges({ database, commits, studios, report }: Connection): LeadChangeStore {
   const selectWhere = (condition: string) =>
     prepareLists(
       database,
@@ -53,7 +44,7 @@ export function sqliteLeadChanges(
   // An id that is not a UUID cannot end a part.
   const selectToResend = prepareLists(
     database,
-    `SELECT ${MARKED_LEAD.sql}, CAST(number AS TEXT) FROM leads
+    `SELECT ${NUMBERED.sql} FROM leads
     WHERE studio_number = ? AND id > unhex(?, '-') AND length(id) = ${UUID_BYTES} ORDER BY id LIMIT ? + 0`,
   );
   const resend = database.prepare(`UPDATE leads SET ${SET_MARK} WHERE number = CAST(:number AS INTEGER)`);
@@ -94,7 +85,7 @@ export function sqliteLeadChanges(
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
         const rows = selectToResend.all(studio, after ?? '', limit);
         for (const row of rows) {
-          resend.run({ ...markValues(marked(markOf(row), 'resent', now)), number: row.at(-1) as string });
+          resend.run({ ...markValues(marked(markOf(row), 'resent', now)), number: row[NUMBERED.at.number] as string });
         }
         return { leads: rows.length, skipped: 0, next: lastIdOfFull(rows, limit) };
       }),

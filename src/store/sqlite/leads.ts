@@ -1,56 +1,54 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { type Checked, leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
-import { decideLeadErasure, decideLeadStage, decideLeadUpdate } from '../decisions/leads.ts';
-import { replayOutcome } from '../decisions/replay-lead.ts';
-import { readPage } from '../pages.ts';
+import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
+import { readableOrThrow } from '../checked.ts';
+import {
+  type Decide,
+  decideLeadErasure,
+  decideLeadStage,
+  decideLeadUpdate,
+  type LeadWrite,
+  replayOutcome,
+  type StoredLead,
+} from '../decisions.ts';
 import { CONTACT_RULE_VERSION } from '../release-1-1.ts';
-import { type LeadErasureStore, type LeadStore, type Page, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { appliedRequests } from './applied-requests.ts';
-import { contactClaims, entryRange } from './contact-claims.ts';
-import type { GroupCommit } from './group-commit.ts';
-import { leadWriter } from './lead-writer.ts';
-import { type ListQuery, prepareLists } from './row-lists.ts';
+import type { LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import type { Connection } from './connection.ts';
 import {
   CREATION,
+  columns,
   earlierLeadOf,
   erasedLeadOf,
+  hashBytes,
+  hashesBytes,
+  hashesIn,
+  hashText,
+  idText,
   isErased,
-  LEAD_COLUMNS,
-  type ListRow,
-  lastIdOfFull,
+  MARKED_LEAD,
+  markOf,
+  markValues,
+  originalJson,
+  prepareLists,
   presentLeadOf,
+  SET_MARK,
   storedFingerprint,
 } from './rows.ts';
-import { hashBytes, hashesBytes, idText } from './stored-ids.ts';
-import { type StudioNumbers, studioNumbers } from './studio-numbers.ts';
-
-/** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
-const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
-
-/** Higher than every lead's id; the start of the first page. */
-const AFTER_ALL_IDS = 'ff'.repeat(17);
 
 /**
- * Leads and their claims, in SQLite. `secure_delete` overwrites erased data in the file, too, once the log is checkpointed.
+ * The writes of leads and their claims, in SQLite. `secure_delete` overwrites erased data in the file, too, once the log
+ * is checkpointed.
  *
  * @param erased called after the commit of an erasure
  */
-export function sqliteLeads(
-  database: DatabaseSync,
-  commits: Pick<GroupCommit, 'write'>,
-  report: ReportUnreadable = () => {},
+export function sqliteLeadWrites(
+  connection: Connection,
   erased: () => unknown = () => {},
-): LeadStore & LeadErasureStore {
-  const studios = studioNumbers(database);
-  const findByKey = creationFinder(database);
-  const write = leadWriter(database, commits);
+): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
+  const claims = contactClaims(connection.database);
+  const write = leadWriter(connection, claims);
   const eraseLead = write(decideLeadErasure);
-  const requests = appliedRequests(database);
   return {
-    createLead: leadCreator(database, { commits, studios, findByKey }),
-    ...leadReader(database, { studios, findByKey }, report),
-    isLeadChangeApplied: async (_studioId, _leadId, requestId) => requests.has(requestId),
+    createLead: leadCreator(connection, claims),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
     async eraseLead(erasure) {
@@ -61,28 +59,9 @@ export function sqliteLeads(
   };
 }
 
-/** Returns a function that finds the creation with an idempotency key. */
-function creationFinder(database: DatabaseSync) {
-  const select = prepareLists(
-    database,
-    `SELECT ${CREATION.sql} FROM leads WHERE studio_number = ? AND idempotency_key = unhex(?, '-')`,
-  );
-  return (studioId: string, studio: number | undefined, idempotencyKey: string) => {
-    const row = studio === undefined ? undefined : select.get(studio, idempotencyKey);
-    if (!row) return null;
-    if (isErased(row)) return { kind: 'erased' } as const;
-    const lead = readableOrThrow(earlierLeadOf(studioId, row));
-    return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
-  };
-}
-
-interface Parts {
-  readonly commits: Pick<GroupCommit, 'write'>;
-  readonly studios: StudioNumbers;
-  readonly findByKey: ReturnType<typeof creationFinder>;
-}
-
-function leadCreator(database: DatabaseSync, { commits, studios, findByKey }: Parts): LeadStore['createLead'] {
+function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
+  const { database, commits, studios } = connection;
+  const findByKey = creationFinder(connection);
   let preparedInsert: StatementSync | undefined;
   // Prepared by the first creation: without the index of keys SQLite refuses it, and reads have to go on.
   const insert = () =>
@@ -92,7 +71,6 @@ function leadCreator(database: DatabaseSync, { commits, studios, findByKey }: Pa
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
     ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?)
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
-  const claimed = contactClaims(database);
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt) => {
     const { studioId, id } = lead;
@@ -139,92 +117,190 @@ function leadCreator(database: DatabaseSync, { commits, studios, findByKey }: Pa
   };
 }
 
-function leadReader(
-  database: DatabaseSync,
-  { studios, findByKey }: Omit<Parts, 'commits'>,
-  report: ReportUnreadable,
-): Omit<
-  LeadStore & LeadErasureStore,
-  'createLead' | 'isLeadChangeApplied' | 'changeLeadStage' | 'updateLead' | 'eraseLead'
-> {
-  const select = (condition: string) =>
-    prepareLists(database, `SELECT ${LEAD_COLUMNS.sql} FROM leads WHERE studio_number = ? AND ${condition}`);
-  const selectById = select("id = unhex(?, '-')");
-  // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
-  const selectPage = select("id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
-  const selectNext = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
-  const selectOfContact = prepareLists(
+/** Returns a function that finds the creation with an idempotency key. */
+export function creationFinder({ database }: Connection) {
+  const select = prepareLists(
     database,
-    `SELECT ${LEAD_COLUMNS.sql} FROM contact_claims JOIN leads ON leads.number = lead_number
-    WHERE contact_claims.studio_number = ? AND contact_key BETWEEN ? AND ?
-    ORDER BY contact_key LIMIT ? + 0`,
+    `SELECT ${CREATION.sql} FROM leads WHERE studio_number = ? AND idempotency_key = unhex(?, '-')`,
   );
-  const selectOfFormerContact = prepareLists(
-    database,
-    `SELECT ${LEAD_COLUMNS.sql} FROM former_contacts JOIN leads ON leads.number = lead_number
-    WHERE former_contacts.studio_number = ? AND contact_key = ? LIMIT ${MAX_LEADS_PER_CONTACT}`,
-  );
-
-  /** Reads a page with a query for the leads after an id. */
-  async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
-    const studio = studios.of(studioId);
-    if (studio === undefined) return { records: [], next: null, skipped: 0 };
-    const read = (position: string | null, count: number) => query.all(studio, position, count);
-    const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
-    return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after, limit }, report);
-  }
-
-  /** The entry of an open lead is the first of its key, and must not be cut off behind the entries of other keys. */
-  function* rowsOfContact(studio: number, contactKeys: readonly string[]) {
-    for (const limit of [1, MAX_EXAMINED_OF_CONTACT])
-      for (const key of contactKeys) yield* selectOfContact.iterate(studio, ...entryRange(key), limit);
-  }
-
-  return {
-    async findLeadByIdempotencyKey(studioId, idempotencyKey) {
-      return findByKey(studioId, studios.of(studioId), idempotencyKey);
-    },
-
-    async findLead(studioId, leadId) {
-      const studio = studios.of(studioId);
-      const row = studio === undefined ? undefined : selectById.get(studio, leadId);
-      return row ? readableOrThrow(presentLeadOf(studioId, row)) : null;
-    },
-
-    async presenceOfLead(studioId, leadId) {
-      const studio = studios.of(studioId);
-      const row = studio === undefined ? undefined : selectById.get(studio, leadId);
-      if (!row) return null;
-      return isErased(row) ? 'erased' : 'present';
-    },
-
-    async findLeadsOfContact(studioId, contactKeys, former) {
-      const studio = studios.of(studioId);
-      if (studio === undefined) return { leads: [], unreadable: [] };
-      const ofFormer = former ? contactKeys.flatMap((key) => selectOfFormerContact.all(studio, hashBytes(key))) : [];
-      // A lead may be found by several of its keys.
-      const found = new Map<unknown, Checked<Lead> | null>();
-      let readable = 0;
-      for (const row of [...rowsOfContact(studio, contactKeys), ...ofFormer]) {
-        const id = row[LEAD_COLUMNS.at.id];
-        if (found.has(id)) continue;
-        const lead = presentLeadOf(studioId, row);
-        found.set(id, lead);
-        readable += Number(lead !== null && !(lead instanceof UnreadableRecord));
-        if (readable === MAX_LEADS_PER_CONTACT) break;
-      }
-      return leadsOfContact([...found.values()], report);
-    },
-
-    listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
-
-    walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? '', limit),
-
-    async walkErasedLeads(studioId, after, limit) {
-      const studio = studios.of(studioId);
-      const rows = studio === undefined ? [] : selectNext.all(studio, after ?? '', limit);
-      const leads = rows.filter(isErased).flatMap((row) => readableOrNull(erasedLeadOf(studioId, row), report) ?? []);
-      return { leads, next: lastIdOfFull(rows, limit) };
-    },
+  return (studioId: string, studio: number | undefined, idempotencyKey: string) => {
+    const row = studio === undefined ? undefined : select.get(studio, idempotencyKey);
+    if (!row) return null;
+    if (isErased(row)) return { kind: 'erased' } as const;
+    const lead = readableOrThrow(earlierLeadOf(studioId, row));
+    return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
   };
+}
+
+const STORED = columns({
+  ...MARKED_LEAD.sqlOf,
+  number: 'number',
+  contactKeys: 'contact_keys',
+  isCorrected: 'original IS NOT NULL',
+});
+
+interface LeadRow extends StoredLead {
+  readonly studio: number;
+  readonly number: number;
+}
+
+/** Returns a function that carries out what is decided about leads. */
+function leadWriter({ database, studios, applyOnce }: Connection, claimed: ContactClaims) {
+  const select = prepareLists(
+    database,
+    `SELECT ${STORED.sql} FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
+  );
+  const selectFormer = prepareLists(
+    database,
+    'SELECT contact_key FROM former_contacts WHERE lead_number = ? AND length(contact_key) = 32',
+  );
+  const update = database.prepare(`
+    UPDATE leads SET
+      display_name = :displayName, contact_type = :contactType, contact_value = :contactValue,
+      source_id = unhex(:sourceId, '-'), note = :note, stage = :stage, updated_at = :updatedAt,
+      original = coalesce(:original, original), ${SET_MARK}
+    WHERE number = :number`);
+  const erase = database.prepare(`
+    UPDATE leads SET
+      display_name = '', contact_type = '', contact_value = '', source_id = NULL, note = NULL, original = NULL,
+      contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
+      updated_at = :updatedAt, erased_at = :updatedAt, ${SET_MARK}
+    WHERE number = :number`);
+  const updateClaims = database.prepare('UPDATE leads SET contact_keys = ?, rule_region = ? WHERE number = ?');
+  const insertFormer = database.prepare(`
+    INSERT OR IGNORE INTO former_contacts (studio_number, contact_key, lead_number) VALUES (?, ?, ?)`);
+  const deleteFormer = database.prepare('DELETE FROM former_contacts WHERE lead_number = ?');
+
+  function read({ studioId, leadId }: LeadCommand): LeadRow | null {
+    const studio = studios.inWrite(studioId);
+    const row = studio === undefined ? undefined : select.get(studio, leadId);
+    if (studio === undefined || !row) return null;
+    const number = row[STORED.at.number] as number;
+    return {
+      studio,
+      number,
+      lead: presentLeadOf(studioId, row),
+      remaining: erasedLeadOf(studioId, row),
+      isCorrected: row[STORED.at.isCorrected] === 1,
+      contactKeys: hashesIn(row[STORED.at.contactKeys] as Uint8Array) ?? claimed.of(studio, number),
+      formerKeys: selectFormer.all(number).map(([key]) => hashText(key as Uint8Array)),
+      mark: markOf(row),
+    };
+  }
+
+  function store({ studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
+    const { fields, mark, claims, original = null, isErasure } = write;
+    const holder = claims?.isOpen ? claimed.holderAfterFreeingStale(studio, claims.contactKeys, number) : undefined;
+    if (holder !== undefined) return { kind: 'already-open', leadId: holder };
+    const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
+    // Also claims that its row does not list, if it was changed by hand.
+    if (claims || isErasure) claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number);
+    if (isErasure) {
+      deleteFormer.run(number);
+      erase.run(common);
+      return undefined;
+    }
+    if (claims) {
+      claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });
+      for (const key of claims.formerKeys) insertFormer.run(studio, hashBytes(key), number);
+      updateClaims.run(hashesBytes(claims.contactKeys), claims.regionCode, number);
+    }
+    const { displayName, contact, sourceId, note, stage } = { ...(lead as Lead), ...fields };
+    const { type: contactType, value: contactValue } = contact;
+    const asCreated = original && originalJson(original);
+    update.run({ ...common, displayName, contactType, contactValue, sourceId, note, stage, original: asCreated });
+    return undefined;
+  }
+
+  return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
+    (command: Command) =>
+      applyOnce<LeadRow | null, LeadWrite, Outcome>({
+        subject: { studioId: command.studioId, leadId: command.leadId },
+        requestId: command.requestId,
+        read: () => read(command),
+        decide: (found, isApplied) => decide(found, command, isApplied),
+        write: (write, found) => store(found as LeadRow, write) as Outcome | undefined,
+      });
+}
+
+interface NumberedLead {
+  readonly number: number;
+  readonly isOpen: boolean;
+}
+
+const KEY_BYTES = 32;
+const NUMBER_BYTES = 8;
+
+type ContactClaims = ReturnType<typeof contactClaims>;
+
+/**
+ * The claims of leads; to be used within a write. The entry of an open lead is a contact key. A closed lead claims
+ * nothing; its entry is the key followed by its own number. So all leads of a contact are in one range of one index.
+ */
+function contactClaims(database: DatabaseSync) {
+  const select = prepareLists(
+    database,
+    `SELECT lead_number, hex(leads.id), leads.stage
+    FROM contact_claims LEFT JOIN leads ON leads.number = lead_number
+    WHERE contact_claims.studio_number = ? AND contact_key = ?`,
+  );
+  const insert = database.prepare(
+    'INSERT INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
+  );
+  const insertIfMissing = database.prepare(
+    'INSERT OR IGNORE INTO contact_claims (studio_number, contact_key, lead_number) VALUES (?, ?, ?)',
+  );
+  const remove = database.prepare(
+    'DELETE FROM contact_claims WHERE studio_number = ? AND contact_key = ? AND lead_number = ?',
+  );
+  const selectOf = prepareLists(
+    database,
+    `SELECT substr(contact_key, 1, ${KEY_BYTES}) FROM contact_claims
+    WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`,
+  );
+  return {
+    /** Returns the id of an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
+    holderAfterFreeingStale(studio: number, contactKeys: readonly string[], otherThan?: number): string | undefined {
+      for (const contactKey of contactKeys) {
+        const claim = select.get(studio, hashBytes(contactKey));
+        if (claim === undefined) continue;
+        const [number, id, stage] = claim as [number, string, LeadStage | null];
+        if (number === otherThan) continue;
+        if (stage !== null && isOpen(stage)) return idText(id);
+        // The lead was closed or deleted by hand, and its claim left behind. A closed one is still found by its contact.
+        remove.run(studio, hashBytes(contactKey), number);
+        if (stage !== null) insertIfMissing.run(studio, entryOf(contactKey, { number, isOpen: false }), number);
+      }
+      return undefined;
+    },
+
+    take(studio: number, contactKeys: readonly string[], lead: NumberedLead): void {
+      for (const key of contactKeys) insert.run(studio, entryOf(key, lead), lead.number);
+    },
+
+    /** Removes claims of a lead, also those that it kept when it was closed by hand. */
+    free(studio: number, contactKeys: readonly string[], number: number): void {
+      for (const key of contactKeys)
+        for (const isOpen of [true, false]) remove.run(studio, entryOf(key, { number, isOpen }), number);
+    },
+
+    /** Returns the keys of a lead whose own list of them is unreadable. Scans all claims of the studio. */
+    of: (studio: number, number: number): string[] =>
+      selectOf.all(studio, number).map(([key]) => hashText(key as Uint8Array)),
+  };
+}
+
+function entryOf(contactKey: string, { number, isOpen }: NumberedLead): Buffer {
+  const key = hashBytes(contactKey);
+  if (isOpen) return key;
+  const entry = Buffer.alloc(key.length + NUMBER_BYTES);
+  key.copy(entry);
+  entry.writeBigUInt64BE(BigInt(number), key.length);
+  return entry;
+}
+
+/** The range of all entries of a contact key. */
+export function entryRange(contactKey: string): readonly [Buffer, Buffer] {
+  const key = hashBytes(contactKey);
+  return [key, Buffer.concat([key, Buffer.alloc(NUMBER_BYTES, 0xff)])];
 }

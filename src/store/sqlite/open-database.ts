@@ -2,10 +2,10 @@ import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
+import { ofFirstRelease } from '../release-1-1.ts';
 import { StoreUnavailable } from '../store.ts';
-import { fileFault } from './file-fault.ts';
-import { migrate, refuseForeign } from './migrate.ts';
-import { resultCodeOf, SQLITE_BUSY } from './result-codes.ts';
+import { isLocked, resultCodeOf } from './group-commit.ts';
+import { ADDITIONS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 /** The delay between two attempts to enter WAL mode; milliseconds. */
 const WAL_RETRY_MS = 5;
@@ -18,32 +18,8 @@ const WAL_RETRY_MS = 5;
 export function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
-    database = connect(path);
-    migrate(database, path);
-    return database;
-  } catch (error) {
-    database?.close();
-    throw asUnavailable(path, error);
-  }
-}
-
-const asUnavailable = (path: string, error: unknown): StoreUnavailable =>
-  error instanceof StoreUnavailable
-    ? error
-    : new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
-
-/** Creates the file for its owner only: leads are personal data. SQLite gives the log files the same permissions. */
-function createFile(path: string): void {
-  const folder = dirname(resolve(path));
-  createFolder(folder);
-  closeSync(openSync(path, 'a', 0o600));
-  sync(folder);
-}
-
-function connect(path: string): DatabaseSync {
-  if (path !== ':memory:') createFile(path);
-  const database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
-  try {
+    if (path !== ':memory:') createFile(path);
+    database = new DatabaseSync(path, { timeout: SQLITE_BUSY_MS });
     // Before the first write.
     refuseForeign(database, path);
     enterWal(database);
@@ -55,11 +31,21 @@ function connect(path: string): DatabaseSync {
     database.exec(`PRAGMA cache_size = -${cacheKib(path)}`);
     // Pages. A fallback in case the worker of Checkpoints fails or falls behind.
     database.exec('PRAGMA wal_autocheckpoint = 16384');
+    migrate(database, path);
     return database;
   } catch (error) {
-    database.close();
-    throw error;
+    database?.close();
+    if (error instanceof StoreUnavailable) throw error;
+    throw new StoreUnavailable(`the database file ${path} ${fileFault(error)}`, error);
   }
+}
+
+/** Creates the file for its owner only: leads are personal data. SQLite gives the log files the same permissions. */
+function createFile(path: string): void {
+  const folder = dirname(resolve(path));
+  createFolder(folder);
+  closeSync(openSync(path, 'a', 0o600));
+  sync(folder);
 }
 
 /**
@@ -93,8 +79,109 @@ function enterWal(database: DatabaseSync): void {
       database.exec('PRAGMA journal_mode = WAL');
       return;
     } catch (error) {
-      if (resultCodeOf(error) !== SQLITE_BUSY || performance.now() > giveUp) throw error;
+      if (!isLocked(error) || performance.now() > giveUp) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WAL_RETRY_MS);
     }
   }
+}
+
+/** The `user_version` of a database; 0: it is empty. */
+export function schemaVersion(database: DatabaseSync): number {
+  return database.prepare('PRAGMA user_version').get()?.user_version as number;
+}
+
+/**
+ * Creates what is missing in a database, and ends renewals of claims that release 1.1 has begun: they would rewrite the
+ * keys that leads were opened with. Writes nothing if all is there, so that reads are served on a full disk, too.
+ *
+ * @throws StoreUnavailable when the file needs another release
+ */
+function migrate(database: DatabaseSync, path: string): void {
+  if (schemaVersion(database) === SCHEMA_VERSION && missingAdditions(database).length === 0 && !isRenewing(database))
+    return;
+  // Several processes may open one file: each waits here for the others, and does what is left.
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    const version = schemaVersion(database);
+    if (version > SCHEMA_VERSION) {
+      throw new StoreUnavailable(
+        `a newer release has written the database file ${path} (schema ${version}, this one knows ${SCHEMA_VERSION}): start that release, or restore the copy from before its first start`,
+      );
+    }
+    if (version > 0 && version < SCHEMA_VERSION) throw ofFirstRelease(`the database file ${path}`);
+    if (version === 0) database.exec(`${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
+    for (const create of missingAdditions(database)) database.exec(create);
+    endRenewals(database, path);
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** Refuses a database with tables of another program, because it can only have been named by mistake. */
+function refuseForeign(database: DatabaseSync, path: string): void {
+  // One statement, because another process may be creating the tables.
+  const { version, tables } = database
+    .prepare('SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS tables FROM pragma_user_version')
+    .get() as { version: number; tables: number };
+  if (version === 0 && tables > 0) {
+    throw new StoreUnavailable(`the database file ${path} belongs to another program: name a file of its own`);
+  }
+}
+
+/** The statements that create them. */
+function missingAdditions(database: DatabaseSync): string[] {
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
+    tables.some(({ name }) => name === addition) ? [] : create,
+  );
+}
+
+const isRenewing = (database: DatabaseSync): boolean =>
+  database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
+
+/** The former rules of all renewals. */
+const FORMER_RULES = `studios, json_each(iif(json_valid(claim_renewal), claim_renewal, '{}'), '$.formerRules') AS rule`;
+
+const fieldOfRule = (name: string) => `json_extract(claim_renewal, rule.fullkey || '.${name}')`;
+
+/** @throws StoreUnavailable when leads may have keys by the rule of release 1.0 */
+function endRenewals(database: DatabaseSync, path: string): void {
+  const ofFirst = database.prepare(`SELECT 1 FROM ${FORMER_RULES} WHERE ${fieldOfRule('version')} = 1 LIMIT 1`).get();
+  if (ofFirst !== undefined) throw ofFirstRelease(`the database file ${path}`);
+  database.exec(`
+    INSERT OR IGNORE INTO former_regions (studio_id, region_code)
+    SELECT studios.id, coalesce(${fieldOfRule('region')}, '') FROM ${FORMER_RULES};
+    UPDATE studios SET claim_renewal = NULL WHERE claim_renewal IS NOT NULL`);
+}
+
+/** What a file system error means for a database file, and what to do. */
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: 'may not be opened by this user: give them the file and its folder, to read and to write',
+  EPERM: 'may not be opened by this user: give them the file and its folder, to read and to write',
+  EISDIR: 'is a folder: name a file, which may be in it',
+  ENOTDIR: 'cannot be created: a part of its path is a file, not a folder',
+  EEXIST: 'cannot be created: a part of its path is a file, not a folder',
+  EROFS: 'is on a read-only file system: name another place, or mount it for writing',
+  ENOSPC: 'cannot be created, because its disk is full: make room',
+};
+
+/** The same by SQLite's result codes. */
+const SQLITE_FAULTS: Readonly<Record<number, string>> = {
+  5: 'is locked by another process: stop that process',
+  8: 'is read-only: give this user the file and its folder, to read and to write',
+  10: 'cannot be read or written: check whether its disk is full or broken',
+  11: 'is damaged: restore a backup',
+  13: 'cannot be written, because its disk is full: make room',
+  14: 'cannot be opened: check whether this user may write its folder and the files beside it (-wal, -shm), and whether the path is a file',
+  26: 'is not a database: name another file, or restore a backup',
+};
+
+/** Why a database file cannot be opened, and what to do, as the end of the sentence "the database file …". */
+export function fileFault(error: unknown): string {
+  const { code, message } = error as { code?: string; message: string };
+  const resultCode = resultCodeOf(error);
+  const known = resultCode === undefined ? FILE_FAULTS[code ?? ''] : SQLITE_FAULTS[resultCode];
+  return known === undefined ? `cannot be used: ${message}` : `${known} (${message})`;
 }

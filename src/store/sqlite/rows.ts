@@ -1,4 +1,4 @@
-import type { SQLOutputValue } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { ErasedLead, Fingerprint, Lead, OriginalFields } from '../../domain/lead.ts';
@@ -13,37 +13,43 @@ import {
   checkedFingerprint,
   checkedLead,
   checkedLeadSource,
-  checkedListedStudio,
   checkedMember,
-  checkedStudio,
   type Unchecked,
 } from '../checked.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
-import type { ReportUnreadable } from '../store.ts';
-import { hashText, idText } from './stored-ids.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;
+
+/** A row of a query whose columns begin with those of LEAD_COLUMNS. */
+export type ListRow = readonly SQLOutputValue[];
+
+/** A query that returns rows as arrays. */
+export interface ListQuery {
+  get(...parameters: SQLInputValue[]): ListRow | undefined;
+  all(...parameters: SQLInputValue[]): ListRow[];
+  iterate(...parameters: SQLInputValue[]): Iterable<ListRow>;
+}
+
+/** Prepares a frequent query: the driver makes a page of arrays in half of the time of objects. */
+export function prepareLists(database: DatabaseSync, sql: string): ListQuery {
+  const statement = database.prepare(sql);
+  statement.setReturnArrays(true);
+  return statement as unknown as ListQuery;
+}
 
 /**
  * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped
  * values are beyond every valid time.
  */
-export const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
+const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
 
-/**
- * Columns of a frequent query, whose rows are lists: the driver makes a page of lists in half of the time of objects.
- *
- * @param sqlOf the SQL of each, by name
- */
+/** Columns of a query that returns arrays. @param sqlOf the SQL of each, by name */
 export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string>>) {
   const names = Object.keys(sqlOf) as Name[];
   const at = Object.fromEntries(names.map((name, place) => [name, place])) as Record<Name, number>;
   return { sqlOf, sql: names.map((name) => sqlOf[name]).join(', '), at };
 }
-
-/** A row of a query whose columns begin with those of LEAD_COLUMNS. */
-export type ListRow = readonly SQLOutputValue[];
 
 export const LEAD_COLUMNS = columns({
   id: 'hex(leads.id)',
@@ -86,10 +92,6 @@ export const STUDIO_FIELDS = `
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
-export const STUDIO_COLUMNS = `id, ${STUDIO_FIELDS}`;
-
-export const SOURCE_COLUMNS = 'studio_id, id, name, enabled = 1 AS enabled';
-
 export const EVENT_COLUMNS = `
   studio_id, lead_id, api_key_id, action, member_id, caller, ${number('time')} AS time, from_value, to_value`;
 
@@ -106,17 +108,11 @@ export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt]
 export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | null =>
   rows.length < limit ? null : idText(rows.at(-1)?.[LEAD_COLUMNS.at.id] as string);
 
-export const erasedLeadOf = (studioId: string, row: ListRow): Checked<ErasedLead> => {
+export function erasedLeadOf(studioId: string, row: ListRow): Checked<ErasedLead> {
   const { id, stage, createdAt, updatedAt } = leadIn(studioId, row);
-  return checkedErasedLead({
-    id,
-    studioId,
-    stage,
-    createdAt,
-    updatedAt,
-    erasedAt: dateOf(row[LEAD_COLUMNS.at.erasedAt]),
-  });
-};
+  const erasedAt = dateOf(row[LEAD_COLUMNS.at.erasedAt]);
+  return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt });
+}
 
 /** Returns the lead of a row for a replay of its creation. @param row CREATION */
 export const earlierLeadOf = (studioId: string, row: ListRow): Checked<Lead> =>
@@ -125,12 +121,8 @@ export const earlierLeadOf = (studioId: string, row: ListRow): Checked<Lead> =>
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
   if (json === null) return undefined;
-  try {
-    const { displayName, sourceId, note } = Object(JSON.parse(json));
-    return { displayName, sourceId, note };
-  } catch {
-    return { displayName: undefined, sourceId: undefined, note: undefined };
-  }
+  const { displayName, sourceId, note } = Object(objectIn(json));
+  return { displayName, sourceId, note };
 }
 
 /** The original fields of a lead, as stored. */
@@ -158,10 +150,8 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
 export function storedFingerprint(studioId: string, row: ListRow): Checked<Fingerprint> {
   const { at } = CREATION;
   const sha256 = hashText(Buffer.from(row[at.fingerprint] as string, 'hex'));
-  return checkedFingerprint(
-    { version: row[at.fingerprintVersion], sha256 },
-    { studioId, id: idText(row[at.id] as string) },
-  );
+  const id = idText(row[at.id] as string);
+  return checkedFingerprint({ version: row[at.fingerprintVersion], sha256 }, { studioId, id });
 }
 
 /** Returns the mark of a lead as stored. @param row MARKED_LEAD, perhaps followed by others */
@@ -208,24 +198,16 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   quotaLimit: row.quota_limit,
 });
 
-export const studioOf = (row: Row, report: ReportUnreadable): Studio => checkedStudio(studioIn(row), report);
-
-/** The unchecked studio of a row. */
-const studioIn = (row: Row): Unchecked<Studio> & Pick<Studio, 'id'> => ({
-  id: row.id as string,
-  status: row.status,
-  regionCode: row.region_code,
-  quotaLimit: row.studio_quota_limit,
-  formerRegions: formerRegionsIn(row),
-});
-
-export const listedStudioOf = (row: Row, report: ReportUnreadable): Checked<Studio> =>
-  checkedListedStudio(studioIn(row), report);
-
-/** The unchecked former regions of a studio, including those that a core of release 1.1 has replaced. */
-function formerRegionsIn({ former_regions, claim_renewal: json }: Row): unknown[] {
-  const former = (JSON.parse(former_regions as string) as string[]).map((region) => region || null);
-  return json === null ? former : [...former, ...regionsOfRenewal(objectIn(json as string))];
+/** The unchecked studio of a row. Its former regions include those that a core of release 1.1 has replaced. */
+export function studioIn({ claim_renewal: renewal, ...row }: Row): Unchecked<Studio> & Pick<Studio, 'id'> {
+  const former = (JSON.parse(row.former_regions as string) as string[]).map((region) => region || null);
+  return {
+    id: row.id as string,
+    status: row.status,
+    regionCode: row.region_code,
+    quotaLimit: row.studio_quota_limit,
+    formerRegions: renewal === null ? former : [...former, ...regionsOfRenewal(objectIn(renewal as string))],
+  };
 }
 
 function objectIn(json: string): unknown {
@@ -256,3 +238,75 @@ export const auditEventOf = (row: Row): Checked<AuditEvent> =>
   });
 
 const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);
+
+/*
+ * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.
+ *
+ * `unhex(?, '-')` turns the text of a UUID into bytes, and `hex(id)` back, because the driver returns texts twice as
+ * fast as bytes. Another id, which this service did not write, gets a unique text from idText that is not a UUID.
+ */
+
+/** The number of bytes of the id of a lead. */
+export const UUID_BYTES = 16;
+
+const SHA256_BYTES = 32;
+
+/** @param hex the result of `hex(id)` */
+export function idText(hex: string): string {
+  const text = hex.toLowerCase();
+  if (text.length !== 2 * UUID_BYTES) return text;
+  return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`;
+}
+
+/** @param sha256 in base64url */
+export function hashBytes(sha256: string): Buffer {
+  const bytes = Buffer.from(sha256, 'base64url');
+  if (bytes.length !== SHA256_BYTES) throw new RangeError('a hash must have 32 bytes');
+  return bytes;
+}
+
+/** A hash as base64url; other bytes give a text that is not a hash. */
+export const hashText = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
+
+/** Concatenates hashes. */
+export const hashesBytes = (hashes: readonly string[]): Buffer =>
+  hashes.length === 1 ? hashBytes(hashes[0] as string) : Buffer.concat(hashes.map(hashBytes));
+
+/** Splits concatenated hashes; undefined: the length is not a multiple of a hash's. */
+export function hashesIn(bytes: Uint8Array): string[] | undefined {
+  if (bytes.length % SHA256_BYTES !== 0) return undefined;
+  return Array.from({ length: bytes.length / SHA256_BYTES }, (_, index) =>
+    hashText(bytes.subarray(index * SHA256_BYTES, (index + 1) * SHA256_BYTES)),
+  );
+}
+
+/** The maximum size of the cache, which is cleared when it is full. */
+const MAX_CACHED_STUDIOS = 50_000;
+
+export type StudioNumbers = ReturnType<typeof studioNumbers>;
+
+/** The numbers that replace studio ids in the tables of leads. */
+export function studioNumbers(database: DatabaseSync) {
+  const select = database.prepare('SELECT number FROM studio_numbers WHERE studio_id = ?');
+  const insert = database.prepare('INSERT INTO studio_numbers (studio_id) VALUES (?)');
+  const cache = new Map<string, number>();
+  /** Finds a studio's number within a write, without caching: a number that is rolled back may be given to another studio. */
+  const inWrite = (studioId: string) => cache.get(studioId) ?? (select.get(studioId)?.number as number | undefined);
+
+  return {
+    inWrite,
+
+    /** Returns a studio's number; undefined: it has no leads. Caches it, so it must not be called within a write. */
+    of(studioId: string): number | undefined {
+      const number = inWrite(studioId);
+      if (number === undefined || cache.has(studioId)) return number;
+      if (cache.size >= MAX_CACHED_STUDIOS) cache.clear();
+      cache.set(studioId, number);
+      return number;
+    },
+
+    /** Returns a studio's number, assigning one if necessary; within a write. */
+    assign: (studioId: string): number => inWrite(studioId) ?? Number(insert.run(studioId).lastInsertRowid),
+  };
+}

@@ -1,4 +1,4 @@
-/** `user_version` of a file of release 1.1 and of this one, which have the same schema but for additions.ts. */
+/** `user_version` of a file of release 1.1 and of this one, which have the same schema but for ADDITIONS. */
 export const SCHEMA_VERSION = 8;
 
 /** A released schema is never edited: what changes is another step. Times are whole milliseconds since 1970. */
@@ -115,3 +115,32 @@ export const SCHEMA = `
     PRIMARY KEY (studio_number, contact_key)
   ) STRICT, WITHOUT ROWID;
 `;
+
+/**
+ * Tables beside the schema, which cores of release 1.1 ignore. Released ones are never edited, not even their comments,
+ * which SQLite stores.
+ */
+export const ADDITIONS: Readonly<Record<string, string>> = {
+  // The regions that a studio had before; '' for none.
+  former_regions: `
+      CREATE TABLE former_regions (
+        studio_id   TEXT NOT NULL,
+        region_code TEXT NOT NULL,
+        PRIMARY KEY (studio_id, region_code)
+      ) STRICT, WITHOUT ROWID`,
+  // The identities of the callers' latest requests that took effect.
+  applied_requests: `
+      CREATE TABLE applied_requests (
+        number INTEGER NOT NULL PRIMARY KEY,
+        id     BLOB NOT NULL UNIQUE
+      ) STRICT`,
+  // The keys that a lead had before its contact was corrected. Erasing removes them by the lead.
+  former_contacts: `
+      CREATE TABLE former_contacts (
+        studio_number INTEGER NOT NULL,
+        contact_key   BLOB NOT NULL,
+        lead_number   INTEGER NOT NULL,
+        PRIMARY KEY (studio_number, contact_key, lead_number),
+        UNIQUE (lead_number, contact_key)
+      ) STRICT, WITHOUT ROWID`,
+};

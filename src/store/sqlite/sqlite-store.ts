@@ -1,17 +1,18 @@
+import { statSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { Worker } from 'node:worker_threads';
 import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
-import { Checkpoints } from './checkpoints.ts';
+import { connectionTo } from './connection.ts';
 import { sqliteDirectory } from './directory.ts';
-import { GroupCommit } from './group-commit.ts';
+import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
 import { KeyIndex } from './key-index.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
-import { sqliteLeads } from './leads.ts';
-import { repeatWhileLocked } from './lock-retries.ts';
+import { sqliteLeadReads } from './lead-reads.ts';
+import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
-import { SharedTransaction } from './shared-transaction.ts';
-import { writeProbe } from './write-probe.ts';
 
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
@@ -24,21 +25,23 @@ import { writeProbe } from './write-probe.ts';
 export function openSqliteStore<Caller>(
   path: string,
   observer?: StoreObserver<Caller>,
-  report: ReportUnreadable = () => {},
+  report?: ReportUnreadable,
 ): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
-  const reads = new SharedTransaction(database);
+  const reads = sharedTransaction(database);
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);
   const keyIndex = new KeyIndex(database, commits);
+  const connection = connectionTo(database, commits, report);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
   const store: Store = {
-    ...sqliteLeads(database, commits, report, () => path !== ':memory:' && checkpoints.erased()),
-    ...sqliteLeadChanges(database, commits, report),
-    ...sqliteApiKeys(database, commits, report),
-    ...sqliteDirectory(database, commits, report),
-    ...sqliteAudit(database, report),
+    ...sqliteLeadWrites(connection, () => path !== ':memory:' && checkpoints.erased()),
+    ...sqliteLeadReads(connection),
+    ...sqliteLeadChanges(connection),
+    ...sqliteApiKeys(connection),
+    ...sqliteDirectory(connection),
+    ...sqliteAudit(database, connection.report),
     async check() {
       await keyIndex.check();
       if (commits.lastError === undefined) return;
@@ -54,32 +57,117 @@ export function openSqliteStore<Caller>(
       if (database.isOpen) database.close();
     },
   };
-  return withStoreErrors(sharingReads(store, reads));
+  return withStoreErrors(store, reads);
 }
 
-/** Lets the most frequent reads share a transaction. */
-function sharingReads(store: Store, reads: SharedTransaction): Store {
-  const { findCredential, findLead, listLeads } = store;
-  const share =
-    <Args extends unknown[], Result>(read: (...args: Args) => Promise<Result>) =>
-    async (...args: Args): Promise<Result> => {
-      reads.begin();
-      return read(...args);
-    };
-  return { ...store, findCredential: share(findCredential), findLead: share(findLead), listLeads: share(listLeads) };
-}
+/** The most frequent reads, which share a transaction. */
+const SHARING: readonly string[] = ['findCredential', 'findLead', 'listLeads'];
 
 /** Error codes of the driver when the file fails or is closed. */
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
 /** Translates the driver's errors in every method. */
-function withStoreErrors(store: Store): Store {
-  const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => [
-    name,
-    (...args: never[]) =>
-      repeatWhileLocked(() => method(...args)).catch((error) => {
-        throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database cannot be used', error) : error;
-      }),
-  ]);
+function withStoreErrors(store: Store, reads: ReturnType<typeof sharedTransaction>): Store {
+  const translated = Object.entries<(...args: never[]) => Promise<unknown>>({ ...store }).map(([name, method]) => {
+    const isSharing = SHARING.includes(name);
+    return [
+      name,
+      (...args: never[]) =>
+        repeatWhileLocked(() => {
+          if (isSharing) reads.begin();
+          return method(...args);
+        }).catch((error) => {
+          throw DRIVER_ERRORS.has(error?.code) ? new StoreUnavailable('the database cannot be used', error) : error;
+        }),
+    ];
+  });
   return Object.fromEntries(translated) as Store;
+}
+
+/** The size of a probe, more than most transactions: a smaller one might fit where a creation would not; bytes. */
+const PROBE_BYTES = 256 * 1024;
+
+/**
+ * Tests whether a transaction can be committed again. It overwrites the same pages of its own table; on a disk without
+ * room for the log, it fails like any write.
+ */
+function writeProbe(database: DatabaseSync): void {
+  database.exec(`
+    CREATE TABLE IF NOT EXISTS write_probe (id INTEGER NOT NULL PRIMARY KEY, filler BLOB NOT NULL) STRICT;
+    INSERT INTO write_probe (id, filler) VALUES (1, randomblob(${PROBE_BYTES}))
+      ON CONFLICT (id) DO UPDATE SET filler = excluded.filler`);
+}
+
+/** The number of transactions between two checkpoints. */
+const TRANSACTIONS_PER_CHECKPOINT = 64;
+
+/**
+ * When, after the start, and how often the log is truncated if it has anything in it; milliseconds. Any process may have
+ * erased data and been killed before it truncated the log, or the worker may have ended because the disk was full.
+ */
+const FIRST_TRUNCATION_MS = 1000;
+const TRUNCATION_INTERVAL_MS = 60_000;
+
+/**
+ * Checkpoints SQLite's write-ahead log in a worker thread: in a large database, that writes pages all over the file,
+ * and commits would wait for it.
+ */
+export class Checkpoints {
+  readonly #path: string;
+  #truncation: NodeJS.Timeout;
+  #worker: Worker | undefined;
+  #transactions = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#truncation = this.#truncateIn(FIRST_TRUNCATION_MS);
+  }
+
+  /** Counts a committed transaction. */
+  committed(): void {
+    this.#transactions += 1;
+    if (this.#transactions < TRANSACTIONS_PER_CHECKPOINT) return;
+    this.#transactions = 0;
+    this.#request('checkpoint');
+  }
+
+  /** Truncates the log, which may contain data that was just erased. */
+  erased(): void {
+    this.#request('truncate');
+  }
+
+  /** Stops the worker after the checkpoints that it was asked for, and closes its file. */
+  async close(): Promise<void> {
+    clearTimeout(this.#truncation);
+    const worker = this.#worker;
+    if (!worker) return;
+    worker.ref();
+    worker.postMessage('close');
+    // Also after an error.
+    await new Promise((resolve) => worker.once('exit', resolve));
+  }
+
+  #truncateIn(delayMs: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      const log = statSync(`${this.#path}-wal`, { throwIfNoEntry: false });
+      if (log && log.size > 0) this.#request('truncate');
+      this.#truncation = this.#truncateIn(TRUNCATION_INTERVAL_MS);
+    }, delayMs).unref();
+  }
+
+  #request(what: 'checkpoint' | 'truncate'): void {
+    this.#worker ??= this.#start();
+    this.#worker.postMessage(what);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), { workerData: this.#path });
+    // No write is lost without the worker: SQLite itself checkpoints a long log (`wal_autocheckpoint`).
+    worker.on('error', () => {});
+    worker.once('exit', () => {
+      this.#worker = undefined;
+    });
+    worker.unref();
+    return worker;
+  }
 }

@@ -1,11 +1,91 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { link, open, rename, rm, stat } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
+import { access, constants, link, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../store.ts';
-import { fileFault } from './file-fault.ts';
-import { resultCodeOf } from './result-codes.ts';
+import { isLocked, resultCodeOf } from './group-commit.ts';
+import { keyIndexFault } from './key-index.ts';
+import { fileFault, openDatabase, schemaVersion } from './open-database.ts';
+import { SCHEMA_VERSION } from './schema.ts';
+
+/* What commands do with a database file. */
+
+/** The permission bits of group and others. */
+const OTHERS = 0o077;
+
+/** Examines a database file and its folder without changing them. Includes what was found before a fault. */
+export async function examineSqlite(path: string): Promise<FileState> {
+  let found: FileState = { kind: 'file', path, exists: existsSync(path) };
+  try {
+    if (found.exists) {
+      await access(path, constants.R_OK | constants.W_OK);
+      const isOpenToOthers = ((await stat(path)).mode & OTHERS) !== 0;
+      found = { ...found, contents: { ...examineContents(path), isOpenToOthers } };
+    }
+    const folder = nearestFolder(path);
+    await access(folder, constants.R_OK | constants.W_OK);
+    const { bavail, bsize } = await statfs(folder);
+    return { ...found, roomBytes: bavail * bsize };
+  } catch (error) {
+    return { ...found, fault: fileFault(error) };
+  }
+}
+
+/** @throws Error when the file cannot be read or is not a database */
+function examineContents(path: string): Omit<NonNullable<FileState['contents']>, 'isOpenToOthers'> {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    const version = schemaVersion(database);
+    if (version === SCHEMA_VERSION) return { release: 'this', indexFaults: [keyIndexFault(database) ?? []].flat() };
+    if (version === 0) return { release: 'this', indexFaults: [] };
+    return { release: version < SCHEMA_VERSION ? '1.0' : 'newer', indexFaults: [] };
+  } finally {
+    database.close();
+  }
+}
+
+/** The nearest existing folder above a path. */
+function nearestFolder(path: string): string {
+  const folder = dirname(path);
+  return existsSync(folder) ? folder : nearestFolder(folder);
+}
+
+/** The size of a file before and after; bytes. */
+export interface Vacuumed {
+  readonly before: number;
+  readonly after: number;
+}
+
+/**
+ * Rewrites a database file without deleted and overwritten data, pieces of which may remain in split or moved pages
+ * despite `secure_delete`. Blocks writers meanwhile.
+ *
+ * @throws StoreUnavailable when the file is in use, or its disk has no room for the copy
+ */
+export function vacuumFile(path: string): Vacuumed {
+  const before = statSync(path, { throwIfNoEntry: false })?.size;
+  if (before === undefined) throw new StoreUnavailable(`the database file ${path} does not exist`);
+  const database = openDatabase(path);
+  try {
+    database.exec('VACUUM');
+    // The log still contains the old pages.
+    const { busy } = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
+    if (busy !== 0)
+      throw new StoreUnavailable(
+        'the log still contains erased data, because other processes are reading: run it again',
+      );
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    const reason = isLocked(error) ? 'is being written to: run it again, or stop the core first' : fileFault(error);
+    throw new StoreUnavailable(`the database file ${path} ${reason}`, error);
+  } finally {
+    database.close();
+  }
+  return { before, after: statSync(path).size };
+}
 
 /** How often progress is reported; milliseconds. */
 const PROGRESS_INTERVAL_MS = 500;
@@ -16,15 +96,14 @@ const WITHOUT_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSU
 /** SQLite's result codes for faults of the source file: damaged, not a database. */
 const SOURCE_FAULTS: readonly (number | undefined)[] = [11, 26];
 
-export type BackupMessage =
-  | { /** The approximate size of the backup. */ readonly bytes: number }
-  | {
-      readonly fault: {
-        readonly message: string;
-        readonly code?: string | undefined;
-        readonly errcode?: number | undefined;
-      };
-    };
+/** What the process that writes a backup reports: the approximate size, or why it failed. */
+export type BackupMessage = { readonly bytes: number } | { readonly fault: ProcessFault };
+
+interface ProcessFault {
+  readonly message: string;
+  readonly code?: string | undefined;
+  readonly errcode?: number | undefined;
+}
 
 /** Observes and aborts a backup. */
 export interface BackupWatch {
@@ -99,7 +178,7 @@ async function write(path: string, partial: string, { onProgress, ending }: Back
   const kill = () => child.kill('SIGKILL');
   ending?.addEventListener('abort', kill);
   let total: number | undefined;
-  let fault: Extract<BackupMessage, { fault: unknown }>['fault'] | undefined;
+  let fault: ProcessFault | undefined;
   child.on('message', (message: BackupMessage) => {
     if ('bytes' in message) total = message.bytes;
     else fault = message.fault;

@@ -1,0 +1,306 @@
+import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
+import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
+import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../domain/contact.ts';
+import {
+  type Correction,
+  correctedFields,
+  type ErasedLead,
+  type Fingerprint,
+  isOpen,
+  type Lead,
+  nextUpdate,
+  type OriginalFields,
+  sameData,
+} from '../domain/lead.ts';
+import { type ChangeMark, marked } from '../domain/lead-change.ts';
+import { type MemberRole, memberText, quotaLimitText, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
+import { type Checked, isOneOf, readableOrThrow } from './checked.ts';
+import { regionsToNote } from './release-1-1.ts';
+import type {
+  ApiKeyCommand,
+  ApiKeyReplacement,
+  ChangeLeadStageOutcome,
+  CreateLeadOutcome,
+  EarlierCreation,
+  ErasedCreation,
+  EraseLeadOutcome,
+  LeadErasure,
+  LeadStageChange,
+  LeadUpdate,
+  PutOutcome,
+  ReplaceApiKeyOutcome,
+  StudioPut,
+  UpdateLeadOutcome,
+} from './store.ts';
+
+/**
+ * What a command decides about a record as it was read. A decision is pure, and made again whenever the record has changed
+ * between its reading and its writing. What an unreadable record allows no decision about is thrown as UnreadableRecord.
+ */
+export type Decision<Outcome, Write> =
+  /** Nothing is written. So it is if an earlier attempt, or an earlier call with the same request, was applied. */
+  | { readonly outcome: Outcome }
+  | {
+      readonly outcome: Outcome;
+      /** Null: nothing changes, and only a request that its caller may repeat is recorded. */
+      readonly write: Write | null;
+      readonly events?: readonly DecidedEvent[];
+    };
+
+/** An event of the record that is decided about. */
+export type DecidedEvent = Pick<AuditEvent, 'action' | 'time'> & Partial<Pick<AuditEvent, 'from' | 'to'>> & Actor;
+
+/** @typeParam Found the record as it is stored; null: there is none */
+export type Decide<Found, Command, Outcome, Write> = (
+  found: Found | null,
+  command: Command,
+  isApplied: boolean,
+) => Decision<Outcome, Write>;
+
+/** A lead as it is stored. */
+export interface StoredLead {
+  /** Null: it was erased. */
+  readonly lead: Checked<Lead> | null;
+  /** What remains of it once it is erased; before, `erasedAt` means nothing. */
+  readonly remaining: Checked<ErasedLead>;
+  /** Whether what it was created with is stored. */
+  readonly isCorrected: boolean;
+  /** The readable keys that it claims or, once it is closed, is found by. */
+  readonly contactKeys: readonly string[];
+  /** The keys that it had before its contact was corrected. */
+  readonly formerKeys: readonly string[];
+  readonly mark: ChangeMark;
+}
+
+export interface LeadWrite {
+  readonly fields: Correction & Partial<Pick<Lead, 'stage'>> & Pick<Lead, 'updatedAt'>;
+  readonly mark: ChangeMark;
+  /** Replace those it has; absent: it keeps them. */
+  readonly claims?: StoredClaims;
+  /** What it was created with; absent: that is stored, or not needed. */
+  readonly original?: OriginalFields;
+  /** Whether all its personal data go, with all that is computed from such. */
+  readonly isErasure?: boolean;
+}
+
+export interface StoredClaims extends OpenClaims, Pick<StoredLead, 'formerKeys'> {
+  /** No other open lead may have one of the keys. Otherwise the lead is only found by them. */
+  readonly isOpen: boolean;
+}
+
+type LeadDecision<Outcome> = Decision<Outcome, LeadWrite>;
+
+export function decideLeadStage(
+  found: StoredLead | null,
+  { stage, claims, memberId, caller, now }: LeadStageChange,
+  isApplied: boolean,
+): LeadDecision<ChangeLeadStageOutcome> {
+  const lead = found && readableOrThrow(found.lead);
+  if (!lead) return { outcome: { kind: 'not-found' } };
+  if (isApplied) return { outcome: { kind: 'changed', lead } };
+  if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead }, write: null };
+  const keepsClaims = isOpen(stage) === isOpen(lead.stage);
+  if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };
+  // A closed lead is found by what it had claimed, and by what it would claim now.
+  const contactKeys = isOpen(stage) ? claims.contactKeys : [...new Set([...found.contactKeys, ...claims.contactKeys])];
+  const { regionCode } = claims;
+  const claimed = { contactKeys, regionCode, isOpen: isOpen(stage), formerKeys: found.formerKeys };
+  const updatedAt = nextUpdate(lead.updatedAt, now);
+  const mark = marked(found.mark, 'stage-changed', updatedAt);
+  const [from, to] = [lead.stage, stage];
+  return {
+    outcome: { kind: 'changed', lead: { ...lead, stage, updatedAt } },
+    write: { fields: { stage, updatedAt }, mark, ...(!keepsClaims && { claims: claimed }) },
+    events: [{ action: 'lead-stage-changed', memberId, caller, time: updatedAt, from, to }],
+  };
+}
+
+export function decideLeadUpdate(
+  found: StoredLead | null,
+  { correction, claims, expectedUpdatedAt, memberId, caller, now }: LeadUpdate,
+  isApplied: boolean,
+): LeadDecision<UpdateLeadOutcome> {
+  const lead = found && readableOrThrow(found.lead);
+  if (!lead) return { outcome: { kind: 'not-found' } };
+  if (isApplied) return { outcome: { kind: 'updated', lead } };
+  if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
+  const corrected = correctedFields(lead, correction);
+  if (corrected.length === 0) return { outcome: { kind: 'unchanged', lead }, write: null };
+  const updatedAt = nextUpdate(lead.updatedAt, now);
+  const formerKeys = [...new Set([...found.formerKeys, ...found.contactKeys])].slice(0, MAX_FORMER_KEYS);
+  return {
+    outcome: { kind: 'updated', lead: { ...lead, ...correction, updatedAt } },
+    write: {
+      fields: { ...correction, updatedAt },
+      mark: marked(found.mark, 'updated', updatedAt),
+      ...(corrected.includes('contact') && { claims: { ...claims, isOpen: isOpen(lead.stage), formerKeys } }),
+      ...(!found.isCorrected && { original: lead }),
+    },
+    events: [{ action: 'lead-updated', memberId, caller, time: updatedAt, to: corrected.join() }],
+  };
+}
+
+export function decideLeadErasure(
+  found: StoredLead | null,
+  { memberId, caller, now, expectedUpdatedAt }: LeadErasure,
+): LeadDecision<EraseLeadOutcome> {
+  if (!found) return { outcome: { kind: 'not-found' } };
+  const lead = readableOrThrow(found.remaining);
+  if (found.lead === null) return { outcome: { kind: 'erased', lead } };
+  if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
+  const updatedAt = nextUpdate(lead.updatedAt, now);
+  return {
+    outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt } },
+    write: { fields: { updatedAt }, mark: marked(found.mark, 'erased', updatedAt), isErasure: true },
+    events: [{ action: 'lead-erased', memberId, caller, time: updatedAt }],
+  };
+}
+
+const isStale = ({ updatedAt }: Pick<Lead, 'updatedAt'>, expected: Date | null | undefined): boolean =>
+  Boolean(expected && expected.getTime() !== updatedAt.getTime());
+
+/**
+ * The outcome of a creation with a used idempotency key: the earlier lead if the data is the same, else a conflict.
+ * @rule 4.1.2
+ */
+export function replayOutcome(earlier: EarlierCreation | ErasedCreation, repeated: Fingerprint): CreateLeadOutcome {
+  if ('kind' in earlier) return earlier;
+  return sameData(earlier.fingerprint, repeated)
+    ? { kind: 'replayed', lead: earlier.lead }
+    : { kind: 'idempotency-conflict' };
+}
+
+/** A key as it is stored. */
+export interface StoredApiKey {
+  readonly key: Checked<ApiKey>;
+  /** Returns its readable parts. */
+  readonly legible: () => ApiKey | null;
+  readonly slot: string;
+}
+
+export interface ApiKeyWrite
+  extends Partial<Pick<ApiKey, 'memberId' | 'secretSha256' | 'secretHint' | 'expiresAt' | 'revokedAt' | 'quotaLimit'>> {
+  /** Its own id is the slot of a revoked key. Absent: it keeps the one that it has. */
+  readonly slot?: 'free' | 'own';
+}
+
+export function decideKeyReplacement(
+  found: StoredApiKey | null,
+  { memberId, caller, secretSha256, secretHint, expiresAt, now }: ApiKeyReplacement,
+  isApplied: boolean,
+): Decision<ReplaceApiKeyOutcome, ApiKeyWrite> {
+  if (!found) return { outcome: { kind: 'not-found' } };
+  const key = readableOrThrow(found.key);
+  const fields = { memberId, secretSha256, secretHint, expiresAt: expiresAt ?? key.expiresAt };
+  const renewed = { ...key, ...fields };
+  // The secret was valid, even if another call has replaced it since.
+  if (isApplied) return { outcome: { kind: 'replaced', key: renewed } };
+  if (key.revokedAt) return { outcome: { kind: 'revoked' } };
+  if (!isLive(renewed, now)) return { outcome: { kind: 'expired' } };
+  // A live key keeps its slot; an expired one needs a new one. So does one that only seems live, because this clock is
+  // behind that of the process that freed its slot.
+  const keepsSlot = isLive(key, now) && KEY_SLOTS.includes(found.slot);
+  return {
+    outcome: { kind: 'replaced', key: renewed },
+    write: { ...fields, ...(!keepsSlot && { slot: 'free' }) },
+    events: [{ action: 'api-key-replaced', memberId, caller, time: now }],
+  };
+}
+
+export function decideKeyRevocation(
+  found: StoredApiKey | null,
+  { memberId, caller, now: revokedAt }: ApiKeyCommand,
+): Decision<ApiKey | null, ApiKeyWrite> {
+  const key = found?.legible() ?? null;
+  if (!found || key?.revokedAt) return { outcome: key };
+  return {
+    outcome: key && { ...key, revokedAt },
+    write: { revokedAt, slot: 'own' },
+    events: [{ action: 'api-key-revoked', memberId, caller, time: revokedAt }],
+  };
+}
+
+export function decideKeyQuota(
+  found: StoredApiKey | null,
+  { quotaLimit, memberId, caller, now: time }: ApiKeyCommand & Pick<ApiKey, 'quotaLimit'>,
+  isApplied: boolean,
+): Decision<ApiKey | null, ApiKeyWrite> {
+  const key = found && readableOrThrow(found.key);
+  if (!key || isApplied) return { outcome: key };
+  if (key.quotaLimit === quotaLimit) return { outcome: key, write: null };
+  const [from, to] = [quotaLimitText(key.quotaLimit), quotaLimitText(quotaLimit)];
+  return {
+    outcome: { ...key, quotaLimit },
+    write: { quotaLimit },
+    events: [{ action: 'api-key-quota-changed', memberId, caller, time, from, to }],
+  };
+}
+
+/** A studio as it is stored. */
+export interface StoredStudio {
+  readonly studio: Studio;
+  /** What is stored, readable or not. */
+  readonly status: unknown;
+  readonly quotaLimit: unknown;
+  /** Whether a core of release 1.1 renews its claims. */
+  readonly isRenewing: boolean;
+}
+
+/** Changed fields of a studio; its former regions are added to those that are stored, and end a renewal. */
+export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit'>> & Pick<Studio, 'formerRegions'>;
+
+export function decideStudio(
+  found: StoredStudio | null,
+  put: StudioPut,
+  { memberId, caller, now: time }: AuditContext,
+  isApplied: boolean,
+): Decision<Studio | null, StudioWrite> {
+  const { id, status, regionCode, quotaLimit } = put;
+  if (!found && status === undefined) return { outcome: null };
+  if (found && isApplied) return { outcome: found.studio };
+  const fields = {
+    ...(status !== undefined && { status }),
+    ...(regionCode !== undefined && { regionCode }),
+    ...(quotaLimit !== undefined && { quotaLimit }),
+  };
+  const before = { regionCode: null, quotaLimit: null, formerRegions: [], ...found?.studio };
+  const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
+  const formerRegions = [...new Set([...before.formerRegions, ...noted])];
+  const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
+  const events: DecidedEvent[] = [];
+  const record = (action: DecidedEvent['action'], from: string | null, to: string | null) =>
+    events.push({ action, memberId, caller, time, from, to });
+  if (status !== undefined && status !== from) record('studio-status-changed', from, status);
+  if (quotaLimit !== undefined && quotaLimit !== (found?.quotaLimit ?? null))
+    record('studio-quota-changed', quotaLimitText(before.quotaLimit), quotaLimitText(quotaLimit));
+  if (regionCode !== undefined && regionCode !== before.regionCode)
+    record('studio-region-changed', before.regionCode, regionCode);
+  return {
+    outcome: { ...before, ...fields, id, formerRegions } as Studio,
+    write: { ...fields, formerRegions: [...new Set(noted)] },
+    events,
+  };
+}
+
+/** Returns the events of a member or a source that changes. @param before what was stored of it; undefined: nothing */
+export type EventsOfEntry = (before: unknown) => readonly DecidedEvent[];
+
+/** The event of a member, whose role before may be of any release. @param role undefined: it is removed */
+export const memberEvents =
+  ({ memberId, caller, now: time }: AuditContext, id: string, role?: MemberRole): EventsOfEntry =>
+  (before) => {
+    const [from, to] = [memberText(id, before), memberText(id, role)];
+    return before === role ? [] : [{ action: 'studio-member-changed', memberId, caller, time, from, to }];
+  };
+
+/** Decides about a new member or source of a studio, or a new value of one. */
+export function decideEntry(
+  { hasStudio, before, isFull }: { readonly hasStudio: boolean; readonly before: unknown; readonly isFull: boolean },
+  eventsOf: EventsOfEntry,
+  isApplied: boolean,
+): Decision<PutOutcome, 'put'> {
+  if (!hasStudio) return { outcome: 'no-studio' };
+  if (isApplied) return { outcome: 'put' };
+  if (before === undefined && isFull) return { outcome: 'limit-reached' };
+  return { outcome: 'put', write: 'put', events: eventsOf(before) };
+}

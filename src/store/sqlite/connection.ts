@@ -1,0 +1,70 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { AuditEvent } from '../../domain/audit.ts';
+import type { Decision } from '../decisions.ts';
+import type { ReportUnreadable } from '../store.ts';
+import { auditWriter } from './audit.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { studioNumbers } from './rows.ts';
+
+/** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
+export const MAX_STORED_REQUESTS = 100_000;
+
+/** A change of one record. */
+interface ChangeOf<Found, Write, Outcome> {
+  /** What its events are about. */
+  readonly subject: Pick<AuditEvent, 'studioId'> & Partial<Pick<AuditEvent, 'leadId' | 'apiKeyId'>>;
+  readonly requestId?: string | undefined;
+  read(): Found;
+  decide(found: Found, isApplied: boolean): Decision<Outcome, Write>;
+  /** Writes what was decided; returns another outcome if a constraint forbids it, and then it must have written nothing. */
+  write(write: Write, found: Found): Outcome | undefined;
+}
+
+/** An open database, for the parts of the adapter. */
+export type Connection = ReturnType<typeof connectionTo>;
+
+/** @param report called for each unreadable record that a call skips */
+export function connectionTo(
+  database: DatabaseSync,
+  commits: Pick<GroupCommit, 'write'>,
+  report: ReportUnreadable = () => {},
+) {
+  const selectRequest = database.prepare("SELECT 1 FROM applied_requests WHERE id = unhex(?, '-')");
+  const insertRequest = database.prepare("INSERT INTO applied_requests (id) VALUES (unhex(?, '-'))");
+  const removeOldRequests = database.prepare('DELETE FROM applied_requests WHERE number <= ?');
+  const recordEvent = auditWriter(database);
+
+  /**
+   * Whether a caller's request took effect. Within a process the outcome of a commit is known, so only a request that its
+   * caller may repeat has to be stored, in the transaction of its change.
+   */
+  const isApplied = (requestId: string | undefined): boolean =>
+    requestId !== undefined && selectRequest.get(requestId) !== undefined;
+
+  return {
+    database,
+    commits,
+    report,
+    studios: studioNumbers(database),
+    recordEvent,
+    isApplied,
+
+    /** Changes a record, with its events and the identity of the request, in one transaction. */
+    applyOnce: <Found, Write, Outcome>(change: ChangeOf<Found, Write, Outcome>): Promise<Outcome> =>
+      commits.write(() => {
+        const { subject, requestId } = change;
+        const found = change.read();
+        const isRepeated = isApplied(requestId);
+        const decision = change.decide(found, isRepeated);
+        if (isRepeated || !('write' in decision)) return decision.outcome;
+        const refusal = decision.write === null ? undefined : change.write(decision.write, found);
+        if (refusal !== undefined) return refusal;
+        for (const event of decision.events ?? []) recordEvent({ ...subject, ...event });
+        if (requestId !== undefined) {
+          const { lastInsertRowid } = insertRequest.run(requestId);
+          removeOldRequests.run(Number(lastInsertRowid) - MAX_STORED_REQUESTS);
+        }
+        return decision.outcome;
+      }),
+  };
+}
