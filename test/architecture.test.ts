@@ -11,11 +11,9 @@ const ADAPTER_IMPORTS = [
   'src/store/checked.ts',
   'src/store/database-state.ts',
   'src/store/decisions.ts',
-  'src/store/index-faults.ts',
   'src/store/pages.ts',
   'src/store/release-1-1.ts',
   'src/store/store.ts',
-  'src/store/first-readable.ts',
 ];
 
 /** What every room of the gateway may import. */
@@ -46,11 +44,9 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/store/store.ts': ['src/domain/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
-  'src/store/index-faults.ts': [],
   'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/decisions.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/release-1-1.ts', 'src/store/store.ts'],
-  'src/store/first-readable.ts': [],
   'src/store/sqlite/': ADAPTER_IMPORTS,
   'src/store/mongo/': ADAPTER_IMPORTS,
   // No other file imports the adapters.

@@ -78,9 +78,8 @@ export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData
 const SHA256_TEXT = /^[A-Za-z0-9_-]{43}$/;
 
 /** Whether a stored fingerprint can be compared with others: it has a known version and a valid hash. */
-export function isFingerprint({ version, sha256 }: { readonly [Part in keyof Fingerprint]: unknown }): boolean {
-  return version === VERSION && typeof sha256 === 'string' && SHA256_TEXT.test(sha256);
-}
+export const isFingerprint = (read: { readonly [Part in keyof Fingerprint]: unknown }): read is Fingerprint =>
+  read.version === VERSION && typeof read.sha256 === 'string' && SHA256_TEXT.test(read.sha256);
 
 /** Whether two creations carried the same data. */
 export const sameData = (a: Fingerprint, b: Fingerprint): boolean => a.version === b.version && a.sha256 === b.sha256;

@@ -20,7 +20,7 @@ import {
   STUDIO_STATUSES,
   type Studio,
 } from '../domain/studio.ts';
-import { type LeadsOfContact, type ReportUnreadable, UnreadableRecord } from './store.ts';
+import { type EarlierCreation, type LeadsOfContact, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The
@@ -80,19 +80,23 @@ export function checkedLead(read: Unchecked<Lead>): Checked<Lead> {
 }
 
 /**
- * Checks a lead for a replay of its creation. An unreadable stage or time of change is replaced, because a replay
+ * Returns the creation of a lead for its replay. An unreadable stage or time of change is replaced, because a replay
  * returns what was created.
  *
  * @param original what it was created with, if it was corrected since
+ * @throws UnreadableRecord
  */
-export function checkedEarlierLead(
+export function earlierCreation(
   read: Unchecked<Lead>,
   original: Unchecked<OriginalFields> | undefined,
-): Checked<Lead> {
-  if (original && faultOfOriginal(original)) return unreadable('lead', read, 'original');
+  fingerprint: Unchecked<Fingerprint>,
+): EarlierCreation {
+  if (original && faultOfOriginal(original)) throw unreadable('lead', read, 'original');
   const isStageReadable = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
   const now = isStageReadable ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
-  return checkedLead(original ? { ...now, ...original } : now);
+  const lead = readableOrThrow(checkedLead({ ...now, ...original }));
+  if (!isFingerprint(fingerprint)) throw unreadable('lead', read, 'fingerprint');
+  return { lead, fingerprint };
 }
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
@@ -106,12 +110,14 @@ function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   return isTime(read.updatedAt) ? undefined : 'updatedAt';
 }
 
-export function checkedErasedLead(read: Unchecked<ErasedLead>): Checked<ErasedLead> {
-  const { id, stage, createdAt, updatedAt, erasedAt } = read;
+/** Checks what remains of a lead once it is erased. */
+export function checkedErasedLead(read: Unchecked<Lead>, erasedAt: unknown): Checked<ErasedLead> {
+  const { id, studioId, stage, createdAt, updatedAt } = read;
   if (!isUuid(id)) return unreadable('lead', read, 'id');
   if (!isOneOf(LEAD_STAGES, stage)) return unreadable('lead', read, 'stage');
   const areTimesReadable = [createdAt, updatedAt, erasedAt].every(isTime);
-  return areTimesReadable ? (read as ErasedLead) : unreadable('lead', read, 'erasedAt');
+  if (!areTimesReadable) return unreadable('lead', read, 'erasedAt');
+  return { id, studioId, stage, createdAt, updatedAt, erasedAt } as ErasedLead;
 }
 
 /** Checks the changes of a lead; unknown kinds and invalid times are left out. */
@@ -139,13 +145,6 @@ function faultOfOriginal({ displayName, sourceId, note }: Unchecked<OriginalFiel
   return note === null || isText(note, BOUNDS.note.max) ? undefined : 'note';
 }
 
-export function checkedFingerprint(
-  read: Unchecked<Fingerprint>,
-  lead: { readonly studioId: unknown; readonly id: unknown },
-): Checked<Fingerprint> {
-  return isFingerprint(read) ? (read as Fingerprint) : unreadable('lead', lead, 'fingerprint');
-}
-
 /** Checks a key. Unknown scopes grant nothing and do not invalidate the others; duplicates count once. */
 export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {
   const field = faultOfApiKey(read);
@@ -170,12 +169,15 @@ function faultOfApiKey(read: Unchecked<ApiKey>): keyof ApiKey | undefined {
 }
 
 /**
- * Returns the readable parts of an unreadable key, so that it can be listed and revoked. NO_NAME and NO_TIME replace an
- * unreadable name or time, the empty text any other text. It grants no access, so it appears as expired.
+ * Returns a key; of an unreadable one, which is reported, the readable parts, so that it can be listed and revoked. NO_NAME
+ * and NO_TIME replace an unreadable name or time, the empty text any other text. It grants no access, so it appears as
+ * expired.
  *
  * @returns null when it has no valid id by which to revoke it
  */
-export function readablePartsOfKey(read: Unchecked<ApiKey>): ApiKey | null {
+export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnreadable): ApiKey | null {
+  const key = readableOrNull(checkedApiKey(read), report);
+  if (key) return key;
   const { id, studioId, memberId, name, scopes, createdAt, revokedAt, secretSha256, secretHint } = read;
   const { lastUsedAt, quotaLimit } = read;
   if (!isUuid(id) || !isCrmId(studioId)) return null;

@@ -37,7 +37,7 @@ export async function openStore<Caller>(
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
   const path = filePathIn(databaseUrl);
   if (path !== undefined) return examineSqlite(path);
-  const { examineMongo } = await import('./mongo/examine-mongo.ts');
+  const { examineMongo } = await import('./mongo/mongo-store.ts');
   return examineMongo(databaseUrl);
 }
 

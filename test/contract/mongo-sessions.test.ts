@@ -1,7 +1,7 @@
 import { BSON, type Document, Long, MongoClient, Timestamp } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { closeClient } from '../../src/store/mongo/client.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
-import { closeClient } from '../../src/store/mongo/reconnecting-client.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
 import { type FakeMongoDb, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';

@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const SQLITE = 'src/store/sqlite/leads.ts';
-const MONGO = 'src/store/mongo/lead-writer.ts';
+const MONGO = 'src/store/mongo/leads.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const ERASED_LEAD = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';

@@ -44,7 +44,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     name: 'unreadable leads at the head of the change feed hide all behind them',
     suite: ON_SQLITE,
     caughtBy: HIDDEN,
-    patches: [{ file: 'src/store/first-readable.ts', find: 'position = last;', put: 'return records;' }],
+    patches: [{ file: 'src/store/pages.ts', find: 'position = last;', put: 'return records;' }],
   },
   {
     name: 'a watch repeats entries that it has already sent',
@@ -63,9 +63,9 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_MONGO,
     caughtBy: ONE_WRITE,
     patches: [
-      { file: 'src/store/mongo/lead-writer.ts', find: 'changes: mark', put: '...{}' },
+      { file: 'src/store/mongo/leads.ts', find: 'changes: mark', put: '...{}' },
       {
-        file: 'src/store/mongo/lead-writer.ts',
+        file: 'src/store/mongo/leads.ts',
         find: 'claimed = write.claims?.contactKeys ?? [];',
         put: 'claimed = write.claims?.contactKeys ?? []; const second = { $set: { changes: write.mark } } as any; setTimeout(() => leads.updateOne({ studioId, _id }, second).catch(() => {}), 1000);',
       },

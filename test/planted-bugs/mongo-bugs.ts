@@ -51,7 +51,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a secondary is neither read nor reported as ready',
     patches: [
       {
-        file: 'src/store/mongo/reconnecting-client.ts',
+        file: 'src/store/mongo/client.ts',
         find: 'if (refusal !== undefined) throw new StoreUnavailable(refusal);',
         put: '',
       },
@@ -69,7 +69,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'findCredential reads nothing that is older',
     patches: [
       {
-        file: 'src/store/mongo/causal-sessions.ts',
+        file: 'src/store/mongo/client.ts',
         find: 'if (this.#operationTime) session.advanceOperationTime(this.#operationTime);',
         put: '',
       },
@@ -139,7 +139,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a find that the driver never finishes fails in time and is reported as failed',
     patches: [
       {
-        file: 'src/store/mongo/bounded-collection.ts',
+        file: 'src/store/mongo/collections.ts',
         find: 'Promise.race([$COMMAND, timeout])',
         put: 'Promise.race([$COMMAND, timeout.catch(() => undefined)])',
       },

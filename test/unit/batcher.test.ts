@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Batcher } from '../../src/store/mongo/batcher.ts';
+import { Batcher } from '../../src/store/mongo/collections.ts';
 import { times } from '../support/builders.ts';
 
 /** A batch in flight, which the test ends. */

@@ -1,6 +1,6 @@
 import type { ClientSession, Collection } from 'mongodb';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { boundedCollection, type Perform } from '../../src/store/mongo/bounded-collection.ts';
+import { boundedCollection, type Perform } from '../../src/store/mongo/collections.ts';
 
 const MAX_MS = 4000;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { ChangesByTime } from '../../src/store/mongo/changes-by-time.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
+import { ChangesByTime } from '../../src/store/mongo/lead-changes.ts';
 import { times } from '../support/builders.ts';
 
 /** The number of leads that the engine can sort in time. */

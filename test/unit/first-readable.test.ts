@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FirstReadable } from '../../src/store/first-readable.ts';
+import { FirstReadable } from '../../src/store/pages.ts';
 import { times } from '../support/builders.ts';
 
 /** A queue of numbers, of which those in `unreadable` cannot be read. */

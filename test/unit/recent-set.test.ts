@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RecentSet } from '../../src/store/mongo/recent-set.ts';
+import { RecentSet } from '../../src/store/mongo/leads.ts';
 import { times } from '../support/builders.ts';
 
 // @proves bounds-22

@@ -1,6 +1,6 @@
 import { Binary, type Filter, UUID } from 'mongodb';
 import { type ApiKey, isLive, KEY_SLOTS } from '../../domain/api-key.ts';
-import { type Checked, readableOrNull, readablePartsOfKey } from '../checked.ts';
+import { type Checked, checkedStudio, readableOrNull, readablePartsOfKey } from '../checked.ts';
 import {
   type ApiKeyWrite,
   type Decide,
@@ -11,8 +11,9 @@ import {
 } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import { type ApiKeyCommand, type ApiKeyStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
-import { applyOnce } from './apply-once.ts';
+import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { actor } from './audit.ts';
+import type { StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   type ApiKeyDocument,
@@ -22,73 +23,26 @@ import {
   type HistoryEntry,
   memberOf,
   sourceOf,
-  studioOf,
+  studioIn,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { KeyedMutex } from './keyed-mutex.ts';
-import type { StudioReads } from './studio-reads.ts';
 
 /** Higher than the id of every key. */
 const AFTER_ALL_IDS = 'g';
 
 /** API keys and their slots, in MongoDB. */
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
-  const { apiKeys, call, batched } = connection;
+  const { apiKeys, call } = connection;
   const mutex = new KeyedMutex();
   const write = keyWriter(connection, mutex, report);
-  const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
-    const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
-    const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
-    const keys = found.flatMap((document) => readableOrNull(apiKeyOf(document), report) ?? []);
-    const keysFound = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
-    return secrets.map((hash) => keysFound.get(hexOf(hash)) ?? null);
-  });
+  const legible = (document: ApiKeyDocument) => readablePartsOfKey(apiKeyIn(document), report);
 
   return {
     createApiKey: keyCreator(connection, mutex),
 
-    ...keyLister(connection, report),
-
-    replaceApiKey: write(decideKeyReplacement),
-
-    revokeApiKey: (studioId, keyId, by) => write(decideKeyRevocation)({ studioId, keyId, ...by }),
-
-    putApiKeyQuota: (studioId, keyId, quotaLimit, by) => write(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
-
-    recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
-      call(async () => {
-        const _id = new UUID(keyId);
-        // Not retried: the next use is recorded anyway.
-        await apiKeys.updateOne(
-          { studioId, _id, lastUsedAt: { $not: { $gt: unlessSince, $lte: now } } },
-          { $set: { lastUsedAt: now } },
-        );
-      }),
-
-    findCredential: (secretSha256, sourceId) =>
-      call(async (deadline) => {
-        const key = await keysBySecret.submit(secretSha256, deadline);
-        if (!key) return null;
-        const { studioId, memberId } = key;
-        const studio = await studioReads.submit({ studioId, memberId, sourceId }, deadline);
-        if (!studio) return null;
-        const member = readableOrNull(memberOf(studio, memberId), report);
-        const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
-        return { key, studio: studioOf(studio, report), issuerRole: member?.role ?? null, source };
-      }),
-  };
-}
-
-function keyLister(
-  { apiKeys, call }: Connection,
-  report: ReportUnreadable,
-): Pick<ApiKeyStore, 'listLiveApiKeys' | 'listFormerApiKeys'> {
-  const legible = legibleOf(report);
-  return {
     listLiveApiKeys: (studioId) =>
       call(async () => {
-        const found = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
-        const keys = found.flatMap((document) => legible(document) ?? []);
+        const keys = (await slotHolders(apiKeys, studioId)).flatMap((document) => legible(document) ?? []);
         return keys.sort((a, b) => (a.id < b.id ? 1 : -1));
       }),
 
@@ -99,16 +53,51 @@ function keyLister(
           const slot = { $gte: '', $lt: after ?? AFTER_ALL_IDS, $nin: KEY_SLOTS };
           return apiKeys.find({ studioId, slot }, WITHOUT_HISTORY).sort({ slot: -1 }).limit(count).toArray();
         };
-        const idOf = ({ slot }: ApiKeyDocument) => slot;
         const check = (document: ApiKeyDocument) => legible(document) ?? apiKeyOf(document);
-        return readPage({ read, idOf, check }, { after: before, limit }, report);
+        return readPage({ read, idOf: ({ slot }) => slot, check }, { after: before, limit }, report);
       }),
+
+    replaceApiKey: write(decideKeyReplacement),
+
+    revokeApiKey: (studioId, keyId, by) => write(decideKeyRevocation)({ studioId, keyId, ...by }),
+
+    putApiKeyQuota: (studioId, keyId, quotaLimit, by) => write(decideKeyQuota)({ studioId, keyId, quotaLimit, ...by }),
+
+    recordApiKeyUse: ({ studioId, keyId, now, unlessSince }) =>
+      call(async () => {
+        const isDue = { lastUsedAt: { $not: { $gt: unlessSince, $lte: now } } };
+        // Not retried: the next use is recorded anyway.
+        await apiKeys.updateOne({ studioId, _id: new UUID(keyId), ...isDue }, { $set: { lastUsedAt: now } });
+      }),
+
+    findCredential: credentialFinder(connection, studioReads, report),
   };
 }
 
-/** Returns a function that reads a key, or else reports it and returns its readable parts. */
-const legibleOf = (report: ReportUnreadable) => (document: ApiKeyDocument) =>
-  readableOrNull(apiKeyOf(document), report) ?? readablePartsOfKey(apiKeyIn(document));
+function credentialFinder(
+  { call, batched }: Connection,
+  studioReads: StudioReads,
+  report: ReportUnreadable,
+): ApiKeyStore['findCredential'] {
+  const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
+    const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
+    const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
+    const keys = found.flatMap((document) => readableOrNull(apiKeyOf(document), report) ?? []);
+    const keysFound = new Map(keys.map((key) => [hexOf(key.secretSha256), key]));
+    return secrets.map((hash) => keysFound.get(hexOf(hash)) ?? null);
+  });
+  return (secretSha256, sourceId) =>
+    call(async (deadline) => {
+      const key = await keysBySecret.submit(secretSha256, deadline);
+      if (!key) return null;
+      const { studioId, memberId } = key;
+      const studio = await studioReads.submit({ studioId, memberId, sourceId }, deadline);
+      if (!studio) return null;
+      const member = readableOrNull(memberOf(studio, memberId), report);
+      const source = sourceId === undefined ? null : readableOrNull(sourceOf(studio, sourceId), report);
+      return { key, studio: checkedStudio(studioIn(studio), report), issuerRole: member?.role ?? null, source };
+    });
+}
 
 /** A condition that a key is still as it was read. One that cannot be read is only revoked, whatever else happens to it. */
 const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
@@ -118,10 +107,9 @@ const asRead = (key: Checked<ApiKey>): Filter<ApiKeyDocument> =>
 
 /** Returns a function that carries out what is decided about keys. */
 function keyWriter({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex, report: ReportUnreadable) {
-  const legible = legibleOf(report);
   const storedApiKey = (found: ApiKeyDocument): StoredApiKey => ({
     key: apiKeyOf(found),
-    legible: () => legible(found),
+    legible: () => readablePartsOfKey(apiKeyIn(found), report),
     slot: found.slot,
   });
   return <Command extends ApiKeyCommand, Outcome>(decide: Decide<StoredApiKey, Command, Outcome, ApiKeyWrite>) =>
@@ -160,26 +148,25 @@ function keyWriter({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex, re
 const keyCreator =
   ({ apiKeys, call, indexes }: Connection, mutex: KeyedMutex): ApiKeyStore['createApiKey'] =>
   (key, now, caller) =>
-    call((deadline) =>
-      mutex.run([key.studioId], () =>
-        untilKnown(deadline, async (attempt) => {
-          // An earlier attempt may have been written and its response lost.
-          if (
-            attempt > 0 &&
-            (await apiKeys.findOne({ studioId: key.studioId, _id: new UUID(key.id) }, WITHOUT_HISTORY))
-          )
-            return true;
-          await indexes.expectValid('apiKeys');
-          const slot = await freeSlot(apiKeys, key.studioId, now, deadline);
-          if (slot === undefined) return false;
-          deadline.throwIfAborted();
-          const { memberId } = key;
-          const history: HistoryEntry[] = [{ action: 'api-key-created', ...actor({ memberId, caller }), time: now }];
-          await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
-          return true;
-        }),
-      ),
-    );
+    call((deadline) => {
+      const { studioId, id, memberId } = key;
+      const create = async (attempt: number) => {
+        // An earlier attempt may have been written and its response lost.
+        if (attempt > 0 && (await apiKeys.findOne({ studioId, _id: new UUID(id) }, WITHOUT_HISTORY))) return true;
+        await indexes.expectValid('apiKeys');
+        const slot = await freeSlot(apiKeys, studioId, now, deadline);
+        if (slot === undefined) return false;
+        deadline.throwIfAborted();
+        const history: HistoryEntry[] = [{ action: 'api-key-created', ...actor({ memberId, caller }), time: now }];
+        await apiKeys.insertOne({ ...apiKeyDocument(key, slot), history });
+        return true;
+      };
+      return mutex.run([studioId], () => untilKnown(deadline, create));
+    });
+
+/** The keys that hold a slot of their studio. */
+const slotHolders = (apiKeys: Connection['apiKeys'], studioId: string) =>
+  apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
 
 /** Returns a free slot, or undefined. A random one, so that concurrent calls rarely conflict. */
 async function freeSlot(
@@ -188,7 +175,7 @@ async function freeSlot(
   now: Date,
   deadline: AbortSignal,
 ): Promise<string | undefined> {
-  const holders = await apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
+  const holders = await slotHolders(apiKeys, studioId);
   const live = holders.filter((holder) => {
     const key = apiKeyOf(holder);
     // An unreadable key may be live, unless its expiry can be read.

@@ -1,9 +1,19 @@
-import type { Collection, Db } from 'mongodb';
+import {
+  type ClientSession,
+  type Collection,
+  type CommandOperationOptions,
+  type Db,
+  type Document,
+  type Filter,
+  type FindOptions,
+  ReadConcern,
+  type ReadConcernLevel,
+  type Sort,
+} from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
-import type { StoreObserver } from '../store.ts';
-import { Batcher } from './batcher.ts';
-import { boundedCollection, type CommandStarted, type Perform } from './bounded-collection.ts';
-import type { ApiKeyDocument, LeadDocument, StudioDocument } from './documents.ts';
+import type { StoreCommand, StoreObserver } from '../store.ts';
+import { type ApiKeyDocument, type LeadDocument, READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
+import { isDuplicate } from './server-refusal.ts';
 
 /** The collections of the adapter. Every command is bounded in time, and observed as one for the current caller. */
 export interface Collections {
@@ -48,4 +58,228 @@ export function collectionsOf<Caller>(
     ...forCaller,
     batched: (perform, keyOf) => new Batcher((requests, callers) => perform(forAll(callers), requests), caller, keyOf),
   };
+}
+
+/** The command of each method that the adapter uses, and the place of its options. */
+const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], optionsAt: number]>> = {
+  findOne: ['find', 1],
+  insertOne: ['insert', 1],
+  insertMany: ['insert', 1],
+  updateOne: ['update', 2],
+  updateMany: ['update', 2],
+  bulkWrite: ['update', 1],
+  countDocuments: ['find', 1],
+  findOneAndUpdate: ['update', 2],
+};
+
+/** Called when a command starts; the returned function is called when it ends, with whether it succeeded. */
+export type CommandStarted = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
+
+/** Performs a command in a session of its own. */
+export type Perform = <Result>(
+  name: StoreCommand['name'],
+  command: (session: ClientSession) => Promise<Result>,
+) => Promise<Result>;
+
+/**
+ * A collection whose commands are bounded in time, causally consistent and observed. The driver's own command
+ * monitoring would parse every response a second time.
+ *
+ * @param timeoutMs timeout of a command, including the wait for a connection and the driver's retry. The driver bounds
+ *   each step, but a command that it sends at the very moment its connection is lost never ends, and everything behind
+ *   it would wait for ever.
+ */
+export function boundedCollection<Schema extends Document>(
+  collection: Collection<Schema>,
+  timeoutMs: number,
+  perform: Perform,
+  onStart: CommandStarted | undefined,
+): Collection<Schema> {
+  const optionsOf = (session: ClientSession): CommandOperationOptions => ({
+    session,
+    // The driver adds the session's time to the object that it is given, so each command gets one of its own.
+    readConcern: new ReadConcern((collection.readConcern?.level ?? 'majority') as ReadConcernLevel),
+  });
+  const observe = async <Result>(
+    name: StoreCommand['name'],
+    size: number,
+    command: (options: CommandOperationOptions) => Promise<Result>,
+  ): Promise<Result> => {
+    const finish = onStart?.(name, size);
+    const { promise: timeout, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => reject(new Error(`the driver did not end a command within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    try {
+      const result = await Promise.race([perform(name, (session) => command(optionsOf(session))), timeout]);
+      finish?.(true);
+      return result;
+    } catch (error) {
+      // A refusal by a unique index is an expected result.
+      finish?.(isDuplicate(error));
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return new Proxy(collection, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as unknown;
+      if (typeof method !== 'function') return method;
+      const known = COMMANDS[String(name)];
+      if (known) {
+        const [command, optionsAt] = known;
+        return (...args: unknown[]) => {
+          const size = name === 'insertMany' ? (args[0] as unknown[]).length : 1;
+          return observe(command, size, (options) =>
+            method.apply(target, args.toSpliced(optionsAt, 1, { ...(args[optionsAt] as object), ...options })),
+          );
+        };
+      }
+      if (name !== 'find') return method.bind(target);
+      // The driver's cursor takes its session when it is made, so it is made when it is read.
+      return (filter: Filter<Schema>, findOptions: FindOptions) => {
+        const cursor = (options: FindOptions) => ({
+          sort: (sort: Sort) => cursor({ ...options, sort }),
+          limit: (limit: number) => cursor({ ...options, limit }),
+          toArray: () => observe('find', 1, (own) => target.find(filter, { ...options, ...own }).toArray()),
+        });
+        return cursor(findOptions);
+      };
+    },
+  });
+}
+
+/** The maximum number of different requests in a batch. */
+const MAX_BATCH_SIZE = 64;
+
+/** The maximum number of concurrent batches. Meanwhile requests accumulate, so batches grow with the load. */
+const MAX_BATCHES_IN_FLIGHT = 4;
+
+interface PendingRequest<Request, Result, Caller> {
+  readonly request: Request;
+  readonly deadline: AbortSignal;
+  readonly caller: Caller | undefined;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Equal requests, which share one result. */
+type EqualRequests<Request, Result, Caller> = [
+  PendingRequest<Request, Result, Caller>,
+  ...PendingRequest<Request, Result, Caller>[],
+];
+
+/** @param callers one for each submitted request, equal ones included */
+type PerformAll<Request, Result, Caller> = (
+  requests: readonly Request[],
+  callers: readonly (Caller | undefined)[],
+) => Promise<readonly Result[]>;
+
+/**
+ * Combines concurrent requests into one database command, because a command costs many times as much as a document.
+ * Equal requests are sent once, however many there are. A single request is not delayed. A batch reads only after all
+ * of its requests arrived.
+ */
+export class Batcher<Request, Result, Caller = undefined> {
+  readonly #perform: PerformAll<Request, Result, Caller>;
+  readonly #caller: () => Caller | undefined;
+  readonly #keyOf: (request: Request) => unknown;
+  /** By key, in the order of arrival of the first equal request. */
+  readonly #pending = new Map<unknown, EqualRequests<Request, Result, Caller>>();
+  #inFlight = 0;
+  #isScheduled = false;
+
+  /**
+   * @param perform returns a result for each request, in order; if it rejects, all requests do
+   * @param caller returns the current caller
+   * @param keyOf returns the same key for equal requests; default: no requests are equal
+   */
+  constructor(
+    perform: PerformAll<Request, Result, Caller>,
+    caller: () => Caller | undefined = () => undefined,
+    keyOf: (request: Request) => unknown = (request) => request,
+  ) {
+    this.#perform = perform;
+    this.#caller = caller;
+    this.#keyOf = keyOf;
+  }
+
+  /** @param deadline the request is not sent after it */
+  submit(request: Request, deadline: AbortSignal): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const key = this.#keyOf(request);
+      const pending = { request, deadline, caller: this.#caller(), resolve, reject };
+      const equal = this.#pending.get(key);
+      if (equal) equal.push(pending);
+      else this.#pending.set(key, [pending]);
+      this.#schedule();
+    });
+  }
+
+  /** Sends a batch at the end of the event loop's turn, so that all requests of the turn are combined. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#pending.size === 0 || this.#inFlight >= MAX_BATCHES_IN_FLIGHT) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      const batch = this.#nextBatch();
+      if (batch.length > 0) this.#send(batch);
+      this.#schedule();
+    });
+  }
+
+  /** Removes the next batch from the pending requests, and rejects those past their deadline. */
+  #nextBatch(): EqualRequests<Request, Result, Caller>[] {
+    const batch: EqualRequests<Request, Result, Caller>[] = [];
+    for (const [key, equal] of this.#pending) {
+      if (batch.length === MAX_BATCH_SIZE) break;
+      this.#pending.delete(key);
+      for (const { deadline, reject } of equal) if (deadline.aborted) reject(deadline.reason);
+      const [first, ...others] = equal.filter(({ deadline }) => !deadline.aborted);
+      if (first) batch.push([first, ...others]);
+    }
+    return batch;
+  }
+
+  async #send(batch: readonly EqualRequests<Request, Result, Caller>[]): Promise<void> {
+    this.#inFlight += 1;
+    try {
+      const results = await this.#perform(
+        batch.map(([{ request }]) => request),
+        batch.flat().map(({ caller }) => caller),
+      );
+      for (const [index, equal] of batch.entries()) for (const { resolve } of equal) resolve(results[index] as Result);
+    } catch (error) {
+      for (const { reject } of batch.flat()) reject(error);
+    }
+    this.#inFlight -= 1;
+    this.#schedule();
+  }
+}
+
+/** What to read of a studio: its record, and optionally a member and a source. */
+interface StudioRead {
+  readonly studioId: string;
+  readonly memberId?: string | undefined;
+  readonly sourceId?: string | undefined;
+}
+
+/** Combined reads of studios. A studio's document may be large, so only the requested parts are read. */
+export type StudioReads = Pick<Batcher<StudioRead, StudioDocument | null>, 'submit'>;
+
+/** Each read returns a document with at least the requested parts. */
+export function studioReads({ batched }: Batching): StudioReads {
+  return batched(async ({ studios }, reads) => {
+    const projection: Record<string, 1> = { ...STUDIO_FIELDS };
+    for (const { memberId, sourceId } of reads) {
+      if (memberId !== undefined) projection[`members.${memberId}`] = 1;
+      if (sourceId !== undefined) projection[`sources.${sourceId}`] = 1;
+    }
+    const studioIds = [...new Set(reads.map(({ studioId }) => studioId))];
+    const found = await studios.find({ _id: { $in: studioIds } }, { ...READ, projection }).toArray();
+    const byId = new Map(found.map((studio) => [studio._id, studio]));
+    return reads.map(({ studioId }) => byId.get(studioId) ?? null);
+  });
 }

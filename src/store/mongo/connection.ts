@@ -1,23 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Db, MongoClient, type MongoClientOptions, type MongoError, ReadConcern, WriteConcern } from 'mongodb';
+import {
+  type Db,
+  type Filter,
+  MongoClient,
+  type MongoClientOptions,
+  type MongoError,
+  ReadConcern,
+  WriteConcern,
+} from 'mongodb';
 import {
   READINESS_CHECK_INTERVAL_MS,
   STORE_CALL_MS,
   STORE_CLOSE_MS,
   STORE_SILENCE_MS,
 } from '../../../common/deadlines.ts';
-import { describeDuplicates } from '../index-faults.ts';
+import { describeDuplicates } from '../database-state.ts';
+import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
-import { CausalSessions } from './causal-sessions.ts';
+import { CausalSessions, closeClient, memberRefusal, ReconnectingClient, WriteCheck, WrongServer } from './client.ts';
 import { type Batching, type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
-import { duplicatesUnder } from './duplicates.ts';
-import { endRenewals } from './end-renewals.ts';
-import { type Indexes, IndexKeeper } from './index-keeper.ts';
-import { createIndex, INDEXED, type Index, indexFaults } from './indexes.ts';
-import { closeClient, memberRefusal, ReconnectingClient, WrongServer } from './reconnecting-client.ts';
+import { NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
+import {
+  createIndex,
+  duplicatesUnder,
+  INDEXED,
+  type Index,
+  type Indexes,
+  IndexKeeper,
+  indexFaults,
+} from './indexes.ts';
 import { NotRepeatable, serverRefusal } from './server-refusal.ts';
-import { WriteCheck } from './write-check.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
 const MAX_CALLS = 2048;
@@ -231,3 +244,40 @@ async function buildIndex(database: Db, index: Index): Promise<string | undefine
 }
 
 const databaseOf = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);
+
+/** The number of studios in memory at once. */
+const STUDIOS_PER_PAGE = 100;
+
+const FIELDS = { formerRegions: 1, renewal: 1 } as const;
+
+/**
+ * Ends the renewals of claims that cores of release 1.1 have begun: they would rewrite the keys that leads were opened
+ * with. Safe to repeat, also concurrently.
+ *
+ * @returns why nothing was changed, if leads may have keys by the rule of release 1.0
+ */
+export async function endRenewals(database: Db): Promise<StoreUnavailable | undefined> {
+  const studios = database.collection<StudioDocument>('studios');
+  const isDue: Filter<StudioDocument> = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
+  const isOfFirst = { ...isDue, $or: [{ renewal: null }, { 'renewal.formerRules.version': 1 }] };
+  if (!(await studios.findOne(isDue, { projection: { _id: 1 } }))) return undefined;
+  if (await studios.findOne(isOfFirst, { projection: { _id: 1 } })) return ofFirstRelease('the database');
+  for (let after = ''; ; ) {
+    const page = await studios
+      .find({ ...isDue, _id: { $gt: after } }, { ...READ, projection: FIELDS })
+      .sort({ _id: 1 })
+      .limit(STUDIOS_PER_PAGE)
+      .toArray();
+    for (const { _id, formerRegions, renewal } of page) {
+      const regions = [...(Array.isArray(formerRegions) ? formerRegions : []), ...regionsOfRenewal(renewal)];
+      await studios.updateOne(
+        // Only if the region was not changed since it was read: that begins another renewal, which ends when it is read.
+        { ...isDue, _id, 'renewal.since': renewal?.since ?? null } as Filter<StudioDocument>,
+        { $set: { ...NOTHING_DUE, formerRegions: [...new Set(regions)] as StudioDocument['formerRegions'] & object } },
+      );
+    }
+    const last = page.at(-1);
+    if (!last || page.length < STUDIOS_PER_PAGE) return undefined;
+    after = last._id;
+  }
+}

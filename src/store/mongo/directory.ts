@@ -1,25 +1,24 @@
 import type { Filter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Studio } from '../../domain/studio.ts';
-import { type Checked, readableOrNull } from '../checked.ts';
-import { decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
+import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
 import { readPage } from '../pages.ts';
 import type { DirectoryStore, PutOutcome, ReportUnreadable } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
+import type { StudioReads } from './collections.ts';
 import type { Connection } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
   entryOf,
-  listedStudioOf,
   memberOf,
   NOTHING_DUE,
   READ,
   STUDIO_FIELDS,
   type StudioDocument,
   sourceOf,
-  studioOf,
+  studioIn,
 } from './documents.ts';
-import type { StudioReads } from './studio-reads.ts';
 
 /** Studios with their members and sources, in MongoDB. */
 export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
@@ -32,7 +31,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
     findStudio: (studioId) =>
       call(async (deadline) => {
         const found = await reads.submit({ studioId }, deadline);
-        return found && studioOf(found, report);
+        return found && checkedStudio(studioIn(found), report);
       }),
 
     listStudios: (first, limit) =>
@@ -45,7 +44,7 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
             .toArray();
         const idOf = ({ _id }: StudioDocument) => _id;
         return readPage(
-          { read, idOf, check: (document) => listedStudioOf(document, report) },
+          { read, idOf, check: (document) => checkedListedStudio(studioIn(document), report) },
           { after: first, limit },
           report,
         );
@@ -105,7 +104,7 @@ const studioPutter =
         async decide(found, isApplied) {
           const { status = null, regionCode = null, quotaLimit = null, renewal } = found ?? {};
           const isRenewing = Boolean(renewal);
-          const stored = found && { studio: studioOf(found, report), status, quotaLimit, isRenewing };
+          const stored = found && { studio: checkedStudio(studioIn(found), report), status, quotaLimit, isRenewing };
           const decision = decideStudio(stored, put, by, isApplied);
           if (!('write' in decision) || !decision.write) return decision as { readonly outcome: Studio | null };
           const { outcome, events } = decision;
@@ -167,16 +166,16 @@ function entryWriter({ studios, call }: Connection) {
       by: Repeatable = {},
     ): Promise<PutOutcome> =>
       change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
-        if (!studio) return { outcome: 'no-studio' };
-        if (isApplied) return { outcome: 'put' };
         const count = { $size: { $objectToArray: { $ifNull: [`$${entry.list}`, {}] } } };
         const where: Filter<StudioDocument> = {
           ...isStill(path, before),
           ...(before === undefined && { $expr: { $lt: [count, max] } }),
         };
-        const fits = before !== undefined || (await studios.findOne({ _id: studio._id, ...where }, ID_ONLY));
-        if (!fits) return { outcome: 'limit-reached' };
-        return { outcome: 'put', where, update: { $set: { [path]: value } }, events: eventsOf(before) };
+        const isNew = studio && !isApplied && before === undefined;
+        const isFull = Boolean(isNew && !(await studios.findOne({ _id: studio._id, ...where }, ID_ONLY)));
+        const decision = decideEntry({ hasStudio: studio !== null, before, isFull }, eventsOf, isApplied);
+        if (!('write' in decision)) return decision;
+        return { ...decision, where, update: { $set: { [path]: value } } };
       }),
 
     /** Removes an entry; returns the studio as it was before, with only that entry. */

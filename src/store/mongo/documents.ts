@@ -2,33 +2,22 @@ import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { RegionCode } from '../../domain/contact.ts';
-import {
-  type ErasedLead,
-  type Fingerprint,
-  isOpen,
-  type Lead,
-  type LeadClaims,
-  type OriginalFields,
-} from '../../domain/lead.ts';
+import { type ErasedLead, isOpen, type Lead, type LeadClaims, type OriginalFields } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
-  checkedEarlierLead,
   checkedErasedLead,
-  checkedFingerprint,
   checkedLead,
   checkedLeadSource,
-  checkedListedStudio,
   checkedMember,
-  checkedStudio,
-  readableOrThrow,
+  earlierCreation,
   type Unchecked,
 } from '../checked.ts';
 import type { LeadWrite, StoredClaims } from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
-import { type EarlierCreation, type ErasedCreation, type ReportUnreadable, UnreadableRecord } from '../store.ts';
+import { type EarlierCreation, type ErasedCreation, UnreadableRecord } from '../store.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
@@ -229,14 +218,16 @@ export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
 /** Whether the personal data of a lead were erased. */
 export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
 
-export function erasedLeadOf(document: LeadDocument): Checked<ErasedLead> {
-  const { id, studioId, stage, createdAt, updatedAt } = leadIn(document);
-  return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt: document.erasedAt });
-}
+/** Returns what remains of the lead of a document. */
+export const erasedLeadOf = (document: LeadDocument): Checked<ErasedLead> =>
+  checkedErasedLead(leadIn(document), document.erasedAt);
 
-/** Returns the lead of a document for a replay of its creation. */
-export const earlierLeadOf = (document: LeadDocument): Checked<Lead> =>
-  checkedEarlierLead(leadIn(document), originalIn(document));
+/** Returns the creation of the lead of a document. @throws UnreadableRecord */
+export function creationOf(document: LeadDocument): EarlierCreation | ErasedCreation {
+  if (isErased(document)) return { kind: 'erased' };
+  const { fingerprint: sha256, fingerprintVersion: version } = Object(document.idempotency);
+  return earlierCreation(leadIn(document), originalIn(document), { version, sha256 });
+}
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
@@ -276,19 +267,6 @@ const keysIn = (claims: LeadDocument['openContactKey'], kind: RegExp): string[] 
 export const contactKeysIn = (claims: LeadDocument['openContactKey']) => keysIn(claims, /^(?:open|closed):([\w-]{43})/);
 export const formerKeysIn = (claims: LeadDocument['openContactKey']) => keysIn(claims, /^former:([\w-]{43}):/);
 
-export function storedFingerprint({ _id, studioId, idempotency }: LeadDocument): Checked<Fingerprint> {
-  return checkedFingerprint(
-    { version: idempotency?.fingerprintVersion, sha256: idempotency?.fingerprint },
-    { studioId, id: uuidText(_id?.id) },
-  );
-}
-
-/** Returns the creation of the lead of a document. @throws UnreadableRecord */
-export const creationOf = (document: LeadDocument): EarlierCreation | ErasedCreation =>
-  isErased(document)
-    ? { kind: 'erased' }
-    : { lead: readableOrThrow(earlierLeadOf(document)), fingerprint: readableOrThrow(storedFingerprint(document)) };
-
 export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: string): ApiKeyDocument {
   return { _id: new UUID(id), ...fields, secretSha256: new Binary(secretSha256), slot };
 }
@@ -314,21 +292,12 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
   };
 }
 
-export const studioOf = (document: StudioDocument, report: ReportUnreadable): Studio =>
-  checkedStudio(studioIn(document), report);
-
-export const listedStudioOf = (document: StudioDocument, report: ReportUnreadable): Checked<Studio> =>
-  checkedListedStudio(studioIn(document), report);
-
-/** The unchecked studio of a document. */
-function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null } = document;
-  return { id, status, regionCode, quotaLimit, formerRegions: formerRegionsIn(document) };
+/** The unchecked studio of a document. Its former regions include those that a core of release 1.1 has replaced. */
+export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
+  const { _id: id, status, regionCode, quotaLimit = null, formerRegions: former = [], renewal } = document;
+  const formerRegions = Array.isArray(former) && renewal ? [...former, ...regionsOfRenewal(renewal)] : former;
+  return { id, status, regionCode, quotaLimit, formerRegions };
 }
-
-/** The unchecked former regions of a studio, including those that a core of release 1.1 has replaced. */
-const formerRegionsIn = ({ formerRegions = [], renewal }: StudioDocument): unknown =>
-  Array.isArray(formerRegions) && renewal ? [...formerRegions, ...regionsOfRenewal(renewal)] : formerRegions;
 
 /** Returns a source of a studio; null: it does not exist. */
 export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string): Checked<LeadSource> | null {

@@ -1,43 +1,45 @@
-import { type Filter, MongoBulkWriteError, MongoServerError, UUID, type WriteError } from 'mongodb';
+import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import { isOpen, type Lead, type LeadClaims, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
-import { decideLeadErasure, decideLeadStage, decideLeadUpdate, replayOutcome } from '../decisions.ts';
-import { readPage } from '../pages.ts';
-import type { CreateLeadOutcome, LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
+import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import {
+  type Decide,
+  decideLeadErasure,
+  decideLeadStage,
+  decideLeadUpdate,
+  type LeadWrite,
+  replayOutcome,
+  type StoredLead,
+} from '../decisions.ts';
+import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
+import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   alreadyOpen,
-  claimsWithKey,
+  claimsDocument,
+  contactKeysIn,
   creationOf,
+  erasedClaim,
   erasedLeadOf,
-  FIRST_ID,
-  isErased,
-  LAST_ID,
+  fieldsDocument,
+  formerKeysIn,
   type LeadDocument,
-  type LeadKey,
-  lastIdOfFull,
   leadDocument,
-  leadIdsAfter,
   leadKey,
   openClaim,
+  originalDocument,
   presentLeadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { KeyedMutex } from './keyed-mutex.ts';
-import { leadWriter } from './lead-writer.ts';
-import { RecentSet } from './recent-set.ts';
+import { asRead, markOf } from './lead-changes.ts';
 import { serverRefusal } from './server-refusal.ts';
 
-/** The maximum number of leads of a contact that are read, if some are unreadable. */
-const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
-
-/** Leads and their claims, in MongoDB. */
-export function mongoLeads(connection: Connection, report: ReportUnreadable): LeadStore & LeadErasureStore {
+/** The writes of leads and their claims, in MongoDB. */
+export function mongoLeadWrites(
+  connection: Connection,
+): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
   const write = leadWriter(connection);
   return {
     createLead: leadCreator(connection),
-    ...leadReader(connection, report),
     eraseLead: write(decideLeadErasure),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
@@ -204,94 +206,88 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
   return each.length === 1 && each[0] ? each[0] : { $or: each };
 }
 
-function leadReader(
-  { leads, call, batched }: Connection,
-  report: ReportUnreadable,
-): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
-  const documentsById = batched<LeadKey, LeadDocument | null>(async ({ leads }, keys) => {
-    const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
-    const found = await leads
-      .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
-      .toArray();
-    const documents = new Map(found.map((document) => [nameOf(document._id), document]));
-    return keys.map((key) => documents.get(nameOf(key)) ?? null);
-  });
-  const documentOf = (studioId: string, leadId: string) =>
-    call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));
+/** The fields with personal data, or computed from such. */
+const PERSONAL = {
+  displayName: 1,
+  contact: 1,
+  sourceId: 1,
+  note: 1,
+  original: 1,
+  contactRule: 1,
+  'idempotency.fingerprint': 1,
+  'idempotency.fingerprintVersion': 1,
+} as const;
 
-  return {
-    findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
-      call(() => leads.findOne({ studioId, 'idempotency.key': new UUID(idempotencyKey) }, WITHOUT_HISTORY)).then(
-        (found) => found && creationOf(found),
-      ),
-
-    async findLead(studioId, leadId) {
-      const document = await documentOf(studioId, leadId);
-      return document && readableOrThrow(presentLeadOf(document));
-    },
-
-    async presenceOfLead(studioId, leadId) {
-      const document = await documentOf(studioId, leadId);
-      return document && (isErased(document) ? 'erased' : 'present');
-    },
-
-    isLeadChangeApplied: (studioId, leadId, requestId) =>
-      call(async () => {
-        const appliedRequests = new UUID(requestId);
-        const applied = { studioId, _id: leadKey(studioId, leadId), appliedRequests } as Filter<LeadDocument>;
-        return (await leads.findOne(applied, WITHOUT_HISTORY)) !== null;
-      }),
-
-    findLeadsOfContact: (studioId, contactKeys, former) =>
-      call(async () => {
-        // By prefix: some engines apply the two bounds of a range to different elements of an array.
-        const openContactKey = { $in: contactKeys.flatMap((key) => claimsWithKey(key, former)) as string[] };
-        const find = (count: number) =>
-          leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).limit(count).toArray();
-        const sorted = (found: readonly LeadDocument[]) => {
-          const each = new Map(found.map((lead) => [nameOf(lead._id), lead])).values();
-          return leadsOfContact([...each].map(presentLeadOf), report);
-        };
-        const found = await find(MAX_LEADS_PER_CONTACT);
-        const all = sorted(found);
-        if (found.length < MAX_LEADS_PER_CONTACT) return all;
-        // Of more leads than that, the open ones must be included.
-        const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
-        const first = await leads.find(open, WITHOUT_HISTORY).toArray();
-        const rest = all.leads.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
-        const more = sorted([...first, ...rest]);
-        return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };
-      }),
-
-    listLeads: (studioId, before, limit) =>
-      call(() => {
-        const read = (after: string | null, count: number) => {
-          const end = after === null ? { $lte: leadKey(studioId, LAST_ID) } : { $lt: leadKey(studioId, after) };
-          const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
-          return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: -1 }).limit(count).toArray();
-        };
-        return readPage({ read, idOf, check: presentLeadOf }, { after: before, limit }, report);
-      }),
-
-    walkLeads: (studioId, first, limit) =>
-      call(() => {
-        const read = (after: string | null, count: number) => {
-          const _id = leadIdsAfter(studioId, after);
-          return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(count).toArray();
-        };
-        return readPage({ read, idOf, check: presentLeadOf }, { after: first, limit }, report);
-      }),
-
-    walkErasedLeads: (studioId, after, limit) =>
-      call(async () => {
-        const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
-        const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
-        return { leads: erased, next: lastIdOfFull(found, limit) };
-      }),
-  };
+/** Returns a function that carries out what is decided about leads. */
+export function leadWriter({ leads, call, indexes }: Connection) {
+  // Concurrent changes of one lead would conflict and retry until their deadline.
+  const mutex = new KeyedMutex();
+  return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
+    (command: Command): Promise<Outcome> =>
+      call((deadline) => {
+        const { studioId, leadId, requestId } = command;
+        const _id = leadKey(studioId, leadId);
+        let claimed: readonly string[] = [];
+        const change = () =>
+          applyOnce<LeadDocument, Outcome>(leads, deadline, {
+            which: { studioId, _id },
+            requestId,
+            async onDuplicate() {
+              const openContactKey = { $in: claimed.map(openClaim) };
+              // The lead itself may have some of them, by this change or a concurrent one.
+              const found = await leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).toArray();
+              const holder = found.find((each) => !_id.id.equals(each._id.id));
+              return holder && (alreadyOpen(holder) as Outcome);
+            },
+            async decide(found, isApplied) {
+              const decision = decide(found && storedLead(found), command, isApplied);
+              if (!found || !('write' in decision)) return decision;
+              const { outcome, write, events } = decision;
+              const where = asRead(found);
+              if (!write) return { outcome, where };
+              if (write.claims?.isOpen) await indexes.expectValid('leads');
+              claimed = write.claims?.contactKeys ?? [];
+              // Of an erased lead, events that cannot be read are replaced, since they keep no personal data.
+              const record = write.isErasure ? undefined : ({ kind: 'lead', studioId, id: leadId } as const);
+              return { outcome, where, update: updateOf(leadId, write), events, record };
+            },
+          });
+        return mutex.run([`${studioId} ${leadId}`], change);
+      });
 }
 
-const idOf = ({ _id }: LeadDocument): string => _id.id.toString();
+const storedLead = (document: LeadDocument): StoredLead => ({
+  lead: presentLeadOf(document),
+  remaining: erasedLeadOf({ erasedAt: new Date(0), ...document }),
+  isCorrected: document.original !== undefined,
+  contactKeys: contactKeysIn(document.openContactKey),
+  formerKeys: formerKeysIn(document.openContactKey),
+  mark: markOf(document),
+});
 
-const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
+function updateOf(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {
+  const $set = {
+    ...fieldsDocument(fields),
+    changes: mark,
+    ...(claims && claimsDocument(leadId, claims)),
+    ...(original && { original: originalDocument(original) }),
+    ...(isErasure && { erasedAt: fields.updatedAt, openContactKey: erasedClaim(leadId) }),
+  };
+  return { $set, ...(isErasure && { $unset: PERSONAL }) } as UpdateFilter<LeadDocument>;
+}
+
+/** The maximum number of names; the least recently added is evicted first. */
+const MAX_RECENT = 10_000;
+
+/** A bounded set of recently seen names. Only a hint: the database decides. */
+export class RecentSet {
+  readonly #names = new Set<string>();
+
+  /** Adds a name. Returns whether it was present. */
+  add(name: string): boolean {
+    const isSeen = this.#names.delete(name);
+    this.#names.add(name);
+    if (this.#names.size > MAX_RECENT) this.#names.delete(this.#names.values().next().value as string);
+    return isSeen;
+  }
+}

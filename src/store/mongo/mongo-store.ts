@@ -1,11 +1,16 @@
+import type { Db, Document } from 'mongodb';
+import { describeDuplicates, type ServerState, type SilentServer } from '../database-state.ts';
 import type { ReportUnreadable, Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
-import { type Connection, connect } from './connection.ts';
+import { WrongServer } from './client.ts';
+import { studioReads } from './collections.ts';
+import { type Connection, connect, withSlowClient } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
+import { duplicatesUnder, INDEXED, indexFaults } from './indexes.ts';
 import { mongoLeadChanges } from './lead-changes.ts';
-import { mongoLeads } from './leads.ts';
-import { studioReads } from './studio-reads.ts';
+import { mongoLeadReads } from './lead-reads.ts';
+import { mongoLeadWrites } from './leads.ts';
 
 /**
  * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so
@@ -29,10 +34,44 @@ export async function openMongoStore<Caller>(
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
   return {
-    ...mongoLeads(connection, report),
+    ...mongoLeadWrites(connection),
+    ...mongoLeadReads(connection, report),
     ...mongoLeadChanges(connection, report),
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),
   };
+}
+
+/** Examines a database without changing it. */
+export async function examineMongo(url: string): Promise<ServerState | SilentServer> {
+  try {
+    return await withSlowClient(url, undefined, examine);
+  } catch (reason) {
+    return { kind: 'silent server', product: 'MongoDB', reason, isWrong: reason instanceof WrongServer };
+  }
+}
+
+async function examine(database: Db): Promise<ServerState> {
+  const hello = await database.command({ hello: 1 });
+  const { version, ferretdb } = await database.command({ buildInfo: 1 });
+  const faults = (await Promise.all(INDEXED.map((collection) => indexFaults(database, collection)))).flat();
+  return {
+    kind: 'server',
+    product: ferretdb ? 'FerretDB' : 'MongoDB',
+    version: ferretdb?.version ?? version,
+    topology: ferretdb ? 'in front of PostgreSQL' : topologyOf(hello),
+    time: hello.localTime,
+    indexFaults: await Promise.all(
+      faults.map(async ({ index, fault }) => {
+        const duplicates = describeDuplicates(await duplicatesUnder(database, index));
+        return duplicates === undefined ? fault : `${fault}; ${duplicates}`;
+      }),
+    ),
+  };
+}
+
+function topologyOf({ msg, setName }: Document): ServerState['topology'] {
+  if (msg === 'isdbgrid') return 'sharded cluster';
+  return setName === undefined ? 'standalone server' : 'replica set';
 }

@@ -1,6 +1,5 @@
 import { MongoBulkWriteError, MongoServerError, MongoWriteConcernError } from 'mongodb';
 import { StoreUnavailable } from '../store.ts';
-import { isDuplicate } from './is-duplicate.ts';
 
 /** A call that must not be attempted again: the server refused it, or a repetition could take effect twice. */
 export class NotRepeatable extends StoreUnavailable {}
@@ -98,4 +97,9 @@ function isUnknown(error: MongoServerError): boolean {
 /** The number of an SQLSTATE: six bits for each of its five characters, the first in the lowest. */
 function numberOfSqlState(state: string): number {
   return [...state].reduce((sum, character, index) => sum + (character.charCodeAt(0) - 48) * 64 ** index, 0);
+}
+
+/** Whether a unique index refused a write. Engines word the error differently: which index is unknown. */
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === 11000;
 }

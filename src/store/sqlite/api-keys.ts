@@ -64,12 +64,12 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
       }),
 
     async listLiveApiKeys(studioId) {
-      return selectLive.all(studioId).flatMap((row) => legibleIn(row, connection) ?? []);
+      return selectLive.all(studioId).flatMap((row) => readablePartsOfKey(apiKeyIn(row), report) ?? []);
     },
 
     async listFormerApiKeys(studioId, before, limit) {
       const read = (after: string | null, count: number) => selectFormer.all(studioId, after ?? AFTER_ALL_IDS, count);
-      const check = (row: Row) => legibleIn(row, connection) ?? apiKeyOf(row);
+      const check = (row: Row) => readablePartsOfKey(apiKeyIn(row), report) ?? apiKeyOf(row);
       return readPage({ read, idOf: ({ id }) => id as string, check }, { after: before, limit }, report);
     },
 
@@ -87,10 +87,6 @@ export function sqliteApiKeys(connection: Connection): ApiKeyStore {
     findCredential: credentialFinder(connection),
   };
 }
-
-/** Returns the readable parts of a key, and reports that it has others. */
-const legibleIn = (row: Row, { report }: Connection) =>
-  readableOrNull(apiKeyOf(row), report) ?? readablePartsOfKey(apiKeyIn(row));
 
 function credentialFinder({ database, report }: Connection): ApiKeyStore['findCredential'] {
   const select = database.prepare(`
@@ -129,8 +125,7 @@ const COLUMNS: Readonly<Record<keyof ApiKeyWrite, string>> = {
   slot: 'slot',
 };
 
-function keyWriter(connection: Connection) {
-  const { database, applyOnce } = connection;
+function keyWriter({ database, applyOnce, report }: Connection) {
   const selectById = database.prepare(`SELECT ${API_KEY_COLUMNS} FROM api_keys WHERE studio_id = ? AND id = ?`);
   const selectSlots = database.prepare(`SELECT slot FROM api_keys WHERE studio_id = ? AND slot IN (${SLOTS})`);
   const freeExpiredSlots = database.prepare(
@@ -146,7 +141,9 @@ function keyWriter(connection: Connection) {
 
   function read({ studioId, keyId }: ApiKeyCommand): StoredApiKey | null {
     const row = selectById.get(studioId, keyId);
-    return row ? { key: apiKeyOf(row), legible: () => legibleIn(row, connection), slot: row.slot as string } : null;
+    return row
+      ? { key: apiKeyOf(row), legible: () => readablePartsOfKey(apiKeyIn(row), report), slot: row.slot as string }
+      : null;
   }
 
   function store({ studioId, keyId, now }: ApiKeyCommand, { slot: place, ...fields }: ApiKeyWrite) {

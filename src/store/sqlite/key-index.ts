@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
-import { describeDuplicates, MAX_GROUPS, MAX_IN_GROUP, refusalOfCreations } from '../index-faults.ts';
+import { describeDuplicates, MAX_GROUPS, MAX_IN_GROUP, refusalOfCreations } from '../database-state.ts';
 import { StoreUnavailable } from '../store.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { idText } from './rows.ts';

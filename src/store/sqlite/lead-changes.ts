@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
-import { FirstReadable } from '../first-readable.ts';
+import { FirstReadable } from '../pages.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {

@@ -1,6 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
-import { readableOrThrow } from '../checked.ts';
 import {
   type Decide,
   decideLeadErasure,
@@ -16,14 +15,13 @@ import type { Connection } from './connection.ts';
 import {
   CREATION,
   columns,
-  earlierLeadOf,
+  creationOf,
   erasedLeadOf,
   hashBytes,
   hashesBytes,
   hashesIn,
   hashText,
   idText,
-  isErased,
   MARKED_LEAD,
   markOf,
   markValues,
@@ -31,7 +29,6 @@ import {
   prepareLists,
   presentLeadOf,
   SET_MARK,
-  storedFingerprint,
 } from './rows.ts';
 
 /**
@@ -125,10 +122,7 @@ export function creationFinder({ database }: Connection) {
   );
   return (studioId: string, studio: number | undefined, idempotencyKey: string) => {
     const row = studio === undefined ? undefined : select.get(studio, idempotencyKey);
-    if (!row) return null;
-    if (isErased(row)) return { kind: 'erased' } as const;
-    const lead = readableOrThrow(earlierLeadOf(studioId, row));
-    return { lead, fingerprint: readableOrThrow(storedFingerprint(studioId, row)) };
+    return row ? creationOf(studioId, row) : null;
   };
 }
 

@@ -1,22 +1,22 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import type { ErasedLead, Fingerprint, Lead, OriginalFields } from '../../domain/lead.ts';
+import type { ErasedLead, Lead, OriginalFields } from '../../domain/lead.ts';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
-  checkedEarlierLead,
   checkedErasedLead,
   checkedEvent,
-  checkedFingerprint,
   checkedLead,
   checkedLeadSource,
   checkedMember,
+  earlierCreation,
   type Unchecked,
 } from '../checked.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
+import type { EarlierCreation, ErasedCreation } from '../store.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;
@@ -108,15 +108,18 @@ export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt]
 export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | null =>
   rows.length < limit ? null : idText(rows.at(-1)?.[LEAD_COLUMNS.at.id] as string);
 
-export function erasedLeadOf(studioId: string, row: ListRow): Checked<ErasedLead> {
-  const { id, stage, createdAt, updatedAt } = leadIn(studioId, row);
-  const erasedAt = dateOf(row[LEAD_COLUMNS.at.erasedAt]);
-  return checkedErasedLead({ id, studioId, stage, createdAt, updatedAt, erasedAt });
-}
+/** Returns what remains of the lead of a row. */
+export const erasedLeadOf = (studioId: string, row: ListRow): Checked<ErasedLead> =>
+  checkedErasedLead(leadIn(studioId, row), dateOf(row[LEAD_COLUMNS.at.erasedAt]));
 
-/** Returns the lead of a row for a replay of its creation. @param row CREATION */
-export const earlierLeadOf = (studioId: string, row: ListRow): Checked<Lead> =>
-  checkedEarlierLead(leadIn(studioId, row), originalIn(row[CREATION.at.original] as string | null));
+/** Returns the creation of the lead of a row. @param row CREATION @throws UnreadableRecord */
+export function creationOf(studioId: string, row: ListRow): EarlierCreation | ErasedCreation {
+  if (isErased(row)) return { kind: 'erased' };
+  const { at } = CREATION;
+  const sha256 = hashText(Buffer.from(row[at.fingerprint] as string, 'hex'));
+  const original = originalIn(row[at.original] as string | null);
+  return earlierCreation(leadIn(studioId, row), original, { version: row[at.fingerprintVersion], sha256 });
+}
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {
@@ -144,14 +147,6 @@ function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
     createdAt: dateOf(row[at.createdAt]),
     updatedAt: dateOf(row[at.updatedAt]),
   };
-}
-
-/** @param row CREATION */
-export function storedFingerprint(studioId: string, row: ListRow): Checked<Fingerprint> {
-  const { at } = CREATION;
-  const sha256 = hashText(Buffer.from(row[at.fingerprint] as string, 'hex'));
-  const id = idText(row[at.id] as string);
-  return checkedFingerprint({ version: row[at.fingerprintVersion], sha256 }, { studioId, id });
 }
 
 /** Returns the mark of a lead as stored. @param row MARKED_LEAD, perhaps followed by others */

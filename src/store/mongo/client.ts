@@ -1,8 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type MongoClient, ServerType, TopologyType } from 'mongodb';
-import { STORE_CALL_MS, STORE_DISCONNECT_MS } from '../../../common/deadlines.ts';
-import { StoreUnavailable, UnreadableRecord } from '../store.ts';
-import { NotRepeatable, serverRefusal } from './server-refusal.ts';
+import {
+  type ClientSession,
+  type ClusterTime,
+  type Collection,
+  type Db,
+  type MongoClient,
+  MongoServerError,
+  ServerType,
+  type Timestamp,
+  TopologyType,
+} from 'mongodb';
+import { STORE_CALL_MS, STORE_DISCONNECT_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import { type StoreCommand, StoreUnavailable, UnreadableRecord } from '../store.ts';
+import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** The delay before another connection attempt; milliseconds. */
 const RECONNECT_DELAY_MS = 500;
@@ -156,5 +166,106 @@ export async function withinDeadline<Result>(body: (deadline: AbortSignal) => Pr
     throw isTranslated ? error : (serverRefusal(error) ?? new StoreUnavailable('the database does not respond', error));
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/**
+ * TimeProofMismatch, ClusterTimeFailsRateLimiter and KeyNotFound: the times are of another cluster, such as before a
+ * restored backup.
+ */
+const FOREIGN_TIMES: readonly unknown[] = [204, 205, 211];
+
+/**
+ * Causally consistent sessions, one for each command. Reads of a majority alone may go back to an earlier state after an
+ * election: what the new primary knows to be on a majority lags behind what the former one acknowledged. Therefore each
+ * command names the latest time that any reply had, and the server waits until it has got that far.
+ *
+ * One session must not be shared by concurrent writes: the server numbers the retryable writes of a session, and refuses
+ * a number that arrives late. A server that sends no times, such as FerretDB, gets the same commands as without.
+ */
+export class CausalSessions {
+  readonly #client: MongoClient;
+  #operationTime: Timestamp | undefined;
+  #clusterTime: ClusterTime | undefined;
+
+  constructor(client: MongoClient) {
+    this.#client = client;
+  }
+
+  /** Runs a command in a session; its reply is known to every command that begins later. */
+  async run<Result>(command: (session: ClientSession) => Promise<Result>): Promise<Result> {
+    const session = this.#client.startSession({ causalConsistency: true });
+    if (this.#clusterTime) session.advanceClusterTime(this.#clusterTime);
+    if (this.#operationTime) session.advanceOperationTime(this.#operationTime);
+    try {
+      const result = await command(session);
+      this.#remember(session);
+      return result;
+    } catch (error) {
+      const isForeign = error instanceof MongoServerError && FOREIGN_TIMES.includes(error.code);
+      this.#remember(isForeign ? {} : session);
+      throw error;
+    } finally {
+      // Sends nothing.
+      session.endSession().catch(() => {});
+    }
+  }
+
+  #remember({ operationTime, clusterTime }: Pick<ClientSession, 'operationTime' | 'clusterTime'>): void {
+    const [operation, cluster] = [this.#operationTime, this.#clusterTime];
+    if (!operation || !operationTime || operationTime.greaterThan(operation)) this.#operationTime = operationTime;
+    if (!cluster || !clusterTime || clusterTime.clusterTime.greaterThan(cluster.clusterTime))
+      this.#clusterTime = clusterTime;
+  }
+}
+
+/** The document that a check writes. Only this service's readiness uses its collection. */
+interface ReadinessDocument {
+  readonly _id: 'core';
+  readonly checkedAt: Date;
+}
+
+/**
+ * Whether a write can succeed, which reads do not tell: without a majority, on a full disk, or with a role that may not
+ * write. A check writes unless an insert has succeeded since the last check, and no write has failed.
+ */
+export class WriteCheck {
+  readonly #sessions: CausalSessions;
+  readonly #readiness: Collection<ReadinessDocument>;
+  #sinceCheck: 'succeeded' | 'failed' | undefined;
+
+  constructor(database: Db, sessions: CausalSessions) {
+    this.#sessions = sessions;
+    this.#readiness = database.collection('readiness');
+  }
+
+  /** Performs a command, and takes note of whether writes succeed. */
+  async observe<Result>(name: StoreCommand['name'], command: () => Promise<Result>): Promise<Result> {
+    try {
+      const result = await command();
+      // An update may have matched, and so written, nothing.
+      if (name === 'insert') this.#sinceCheck ??= 'succeeded';
+      return result;
+    } catch (error) {
+      if (name !== 'find' && !isDuplicate(error)) this.#sinceCheck = 'failed';
+      throw error;
+    }
+  }
+
+  /** Rejects unless a write has succeeded since the last check. */
+  async check(): Promise<void> {
+    const sinceCheck = this.#sinceCheck;
+    this.#sinceCheck = undefined;
+    if (sinceCheck === 'succeeded') return;
+    const write = () =>
+      this.#sessions.run((session) =>
+        this.#readiness.updateOne(
+          { _id: 'core' },
+          { $set: { checkedAt: new Date() } },
+          { session, upsert: true, maxTimeMS: STORE_SILENCE_MS },
+        ),
+      );
+    // Of two cores that create the document, one is refused; it is there then.
+    await write().catch((error) => (isDuplicate(error) ? write() : Promise.reject(error)));
   }
 }
