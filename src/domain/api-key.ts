@@ -25,7 +25,6 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly expiresAt: Date;
   readonly revokedAt: Date | null;
-  /** SHA-256 of the secret; 32 bytes. */
   readonly secretSha256: Uint8Array;
   /** The last four characters of the secret. */
   readonly secretHint: string;
@@ -42,7 +41,6 @@ export interface ApiKey {
  */
 export const isLive = (key: ApiKey, now: Date): boolean => key.revokedAt === null && key.expiresAt > now;
 
-/** Returns what is wrong with a new key's expiry, if anything. */
 export function expiryFault(expiresAt: Date, now: Date): string | undefined {
   if (Number.isNaN(expiresAt.getTime())) return 'must be a point in time';
   if (expiresAt <= now) return 'must be in the future';
@@ -51,7 +49,6 @@ export function expiryFault(expiresAt: Date, now: Date): string | undefined {
     : undefined;
 }
 
-/** The number of characters in a hint. */
 export const HINT_LENGTH = 4;
 
 /** Returns the part of a secret that stays visible after the key was issued. */

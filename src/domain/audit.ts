@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 
-/** The actions that the audit log records. */
 export const AUDIT_ACTIONS = [
   'api-key-created',
   'api-key-replaced',
@@ -39,7 +38,6 @@ export interface AuditEvent {
 
 /** Who performs an action. */
 export interface Actor {
-  /** Null: no member is named. */
   readonly memberId: string | null;
   /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;
@@ -53,7 +51,6 @@ export interface Repeatable {
 
 /** Who requests an action; not yet checked. */
 export interface Requester extends Repeatable {
-  /** Undefined: no member is named. */
   readonly memberId?: string | undefined;
   /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;

@@ -15,10 +15,8 @@ export interface Contact {
 /** An ISO 3166-1 alpha-2 code, in upper case, that has a phone number plan. */
 export type RegionCode = CountryCode;
 
-/** Whether a text is a region whose phone numbers can be parsed. */
 export const isRegionCode = (text: string): text is RegionCode => isSupportedCountry(text);
 
-/** Whether two contacts are the same text. */
 export const isSameContact = (a: Contact, b: Contact): boolean => a.type === b.type && a.value === b.value;
 
 /** The regions by which the keys of a studio's leads were computed; null: none. */
@@ -78,7 +76,6 @@ export function contactKeys(contact: Contact, region: RegionCode | null): readon
   return [...new Set(texts)].map((text) => hash('sha256', text, 'base64url'));
 }
 
-/** The forms of each type of contact that are compared. */
 const FORMS: Readonly<Record<ContactType, (value: string, region: RegionCode | null) => string[]>> = {
   email: (value) => [emailForm(value)],
   phone: phoneForms,

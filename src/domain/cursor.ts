@@ -28,7 +28,6 @@ function positionOf(kind: TokenKind, scope: string, token: string): Buffer | und
   return head.subarray(1);
 }
 
-/** The length of a UUID; bytes. */
 const ID_BYTES = 16;
 
 const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -40,7 +39,6 @@ function checksum(scope: string, head: Uint8Array): Buffer {
   return createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
 }
 
-/** The paginated lists of a studio. */
 type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
 
 /** Returns the token of the page that follows an id. It is valid only for this list, of this studio or contact. */
@@ -57,7 +55,6 @@ export function idBeforePage(list: ListName, scope: string, token: string): stri
   return position?.length === ID_BYTES ? idFromBytes(position) : undefined;
 }
 
-/** Returns the token of the page of studios that follows one of them. */
 export const studioTokenAfter = (studioId: string): string => makeToken('studios', '', Buffer.from(studioId));
 
 /** Returns the id of the studio that a page follows; undefined if the token was not issued for this list. */

@@ -1,6 +1,5 @@
 import type { ErasedLead, Lead } from './lead.ts';
 
-/** The kinds of change of a lead. */
 export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
@@ -9,7 +8,6 @@ export interface LeadChange {
   readonly lead: Lead | ErasedLead;
   /** Grows with every change of the lead, so the higher revision is the newer state. Acknowledgements refer to it. */
   readonly revision: number;
-  /** The time of the first unacknowledged change. */
   readonly since: Date;
   /** Each kind once, with the time of its latest change; oldest first. */
   readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
@@ -46,5 +44,4 @@ export interface Acknowledgement {
   readonly revision: number;
 }
 
-/** The maximum number of acknowledgements in a request. */
 export const MAX_ACKNOWLEDGEMENTS = 500;

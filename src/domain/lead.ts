@@ -63,7 +63,6 @@ export interface Fingerprint {
   readonly sha256: string;
 }
 
-/** The fields of a creation. */
 export type LeadData = Pick<Lead, CorrectableField>;
 
 /** Fingerprints are stored as long as their leads, so a different computation needs a different version. */
@@ -81,7 +80,6 @@ const SHA256_TEXT = /^[A-Za-z0-9_-]{43}$/;
 export const isFingerprint = (read: { readonly [Part in keyof Fingerprint]: unknown }): read is Fingerprint =>
   read.version === VERSION && typeof read.sha256 === 'string' && SHA256_TEXT.test(read.sha256);
 
-/** Whether two creations carried the same data. */
 export const sameData = (a: Fingerprint, b: Fingerprint): boolean => a.version === b.version && a.sha256 === b.sha256;
 
 /** The fields of a lead that can be corrected, in the order of the audit log. */
@@ -94,7 +92,6 @@ export type Correction = Partial<Pick<Lead, CorrectableField>>;
 /** The public fields of a lead as created, which a correction may have changed since. */
 export type OriginalFields = Pick<Lead, 'displayName' | 'sourceId' | 'note'>;
 
-/** Returns the fields whose values a correction changes. */
 export function correctedFields(lead: Lead, correction: Correction): CorrectableField[] {
   return CORRECTABLE_FIELDS.filter((field) => {
     if (field !== 'contact') return correction[field] !== undefined && correction[field] !== lead[field];

@@ -63,7 +63,6 @@ export class Faults {
     if (this.#faults.length > 0) throw this.refusal();
   }
 
-  /** Returns the refusal with all faults. */
   refusal(): Refusal {
     return new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults: this.#faults });
   }

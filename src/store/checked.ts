@@ -30,7 +30,6 @@ import { type EarlierCreation, type LeadsOfContact, type ReportUnreadable, Unrea
 /** A record as the database returns it, with fields of any type. */
 export type Unchecked<Record> = { readonly [Field in keyof Record]: unknown };
 
-/** The result of checking a record. */
 export type Checked<Record> = Record | UnreadableRecord;
 
 /** Replaces the unreadable name of a key. */
@@ -50,7 +49,6 @@ const MAX_TEXT = Math.max(
   ...[...LEAD_STAGES, ...STUDIO_STATUSES, CORRECTABLE_FIELDS.join()].map(({ length }) => length),
 );
 
-/** Returns a readable record. @throws UnreadableRecord */
 export function readableOrThrow<Record>(record: Record): Exclude<Record, UnreadableRecord> {
   if (record instanceof UnreadableRecord) throw record;
   return record as Exclude<Record, UnreadableRecord>;
@@ -300,7 +298,6 @@ function isContact(value: unknown): value is Contact {
   return isContactType(type) && isText(text, BOUNDS[type].max);
 }
 
-/** Whether a value is a valid time that a protobuf timestamp can represent. */
 function isTime(value: unknown): value is Date {
   if (!(value instanceof Date)) return false;
   const ms = value.getTime();

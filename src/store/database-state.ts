@@ -1,7 +1,6 @@
 /** The state of a database, as examined without changing it. */
 export type DatabaseState = FileState | ServerState | SilentServer;
 
-/** The state of a database file. */
 export interface FileState {
   readonly kind: 'file';
   readonly path: string;
@@ -19,13 +18,11 @@ export interface FileState {
   readonly fault?: string;
 }
 
-/** The state of a database server that responds. */
 export interface ServerState {
   readonly kind: 'server';
   readonly product: 'MongoDB' | 'FerretDB';
   readonly version: string;
   readonly topology: 'standalone server' | 'replica set' | 'sharded cluster' | 'in front of PostgreSQL';
-  /** The server's clock. */
   readonly time: Date;
   /** One text for each missing or invalid index, with the records that conflict with it. */
   readonly indexFaults: readonly string[];

@@ -47,7 +47,6 @@ export type Decision<Outcome, Write> =
       readonly events?: readonly DecidedEvent[];
     };
 
-/** An event of the record that is decided about. */
 export type DecidedEvent = Pick<AuditEvent, 'action' | 'time'> & Partial<Pick<AuditEvent, 'from' | 'to'>> & Actor;
 
 /** @typeParam Found the record as it is stored; null: there is none */
@@ -57,7 +56,6 @@ export type Decide<Found, Command, Outcome, Write> = (
   isApplied: boolean,
 ) => Decision<Outcome, Write>;
 
-/** A lead as it is stored. */
 export interface StoredLead {
   /** Null: it was erased. */
   readonly lead: Checked<Lead> | null;
@@ -170,7 +168,6 @@ export function replayOutcome(earlier: EarlierCreation | ErasedCreation, repeate
     : { kind: 'idempotency-conflict' };
 }
 
-/** A key as it is stored. */
 export interface StoredApiKey {
   readonly key: Checked<ApiKey>;
   /** Returns its readable parts. */
@@ -236,7 +233,6 @@ export function decideKeyQuota(
   };
 }
 
-/** A studio as it is stored. */
 export interface StoredStudio {
   readonly studio: Studio;
   /** What is stored, readable or not. */

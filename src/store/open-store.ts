@@ -33,7 +33,6 @@ export async function openStore<Caller>(
   return openMongoStore(databaseUrl, observer, report);
 }
 
-/** Examines the database at an address without changing it. */
 export async function examineDatabase(databaseUrl: string): Promise<DatabaseState> {
   const path = filePathIn(databaseUrl);
   if (path !== undefined) return examineSqlite(path);
@@ -76,6 +75,5 @@ export function databaseUrlFault(databaseUrl: string): string | undefined {
   return undefined;
 }
 
-/** The path in a `sqlite:` address; undefined in any other. */
 const filePathIn = (databaseUrl: string): string | undefined =>
   databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : undefined;

@@ -79,26 +79,20 @@ interface Queue<Stored, Record, Position> {
  * the next calls begin behind them: so the records behind are reached, and those in front, which may have become
  * readable, are read again after START_BEHIND_MS.
  */
-export class FirstReadable<Stored, Record, Position extends object> {
-  readonly #queue: Queue<Stored, Record, Position>;
-  readonly #now: () => number;
-  #start: { readonly behind: Position; readonly until: number } | undefined;
-
-  constructor(queue: Queue<Stored, Record, Position>, now = () => performance.now()) {
-    this.#queue = queue;
-    this.#now = now;
-  }
-
-  async read(limit: number): Promise<Record[]> {
-    const { first, behind, positionOf, check } = this.#queue;
-    if (this.#start && this.#start.until <= this.#now()) this.#start = undefined;
-    if (!this.#start) {
+export function firstReadable<Stored, Record, Position extends object>(
+  { first, behind, positionOf, check }: Queue<Stored, Record, Position>,
+  now = () => performance.now(),
+): (limit: number) => Promise<Record[]> {
+  let start: { readonly behind: Position; readonly until: number } | undefined;
+  return async (limit) => {
+    if (start && start.until <= now()) start = undefined;
+    if (!start) {
       const found = await first(limit);
       const records = found.flatMap((stored) => check(stored) ?? []);
       if (records.length === found.length || found.length < limit) return records;
     }
     const records: Record[] = [];
-    let position = this.#start?.behind ?? null;
+    let position = start?.behind ?? null;
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       const found = await behind(position, NEXT_READ);
       for (const stored of found) {
@@ -111,8 +105,8 @@ export class FirstReadable<Stored, Record, Position extends object> {
       position = last;
     }
     if (records.length === 0 && position !== null) {
-      this.#start = { behind: position, until: this.#start?.until ?? this.#now() + START_BEHIND_MS };
+      start = { behind: position, until: start?.until ?? now() + START_BEHIND_MS };
     }
     return records;
-  }
+  };
 }

@@ -66,10 +66,8 @@ export class UnreadableRecord extends Error {
   }
 }
 
-/** Called for each unreadable record that a call skips. */
 export type ReportUnreadable = (record: UnreadableRecord) => void;
 
-/** A page of a list. */
 export interface Page<Record> {
   readonly records: readonly Record[];
   readonly next: string | null;
@@ -77,14 +75,11 @@ export interface Page<Record> {
   readonly skipped: number;
 }
 
-/** The leads of a contact. */
 export interface LeadsOfContact {
   readonly leads: readonly Lead[];
-  /** The ids of unreadable ones. */
   readonly unreadable: readonly string[];
 }
 
-/** A command that a store sends to its database. */
 export interface StoreCommand {
   readonly system: 'sqlite' | 'mongodb';
   readonly name: 'commit' | 'find' | 'insert' | 'update';
@@ -152,7 +147,6 @@ export type UpdateLeadOutcome =
   | { readonly kind: 'already-open'; readonly leadId: string }
   | { readonly kind: 'not-found' | 'stale' };
 
-/** A command to one lead. */
 export interface LeadCommand extends AuditContext {
   readonly studioId: string;
   readonly leadId: string;
@@ -294,7 +288,6 @@ export interface LeadChangeStore {
   measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
 }
 
-/** The outcome of a part of a resend. */
 export interface ResentLeads {
   readonly leads: number;
   /** The number of leads that cannot be marked. */
@@ -322,7 +315,6 @@ export interface LeadErasureStore {
   ): Promise<{ readonly leads: readonly ErasedLead[]; readonly next: string | null }>;
 }
 
-/** A command to one API key. */
 export interface ApiKeyCommand extends AuditContext {
   readonly studioId: string;
   readonly keyId: string;
@@ -336,7 +328,6 @@ export interface ApiKeyReplacement extends ApiKeyCommand {
   readonly expiresAt: Date | null;
 }
 
-/** The outcome of replacing a key's secret. */
 export type ReplaceApiKeyOutcome =
   | { readonly kind: 'replaced'; readonly key: ApiKey }
   | { readonly kind: 'not-found' | 'revoked' | 'expired' | 'limit-reached' };

@@ -14,7 +14,7 @@ import { examine } from '../../operator/doctor/examine.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import type { LeadClaims } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
-import { INDEXES, type Index, IndexKeeper, indexFaults } from '../../src/store/mongo/indexes.ts';
+import { INDEXES, type Index, indexFaults, indexKeeper } from '../../src/store/mongo/indexes.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
@@ -287,7 +287,7 @@ describe('the checks of the indexes', () => {
   test('go on while an index is made, however long that takes', async () => {
     const { promise: made, resolve } = Promise.withResolvers<undefined>();
     const missing: Index[] = INDEXES.filter(({ unique }) => !unique);
-    const keeper = new IndexKeeper({
+    const keeper = indexKeeper({
       check: async () => missing.map((index) => ({ index, fault: `${index.name} is missing` })),
       build: () => made,
     });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type CommandStartedEvent, type Document, MongoClient, type Sort } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
-import { CausalSessions } from '../../src/store/mongo/client.ts';
+import { causalSessions } from '../../src/store/mongo/client.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
 import { apiKeyDocument, type HistoryEntry, leadDocument } from '../../src/store/mongo/documents.ts';
@@ -82,8 +82,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     client.on('commandStarted', (event) => sent.push(...queriesOf(event)));
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
     for (const index of INDEXES) await createIndex(database(), index);
-    const sessions = new CausalSessions(client);
-    const collections = collectionsOf(database(), (_, command) => sessions.run(command));
+    const collections = collectionsOf(database(), causalSessions(client, database()).run);
     const { leads, apiKeys } = collections;
     const connection: Connection = {
       ...collections,

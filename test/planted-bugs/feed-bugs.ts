@@ -34,8 +34,8 @@ export const FEED_BUGS: readonly PlantedBug[] = [
       },
       {
         file: SQLITE,
-        find: 'const changes = changesIn(report);',
-        put: 'const changes = changesIn(report); let toldUpTo = 0;',
+        find: 'const readChanges = changesIn(report);',
+        put: 'const readChanges = changesIn(report); let toldUpTo = 0;',
       },
     ],
     inSoak: true,

@@ -61,7 +61,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'on MongoDB, a core is ready while no write succeeds',
     suite: READINESS,
     caughtBy: 'fails while no write succeeds: a majority that did not confirm',
-    patches: [{ file: CONNECTION, find: 'await reconnectingClient.run(() => writes.check());', put: '' }],
+    patches: [{ file: CONNECTION, find: 'await reconnectingClient.run(sessions.checkWrites);', put: '' }],
   },
   {
     name: 'each command knows only the times of its own session',
@@ -70,7 +70,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/store/mongo/client.ts',
-        find: 'if (this.#operationTime) session.advanceOperationTime(this.#operationTime);',
+        find: 'if (operationTime) session.advanceOperationTime(operationTime);',
         put: '',
       },
     ],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
-import { ChangesByTime } from '../../src/store/mongo/lead-changes.ts';
+import { changesByTime } from '../../src/store/mongo/lead-changes.ts';
 import { times } from '../support/builders.ts';
 
 /** The number of leads that the engine can sort in time. */
@@ -40,9 +40,9 @@ const NOW = Date.now();
 const LEADS = 20_000;
 
 /** Retries until the engine succeeds, as callers do. */
-async function find(changes: ChangesByTime, engine: SortingEngine, count: number): Promise<number[]> {
+async function find(changes: ReturnType<typeof changesByTime>, count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 60; attempt += 1) {
-    const found = await changes.first(engine, count).catch(() => undefined);
+    const found = await changes.first(count).catch(() => undefined);
     if (found) return found.map(({ changes: { since } = {} }) => since?.getTime() ?? Number.NaN);
   }
   throw new Error('no attempt succeeded');
@@ -59,11 +59,11 @@ test.each([
     engine.pending.add(NOW - span + Math.floor((index * span) / LEADS));
   }
   const inOrder = [...engine.pending].sort((a, b) => a - b);
-  const changes = new ChangesByTime();
+  const changes = changesByTime(engine);
 
   const taken: number[] = [];
   while (engine.pending.size > 0) {
-    const found = await find(changes, engine, 200);
+    const found = await find(changes, 200);
     for (const time of found) engine.pending.delete(time);
     taken.push(...found);
   }
@@ -76,14 +76,14 @@ test.each([
 test('finds changes that sort before or after all that was found', async () => {
   const engine = new SortingEngine();
   for (const index of times(1000, (index) => index)) engine.pending.add(NOW - 1_000_000 + index);
-  const changes = new ChangesByTime();
-  await find(changes, engine, 100);
+  const changes = changesByTime(engine);
+  await find(changes, 100);
   engine.pending.clear();
 
   for (const time of [NOW, NOW + 10 * 365 * 86_400_000, 1, ACKNOWLEDGED.getTime() - 1]) {
     engine.pending.add(time);
-    expect(await find(changes, engine, 100)).toEqual([time]);
+    expect(await find(changes, 100)).toEqual([time]);
     engine.pending.delete(time);
   }
-  expect(await find(changes, engine, 100)).toEqual([]);
+  expect(await find(changes, 100)).toEqual([]);
 });

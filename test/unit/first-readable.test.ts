@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FirstReadable } from '../../src/store/pages.ts';
+import { firstReadable } from '../../src/store/pages.ts';
 import { times } from '../support/builders.ts';
 
 /** A queue of numbers, of which those in `unreadable` cannot be read. */
@@ -15,7 +15,7 @@ class NumberedQueue {
     this.unreadable = new Set(this.records.filter(isUnreadable));
   }
 
-  readonly first = new FirstReadable<number, number, { readonly at: number }>(
+  readonly read = firstReadable<number, number, { readonly at: number }>(
     {
       first: (count) => this.#read(-1, count),
       behind: (position, count) => this.#read(position?.at ?? -1, count),
@@ -34,7 +34,7 @@ class NumberedQueue {
   /** Calls until something is found; returns it, and the number of calls. */
   async found(limit: number) {
     for (let calls = 1; calls <= 100; calls += 1) {
-      const found = await this.first.read(limit);
+      const found = await this.read(limit);
       if (found.length > 0) return { found, calls };
     }
     throw new Error('nothing was found');
@@ -46,7 +46,7 @@ describe('the first readable records of a queue', () => {
   test('are read at once where all are readable', async () => {
     const queue = new NumberedQueue(1000, () => false);
 
-    expect(await queue.first.read(3)).toEqual([0, 1, 2]);
+    expect(await queue.read(3)).toEqual([0, 1, 2]);
 
     expect([queue.reads, queue.largestRead]).toEqual([1, 3]);
   });
@@ -54,8 +54,8 @@ describe('the first readable records of a queue', () => {
   test('are read in order among unreadable ones, up to the limit', async () => {
     const queue = new NumberedQueue(1000, (record) => record % 10 !== 0);
 
-    expect(await queue.first.read(20)).toEqual(times(20, (index) => index * 10));
-    expect(await queue.first.read(2000)).toEqual(times(100, (index) => index * 10));
+    expect(await queue.read(20)).toEqual(times(20, (index) => index * 10));
+    expect(await queue.read(2000)).toEqual(times(100, (index) => index * 10));
   });
 
   // @proves bounds-52
@@ -70,7 +70,7 @@ describe('the first readable records of a queue', () => {
     expect(queue.largestRead).toBe(500);
     // The next calls need not skip as many again.
     const { reads } = queue;
-    expect(await queue.first.read(200)).toEqual(found);
+    expect(await queue.read(200)).toEqual(found);
     expect(queue.reads - reads).toBeLessThanOrEqual(11);
   });
 
@@ -82,12 +82,12 @@ describe('the first readable records of a queue', () => {
 
     queue.nowMs += 60_000;
 
-    expect(await queue.first.read(200)).toContain(7);
+    expect(await queue.read(200)).toContain(7);
   });
 
   test('are none where all are unreadable', async () => {
     const queue = new NumberedQueue(700, () => true);
 
-    expect(await queue.first.read(200)).toEqual([]);
+    expect(await queue.read(200)).toEqual([]);
   });
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { RecentSet } from '../../src/store/mongo/leads.ts';
+import { recentNames } from '../../src/store/mongo/leads.ts';
 import { times } from '../support/builders.ts';
 
 // @proves bounds-22
 test('an entry is kept until ten thousand others are added after it', () => {
-  const recent = new RecentSet();
+  const recent = recentNames();
   expect([recent.add('a'), recent.add('b'), recent.add('a')]).toEqual([false, false, true]);
 
   for (const name of times(9999, (index) => `other ${index}`)) recent.add(name);

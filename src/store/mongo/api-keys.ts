@@ -27,10 +27,8 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 
-/** Higher than the id of every key. */
 const AFTER_ALL_IDS = 'g';
 
-/** API keys and their slots, in MongoDB. */
 export function mongoApiKeys(connection: Connection, studioReads: StudioReads, report: ReportUnreadable): ApiKeyStore {
   const { apiKeys, call } = connection;
   const mutex = new KeyedMutex();
@@ -164,7 +162,6 @@ const keyCreator =
       return mutex.run([studioId], () => untilKnown(deadline, create));
     });
 
-/** The keys that hold a slot of their studio. */
 const slotHolders = (apiKeys: Connection['apiKeys'], studioId: string) =>
   apiKeys.find({ studioId, slot: { $in: KEY_SLOTS } }, WITHOUT_HISTORY).toArray();
 

@@ -24,13 +24,10 @@ export type DocumentDecision<Document, Outcome> =
       readonly record?: Pick<UnreadableRecord, 'kind' | 'studioId' | 'id'> | undefined;
     };
 
-/** A change of one document. */
 export interface ChangeOf<Document, Outcome> {
-  /** The document's key. */
   readonly which: Filter<Document>;
   /** What to read of the document besides the applied requests; default: all but its history. */
   readonly fields?: Readonly<Record<string, 1>>;
-  /** The identity of the caller's request; undefined: it has none. */
   readonly requestId: string | undefined;
   /**
    * Decides on the change. Must be repeatable.

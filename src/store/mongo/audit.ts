@@ -4,16 +4,13 @@ import type { AuditStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { type HistoryEntry, leadKey, READ } from './documents.ts';
 
-/** Reads only the history of a document. */
 const HISTORY = { ...READ, projection: { history: 1 } } as const;
 
 /** Reads the history of a key, and its place in the index of slots. */
 const KEY_HISTORY = { ...READ, projection: { slot: 1, history: 1 } } as const;
 
-/** The number of keys whose histories are read at a time. */
 const KEYS_PER_READ = 50;
 
-/** Higher than every slot. */
 const AFTER_ALL_SLOTS = 'g';
 
 /**
@@ -61,10 +58,8 @@ export function mongoAudit({ leads, apiKeys, studios, call }: Connection, report
   };
 }
 
-/** The actor of an event, as stored. */
 export const actor = ({ memberId, caller }: Actor) => ({ memberId, ...(caller && { caller }) });
 
-/** What an event refers to. */
 interface Subject {
   readonly studioId: string;
   readonly leadId?: string;
@@ -94,6 +89,5 @@ function placed(events: readonly AuditEvent[]): PlacedEvent[] {
   });
 }
 
-/** Returns the newest of the events, oldest first. */
 const newestOf = (events: readonly PlacedEvent[]): PlacedEvent[] =>
   events.toSorted((a, b) => a.place - b.place).slice(-MAX_AUDIT_EVENTS);

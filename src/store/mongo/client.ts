@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ClientSession,
   type ClusterTime,
-  type Collection,
   type Db,
   type MongoClient,
   MongoServerError,
@@ -14,7 +13,6 @@ import { STORE_CALL_MS, STORE_DISCONNECT_MS, STORE_SILENCE_MS } from '../../../c
 import { type StoreCommand, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
-/** The delay before another connection attempt; milliseconds. */
 const RECONNECT_DELAY_MS = 500;
 
 /**
@@ -24,69 +22,56 @@ const RECONNECT_DELAY_MS = 500;
  */
 const RECONNECT_AFTER_MS = STORE_CALL_MS;
 
-/** A client of a database that may be unavailable at any time. It tries to connect until it is closed. */
-export class ReconnectingClient {
-  readonly #client: MongoClient;
-  readonly #closing: AbortSignal;
-  #isConnected = false;
-  /** The driver's last error. */
-  #lastError: unknown;
-  /** Since when every call has failed. */
-  #failingSince: number | undefined;
-  #connecting: Promise<void>;
-  readonly #refusal: () => string | undefined;
-
-  constructor(client: MongoClient, closing: AbortSignal) {
-    this.#client = client;
-    this.#closing = closing;
-    this.#refusal = memberRefusal(client);
-    // A client whose first use fails stays broken, so it is not used before it is connected.
-    this.#connecting = this.#connectBy(() => client.connect());
-  }
-
-  /** Resolves when the client is connected or closed. */
-  get connecting(): Promise<void> {
-    return this.#connecting;
-  }
-
-  /** Runs a call within its deadline. */
-  async run<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
-    const refusal = this.#refusal();
-    if (refusal !== undefined) throw new StoreUnavailable(refusal);
-    if (!this.#isConnected) throw new StoreUnavailable('the database cannot be reached', this.#lastError);
-    try {
-      const result = await withinDeadline(body);
-      this.#failingSince = undefined;
-      return result;
-    } catch (error) {
-      // The server has answered: another connection would not help.
-      if (error instanceof NotRepeatable) throw error;
-      this.#failingSince ??= performance.now();
-      if (this.#isConnected && performance.now() - this.#failingSince > RECONNECT_AFTER_MS) {
-        this.#isConnected = false;
-        this.#lastError = error;
-        this.#connecting = this.#connectBy(async () => {
-          await closeClient(this.#client);
-          await this.#client.connect();
-        });
-      }
-      throw error;
-    }
-  }
+/** Keeps a client connected to a database that may be unavailable at any time, until it is closed. */
+export function reconnecting(client: MongoClient, closing: AbortSignal) {
+  const refusalOfMember = memberRefusal(client);
+  let isConnected = false;
+  let lastError: unknown;
+  let failingSince: number | undefined;
+  // A client whose first use fails stays broken, so it is not used before it is connected.
+  let connecting = connectBy(() => client.connect());
 
   /** Retries a step that connects; calls are accepted once it succeeds. */
-  async #connectBy(step: () => Promise<unknown>): Promise<void> {
-    while (!this.#closing.aborted && !this.#isConnected) {
+  async function connectBy(step: () => Promise<unknown>): Promise<void> {
+    while (!closing.aborted && !isConnected) {
       try {
         await step();
-        this.#failingSince = undefined;
-        this.#isConnected = true;
+        failingSince = undefined;
+        isConnected = true;
       } catch (error) {
-        this.#lastError = error;
-        await sleep(RECONNECT_DELAY_MS, undefined, { signal: this.#closing }).catch(() => {});
+        lastError = error;
+        await sleep(RECONNECT_DELAY_MS, undefined, { signal: closing }).catch(() => {});
       }
     }
   }
+
+  return {
+    connecting: () => connecting,
+
+    async run<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
+      const refusal = refusalOfMember();
+      if (refusal !== undefined) throw new StoreUnavailable(refusal);
+      if (!isConnected) throw new StoreUnavailable('the database cannot be reached', lastError);
+      try {
+        const result = await withinDeadline(body);
+        failingSince = undefined;
+        return result;
+      } catch (error) {
+        // The server has answered: another connection would not help.
+        if (error instanceof NotRepeatable) throw error;
+        failingSince ??= performance.now();
+        if (isConnected && performance.now() - failingSince > RECONNECT_AFTER_MS) {
+          isConnected = false;
+          lastError = error;
+          connecting = connectBy(async () => {
+            await closeClient(client);
+            await client.connect();
+          });
+        }
+        throw error;
+      }
+    },
+  };
 }
 
 /** A server that responds, and is not the one that the address means. */
@@ -118,7 +103,6 @@ export function memberRefusal(client: MongoClient): () => string | undefined {
 const NOT_PRIMARY =
   'the server of the address is not the primary of its replica set: name the primary, or remove directConnection';
 
-/** Members of a replica set other than its primary. */
 const OTHER_MEMBERS: readonly ServerType[] = [
   ServerType.RSSecondary,
   ServerType.RSArbiter,
@@ -150,7 +134,7 @@ export async function closeClient(client: MongoClient): Promise<void> {
  * Bounds a whole call; the driver bounds only its steps. After an error of the driver the outcome is unknown, unless it is
  * a refusal by the server.
  */
-export async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
+async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<Result>): Promise<Result> {
   const deadline = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
@@ -175,6 +159,12 @@ export async function withinDeadline<Result>(body: (deadline: AbortSignal) => Pr
  */
 const FOREIGN_TIMES: readonly unknown[] = [204, 205, 211];
 
+/** The document that a check writes. Only this service's readiness uses its collection. */
+interface ReadinessDocument {
+  readonly _id: 'core';
+  readonly checkedAt: Date;
+}
+
 /**
  * Causally consistent sessions, one for each command. Reads of a majority alone may go back to an earlier state after an
  * election: what the new primary knows to be on a majority lags behind what the former one acknowledged. Therefore each
@@ -183,27 +173,39 @@ const FOREIGN_TIMES: readonly unknown[] = [204, 205, 211];
  * One session must not be shared by concurrent writes: the server numbers the retryable writes of a session, and refuses
  * a number that arrives late. A server that sends no times, such as FerretDB, gets the same commands as without.
  */
-export class CausalSessions {
-  readonly #client: MongoClient;
-  #operationTime: Timestamp | undefined;
-  #clusterTime: ClusterTime | undefined;
+export function causalSessions(client: MongoClient, database: Db) {
+  const readiness = database.collection<ReadinessDocument>('readiness');
+  let operationTime: Timestamp | undefined;
+  let clusterTime: ClusterTime | undefined;
+  /** What became of the writes since the last check. */
+  let sinceCheck: 'succeeded' | 'failed' | undefined;
 
-  constructor(client: MongoClient) {
-    this.#client = client;
+  function remember({
+    operationTime: operation,
+    clusterTime: cluster,
+  }: Pick<ClientSession, 'operationTime' | 'clusterTime'>) {
+    if (!operationTime || !operation || operation.greaterThan(operationTime)) operationTime = operation;
+    if (!clusterTime || !cluster || cluster.clusterTime.greaterThan(clusterTime.clusterTime)) clusterTime = cluster;
   }
 
   /** Runs a command in a session; its reply is known to every command that begins later. */
-  async run<Result>(command: (session: ClientSession) => Promise<Result>): Promise<Result> {
-    const session = this.#client.startSession({ causalConsistency: true });
-    if (this.#clusterTime) session.advanceClusterTime(this.#clusterTime);
-    if (this.#operationTime) session.advanceOperationTime(this.#operationTime);
+  async function run<Result>(
+    name: StoreCommand['name'],
+    command: (session: ClientSession) => Promise<Result>,
+  ): Promise<Result> {
+    const session = client.startSession({ causalConsistency: true });
+    if (clusterTime) session.advanceClusterTime(clusterTime);
+    if (operationTime) session.advanceOperationTime(operationTime);
     try {
       const result = await command(session);
-      this.#remember(session);
+      remember(session);
+      // An update may have matched, and so written, nothing.
+      if (name === 'insert') sinceCheck ??= 'succeeded';
       return result;
     } catch (error) {
       const isForeign = error instanceof MongoServerError && FOREIGN_TIMES.includes(error.code);
-      this.#remember(isForeign ? {} : session);
+      remember(isForeign ? {} : session);
+      if (name !== 'find' && !isDuplicate(error)) sinceCheck = 'failed';
       throw error;
     } finally {
       // Sends nothing.
@@ -211,61 +213,21 @@ export class CausalSessions {
     }
   }
 
-  #remember({ operationTime, clusterTime }: Pick<ClientSession, 'operationTime' | 'clusterTime'>): void {
-    const [operation, cluster] = [this.#operationTime, this.#clusterTime];
-    if (!operation || !operationTime || operationTime.greaterThan(operation)) this.#operationTime = operationTime;
-    if (!cluster || !clusterTime || clusterTime.clusterTime.greaterThan(cluster.clusterTime))
-      this.#clusterTime = clusterTime;
-  }
-}
-
-/** The document that a check writes. Only this service's readiness uses its collection. */
-interface ReadinessDocument {
-  readonly _id: 'core';
-  readonly checkedAt: Date;
-}
-
-/**
- * Whether a write can succeed, which reads do not tell: without a majority, on a full disk, or with a role that may not
- * write. A check writes unless an insert has succeeded since the last check, and no write has failed.
- */
-export class WriteCheck {
-  readonly #sessions: CausalSessions;
-  readonly #readiness: Collection<ReadinessDocument>;
-  #sinceCheck: 'succeeded' | 'failed' | undefined;
-
-  constructor(database: Db, sessions: CausalSessions) {
-    this.#sessions = sessions;
-    this.#readiness = database.collection('readiness');
-  }
-
-  /** Performs a command, and takes note of whether writes succeed. */
-  async observe<Result>(name: StoreCommand['name'], command: () => Promise<Result>): Promise<Result> {
-    try {
-      const result = await command();
-      // An update may have matched, and so written, nothing.
-      if (name === 'insert') this.#sinceCheck ??= 'succeeded';
-      return result;
-    } catch (error) {
-      if (name !== 'find' && !isDuplicate(error)) this.#sinceCheck = 'failed';
-      throw error;
-    }
-  }
-
-  /** Rejects unless a write has succeeded since the last check. */
-  async check(): Promise<void> {
-    const sinceCheck = this.#sinceCheck;
-    this.#sinceCheck = undefined;
-    if (sinceCheck === 'succeeded') return;
-    const write = () =>
-      this.#sessions.run((session) =>
-        this.#readiness.updateOne(
-          { _id: 'core' },
-          { $set: { checkedAt: new Date() } },
-          { session, upsert: true, maxTimeMS: STORE_SILENCE_MS },
-        ),
-      );
+  /**
+   * Rejects unless a write can succeed, which reads do not tell: without a majority, on a full disk, or with a role that
+   * may not write. Writes unless an insert has succeeded since the last check, and no write has failed.
+   */
+  async function checkWrites(): Promise<void> {
+    const outcome = sinceCheck;
+    sinceCheck = undefined;
+    if (outcome === 'succeeded') return;
+    const write = (session: ClientSession) => {
+      const options = { session, upsert: true, maxTimeMS: STORE_SILENCE_MS };
+      return readiness.updateOne({ _id: 'core' }, { $set: { checkedAt: new Date() } }, options);
+    };
     // Of two cores that create the document, one is refused; it is there then.
-    await write().catch((error) => (isDuplicate(error) ? write() : Promise.reject(error)));
+    await run('update', write).catch((error) => (isDuplicate(error) ? run('update', write) : Promise.reject(error)));
   }
+
+  return { run, checkWrites };
 }

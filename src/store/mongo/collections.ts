@@ -75,7 +75,6 @@ const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], op
 /** Called when a command starts; the returned function is called when it ends, with whether it succeeded. */
 export type CommandStarted = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
 
-/** Performs a command in a session of its own. */
 export type Perform = <Result>(
   name: StoreCommand['name'],
   command: (session: ClientSession) => Promise<Result>,
@@ -151,7 +150,6 @@ export function boundedCollection<Schema extends Document>(
   });
 }
 
-/** The maximum number of different requests in a batch. */
 const MAX_BATCH_SIZE = 64;
 
 /** The maximum number of concurrent batches. Meanwhile requests accumulate, so batches grow with the load. */
@@ -165,7 +163,6 @@ interface PendingRequest<Request, Result, Caller> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Equal requests, which share one result. */
 type EqualRequests<Request, Result, Caller> = [
   PendingRequest<Request, Result, Caller>,
   ...PendingRequest<Request, Result, Caller>[],

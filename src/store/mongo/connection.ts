@@ -17,7 +17,7 @@ import {
 import { describeDuplicates } from '../database-state.ts';
 import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
-import { CausalSessions, closeClient, memberRefusal, ReconnectingClient, WriteCheck, WrongServer } from './client.ts';
+import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './client.ts';
 import { type Batching, type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
 import { NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
@@ -27,8 +27,8 @@ import {
   INDEXED,
   type Index,
   type Indexes,
-  IndexKeeper,
   indexFaults,
+  indexKeeper,
 } from './indexes.ts';
 import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 
@@ -38,10 +38,8 @@ const MAX_CALLS = 2048;
 /** Connections per core. More would only wait for each other in the database, and opening one is slow. */
 const POOL_SIZE = 32;
 
-/** Timeout of building an index; milliseconds. */
 const INDEX_BUILD_MS = 600_000;
 
-/** The delay between attempts to prepare a database that does not respond; milliseconds. */
 const PREPARE_AGAIN_MS = 1000;
 
 /** The maximum number of attempts of a call whose outcome is unknown or that lost a race, and the first backoff. */
@@ -62,7 +60,6 @@ export interface Connection extends Collections, Batching {
   close(): Promise<void>;
 }
 
-/** Error codes for an index that conflicts with another one of the same key or name. */
 const INDEX_CONFLICTS: readonly unknown[] = [85, 86];
 
 /**
@@ -101,16 +98,14 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
   const database = databaseOf(client, url);
   const closing = new AbortController();
   const inFlight = new Set<Promise<unknown>>();
-  const reconnectingClient = new ReconnectingClient(client, closing.signal);
-  const sessions = new CausalSessions(client);
-  const writes = new WriteCheck(database, sessions);
-  const indexes = new IndexKeeper({
+  const reconnectingClient = reconnecting(client, closing.signal);
+  const sessions = causalSessions(client, database);
+  const indexes = indexKeeper({
     check: (collection) => reconnectingClient.run(() => indexFaults(database, collection)),
     build: (index) => withSlowClient(url, closing.signal, (slow) => buildIndex(slow, index)),
   });
-  /** Why the database cannot be used by this release. */
   let refusal: StoreUnavailable | undefined;
-  const preparing = reconnectingClient.connecting.then(prepare);
+  const preparing = reconnectingClient.connecting().then(prepare);
   client.on('serverDescriptionChanged', ({ previousDescription, newDescription }) => {
     if (newDescription.type !== previousDescription.type) indexes.forget();
   });
@@ -138,7 +133,7 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
   }
 
   return {
-    ...collectionsOf(database, (name, command) => writes.observe(name, () => sessions.run(command)), observer),
+    ...collectionsOf(database, sessions.run, observer),
     indexes,
 
     async call(body) {
@@ -155,14 +150,14 @@ export async function connect<Caller>(url: string, observer?: StoreObserver<Call
 
     async check() {
       if (refusal) throw refusal;
-      await reconnectingClient.run(() => writes.check());
+      await reconnectingClient.run(sessions.checkWrites);
       await indexes.expectValid(...INDEXED);
     },
 
     async close() {
       closing.abort();
       const kept = preparing.then(() => indexes.ended());
-      const ended = Promise.allSettled([reconnectingClient.connecting, kept, ...inFlight]);
+      const ended = Promise.allSettled([reconnectingClient.connecting(), kept, ...inFlight]);
       // Everything with a deadline has ended by then.
       await Promise.race([ended, sleep(STORE_CLOSE_MS, undefined, { ref: false })]);
       await closeClient(client);
@@ -245,39 +240,26 @@ async function buildIndex(database: Db, index: Index): Promise<string | undefine
 
 const databaseOf = (client: MongoClient, url: string): Db => client.db(databaseNameIn(url, client), CONCERNS);
 
-/** The number of studios in memory at once. */
-const STUDIOS_PER_PAGE = 100;
-
-const FIELDS = { formerRegions: 1, renewal: 1 } as const;
-
 /**
  * Ends the renewals of claims that cores of release 1.1 have begun: they would rewrite the keys that leads were opened
  * with. Safe to repeat, also concurrently.
  *
  * @returns why nothing was changed, if leads may have keys by the rule of release 1.0
  */
-export async function endRenewals(database: Db): Promise<StoreUnavailable | undefined> {
+async function endRenewals(database: Db): Promise<StoreUnavailable | undefined> {
   const studios = database.collection<StudioDocument>('studios');
   const isDue: Filter<StudioDocument> = { claimVersion: { $ne: CONTACT_RULE_VERSION } };
   const isOfFirst = { ...isDue, $or: [{ renewal: null }, { 'renewal.formerRules.version': 1 }] };
   if (!(await studios.findOne(isDue, { projection: { _id: 1 } }))) return undefined;
   if (await studios.findOne(isOfFirst, { projection: { _id: 1 } })) return ofFirstRelease('the database');
-  for (let after = ''; ; ) {
-    const page = await studios
-      .find({ ...isDue, _id: { $gt: after } }, { ...READ, projection: FIELDS })
-      .sort({ _id: 1 })
-      .limit(STUDIOS_PER_PAGE)
-      .toArray();
-    for (const { _id, formerRegions, renewal } of page) {
-      const regions = [...(Array.isArray(formerRegions) ? formerRegions : []), ...regionsOfRenewal(renewal)];
-      await studios.updateOne(
-        // Only if the region was not changed since it was read: that begins another renewal, which ends when it is read.
-        { ...isDue, _id, 'renewal.since': renewal?.since ?? null } as Filter<StudioDocument>,
-        { $set: { ...NOTHING_DUE, formerRegions: [...new Set(regions)] as StudioDocument['formerRegions'] & object } },
-      );
-    }
-    const last = page.at(-1);
-    if (!last || page.length < STUDIOS_PER_PAGE) return undefined;
-    after = last._id;
+  const due = studios.find(isDue, { ...READ, projection: { formerRegions: 1, renewal: 1 } });
+  for await (const { _id, formerRegions, renewal } of due) {
+    const regions = [...(Array.isArray(formerRegions) ? formerRegions : []), ...regionsOfRenewal(renewal)];
+    await studios.updateOne(
+      // Only if the region was not changed since it was read: that begins another renewal, which ends at the next start.
+      { ...isDue, _id, 'renewal.since': renewal?.since ?? null } as Filter<StudioDocument>,
+      { $set: { ...NOTHING_DUE, formerRegions: [...new Set(regions)] as StudioDocument['formerRegions'] & object } },
+    );
   }
+  return undefined;
 }

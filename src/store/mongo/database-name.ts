@@ -4,13 +4,11 @@ import type { MongoClient } from 'mongodb';
 /* Loaded with the settings, of which the address is one: the driver is not, unless there is one of MongoDB. */
 const load = createRequire(import.meta.url);
 
-/** The database of an address that names none. */
 const DEFAULT_NAME = 'lead-intake';
 
 /** Names of MongoDB's own databases. Two names may not differ in their case alone. */
 const RESERVED = ['admin', 'config', 'local'];
 
-/** The maximum length of a name; bytes. */
 const MAX_NAME_BYTES = 63;
 
 /** Characters that a name may not have, whatever system the server runs on. */

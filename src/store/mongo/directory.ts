@@ -20,7 +20,6 @@ import {
   studioIn,
 } from './documents.ts';
 
-/** Studios with their members and sources, in MongoDB. */
 export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
   const { studios, call } = connection;
   const { putEntry, removeEntry } = entryWriter(connection);
@@ -127,7 +126,6 @@ const studioPutter =
       }),
     );
 
-/** A member or a source of a studio. */
 interface Entry {
   readonly studioId: string;
   readonly list: 'members' | 'sources';
@@ -197,7 +195,6 @@ function entryWriter({ studios, call }: Connection) {
   };
 }
 
-/** A condition that an entry has not changed since it was read. */
 const isStill = (path: string, value: unknown) =>
   ({ [path]: value === undefined ? { $exists: false } : { $eq: value } }) as Filter<StudioDocument>;
 

@@ -72,7 +72,6 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable 
   readonly changes: ChangesDocument;
 }
 
-/** The unacknowledged changes of a lead. */
 export interface ChangesDocument {
   /** The time of the first of them; ACKNOWLEDGED: there are none. */
   readonly since?: Date;
@@ -85,7 +84,6 @@ export interface ChangesDocument {
 /** Later than every change, so that `$min` with the next change replaces it. */
 export const ACKNOWLEDGED = new Date(8.64e15);
 
-/** The public fields of a lead as created. */
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;
 }
@@ -165,12 +163,10 @@ export function leadDocument(
   };
 }
 
-/** Changed fields of a lead, as stored. */
 export function fieldsDocument({ sourceId, ...others }: LeadWrite['fields']) {
   return sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
 }
 
-/** The original fields of a lead, as stored. */
 export const originalDocument = ({ displayName, sourceId, note }: OriginalFields): OriginalDocument => ({
   displayName,
   sourceId: uuidOrNull(sourceId),
@@ -215,10 +211,8 @@ export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(lea
 export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
   isErased(document) ? null : leadOf(document);
 
-/** Whether the personal data of a lead were erased. */
 export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
 
-/** Returns what remains of the lead of a document. */
 export const erasedLeadOf = (document: LeadDocument): Checked<ErasedLead> =>
   checkedErasedLead(leadIn(document), document.erasedAt);
 
@@ -236,7 +230,6 @@ function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | und
   return { displayName, sourceId: sourceId === null ? null : uuidText(sourceId), note };
 }
 
-/** The unchecked lead of a document. */
 function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt } = fields;
   return {
@@ -273,7 +266,6 @@ export function apiKeyDocument({ id, secretSha256, ...fields }: ApiKey, slot: st
 
 export const apiKeyOf = (document: ApiKeyDocument): Checked<ApiKey> => checkedApiKey(apiKeyIn(document));
 
-/** The unchecked key of a document. */
 export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: ApiKeyDocument): Unchecked<ApiKey> {
   const { studioId, memberId, name, scopes, createdAt, expiresAt, revokedAt, secretHint, lastUsedAt } = fields;
   return {

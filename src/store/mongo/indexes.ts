@@ -24,11 +24,9 @@ export const INDEXES: readonly Index[] = [
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
 ];
 
-/** The collections with indexes. */
 export const INDEXED = ['leads', 'apiKeys'] as const;
 export type Indexed = (typeof INDEXED)[number];
 
-/** A missing or invalid index. */
 export interface IndexFault {
   readonly index: Index;
   /** Such as "leads.slot is missing". */
@@ -109,7 +107,6 @@ async function listIndexes(database: Db, collection: string): Promise<readonly D
   }
 }
 
-/** The time between two checks of the indexes; milliseconds. */
 const CHECK_INTERVAL_MS = 1000;
 
 /** The maximum delay between attempts to build an index, which may read a whole collection; milliseconds. */
@@ -123,114 +120,106 @@ interface IndexAccess {
   build(index: Index): Promise<string | undefined>;
 }
 
-/** The unique indexes that every promise relies on. */
-export interface Indexes {
-  /**
-   * To be called before a write that relies on the unique indexes of a collection. Resolves by the last check, and waits
-   * for one only if there was none since the connection was made.
-   *
-   * @throws NotRepeatable when an index was missing, or another one was in its place
-   */
-  expectValid(...collections: readonly Indexed[]): Promise<void>;
-}
+export type Indexes = Pick<ReturnType<typeof indexKeeper>, 'expectValid'>;
 
 /** Checks the indexes once a second, and makes missing ones again. */
-export class IndexKeeper implements Indexes {
-  readonly #access: IndexAccess;
+export function indexKeeper(access: IndexAccess) {
   /** The last check of each collection; none after a lost connection, and after a check that failed. */
-  readonly #checks = new Map<Indexed, Promise<readonly IndexFault[]>>();
-  /** Why the last attempt to build an index failed. */
-  readonly #buildErrors = new Map<Index, string>();
-  #isStarted = false;
-  #keeping: Promise<void> | undefined;
-  #rebuilding: Promise<void> | undefined;
-  #rebuildDelayMs = CHECK_INTERVAL_MS;
-  #nextRebuildAt = 0;
+  const checks = new Map<Indexed, Promise<readonly IndexFault[]>>();
+  const buildErrors = new Map<Index, string>();
+  let isStarted = false;
+  let keeping: Promise<void> | undefined;
+  let rebuilding: Promise<void> | undefined;
+  let rebuildDelayMs = CHECK_INTERVAL_MS;
+  let nextRebuildAt = 0;
 
-  constructor(access: IndexAccess) {
-    this.#access = access;
-  }
-
-  async expectValid(...collections: readonly Indexed[]): Promise<void> {
-    if (!this.#isStarted) throw new NotRepeatable(refusalOfCreations(['the indexes have not been checked yet']));
-    const checks = collections.map((collection) => this.#checks.get(collection) ?? this.#check(collection));
-    // The other indexes only save time.
-    const faults = (await Promise.all(checks)).flat().filter(({ index }) => index.unique);
-    if (faults.length > 0) throw new NotRepeatable(refusalOfCreations(faults.map((each) => this.#describe(each))));
-  }
-
-  /** To be called when a server is lost, or takes another role: the next one may lack an index. */
-  forget(): void {
-    this.#checks.clear();
-  }
-
-  /** Makes the indexes, and from then on checks them until the signal aborts. Never rejects. */
-  async start(signal: AbortSignal): Promise<void> {
-    this.#isStarted = true;
-    await this.#checkAll();
-    this.#keeping = this.#keep(signal);
-    await this.#rebuilding;
-  }
-
-  /** Resolves when nothing is checked or built any more, after the signal has aborted. */
-  async ended(): Promise<void> {
-    await this.#keeping;
-    await this.#rebuilding;
-  }
-
-  async #keep(signal: AbortSignal): Promise<void> {
+  async function keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(CHECK_INTERVAL_MS, undefined, { signal, ref: false }).catch(() => {});
-      if (!signal.aborted) await this.#checkAll();
+      if (!signal.aborted) await checkAll();
     }
   }
 
   /** Checks all indexes, and begins to make missing ones again unless that has failed recently. */
-  async #checkAll(): Promise<void> {
+  async function checkAll(): Promise<void> {
     try {
-      const faults = (await Promise.all(INDEXED.map((collection) => this.#check(collection)))).flat();
-      if (faults.length === 0) this.#rebuildDelayMs = CHECK_INTERVAL_MS;
-      else if (performance.now() >= this.#nextRebuildAt) this.#rebuilding ??= this.#rebuild(faults);
+      const faults = (await Promise.all(INDEXED.map(check))).flat();
+      if (faults.length === 0) rebuildDelayMs = CHECK_INTERVAL_MS;
+      else if (performance.now() >= nextRebuildAt) rebuilding ??= rebuild(faults);
     } catch {
       // The database does not respond; writes that wait for a check get its error.
     }
   }
 
-  async #check(collection: Indexed): Promise<readonly IndexFault[]> {
-    const check = this.#access.check(collection);
-    if (!this.#checks.has(collection)) this.#checks.set(collection, check);
+  async function check(collection: Indexed): Promise<readonly IndexFault[]> {
+    const checking = access.check(collection);
+    if (!checks.has(collection)) checks.set(collection, checking);
     try {
-      const faults = await check;
-      this.#checks.set(collection, check);
+      const faults = await checking;
+      checks.set(collection, checking);
       return faults;
     } catch (error) {
-      this.#checks.delete(collection);
+      checks.delete(collection);
       throw error;
     }
   }
 
   /** May take long; meanwhile the checks continue. */
-  async #rebuild(faults: readonly IndexFault[]): Promise<void> {
+  async function rebuild(faults: readonly IndexFault[]): Promise<void> {
     try {
       for (const { index } of faults) {
-        const error = await this.#access.build(index);
-        if (error === undefined) this.#buildErrors.delete(index);
-        else this.#buildErrors.set(index, error);
+        const error = await access.build(index);
+        if (error === undefined) buildErrors.delete(index);
+        else buildErrors.set(index, error);
       }
     } catch {
       // The database does not respond.
     }
-    this.#nextRebuildAt = performance.now() + this.#rebuildDelayMs;
-    this.#rebuildDelayMs = Math.min(this.#rebuildDelayMs * 2, MAX_REBUILD_DELAY_MS);
-    await this.#checkAll();
-    this.#rebuilding = undefined;
+    nextRebuildAt = performance.now() + rebuildDelayMs;
+    rebuildDelayMs = Math.min(rebuildDelayMs * 2, MAX_REBUILD_DELAY_MS);
+    await checkAll();
+    rebuilding = undefined;
   }
 
-  #describe({ index, fault }: IndexFault): string {
-    const error = this.#buildErrors.get(index);
-    return error === undefined ? fault : `${fault}, and cannot be built: ${error}`;
-  }
+  return {
+    /**
+     * To be called before a write that relies on the unique indexes of a collection. Resolves by the last check, and waits
+     * for one only if there was none since the connection was made.
+     *
+     * @throws NotRepeatable when an index was missing, or another one was in its place
+     */
+    async expectValid(...collections: readonly Indexed[]): Promise<void> {
+      if (!isStarted) throw new NotRepeatable(refusalOfCreations(['the indexes have not been checked yet']));
+      const found = await Promise.all(collections.map((collection) => checks.get(collection) ?? check(collection)));
+      // The other indexes only save time.
+      const faults = found.flat().filter(({ index }) => index.unique);
+      if (faults.length > 0)
+        throw new NotRepeatable(
+          refusalOfCreations(faults.map((each) => describeFault(each, buildErrors.get(each.index)))),
+        );
+    },
+
+    /** To be called when a server is lost, or takes another role: the next one may lack an index. */
+    forget: () => checks.clear(),
+
+    /** Makes the indexes, and from then on checks them until the signal aborts. Never rejects. */
+    async start(signal: AbortSignal): Promise<void> {
+      isStarted = true;
+      await checkAll();
+      keeping = keep(signal);
+      await rebuilding;
+    },
+
+    /** Resolves when nothing is checked or built any more, after the signal has aborted. */
+    async ended(): Promise<void> {
+      await keeping;
+      await rebuilding;
+    },
+  };
 }
+
+const describeFault = ({ fault }: IndexFault, buildError: string | undefined): string =>
+  buildError === undefined ? fault : `${fault}, and cannot be built: ${buildError}`;
 
 /** Timeout of the search, which reads a whole collection; milliseconds. */
 const SEARCH_MS = 600_000;

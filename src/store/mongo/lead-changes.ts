@@ -2,7 +2,7 @@ import { type Filter, MongoBulkWriteError, type UpdateFilter, type WriteError } 
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { type ChangeMark, type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
-import { FirstReadable } from '../pages.ts';
+import { firstReadable } from '../pages.ts';
 import { type LeadChangeStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import type { Collections } from './collections.ts';
 import type { Connection } from './connection.ts';
@@ -41,7 +41,6 @@ export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
 const sameMark = ({ changes }: Marked) =>
   (isMark(changes) ? { 'changes.revision': changes.revision ?? null } : {}) as object;
 
-/** Whether this service may have written a mark. */
 function isMark(changes: unknown): changes is ChangesDocument {
   if (!isPlainObject(changes)) return false;
   const { since, revision, kinds } = changes;
@@ -65,18 +64,17 @@ export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
 /** The change feed, in MongoDB: a lead's mark is a part of its document. */
 export function mongoLeadChanges(connection: Connection, report: ReportUnreadable): LeadChangeStore {
   const { leads, call } = connection;
-  const byTime = new ChangesByTime();
+  const byTime = changesByTime(connection);
   const changesIn = (reportUnreadable: ReportUnreadable) =>
-    new FirstReadable<LeadDocument, LeadChange, ChangePosition>({
-      first: (count) => byTime.first(connection, count),
-      behind: (position, count) => byTime.behind(connection, position, count),
+    firstReadable<LeadDocument, LeadChange, ChangePosition>({
+      ...byTime,
       positionOf: ({ changes, _id }) => (changes?.since instanceof Date ? { since: changes.since, _id } : undefined),
       check: (document) => readableOrNull(leadChangeOf(document), reportUnreadable),
     });
-  const changes = changesIn(report);
-  const oldest = changesIn(() => {});
+  const readChanges = changesIn(report);
+  const readOldest = changesIn(() => {});
   return {
-    listLeadChanges: (limit) => call(() => changes.read(limit)),
+    listLeadChanges: (limit) => call(() => readChanges(limit)),
 
     acknowledgeLeadChanges: (acknowledgements) =>
       call(async () => {
@@ -121,7 +119,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 
     measureLeadChanges: (bound) =>
       call(async () => {
-        const [first] = await oldest.read(1);
+        const [first] = await readOldest(1);
         const isWaiting = { 'changes.since': { $lt: ACKNOWLEDGED } } as Filter<LeadDocument>;
         return { leads: await leads.countDocuments(isWaiting, { limit: bound }), since: first?.since ?? null };
       }),
@@ -158,7 +156,6 @@ const FIRST_STEP_MS = 1000;
 /** No change is likely to be further ahead of the clock than this; milliseconds. */
 const AHEAD_MS = 3_600_000;
 
-/** The position of a lead among those with unacknowledged changes. */
 export interface ChangePosition {
   readonly since: Date;
   readonly _id: LeadDocument['_id'];
@@ -170,66 +167,61 @@ export interface ChangePosition {
  * to times below a ceiling, which follows the leads that were found. The ceiling is only an estimate: when it leaves
  * too few leads, it is raised, eventually beyond every time. So no lead is missed, whatever its time.
  */
-export class ChangesByTime {
-  #ceiling = ACKNOWLEDGED;
+export function changesByTime({ leads }: Pick<Collections, 'leads'>) {
+  let ceiling = ACKNOWLEDGED;
   /** The ceiling of the last successful query. */
-  #lastSuccess = new Date(0);
+  let lastSuccess = new Date(0);
 
-  /** Finds the first leads; those with one time are in any order. */
-  first({ leads }: Pick<Collections, 'leads'>, count: number): Promise<LeadDocument[]> {
-    return this.#find(count, (ceiling) => {
-      const filter = { 'changes.since': { $lt: ceiling } } as Filter<LeadDocument>;
-      return leads.find(filter, WITHOUT_HISTORY).sort({ 'changes.since': 1 }).limit(count).toArray();
-    });
-  }
-
-  /**
-   * Finds the first leads behind a position, by time and id; null: from the start. Sorting by id as well may cost a sort
-   * even on engines that read the index in order.
-   */
-  behind(
-    { leads }: Pick<Collections, 'leads'>,
-    position: ChangePosition | null,
-    count: number,
-  ): Promise<LeadDocument[]> {
-    const from = position && {
-      'changes.since': { $gte: position.since },
-      $or: [{ 'changes.since': { $gt: position.since } }, { _id: { $gt: position._id } }],
-    };
-    if (position && position.since >= this.#ceiling) this.#raise(position.since, FIRST_STEP_MS);
-    return this.#find(count, (ceiling) => {
-      const filter = { $and: [{ 'changes.since': { $lt: ceiling } }, from ?? {}] } as Filter<LeadDocument>;
-      return leads.find(filter, WITHOUT_HISTORY).sort({ 'changes.since': 1, _id: 1 }).limit(count).toArray();
-    });
-  }
-
-  async #find(count: number, below: (ceiling: Date) => Promise<LeadDocument[]>): Promise<LeadDocument[]> {
+  async function find(count: number, from?: object, order?: { readonly _id: 1 }): Promise<LeadDocument[]> {
     for (let step = FIRST_STEP_MS; ; step *= 2) {
-      const ceiling = this.#ceiling;
+      const below = ceiling;
+      const isBelow = { 'changes.since': { $lt: below } } as Filter<LeadDocument>;
+      const filter = from ? { $and: [isBelow, from] } : isBelow;
       try {
-        const found = await below(ceiling);
-        this.#lastSuccess = ceiling;
-        if (found.length === count) this.#lowerTo(found);
-        if (found.length === count || ceiling === ACKNOWLEDGED) return found;
+        const sorted = leads.find(filter, WITHOUT_HISTORY).sort({ 'changes.since': 1, ...order });
+        const found = await sorted.limit(count).toArray();
+        lastSuccess = below;
+        if (found.length === count) lowerTo(found);
+        if (found.length === count || below === ACKNOWLEDGED) return found;
       } catch (error) {
         // Perhaps too many leads match: halve the distance for the next call.
-        const highest = Math.min(ceiling.getTime(), Date.now() + AHEAD_MS);
-        this.#ceiling = new Date((Math.min(this.#lastSuccess.getTime(), highest) + highest) / 2);
+        const highest = Math.min(below.getTime(), Date.now() + AHEAD_MS);
+        ceiling = new Date((Math.min(lastSuccess.getTime(), highest) + highest) / 2);
         throw error;
       }
-      this.#raise(ceiling, step);
+      raise(below, step);
     }
   }
 
-  #raise(above: Date, step: number): void {
+  function raise(above: Date, step: number): void {
     const raised = above.getTime() + step;
-    this.#ceiling = raised > Date.now() + AHEAD_MS ? ACKNOWLEDGED : new Date(raised);
+    ceiling = raised > Date.now() + AHEAD_MS ? ACKNOWLEDGED : new Date(raised);
   }
 
   /** Lowers the ceiling so that about twice as many leads as found are below it. */
-  #lowerTo(found: readonly LeadDocument[]): void {
+  function lowerTo(found: readonly LeadDocument[]): void {
     const [first = 0, last = 0] = [found[0], found.at(-1)].map((lead) => lead?.changes?.since?.getTime());
     const lowered = last + Math.max(last - first, 1);
-    if (lowered < this.#ceiling.getTime()) this.#ceiling = new Date(lowered);
+    if (lowered < ceiling.getTime()) ceiling = new Date(lowered);
   }
+
+  return {
+    /** Finds the first leads; those with one time are in any order. */
+    first: (count: number) => find(count),
+
+    /**
+     * Finds the first leads behind a position, by time and id; null: from the start. Sorting by id as well may cost a sort
+     * even on engines that read the index in order.
+     */
+    behind(position: ChangePosition | null, count: number) {
+      const from = position
+        ? {
+            'changes.since': { $gte: position.since },
+            $or: [{ 'changes.since': { $gt: position.since } }, { _id: { $gt: position._id } }],
+          }
+        : undefined;
+      if (position && position.since >= ceiling) raise(position.since, FIRST_STEP_MS);
+      return find(count, from, { _id: 1 });
+    },
+  };
 }

@@ -24,7 +24,6 @@ import {
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
-/** The reads of leads, in MongoDB. */
 export function mongoLeadReads(
   { leads, call, batched }: Connection,
   report: ReportUnreadable,

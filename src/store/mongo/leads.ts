@@ -33,7 +33,6 @@ import {
 import { asRead, markOf } from './lead-changes.ts';
 import { serverRefusal } from './server-refusal.ts';
 
-/** The writes of leads and their claims, in MongoDB. */
 export function mongoLeadWrites(
   connection: Connection,
 ): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
@@ -51,7 +50,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   const mutex = new KeyedMutex();
   const inserts = batchedInserts(connection);
   const findConflict = conflictReader(connection);
-  const keys = new RecentSet();
+  const keys = recentNames();
 
   function create(
     lead: Lead,
@@ -163,7 +162,6 @@ function conflictReader({ batched }: Connection) {
   };
 }
 
-/** Finds leads by their idempotency keys. */
 const leadsByKey = (batched: Connection['batched']) =>
   batched<{ readonly studioId: string; readonly idempotencyKey: string }, LeadDocument | null>(
     async ({ leads }, keys) => {
@@ -177,7 +175,6 @@ const leadsByKey = (batched: Connection['batched']) =>
     ({ studioId, idempotencyKey }) => `${studioId} ${idempotencyKey}`,
   );
 
-/** Finds open leads of a contact, by any of its keys. */
 const leadsByContact = (batched: Connection['batched']) =>
   batched<{ readonly studioId: string; readonly contactKeys: readonly string[] }, LeadDocument | null>(
     async ({ leads }, contacts) => {
@@ -280,14 +277,14 @@ function updateOf(leadId: string, { fields, mark, claims, original, isErasure }:
 const MAX_RECENT = 10_000;
 
 /** A bounded set of recently seen names. Only a hint: the database decides. */
-export class RecentSet {
-  readonly #names = new Set<string>();
-
-  /** Adds a name. Returns whether it was present. */
-  add(name: string): boolean {
-    const isSeen = this.#names.delete(name);
-    this.#names.add(name);
-    if (this.#names.size > MAX_RECENT) this.#names.delete(this.#names.values().next().value as string);
-    return isSeen;
-  }
+export function recentNames() {
+  const names = new Set<string>();
+  return {
+    add(name: string): boolean {
+      const isSeen = names.delete(name);
+      names.add(name);
+      if (names.size > MAX_RECENT) names.delete(names.values().next().value as string);
+      return isSeen;
+    },
+  };
 }

@@ -23,13 +23,10 @@ import {
   studioIn,
 } from './rows.ts';
 
-/** All slots, in SQL. */
 const SLOTS = KEY_SLOTS.map((slot) => `'${slot}'`).join();
 
-/** Higher than every key's id. */
 const AFTER_ALL_IDS = '\u{10ffff}';
 
-/** API keys and their slots, in SQLite. */
 export function sqliteApiKeys(connection: Connection): ApiKeyStore {
   const { database, commits, recordEvent, report } = connection;
   const { takeSlot, change } = keyWriter(connection);
@@ -114,7 +111,6 @@ function credentialFinder({ database, report }: Connection): ApiKeyStore['findCr
   };
 }
 
-/** The columns of what a command may change. */
 const COLUMNS: Readonly<Record<keyof ApiKeyWrite, string>> = {
   memberId: 'member_id',
   secretSha256: 'secret_sha256',

@@ -9,7 +9,6 @@ import { studioNumbers } from './rows.ts';
 /** The number of newest requests that are recognised when they are repeated; each takes about 60 bytes. */
 export const MAX_STORED_REQUESTS = 100_000;
 
-/** A change of one record. */
 interface ChangeOf<Found, Write, Outcome> {
   /** What its events are about. */
   readonly subject: Pick<AuditEvent, 'studioId'> & Partial<Pick<AuditEvent, 'leadId' | 'apiKeyId'>>;

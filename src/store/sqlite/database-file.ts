@@ -13,7 +13,6 @@ import { SCHEMA_VERSION } from './schema.ts';
 
 /* What commands do with a database file. */
 
-/** The permission bits of group and others. */
 const OTHERS = 0o077;
 
 /** Examines a database file and its folder without changing them. Includes what was found before a fault. */
@@ -47,13 +46,11 @@ function examineContents(path: string): Omit<NonNullable<FileState['contents']>,
   }
 }
 
-/** The nearest existing folder above a path. */
 function nearestFolder(path: string): string {
   const folder = dirname(path);
   return existsSync(folder) ? folder : nearestFolder(folder);
 }
 
-/** The size of a file before and after; bytes. */
 export interface Vacuumed {
   readonly before: number;
   readonly after: number;
@@ -87,7 +84,6 @@ export function vacuumFile(path: string): Vacuumed {
   return { before, after: statSync(path).size };
 }
 
-/** How often progress is reported; milliseconds. */
 const PROGRESS_INTERVAL_MS = 500;
 
 /** The error codes of file systems without hard links, such as exFAT. */
@@ -105,11 +101,9 @@ interface ProcessFault {
   readonly errcode?: number | undefined;
 }
 
-/** Observes and aborts a backup. */
 export interface BackupWatch {
   /** Called periodically with the bytes written and the approximate total. */
   onProgress?(written: number, total: number): void;
-  /** Aborts the backup. */
   readonly ending?: AbortSignal;
 }
 

@@ -14,7 +14,6 @@ const SOURCES = {
   max: MAX_LEAD_SOURCES,
 } as const;
 
-/** Studios, members and sources, in SQLite. */
 export function sqliteDirectory(connection: Connection): DirectoryStore {
   const { database, report } = connection;
   const members = entriesIn(connection, MEMBERS, memberOf);

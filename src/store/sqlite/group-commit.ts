@@ -73,13 +73,11 @@ export class GroupCommit<Caller = undefined> {
     return promise;
   }
 
-  /** Resolves once all writes requested so far are committed or refused. */
   async settled(): Promise<void> {
     this.#flush();
     await Promise.allSettled(this.#pending.map(({ settled }) => settled));
   }
 
-  /** Commits the pending writes, or lets them wait for the lock. */
   #flush(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
@@ -192,10 +190,8 @@ export function sharedTransaction(database: DatabaseSync) {
   return { begin, end };
 }
 
-/** The maximum delay between two attempts to get a lock; milliseconds. */
 const MAX_RETRY_MS = 25;
 
-/** The delay before an attempt to get a lock is repeated, after a number of others. */
 const lockRetryMs = (attempts: number): number => Math.min(2 ** attempts, MAX_RETRY_MS);
 
 /**

@@ -15,40 +15,31 @@ const COLUMNS = 'studio_number, idempotency_key';
 /** How long to wait after an attempt to make the index, which may read all leads, relative to its duration. */
 const PAUSE = 9;
 
-/** Checks the index, and makes it again. */
-export class KeyIndex {
-  readonly #database: DatabaseSync;
-  readonly #commits: Pick<GroupCommit, 'write'>;
-  /** What was wrong after the last attempt to make it. */
-  #lastFault: string | undefined;
-  #nextBuildAt = 0;
-
-  constructor(database: DatabaseSync, commits: Pick<GroupCommit, 'write'>) {
-    this.#database = database;
-    this.#commits = commits;
-    try {
-      if (faultOf(database) !== undefined) this.#make();
-    } catch {
-      // The check says why.
-    }
+/**
+ * Makes the index if it is missing. Returns a function that checks it, and makes it again.
+ *
+ * @throws StoreUnavailable by the check when the index is missing or invalid, and cannot be made
+ */
+export function keyIndexCheck(database: DatabaseSync, commits: Pick<GroupCommit, 'write'>): () => Promise<void> {
+  const make = () => database.exec(`CREATE UNIQUE INDEX IF NOT EXISTS ${NAME} ON leads (${COLUMNS})`);
+  let lastFault: string | undefined;
+  let nextBuildAt = 0;
+  try {
+    if (faultOf(database) !== undefined) make();
+  } catch {
+    // The check says why.
   }
-
-  /** @throws StoreUnavailable when the index is missing or invalid, and cannot be made */
-  async check(): Promise<void> {
-    if (faultOf(this.#database) === undefined) return;
+  return async () => {
+    if (faultOf(database) === undefined) return;
     const began = performance.now();
-    if (began >= this.#nextBuildAt) {
+    if (began >= nextBuildAt) {
       // It fails while leads violate the index, or another process writes.
-      await this.#commits.write(() => this.#make(), SQLITE_PROBE_MS).catch(() => {});
-      this.#lastFault = keyIndexFault(this.#database);
-      this.#nextBuildAt = performance.now() + PAUSE * (performance.now() - began);
+      await commits.write(make, SQLITE_PROBE_MS).catch(() => {});
+      lastFault = keyIndexFault(database);
+      nextBuildAt = performance.now() + PAUSE * (performance.now() - began);
     }
-    if (this.#lastFault !== undefined) throw new StoreUnavailable(refusalOfCreations([this.#lastFault]));
-  }
-
-  #make(): void {
-    this.#database.exec(`CREATE UNIQUE INDEX IF NOT EXISTS ${NAME} ON leads (${COLUMNS})`);
-  }
+    if (lastFault !== undefined) throw new StoreUnavailable(refusalOfCreations([lastFault]));
+  };
 }
 
 /** Returns what is wrong with the index, with the leads that violate it; undefined: nothing. */

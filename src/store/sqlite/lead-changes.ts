@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
-import { FirstReadable } from '../pages.ts';
+import { firstReadable } from '../pages.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -53,7 +53,7 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
     'SELECT count(*) FROM (SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT ? + 0)',
   );
   const changesIn = (reportUnreadable: ReportUnreadable) =>
-    new FirstReadable<ListRow, LeadChange, Position>({
+    firstReadable<ListRow, LeadChange, Position>({
       first: (limit) => selectFirst.all(limit),
       async behind(position, limit) {
         // Of many unreadable leads, only some are read at a time.
@@ -63,11 +63,11 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
       positionOf: (row) => [row[CHANGE.at.position], row[CHANGE.at.number]] as [string, string],
       check: (row) => readableOrNull(leadChangeOf(row), reportUnreadable),
     });
-  const changes = changesIn(report);
-  const oldest = changesIn(() => {});
+  const readChanges = changesIn(report);
+  const readOldest = changesIn(() => {});
 
   return {
-    listLeadChanges: (limit) => changes.read(limit),
+    listLeadChanges: readChanges,
 
     acknowledgeLeadChanges: (acknowledgements) =>
       commits.write(() => {
@@ -91,7 +91,7 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
       }),
 
     async measureLeadChanges(bound) {
-      const [first] = await oldest.read(1);
+      const [first] = await readOldest(1);
       return { leads: count.get(bound)?.[0] as number, since: first?.since ?? null };
     },
   };

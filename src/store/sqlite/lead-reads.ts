@@ -23,7 +23,6 @@ const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 /** Higher than every lead's id; the start of the first page. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
-/** The reads of leads, in SQLite. */
 export function sqliteLeadReads(
   connection: Connection,
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
@@ -40,7 +39,6 @@ export function sqliteLeadReads(
     return studio === undefined ? undefined : selectById.get(studio, leadId);
   }
 
-  /** Reads a page with a query for the leads after an id. */
   async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
     const studio = studios.of(studioId);
     if (studio === undefined) return { records: [], next: null, skipped: 0 };

@@ -7,7 +7,6 @@ import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { ADDITIONS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
-/** The delay between two attempts to enter WAL mode; milliseconds. */
 const WAL_RETRY_MS = 5;
 
 /**
@@ -57,7 +56,6 @@ function cacheKib(path: string): number {
   return path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384;
 }
 
-/** Creates a folder and its parents durably. */
 function createFolder(folder: string): void {
   const highest = mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (highest === undefined) return;
@@ -130,7 +128,6 @@ function refuseForeign(database: DatabaseSync, path: string): void {
   }
 }
 
-/** The statements that create them. */
 function missingAdditions(database: DatabaseSync): string[] {
   const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
@@ -141,7 +138,6 @@ function missingAdditions(database: DatabaseSync): string[] {
 const isRenewing = (database: DatabaseSync): boolean =>
   database.prepare('SELECT 1 FROM studios WHERE claim_renewal IS NOT NULL LIMIT 1').get() !== undefined;
 
-/** The former rules of all renewals. */
 const FORMER_RULES = `studios, json_each(iif(json_valid(claim_renewal), claim_renewal, '{}'), '$.formerRules') AS rule`;
 
 const fieldOfRule = (name: string) => `json_extract(claim_renewal, rule.fullkey || '.${name}')`;

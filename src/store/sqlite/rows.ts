@@ -24,7 +24,6 @@ export type Row = Record<string, SQLOutputValue>;
 /** A row of a query whose columns begin with those of LEAD_COLUMNS. */
 export type ListRow = readonly SQLOutputValue[];
 
-/** A query that returns rows as arrays. */
 export interface ListQuery {
   get(...parameters: SQLInputValue[]): ListRow | undefined;
   all(...parameters: SQLInputValue[]): ListRow[];
@@ -71,7 +70,6 @@ export const CREATION = columns({
   fingerprint: 'hex(fingerprint)',
 });
 
-/** A lead with its mark in the change feed. */
 export const MARKED_LEAD = columns({
   ...LEAD_COLUMNS.sqlOf,
   revision: number('revision'),
@@ -101,14 +99,12 @@ export const leadOf = (studioId: string, row: ListRow): Checked<Lead> => checked
 export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
   isErased(row) ? null : leadOf(studioId, row);
 
-/** Whether the personal data of a lead were erased. */
 export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt] !== null;
 
 /** The id of the last lead of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (rows: readonly ListRow[], limit: number): string | null =>
   rows.length < limit ? null : idText(rows.at(-1)?.[LEAD_COLUMNS.at.id] as string);
 
-/** Returns what remains of the lead of a row. */
 export const erasedLeadOf = (studioId: string, row: ListRow): Checked<ErasedLead> =>
   checkedErasedLead(leadIn(studioId, row), dateOf(row[LEAD_COLUMNS.at.erasedAt]));
 
@@ -128,11 +124,9 @@ function originalIn(json: string | null): Unchecked<OriginalFields> | undefined 
   return { displayName, sourceId, note };
 }
 
-/** The original fields of a lead, as stored. */
 export const originalJson = ({ displayName, sourceId, note }: OriginalFields): string =>
   JSON.stringify({ displayName, sourceId, note });
 
-/** The unchecked lead of a row. */
 function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   const { at } = LEAD_COLUMNS;
   const sourceId = row[at.sourceId];
@@ -160,7 +154,6 @@ export function markOf(row: ListRow): ChangeMark {
   };
 }
 
-/** The time of each kind. */
 function kindsIn(json: string): ChangeMark['kinds'] {
   const times = Object.entries(Object(objectIn(json))).filter(([, ms]) => typeof ms === 'number');
   return Object.fromEntries(times.map(([kind, ms]) => [kind, new Date(ms as number)]));
@@ -177,7 +170,6 @@ export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
 
 export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));
 
-/** The unchecked key of a row. */
 export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   id: row.id,
   studioId: row.studio_id,
@@ -241,7 +233,6 @@ const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as nu
  * fast as bytes. Another id, which this service did not write, gets a unique text from idText that is not a UUID.
  */
 
-/** The number of bytes of the id of a lead. */
 export const UUID_BYTES = 16;
 
 const SHA256_BYTES = 32;
@@ -264,7 +255,6 @@ export function hashBytes(sha256: string): Buffer {
 export const hashText = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
 
-/** Concatenates hashes. */
 export const hashesBytes = (hashes: readonly string[]): Buffer =>
   hashes.length === 1 ? hashBytes(hashes[0] as string) : Buffer.concat(hashes.map(hashBytes));
 

@@ -8,7 +8,7 @@ import { sqliteAudit } from './audit.ts';
 import { connectionTo } from './connection.ts';
 import { sqliteDirectory } from './directory.ts';
 import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
-import { KeyIndex } from './key-index.ts';
+import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadChanges } from './lead-changes.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
@@ -31,7 +31,7 @@ export function openSqliteStore<Caller>(
   const checkpoints = new Checkpoints(path);
   const reads = sharedTransaction(database);
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);
-  const keyIndex = new KeyIndex(database, commits);
+  const checkKeyIndex = keyIndexCheck(database, commits);
   const connection = connectionTo(database, commits, report);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
@@ -43,7 +43,7 @@ export function openSqliteStore<Caller>(
     ...sqliteDirectory(connection),
     ...sqliteAudit(database, connection.report),
     async check() {
-      await keyIndex.check();
+      await checkKeyIndex();
       if (commits.lastError === undefined) return;
       // Checks whether a lead could be stored.
       await commits.write(() => writeProbe(database), SQLITE_PROBE_MS);
@@ -63,7 +63,6 @@ export function openSqliteStore<Caller>(
 /** The most frequent reads, which share a transaction. */
 const SHARING: readonly string[] = ['findCredential', 'findLead', 'listLeads'];
 
-/** Error codes of the driver when the file fails or is closed. */
 const DRIVER_ERRORS = new Set(['ERR_SQLITE_ERROR', 'ERR_INVALID_STATE']);
 
 /** Translates the driver's errors in every method. */
@@ -98,7 +97,6 @@ function writeProbe(database: DatabaseSync): void {
       ON CONFLICT (id) DO UPDATE SET filler = excluded.filler`);
 }
 
-/** The number of transactions between two checkpoints. */
 const TRANSACTIONS_PER_CHECKPOINT = 64;
 
 /**
@@ -123,7 +121,6 @@ export class Checkpoints {
     this.#truncation = this.#truncateIn(FIRST_TRUNCATION_MS);
   }
 
-  /** Counts a committed transaction. */
   committed(): void {
     this.#transactions += 1;
     if (this.#transactions < TRANSACTIONS_PER_CHECKPOINT) return;
