@@ -46,9 +46,7 @@ export async function examineDatabase(databaseUrl: string): Promise<DatabaseStat
  * @throws StoreUnavailable when the address names a server
  */
 export function vacuumDatabase(databaseUrl: string): Vacuumed {
-  const path = filePathIn(databaseUrl);
-  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: compact it with its own tools');
-  return vacuumFile(path);
+  return vacuumFile(fileNamedBy(databaseUrl, 'compact it'));
 }
 
 /**
@@ -58,9 +56,7 @@ export function vacuumDatabase(databaseUrl: string): Vacuumed {
  *   `watch.ending`
  */
 export async function backUpDatabase(databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> {
-  const path = filePathIn(databaseUrl);
-  if (path === undefined) throw new StoreUnavailable('DATABASE_URL names a server: back it up with its own tools');
-  return backUpFile(path, file, watch);
+  return backUpFile(fileNamedBy(databaseUrl, 'back it up'), file, watch);
 }
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …"; undefined: it is valid. */
@@ -77,3 +73,9 @@ export function databaseUrlFault(databaseUrl: string): string | undefined {
 
 const filePathIn = (databaseUrl: string): string | undefined =>
   databaseUrl.startsWith('sqlite:') ? databaseUrl.slice('sqlite:'.length) : undefined;
+
+function fileNamedBy(databaseUrl: string, whatToDo: string): string {
+  const path = filePathIn(databaseUrl);
+  if (path === undefined) throw new StoreUnavailable(`DATABASE_URL names a server: ${whatToDo} with its own tools`);
+  return path;
+}

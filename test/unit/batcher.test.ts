@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Batcher } from '../../src/store/mongo/collections.ts';
+import { requestBatcher } from '../../src/store/mongo/collections.ts';
 import { times } from '../support/builders.ts';
 
 /** A batch in flight, which the test ends. */
@@ -12,7 +12,7 @@ interface Batch {
 /** A batcher whose requests each result in ten times themselves. */
 function controlledBatches(nameOf?: (request: number) => unknown) {
   const batches: Batch[] = [];
-  const batcher = new Batcher<number, number>(
+  const batcher = requestBatcher<number, number>(
     (requests) => {
       const answers = Promise.withResolvers<number[]>();
       batches.push({
@@ -176,7 +176,7 @@ test('equal requests are sent as one, and later ones do not share the result of 
 test('a batch has the callers of all its requests, including those of merged ones and not of expired ones', async () => {
   let caller: string | undefined;
   const batches: (readonly (string | undefined)[])[] = [];
-  const batcher = new Batcher<number, number, string>(
+  const batcher = requestBatcher<number, number, string>(
     async (requests, callers) => {
       batches.push(callers);
       return requests;

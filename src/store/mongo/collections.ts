@@ -28,7 +28,7 @@ export interface Batching {
   batched<Request, Answer>(
     perform: (collections: Collections, requests: readonly Request[]) => Promise<readonly Answer[]>,
     keyOf?: (request: Request) => unknown,
-  ): Pick<Batcher<Request, Answer>, 'submit'>;
+  ): Batched<Request, Answer>;
 }
 
 export function collectionsOf<Caller>(
@@ -56,7 +56,8 @@ export function collectionsOf<Caller>(
 
   return {
     ...forCaller,
-    batched: (perform, keyOf) => new Batcher((requests, callers) => perform(forAll(callers), requests), caller, keyOf),
+    batched: (perform, keyOf) =>
+      requestBatcher((requests, callers) => perform(forAll(callers), requests), caller, keyOf),
   };
 }
 
@@ -163,97 +164,82 @@ interface PendingRequest<Request, Result, Caller> {
   readonly reject: (error: unknown) => void;
 }
 
-type EqualRequests<Request, Result, Caller> = [
-  PendingRequest<Request, Result, Caller>,
-  ...PendingRequest<Request, Result, Caller>[],
-];
-
-/** @param callers one for each submitted request, equal ones included */
-type PerformAll<Request, Result, Caller> = (
-  requests: readonly Request[],
-  callers: readonly (Caller | undefined)[],
-) => Promise<readonly Result[]>;
+/** A way to make requests, which are combined. */
+export interface Batched<Request, Result> {
+  /** @param deadline the request is not sent after it */
+  submit(request: Request, deadline: AbortSignal): Promise<Result>;
+}
 
 /**
  * Combines concurrent requests into one database command, because a command costs many times as much as a document.
  * Equal requests are sent once, however many there are. A single request is not delayed. A batch reads only after all
  * of its requests arrived.
+ *
+ * @param perform returns a result for each request, in order; if it rejects, all requests do. It gets the callers of all
+ *   submitted requests, equal ones included
+ * @param callerNow returns the current caller
+ * @param keyOf returns the same key for equal requests; default: no requests are equal
  */
-export class Batcher<Request, Result, Caller = undefined> {
-  readonly #perform: PerformAll<Request, Result, Caller>;
-  readonly #caller: () => Caller | undefined;
-  readonly #keyOf: (request: Request) => unknown;
-  /** By key, in the order of arrival of the first equal request. */
-  readonly #pending = new Map<unknown, EqualRequests<Request, Result, Caller>>();
-  #inFlight = 0;
-  #isScheduled = false;
-
-  /**
-   * @param perform returns a result for each request, in order; if it rejects, all requests do
-   * @param caller returns the current caller
-   * @param keyOf returns the same key for equal requests; default: no requests are equal
-   */
-  constructor(
-    perform: PerformAll<Request, Result, Caller>,
-    caller: () => Caller | undefined = () => undefined,
-    keyOf: (request: Request) => unknown = (request) => request,
-  ) {
-    this.#perform = perform;
-    this.#caller = caller;
-    this.#keyOf = keyOf;
-  }
-
-  /** @param deadline the request is not sent after it */
-  submit(request: Request, deadline: AbortSignal): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const key = this.#keyOf(request);
-      const pending = { request, deadline, caller: this.#caller(), resolve, reject };
-      const equal = this.#pending.get(key);
-      if (equal) equal.push(pending);
-      else this.#pending.set(key, [pending]);
-      this.#schedule();
-    });
-  }
+export function requestBatcher<Request, Result, Caller = undefined>(
+  perform: (requests: readonly Request[], callers: readonly (Caller | undefined)[]) => Promise<readonly Result[]>,
+  callerNow: () => Caller | undefined = () => undefined,
+  keyOf: (request: Request) => unknown = (request) => request,
+): Batched<Request, Result> {
+  type Pending = PendingRequest<Request, Result, Caller>;
+  /** Equal requests, which share one result, by key, in the order of arrival of the first of them. */
+  const pending = new Map<unknown, Pending[]>();
+  let inFlight = 0;
+  let isScheduled = false;
 
   /** Sends a batch at the end of the event loop's turn, so that all requests of the turn are combined. */
-  #schedule(): void {
-    if (this.#isScheduled || this.#pending.size === 0 || this.#inFlight >= MAX_BATCHES_IN_FLIGHT) return;
-    this.#isScheduled = true;
+  function schedule(): void {
+    if (isScheduled || pending.size === 0 || inFlight >= MAX_BATCHES_IN_FLIGHT) return;
+    isScheduled = true;
     setImmediate(() => {
-      this.#isScheduled = false;
-      const batch = this.#nextBatch();
-      if (batch.length > 0) this.#send(batch);
-      this.#schedule();
+      isScheduled = false;
+      const batch = nextBatch();
+      if (batch.length > 0) send(batch);
+      schedule();
     });
   }
 
   /** Removes the next batch from the pending requests, and rejects those past their deadline. */
-  #nextBatch(): EqualRequests<Request, Result, Caller>[] {
-    const batch: EqualRequests<Request, Result, Caller>[] = [];
-    for (const [key, equal] of this.#pending) {
+  function nextBatch(): Pending[][] {
+    const batch: Pending[][] = [];
+    for (const [key, equal] of pending) {
       if (batch.length === MAX_BATCH_SIZE) break;
-      this.#pending.delete(key);
+      pending.delete(key);
       for (const { deadline, reject } of equal) if (deadline.aborted) reject(deadline.reason);
-      const [first, ...others] = equal.filter(({ deadline }) => !deadline.aborted);
-      if (first) batch.push([first, ...others]);
+      const inTime = equal.filter(({ deadline }) => !deadline.aborted);
+      if (inTime.length > 0) batch.push(inTime);
     }
     return batch;
   }
 
-  async #send(batch: readonly EqualRequests<Request, Result, Caller>[]): Promise<void> {
-    this.#inFlight += 1;
+  async function send(batch: readonly Pending[][]): Promise<void> {
+    inFlight += 1;
     try {
-      const results = await this.#perform(
-        batch.map(([{ request }]) => request),
-        batch.flat().map(({ caller }) => caller),
-      );
+      const requests = batch.flatMap(([first]) => (first ? [first.request] : []));
+      const callers = batch.flat().map(({ caller }) => caller);
+      const results = await perform(requests, callers);
       for (const [index, equal] of batch.entries()) for (const { resolve } of equal) resolve(results[index] as Result);
     } catch (error) {
       for (const { reject } of batch.flat()) reject(error);
     }
-    this.#inFlight -= 1;
-    this.#schedule();
+    inFlight -= 1;
+    schedule();
   }
+
+  return {
+    submit: (request, deadline) =>
+      new Promise((resolve, reject) => {
+        const key = keyOf(request);
+        const equal = pending.get(key) ?? [];
+        if (equal.length === 0) pending.set(key, equal);
+        equal.push({ request, deadline, caller: callerNow(), resolve, reject });
+        schedule();
+      }),
+  };
 }
 
 /** What to read of a studio: its record, and optionally a member and a source. */
@@ -264,7 +250,7 @@ interface StudioRead {
 }
 
 /** Combined reads of studios. A studio's document may be large, so only the requested parts are read. */
-export type StudioReads = Pick<Batcher<StudioRead, StudioDocument | null>, 'submit'>;
+export type StudioReads = Batched<StudioRead, StudioDocument | null>;
 
 /** Each read returns a document with at least the requested parts. */
 export function studioReads({ batched }: Batching): StudioReads {

@@ -20,6 +20,7 @@ import {
   presentLeadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
+import { leadFinder } from './leads.ts';
 
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
@@ -28,13 +29,13 @@ export function mongoLeadReads(
   { leads, call, batched }: Connection,
   report: ReportUnreadable,
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
-  const documentsById = batched<LeadKey, LeadDocument | null>(async ({ leads }, keys) => {
-    const studioIds = [...new Set(keys.map(({ studioId }) => studioId))];
-    const found = await leads
-      .find({ studioId: { $in: studioIds }, _id: { $in: [...keys] } }, WITHOUT_HISTORY)
-      .toArray();
-    const documents = new Map(found.map((document) => [nameOf(document._id), document]));
-    return keys.map((key) => documents.get(nameOf(key)) ?? null);
+  const documentsById = leadFinder<LeadKey>(batched, {
+    filterOf: (keys) => ({
+      studioId: { $in: [...new Set(keys.map(({ studioId }) => studioId))] },
+      _id: { $in: [...keys] },
+    }),
+    namesOf: ({ _id }) => [nameOf(_id)],
+    wanted: (key) => [nameOf(key)],
   });
   const documentOf = (studioId: string, leadId: string) =>
     call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));

@@ -12,6 +12,7 @@ import {
 } from '../decisions.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
+import type { Batched } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   alreadyOpen,
@@ -136,8 +137,20 @@ const batchedInserts = ({ batched }: Connection) =>
  * and reads write nothing. A retry finds the lead by its key, or creates it.
  */
 function conflictReader({ batched }: Connection) {
-  const byKey = leadsByKey(batched);
-  const byContact = leadsByContact(batched);
+  const byKey = leadFinder<{ readonly studioId: string; readonly idempotencyKey: string }>(batched, {
+    filterOf: (keys) =>
+      ofEachStudio(keys, (ofStudio) => ({
+        'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
+      })),
+    namesOf: ({ studioId, idempotency }) => [`${studioId} ${idempotency.key}`],
+    wanted: ({ studioId, idempotencyKey }) => [`${studioId} ${idempotencyKey}`],
+  });
+  const byContact = leadFinder<{ readonly studioId: string; readonly claims: readonly string[] }>(batched, {
+    filterOf: (contacts) =>
+      ofEachStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ claims }) => claims) } })),
+    namesOf: ({ studioId, openContactKey }) => [openContactKey].flat().map((key) => `${studioId} ${key}`),
+    wanted: ({ studioId, claims }) => claims.map((claim) => `${studioId} ${claim}`),
+  });
   return async (
     lead: Lead,
     { idempotencyKey, contactKeys, fingerprint: claimed }: LeadClaims,
@@ -150,7 +163,7 @@ function conflictReader({ batched }: Connection) {
     const readsContact = !early && isOpen(lead.stage);
     const contact = !readsContact
       ? null
-      : await byContact.submit({ studioId, contactKeys: contactKeys.map(openClaim) }, deadline);
+      : await byContact.submit({ studioId, claims: contactKeys.map(openClaim) }, deadline);
     const own = early ?? (await byKey.submit(key, deadline));
     if (own) {
       const earlier = creationOf(own);
@@ -162,35 +175,26 @@ function conflictReader({ batched }: Connection) {
   };
 }
 
-const leadsByKey = (batched: Connection['batched']) =>
-  batched<{ readonly studioId: string; readonly idempotencyKey: string }, LeadDocument | null>(
-    async ({ leads }, keys) => {
-      const filter = ofEachStudio(keys, (ofStudio) => ({
-        'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
-      }));
-      const found = await leads.find(filter, WITHOUT_HISTORY).toArray();
-      const byKey = new Map(found.map((lead) => [`${lead.studioId} ${lead.idempotency.key}`, lead]));
-      return keys.map(({ studioId, idempotencyKey }) => byKey.get(`${studioId} ${idempotencyKey}`) ?? null);
-    },
-    ({ studioId, idempotencyKey }) => `${studioId} ${idempotencyKey}`,
-  );
+interface Lookup<Request> {
+  filterOf(requests: readonly Request[]): Filter<LeadDocument>;
+  /** By which a lead is found. */
+  namesOf(lead: LeadDocument): readonly string[];
+  /** Any of these names the lead that is requested. */
+  wanted(request: Request): readonly string[];
+}
 
-const leadsByContact = (batched: Connection['batched']) =>
-  batched<{ readonly studioId: string; readonly contactKeys: readonly string[] }, LeadDocument | null>(
-    async ({ leads }, contacts) => {
-      const filter = ofEachStudio(contacts, (ofStudio) => ({
-        openContactKey: { $in: ofStudio.flatMap(({ contactKeys }) => contactKeys) },
-      }));
-      const found = await leads.find(filter, WITHOUT_HISTORY).toArray();
-      const byKey = new Map(
-        found.flatMap((lead) => [lead.openContactKey].flat().map((key) => [`${lead.studioId} ${key}`, lead])),
-      );
-      return contacts.map(({ studioId, contactKeys }) => {
-        const key = contactKeys.find((key) => byKey.has(`${studioId} ${key}`));
-        return byKey.get(`${studioId} ${key}`) ?? null;
-      });
+/** Combines reads of one lead each. */
+export const leadFinder = <Request>(
+  batched: Connection['batched'],
+  { filterOf, namesOf, wanted }: Lookup<Request>,
+): Batched<Request, LeadDocument | null> =>
+  batched(
+    async ({ leads }, requests) => {
+      const found = await leads.find(filterOf(requests), WITHOUT_HISTORY).toArray();
+      const byName = new Map(found.flatMap((lead) => namesOf(lead).map((name) => [name, lead])));
+      return requests.map((request) => wanted(request).flatMap((name) => byName.get(name) ?? [])[0] ?? null);
     },
-    ({ studioId, contactKeys }) => `${studioId} ${contactKeys}`,
+    (request) => String(wanted(request)),
   );
 
 /** Groups a filter by studio; otherwise the database would look up every value in every studio. */

@@ -8,7 +8,7 @@ import type { FileState } from '../database-state.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { keyIndexFault } from './key-index.ts';
-import { fileFault, openDatabase, schemaVersion } from './open-database.ts';
+import { fileFault, openDatabase, schemaVersion, syncFolder } from './open-database.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 
 /* What commands do with a database file. */
@@ -131,7 +131,7 @@ export async function backUpFile(path: string, file: string, watch: BackupWatch)
       throw error.code === 'EEXIST' ? existsAlready(file) : error;
     });
     // SQLite has synced the file itself.
-    await sync(dirname(resolve(file)));
+    syncFolder(dirname(resolve(file)));
     return { file, bytes: size };
   } catch (error) {
     // A killed process leaves SQLite's journal behind.
@@ -200,12 +200,3 @@ const isSourceFault = (total: number | undefined, fault: unknown): boolean =>
 
 const faultOf = (file: string, error: unknown): StoreUnavailable =>
   new StoreUnavailable(`the file ${file} ${fileFault(error)}`);
-
-async function sync(folder: string): Promise<void> {
-  const opened = await open(folder, 'r');
-  try {
-    await opened.sync();
-  } finally {
-    await opened.close();
-  }
-}

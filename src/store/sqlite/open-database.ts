@@ -44,7 +44,7 @@ function createFile(path: string): void {
   const folder = dirname(resolve(path));
   createFolder(folder);
   closeSync(openSync(path, 'a', 0o600));
-  sync(folder);
+  syncFolder(folder);
 }
 
 /**
@@ -59,11 +59,11 @@ function cacheKib(path: string): number {
 function createFolder(folder: string): void {
   const highest = mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (highest === undefined) return;
-  for (let created = folder; created.length >= highest.length; created = dirname(created)) sync(dirname(created));
+  for (let created = folder; created.length >= highest.length; created = dirname(created)) syncFolder(dirname(created));
 }
 
 /** Syncs a folder, so that new files in it survive a power failure; SQLite does that only for its own files. */
-function sync(folder: string): void {
+export function syncFolder(folder: string): void {
   const opened = openSync(folder, 'r');
   fsyncSync(opened);
   closeSync(opened);
