@@ -23,7 +23,6 @@ export interface AuditEvent {
   readonly memberId: string | null;
   /** The program that did it: a name in the callers file, or a command line; null: the caller has no name. */
   readonly caller: string | null;
-  /** Whole milliseconds. */
   readonly time: Date;
   /** The API key or lead that changed; both null: the studio itself. */
   readonly apiKeyId: string | null;

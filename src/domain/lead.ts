@@ -27,7 +27,6 @@ export interface Lead {
   readonly sourceId: string | null;
   readonly note: string | null;
   readonly stage: LeadStage;
-  /** Whole milliseconds. */
   readonly createdAt: Date;
   /** Whole milliseconds; grows with every change. */
   readonly updatedAt: Date;
@@ -35,7 +34,6 @@ export interface Lead {
 
 /** What remains of a lead whose personal data were erased: its existence, stage and times. */
 export interface ErasedLead extends Pick<Lead, 'id' | 'studioId' | 'stage' | 'createdAt' | 'updatedAt'> {
-  /** Whole milliseconds. */
   readonly erasedAt: Date;
 }
 

@@ -4,7 +4,6 @@ import { v7 } from 'uuid';
 /** Returns the current time; whole milliseconds. */
 export type Clock = () => Date;
 
-/** The clock in production. */
 export const systemClock: Clock = () => new Date();
 
 /**

@@ -10,7 +10,6 @@ export function lowerCase(text: string): string {
   );
 }
 
-/** Returns a text with the decimal digits of every script in ASCII. */
 export const withAsciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit);
 
 /** Unicode encodes the decimal digits of every script as runs of ten, each from zero to nine. */

@@ -20,7 +20,6 @@ export type RefusalReason =
   | 'SCOPE_FORBIDDEN'
   | 'UPDATE_TIME_MISMATCH';
 
-/** A field that breaks a rule. */
 export interface FieldFault {
   /** The field's JSON path in the request: `contact.email`. */
   readonly field: string;
@@ -53,7 +52,6 @@ export class Refusal extends Error {
 export class Faults {
   readonly #faults: FieldFault[] = [];
 
-  /** Adds a fault unless `message` is undefined. */
   note(field: string, message: string | undefined): void {
     if (message !== undefined) this.#faults.push({ field, message });
   }

@@ -47,7 +47,6 @@ const MAX_QUOTA_LIMIT = 1_000_000_000;
 export const isQuotaLimit = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_QUOTA_LIMIT;
 
-/** Returns what is wrong with a quota, if anything. */
 export const quotaLimitFault = (limit: number): string | undefined =>
   isQuotaLimit(limit) ? undefined : `must be 1 to ${MAX_QUOTA_LIMIT}`;
 

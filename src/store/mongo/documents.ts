@@ -67,7 +67,6 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable 
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
   /** What it was created with; absent until its first correction. */
   readonly original?: OriginalDocument;
-  /** When its personal data were erased; absent: they were not. */
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;
 }
@@ -93,7 +92,6 @@ export interface ApiKeyDocument extends Omit<ApiKey, 'id' | 'secretSha256' | 'qu
   readonly _id: UUID;
   readonly secretSha256: Binary;
   readonly slot: string;
-  /** Absent or null: the key has no quota of its own. */
   readonly quotaLimit?: number | null;
 }
 
@@ -102,9 +100,7 @@ export interface StudioDocument extends Changeable {
   readonly _id: string;
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
-  /** Absent or null: the studio has no quota of its own. */
   readonly quotaLimit?: number | null;
-  /** The regions that the studio had before; absent if there were none. */
   readonly formerRegions?: readonly (RegionCode | null)[];
   /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
   readonly claimVersion?: number | null;
@@ -128,7 +124,6 @@ export const STUDIO_FIELDS = { status: 1, regionCode: 1, quotaLimit: 1, formerRe
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Higher than every studio's id. */
 export const AFTER_ALL_STUDIOS = '{';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
@@ -299,7 +294,6 @@ export function sourceOf({ _id: studioId, sources }: StudioDocument, id: string)
     : checkedLeadSource({ studioId, id, name: source?.name, enabled: source?.enabled });
 }
 
-/** Returns a member of a studio; null: it does not exist. */
 export function memberOf({ _id: studioId, members }: StudioDocument, id: string): Checked<Member> | null {
   const role = entryOf(members, id);
   return role === undefined ? null : checkedMember({ studioId, id, role });

@@ -33,7 +33,6 @@ export interface IndexFault {
   readonly fault: string;
 }
 
-/** The error code for a collection that does not exist. */
 const NAMESPACE_NOT_FOUND = 26;
 
 /** The error codes for an unknown field of a command: MongoDB's, and that of compatible servers. */
@@ -112,7 +111,6 @@ const CHECK_INTERVAL_MS = 1000;
 /** The maximum delay between attempts to build an index, which may read a whole collection; milliseconds. */
 const MAX_REBUILD_DELAY_MS = 60_000;
 
-/** Access to the indexes in the database. */
 interface IndexAccess {
   /** Checks a collection's indexes; rejects when the database does not respond. */
   check(collection: Indexed): Promise<readonly IndexFault[]>;
@@ -221,7 +219,6 @@ export function indexKeeper(access: IndexAccess) {
 const describeFault = ({ fault }: IndexFault, buildError: string | undefined): string =>
   buildError === undefined ? fault : `${fault}, and cannot be built: ${buildError}`;
 
-/** Timeout of the search, which reads a whole collection; milliseconds. */
 const SEARCH_MS = 600_000;
 
 /** Finds groups of documents that violate a unique index. Returns only their ids, oldest first. */

@@ -20,7 +20,6 @@ import {
   WITHOUT_HISTORY,
 } from './documents.ts';
 
-/** Reads only what the next mark depends on. */
 const MARK = { ...READ, projection: { changes: 1, createdAt: 1 } } as const;
 
 /** The mark that release 1.1 gave leads of release 1.0; before every change. */
@@ -169,7 +168,6 @@ export interface ChangePosition {
  */
 export function changesByTime({ leads }: Pick<Collections, 'leads'>) {
   let ceiling = ACKNOWLEDGED;
-  /** The ceiling of the last successful query. */
   let lastSuccess = new Date(0);
 
   async function find(count: number, from?: object, order?: { readonly _id: 1 }): Promise<LeadDocument[]> {
