@@ -35,9 +35,8 @@ const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex
 const idFromBytes = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-function checksum(scope: string, head: Uint8Array): Buffer {
-  return createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
-}
+const checksum = (scope: string, head: Uint8Array): Buffer =>
+  createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
 
 type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
 

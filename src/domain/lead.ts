@@ -46,14 +46,11 @@ export interface LeadClaims extends OpenClaims {
 }
 
 /** Returns a lead as it was when created. `lead` must have its original fields. @rule 4.1.original */
-export function asCreated(lead: Lead): Lead {
-  return { ...lead, stage: 'new', updatedAt: lead.createdAt };
-}
+export const asCreated = (lead: Lead): Lead => ({ ...lead, stage: 'new', updatedAt: lead.createdAt });
 
 /** Returns the next `updatedAt`: now, but later than the previous one. @rule 2.1.updatedAt 3.1.moves */
-export function nextUpdate(previous: Date, now: Date): Date {
-  return new Date(Math.max(now.getTime(), previous.getTime() + 1));
-}
+export const nextUpdate = (previous: Date, now: Date): Date =>
+  new Date(Math.max(now.getTime(), previous.getTime() + 1));
 
 /** A hash that decides whether two requests carry the same data, and the version of its computation. */
 export interface Fingerprint {

@@ -50,6 +50,4 @@ export const newId: NewId = idGenerator(Date.now);
 export const newIdAt = (time: Date): string => v7({ msecs: time.getTime() });
 
 /** Returns the creation time of a version 7 id; whole milliseconds. */
-export function timeOfId(id: string): Date {
-  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
-}
+export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));

@@ -233,9 +233,8 @@ export const historyFault = (
   field: 'history' | 'appliedRequests',
 ): UnreadableRecord => unreadable(record.kind, record, field);
 
-export function checkedMember(read: Unchecked<Member>): Checked<Member> {
-  return isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
-}
+export const checkedMember = (read: Unchecked<Member>): Checked<Member> =>
+  isOneOf(MEMBER_ROLES, read.role) ? (read as Member) : unreadable('member', read, 'role');
 
 export function checkedLeadSource(read: Unchecked<LeadSource>): Checked<LeadSource> {
   const field = faultOfLeadSource(read);

@@ -45,9 +45,7 @@ export async function examineDatabase(databaseUrl: string): Promise<DatabaseStat
  *
  * @throws StoreUnavailable when the address names a server
  */
-export function vacuumDatabase(databaseUrl: string): Vacuumed {
-  return vacuumFile(fileNamedBy(databaseUrl, 'compact it'));
-}
+export const vacuumDatabase = (databaseUrl: string): Vacuumed => vacuumFile(fileNamedBy(databaseUrl, 'compact it'));
 
 /**
  * Backs up the database file at an address to a new file. A core may keep running.
@@ -55,9 +53,8 @@ export function vacuumDatabase(databaseUrl: string): Vacuumed {
  * @throws StoreUnavailable when the address names a server, or with what is wrong with either file; the reason of
  *   `watch.ending`
  */
-export async function backUpDatabase(databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> {
-  return backUpFile(fileNamedBy(databaseUrl, 'back it up'), file, watch);
-}
+export const backUpDatabase = async (databaseUrl: string, file: string, watch: BackupWatch): Promise<Backup> =>
+  backUpFile(fileNamedBy(databaseUrl, 'back it up'), file, watch);
 
 /** What is wrong with an address, as the end of the sentence "DATABASE_URL …"; undefined: it is valid. */
 export function databaseUrlFault(databaseUrl: string): string | undefined {

@@ -158,9 +158,8 @@ export function leadDocument(
   };
 }
 
-export function fieldsDocument({ sourceId, ...others }: LeadWrite['fields']) {
-  return sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
-}
+export const fieldsDocument = ({ sourceId, ...others }: LeadWrite['fields']) =>
+  sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };
 
 export const originalDocument = ({ displayName, sourceId, note }: OriginalFields): OriginalDocument => ({
   displayName,

@@ -253,6 +253,5 @@ export async function duplicatesUnder(database: Db, { collection, key }: Index):
 }
 
 /** The studio and id of a lead; the id of a key. */
-function documentName({ _id }: Document): string {
-  return _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;
-}
+const documentName = ({ _id }: Document): string =>
+  _id.studioId === undefined ? String(_id) : `${_id.studioId}/${_id.id}`;

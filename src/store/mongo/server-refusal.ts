@@ -100,6 +100,4 @@ function numberOfSqlState(state: string): number {
 }
 
 /** Whether a unique index refused a write. Engines word the error differently: which index is unknown. */
-export function isDuplicate(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === 11000;
-}
+export const isDuplicate = (error: unknown): boolean => error instanceof MongoServerError && error.code === 11000;

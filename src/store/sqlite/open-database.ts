@@ -52,9 +52,7 @@ function createFile(path: string): void {
  * 1 GiB: there, SQLite searches its whole cache after many commits for pages beyond the end of the file, because it
  * counts the page at 1 GiB, which it never writes, as cached.
  */
-function cacheKib(path: string): number {
-  return path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384;
-}
+const cacheKib = (path: string): number => (path !== ':memory:' && statSync(path).size >= 2 ** 30 ? 65_536 : 16_384);
 
 function createFolder(folder: string): void {
   const highest = mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -84,9 +82,8 @@ function enterWal(database: DatabaseSync): void {
 }
 
 /** The `user_version` of a database; 0: it is empty. */
-export function schemaVersion(database: DatabaseSync): number {
-  return database.prepare('PRAGMA user_version').get()?.user_version as number;
-}
+export const schemaVersion = (database: DatabaseSync): number =>
+  database.prepare('PRAGMA user_version').get()?.user_version as number;
 
 /**
  * Creates what is missing in a database, and ends renewals of claims that release 1.1 has begun: they would rewrite the
