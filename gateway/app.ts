@@ -11,14 +11,12 @@ import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { admitCallers } from './admission/admission.ts';
-import { ApiKeyCache } from './admission/api-key-cache.ts';
-import { checkKeyBeforeRefusal } from './admission/check-key-before-refusal.ts';
+import { ApiKeyCache } from './admission/authentication.ts';
 import { openQuota } from './admission/quota/open-quota.ts';
 import type { Quota, QuotaPolicy } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { type CoreClient, createCoreClient } from './core/core-client.ts';
-import { tlsToCore } from './core/core-connection.ts';
-import { CoreToken } from './core/core-token.ts';
+import { CoreToken, tlsToCore } from './core/core-connection.ts';
 import {
   arrivalObserver,
   createGatewayMetrics,
@@ -32,18 +30,10 @@ import { docsRoutes } from './operations/docs.ts';
 import { reportHealth } from './operations/health.ts';
 import { LEAD_PATH, LEADS_PATH } from './operations/lead-paths.ts';
 import { leadRoutes } from './operations/leads.ts';
-import { requestIdOf } from './request-id.ts';
-import { beginRequests } from './socket/begin-requests.ts';
+import { requestIdOf } from './request.ts';
 import { ClientConnections } from './socket/connections.ts';
-import { createHttpServer, replaceEndedBodies } from './socket/http-server.ts';
-import {
-  answerClientErrors,
-  answerFrameworkErrors,
-  answerProblems,
-  answerServerErrors,
-  onlyHttp,
-  refuseFaultyBodies,
-} from './socket/problem-json.ts';
+import { beginRequests, createHttpServer } from './socket/http-server.ts';
+import { ProblemAnswers } from './socket/problem-json.ts';
 
 /** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
 const MAX_BODY_BYTES = 32 * 1024;
@@ -157,39 +147,27 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   const { log, metrics, tracer, core, cache, quota, policy, readiness, connections } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
+  const answers = new ProblemAnswers(publicUrl, observe);
   const app: FastifyInstance = fastify({
     loggerInstance: log,
     // A child logger per request would cost as much as the line that it writes.
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: (request) => requestIdOf(request),
+    genReqId: requestIdOf,
     bodyLimit: MAX_BODY_BYTES,
-    serverFactory: (handler) => createHttpServer(connections, onlyHttp(handler, publicUrl, observe)),
+    serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
     // Requests in flight when the gateway stops are served, not refused.
     return503OnClosing: false,
     routerOptions: { maxParamLength: 64 * 1024 },
     exposeHeadRoutes: false,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: true } },
-    frameworkErrors: answerFrameworkErrors(publicUrl, observe),
-    clientErrorHandler: answerClientErrors(() => app, connections, publicUrl, observe),
+    frameworkErrors: answers.ofFramework,
+    clientErrorHandler: answers.ofClients(() => app, connections),
   }) as unknown as FastifyInstance;
-  app.decorateRequest('state');
-  replaceEndedBodies(app);
   registerAllMethods(app);
-  beginRequests(app, arrivalObserver(observe, metrics, tracer));
-  refuseFaultyBodies(app, connections);
-  answerServerErrors(app.server, connections, publicUrl, observe);
-
-  // The header is set as late as possible: a keep-alive connection would delay the shutdown.
-  app.addHook('onSend', (request, reply, payload, done) => {
-    request.state.isAnswered = true;
-    if (readiness.isStopping()) reply.header('connection', 'close');
-    // A string or bytes; the length of a file, which is streamed, is in its header.
-    const { length = Number(reply.getHeader('content-length') ?? 0) } = (payload ?? {}) as { readonly length?: number };
-    connections.recordResponse(request.raw.socket, length, request.state.key?.caller.apiKeyId);
-    done();
-  });
-  answerProblems(app, publicUrl);
+  beginRequests(app, connections, arrivalObserver(observe, metrics, tracer), readiness.isStopping);
+  answers.ofServer(app.server, connections);
+  answers.ofRequests(app);
   reportHealth(app, readiness);
   docsRoutes(app, publicUrl, policy);
 
@@ -197,7 +175,6 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   allowOnly(app, LEAD_PATH, 'GET');
   await app.register(async (v1) => {
     admitCallers(v1, { core, cache, quota, policy });
-    checkKeyBeforeRefusal(v1, { core, cache, quota });
     leadRoutes(v1, core, publicUrl);
   });
   return app;

@@ -7,8 +7,8 @@ import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
 import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
-import { PROBLEM_CODES, PROBLEMS, type ProblemCode } from './problems.ts';
-import type { Operation } from './request-state.ts';
+import { PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
+import type { Operation } from './request.ts';
 
 /** The readiness of what the gateway depends on, and whether the gateway is stopping. */
 export interface GatewayReadiness {
@@ -37,9 +37,13 @@ export interface FinishedRequest {
 }
 
 /** Describes a request that was refused before its operation was known. */
-export function unknownRequest(requestId: string, status: number, outcome: ProblemCode): FinishedRequest {
-  return { requestId, operation: 'other', status, outcome, durationMs: 0 };
-}
+export const unknownRequest = (requestId: string, { status, code }: Problem): FinishedRequest => ({
+  requestId,
+  operation: 'other',
+  status,
+  outcome: code,
+  durationMs: 0,
+});
 
 /** Called for every finished request. */
 export type RequestObserver = (finished: FinishedRequest) => void;
@@ -111,11 +115,11 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
   if (!metrics && !isTraced) return quota;
   return {
     ...quota,
-    async consume(bearer, limits, patienceMs) {
+    async consume(caller, limits, patienceMs) {
       const startedAt = performance.now();
       const span = isTraced ? currentSpan.getStore()?.child('redis consume', { 'db.system.name': 'redis' }) : undefined;
       try {
-        const decision = await quota.consume(bearer, limits, patienceMs);
+        const decision = await quota.consume(caller, limits, patienceMs);
         span?.end({ failed: false, attributes: { admitted: decision.admitted } });
         metrics?.quotaChecked(outcomeOf(decision), performance.now() - startedAt);
         return decision;

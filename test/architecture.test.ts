@@ -20,13 +20,11 @@ const ADAPTER_IMPORTS = [
 const OF_ALL_ROOMS = [
   'common/',
   'proto/gen/',
-  'gateway/address-fault.ts',
   'gateway/admission/quota/quota-port.ts',
   'gateway/config.ts',
   'gateway/observation.ts',
   'gateway/problems.ts',
-  'gateway/request-id.ts',
-  'gateway/request-state.ts',
+  'gateway/request.ts',
 ];
 
 /**
@@ -75,9 +73,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The gateway shares only the contract with the core. Its docs import the shapes of requests and responses, and nothing of how
   // they are served. A request goes from the socket down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['proto/gen/'],
-  'gateway/address-fault.ts': ['gateway/problems.ts'],
-  'gateway/request-id.ts': ['common/'],
-  'gateway/request-state.ts': ['proto/gen/', 'gateway/problems.ts'],
+  'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
   'gateway/operations/lead-paths.ts': [],
   'gateway/operations/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
   'gateway/docs/': [
@@ -95,7 +91,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/admission/quota/quota-port.ts',
     'gateway/core/exchange-batcher.ts',
     'gateway/problems.ts',
-    'gateway/request-state.ts',
+    'gateway/request.ts',
   ],
   'gateway/core/': ['gateway/core/exchange-batcher.ts', ...OF_ALL_ROOMS],
   'gateway/operations/': [
@@ -121,8 +117,6 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'common/',
     'gateway/config.ts',
     'gateway/core/core-connection.ts',
-    'gateway/core/core-sessions.ts',
-    'gateway/core/core-token.ts',
     'gateway/admission/quota/redis-client.ts',
     'proto/gen/',
     'src/config.ts',
@@ -175,7 +169,6 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core/core-client.ts',
     'gateway/core/core-connection.ts',
     'gateway/core/core-problems.ts',
-    'gateway/core/core-sessions.ts',
   ],
   commander: ['operator/commands/'],
   'csv-stringify/sync': ['operator/csv.ts'],

@@ -1,17 +1,17 @@
+import { isIPv6 } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { hashKeySecret, isKeySecret } from '../../common/rules/key-secret.ts';
+import { hashKeySecret, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { hasScopeFor } from '../core/bearer.ts';
 import type { CoreClient } from '../core/core-client.ts';
 import { Problem } from '../problems.ts';
-import type { PresentedKey } from '../request-state.ts';
-import type { ApiKeyCache } from './api-key-cache.ts';
-import { unknownKeys } from './unknown-keys.ts';
+import type { PresentedKey } from '../request.ts';
+import { consumePatiently, rateLimited, setQuotaHeaders } from './count-quota.ts';
+import { createMemoryQuota } from './quota/memory-quota.ts';
 
 /**
  * Identifies the caller. The core validates the key on every request, so a replaced or revoked one stops working
  * immediately: a key that is not cached before anything else; a cached one together with the operation, which saves a
- * round trip (`check-key-before-refusal.ts` handles requests that are refused before).
+ * round trip (`checkKeyBeforeRefusal` handles requests that are refused before).
  *
  * @returns a function that throws, or rejects with, the Problem for the caller
  * @rule 3.2.replaced 5.2 5.7 5.8
@@ -20,29 +20,23 @@ export function authenticator(
   core: CoreClient,
   cache: ApiKeyCache,
 ): (request: FastifyRequest, reply: FastifyReply) => PresentedKey | Promise<PresentedKey> {
-  const lookUpUnknown = unknownKeys();
+  const ask = (secretSha256: Uint8Array, requestId: string) => core.authenticate({ secretSha256, requestId });
+  const askUnlessTooMany = unknownKeys(ask);
   return (request, reply) => {
     const secret = secretOf(request);
     // A malformed key is refused here, so guesses cost the core nothing.
     if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
     const secretSha256 = hashKeySecret(secret);
     const caller = cache.get(secretSha256);
-    return caller
-      ? { secretSha256, caller, isChecked: false, countedIn: undefined }
-      : lookUp(secretSha256, request, reply);
+    if (caller) return { secretSha256, caller, isChecked: false, countedIn: undefined };
+    const found = cache.wasValid(secretSha256)
+      ? ask(secretSha256, request.id)
+      : askUnlessTooMany(secretSha256, request, reply);
+    return found.then((caller) => {
+      cache.set(secretSha256, caller);
+      return { secretSha256, caller, isChecked: true, countedIn: undefined };
+    });
   };
-
-  async function lookUp(secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply): Promise<PresentedKey> {
-    const ask = () => core.authenticate({ secretSha256, requestId: request.id });
-    const caller = await (cache.wasValid(secretSha256) ? ask() : lookUpUnknown(secretSha256, request, reply, ask));
-    cache.set(secretSha256, caller);
-    return { secretSha256, caller, isChecked: true, countedIn: undefined };
-  }
-}
-
-/** @rule 5.3 5.9 */
-export function refuseUnlessAllowed(request: FastifyRequest, caller: AuthenticateApiKeyResponse): void {
-  if (!hasScopeFor(caller, request.routeOptions.config.operation)) throw new Problem('integration_scope_forbidden');
 }
 
 // @rule 5.1 5.5 5.header
@@ -51,4 +45,104 @@ function secretOf(request: FastifyRequest): string | undefined {
   const [authorization, ...more] = request.raw.headersDistinct.authorization ?? [];
   if (authorization === undefined || more.length > 0) return undefined;
   return /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+}
+
+/** The maximum number of entries; the oldest is evicted first. */
+export const MAX_CACHED_KEYS = 50_000;
+
+/**
+ * Caches what rarely or never changes about an API key: its id, studio and scopes, and the quotas. Because quotas can
+ * change, an entry expires after a fixed time, however often it is used. The cache does not say whether a key is still
+ * valid; that can change at any moment.
+ */
+export class ApiKeyCache {
+  readonly #entries = new Map<string, { readonly caller: AuthenticateApiKeyResponse; readonly expiresAtMs: number }>();
+  readonly #ttlMs: number;
+  readonly #clock: () => number;
+
+  /** @param clock milliseconds since any moment; never goes back */
+  constructor(ttlMs: number, clock = () => performance.now()) {
+    this.#ttlMs = ttlMs;
+    this.#clock = clock;
+  }
+
+  get(secretSha256: Uint8Array): AuthenticateApiKeyResponse | undefined {
+    const entry = this.#entries.get(textOfHash(secretSha256));
+    return entry && this.#clock() < entry.expiresAtMs ? entry.caller : undefined;
+  }
+
+  /** Whether the key was valid when it was last looked up, however long ago. */
+  wasValid(secretSha256: Uint8Array): boolean {
+    return this.#entries.has(textOfHash(secretSha256));
+  }
+
+  set(secretSha256: Uint8Array, caller: AuthenticateApiKeyResponse): void {
+    this.#entries.set(textOfHash(secretSha256), { caller, expiresAtMs: this.#clock() + this.#ttlMs });
+    if (this.#entries.size <= MAX_CACHED_KEYS) return;
+    const [oldest = ''] = this.#entries.keys();
+    this.#entries.delete(oldest);
+  }
+
+  delete(secretSha256: Uint8Array): void {
+    this.#entries.delete(textOfHash(secretSha256));
+  }
+}
+
+/**
+ * The number of different keys of one address that the core looks up in vain, in a window of some seconds. A website that
+ * goes on with a key of yesterday is one of them, however often it sends: it takes nothing from others behind its address.
+ * Keys are well formed with a checksum that is public, so guesses are as cheap as requests. The number is less than half of
+ * those that may wait for the core, so that one address sheds no other one's requests.
+ */
+export const MAX_UNKNOWN_KEYS = 500;
+export const UNKNOWN_KEYS_WINDOW_SECONDS = 10;
+
+/** The maximum number of keys that are remembered as counted; the others count again. */
+const MAX_COUNTED_KEYS = 50_000;
+
+const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
+
+/** @returns a function that looks up a key which this gateway has not seen valid, or rejects with the Problem */
+function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Promise<AuthenticateApiKeyResponse>) {
+  const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
+  /** By network and key, when the key was counted. */
+  const counted = new Map<string, number>();
+  return async (secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply) => {
+    const network = networkOf(request.raw.socket.remoteAddress);
+    const name = `${network} ${textOfHash(secretSha256)}`;
+    forgetOld(counted);
+    if (counted.has(name)) return lookUp(secretSha256, request.id);
+    const sender = { apiKeyId: network, studioId: '' };
+    const decision = await consumePatiently(quota, sender, LIMITS);
+    if (!decision.admitted) {
+      setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
+      throw rateLimited(decision, 'Too many unknown keys came from this address');
+    }
+    let isInVain = false;
+    try {
+      return await lookUp(secretSha256, request.id);
+    } catch (problem) {
+      isInVain = problem instanceof Problem && problem.code === 'integration_key_invalid';
+      if (isInVain && counted.size < MAX_COUNTED_KEYS) counted.set(name, performance.now());
+      throw problem;
+    } finally {
+      if (!isInVain) await quota.refund(sender, decision.windows);
+    }
+  };
+}
+
+/** Forgets keys whose window has passed; the oldest come first. */
+function forgetOld(counted: Map<string, number>): void {
+  const oldest = performance.now() - UNKNOWN_KEYS_WINDOW_SECONDS * 1000;
+  for (const [name, since] of counted) {
+    if (since > oldest) return;
+    counted.delete(name);
+  }
+}
+
+/** An IPv6 client has a network of 64 bits. */
+function networkOf(address = ''): string {
+  if (!isIPv6(address) || address.startsWith('::')) return address;
+  const [head = ''] = address.split('::', 1);
+  return head.split(':').slice(0, 4).join(':');
 }

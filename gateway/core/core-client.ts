@@ -15,11 +15,9 @@ import {
 import type { GatewayConfig } from '../config.ts';
 import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
-import type { Operation } from '../request-state.ts';
-import { connectToCore } from './core-connection.ts';
+import type { Operation, Sender } from '../request.ts';
+import { type CoreToken, connectToCore, isUnprocessed } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
-import { isUnprocessed } from './core-sessions.ts';
-import type { CoreToken } from './core-token.ts';
 import { ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
 
 /**
@@ -48,15 +46,6 @@ export interface LeadCreation {
   readonly note: string | null;
 }
 
-/** The caller of a request, and the request's id, which joins the logs of both sides. */
-export interface Bearer {
-  /** Hash of the API key's secret; 32 bytes. */
-  readonly secretSha256: Uint8Array;
-  readonly requestId: string;
-  /** The studio of the key, where it is known. */
-  readonly studioId?: string;
-}
-
 /** Which page of leads. */
 export interface PageToRead {
   readonly limit: number;
@@ -73,13 +62,13 @@ export interface Creation {
 
 /**
  * The core. It returns the response bodies of the public API as bytes. Every method rejects with the Problem for the
- * caller. The core authenticates the bearer on every request, and confines it to the studio of the key.
+ * caller. The core authenticates the sender on every request, and confines it to the studio of the key.
  */
 export interface CoreClient {
-  authenticate(bearer: Bearer): Promise<AuthenticateApiKeyResponse>;
-  createLead(bearer: Bearer, capture: LeadCreation): Promise<Creation>;
-  getLead(bearer: Bearer, leadId: string): Promise<Uint8Array>;
-  listLeads(bearer: Bearer, page: PageToRead): Promise<Uint8Array>;
+  authenticate(sender: Sender): Promise<AuthenticateApiKeyResponse>;
+  createLead(sender: Sender, capture: LeadCreation): Promise<Creation>;
+  getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
+  listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
   /** Whether too many requests of this operation are pending to begin another. */
   isBusy(operation: Operation | undefined): boolean;
   /** Rejects with the reason unless the core would serve a call now. */
@@ -105,27 +94,27 @@ export function createCoreClient(
   const health = createClient(Health, transport);
 
   return {
-    authenticate: async (bearer) => (await authenticate.send(bearer, { case: 'authenticate', value: {} })).value,
+    authenticate: async (sender) => (await authenticate.send(sender, { case: 'authenticate', value: {} })).value,
 
-    async createLead(bearer, { contact, sourceId, note, ...rest }) {
+    async createLead(sender, { contact, sourceId, note, ...rest }) {
       const item = {
         ...rest,
         contact: { value: { case: contact.type, value: contact.value } },
         ...(sourceId !== null && { sourceId }),
         ...(note !== null && { note }),
       };
-      const { value: body, leadId, replayed } = await createLead.send(bearer, { case: 'createLead', value: item });
+      const { value: body, leadId, replayed } = await createLead.send(sender, { case: 'createLead', value: item });
       return { body, leadId, replayed };
     },
 
-    getLead: async (bearer, leadId) => (await getLead.send(bearer, { case: 'getLead', value: { leadId } })).value,
+    getLead: async (sender, leadId) => (await getLead.send(sender, { case: 'getLead', value: { leadId } })).value,
 
-    async listLeads(bearer, { limit, cursor }) {
-      const { studioId: group = '' } = bearer;
+    async listLeads(sender, { limit, cursor }) {
+      const { studioId: group = '' } = sender;
       if (listLeads.batcher.weightOf(group) >= MAX_WAITING_LEADS_PER_STUDIO) throw OVERLOADED;
       const item = { pageSize: limit, pageToken: cursor ?? '' };
       const share = { group, weight: Math.max(1, limit) };
-      return (await listLeads.send(bearer, { case: 'listLeads', value: item }, share)).value;
+      return (await listLeads.send(sender, { case: 'listLeads', value: item }, share)).value;
     },
 
     isBusy: (operation = 'other') =>
@@ -202,7 +191,7 @@ function batches<Case extends keyof Outcomes>(
   metrics?.watchWaiting(operation, () => batcher.pending);
   return {
     batcher,
-    async send({ secretSha256, requestId }: Bearer, request: Item['request'] & object, share?: Share) {
+    async send({ secretSha256, requestId }: Sender, request: Item['request'] & object, share?: Share) {
       const span = currentSpan.getStore()?.child(`core ${operation}`, { requestId });
       const item = { secretSha256, requestId, request, ...(span && { traceparent: span.traceparent }) };
       try {

@@ -1,10 +1,12 @@
-import type { Interceptor, Transport } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
-import { CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from '../../common/deadlines.ts';
+import { type ClientHttp2Stream, constants } from 'node:http2';
+import { Code, ConnectError, type Interceptor, type Transport } from '@connectrpc/connect';
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import type { Logger } from 'pino';
+import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from '../../common/deadlines.ts';
+import { bearerToken } from '../../common/settings.ts';
 import type { TlsCredentials, TlsFiles } from '../../common/tls-credentials.ts';
+import { watchFiles } from '../../common/watched-files.ts';
 import type { GatewayConfig } from '../config.ts';
-import { CoreSessions } from './core-sessions.ts';
-import type { CoreToken } from './core-token.ts';
 
 /** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
@@ -55,3 +57,100 @@ export function presentToken(token: CoreToken): Interceptor {
     return next(request);
   };
 }
+
+/** The token that the gateway presents to the core. Reloaded when its file changes. */
+export class CoreToken {
+  readonly #file: GatewayConfig['coreTokenFile'];
+  #authorization: string | undefined;
+
+  constructor({ CORE_TOKEN, coreTokenFile }: Pick<GatewayConfig, 'CORE_TOKEN' | 'coreTokenFile'>) {
+    this.#file = coreTokenFile;
+    // From the file contents rather than CORE_TOKEN: the file may have changed between the two reads.
+    const token = coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;
+    this.#authorization = token && `Bearer ${token.reveal()}`;
+  }
+
+  /** The `authorization` header of calls; undefined: none. */
+  get authorization(): string | undefined {
+    return this.#authorization;
+  }
+
+  /**
+   * Reloads the token when its file changes, if the new contents have the form of a token.
+   *
+   * @returns stops watching
+   */
+  watch(log: Logger): () => void {
+    const reload = (text: string) => {
+      this.#authorization = `Bearer ${bearerToken(text.trim()).reveal()}`;
+      return {};
+    };
+    return watchFiles({ what: 'tokens for the core', files: this.#file ? [this.#file] : [], reload }, log);
+  }
+}
+
+/**
+ * The connections to a core, with workarounds for two bugs of connect-node and one of Node.
+ *
+ * A core that stops announces it first. With no call in flight, connect-node then closes the connection with an error,
+ * but removes its error listener once the next call begins, so the error would end the process
+ * (connectrpc/connect-es#1768).
+ *
+ * When a connection does not answer a ping, connect-node may open two others concurrently and lose the call that waits
+ * for the first: it would wait forever, and so would all requests on it. A call therefore fails when it gets no
+ * connection in time.
+ *
+ * Node sends the address of an IPv6 core without brackets, which is no authority of a URL.
+ */
+export class CoreSessions extends Http2SessionManager {
+  readonly #connectMs: number;
+  readonly #authority: string;
+
+  /** @param connectMs the timeout of a call for getting a connection; milliseconds */
+  constructor(
+    url: string,
+    pings?: ConstructorParameters<typeof Http2SessionManager>[1],
+    tls?: ConstructorParameters<typeof Http2SessionManager>[2],
+    connectMs: number = CORE_CONNECT_MS,
+  ) {
+    super(url, pings, tls);
+    this.#connectMs = connectMs;
+    this.#authority = new URL(url).host;
+  }
+
+  /** @throws ConnectError with `unavailable` when there is no connection in time */
+  override async request(
+    ...[method, path, headers, options]: Parameters<Http2SessionManager['request']>
+  ): Promise<ClientHttp2Stream> {
+    const all = { ...headers, ':authority': this.#authority };
+    const stream = await this.#withTimeout(super.request(method, path, all, options));
+    const { session } = stream;
+    if (session && !session.listeners('error').includes(ignoreError)) session.on('error', ignoreError);
+    return stream;
+  }
+
+  #withTimeout(opening: Promise<ClientHttp2Stream>): Promise<ClientHttp2Stream> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new ConnectError(`no connection within ${this.#connectMs} ms`, Code.Unavailable));
+        // No caller is left for a stream that opens later.
+        opening.then((stream) => stream.on('error', ignoreError).close(constants.NGHTTP2_CANCEL), ignoreError);
+      }, this.#connectMs);
+      opening.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+}
+
+/**
+ * Returns whether a call failed before any core processed it, so that it may be retried whatever it was: it arrived
+ * while the core was closing the connection, and HTTP/2 refused its stream.
+ */
+export function isUnprocessed(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause.message.endsWith('NGHTTP2_REFUSED_STREAM')) return true;
+  }
+  return false;
+}
+
+/** A call in flight gets the error on its own stream. */
+const ignoreError = () => {};

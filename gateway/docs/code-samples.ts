@@ -1,4 +1,4 @@
-import type { KeyOperation } from '../../common/rules/scopes.ts';
+import type { KeyOperation } from '../../common/rules/public-api.ts';
 import { CAPTURE, OLDER_LEAD } from './examples.ts';
 
 /** The code samples of one client library. */

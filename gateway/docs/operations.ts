@@ -1,4 +1,4 @@
-import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
+import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
 import {
   cursorSchema,
   leadCaptureSchema,

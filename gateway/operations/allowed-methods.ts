@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import { addressFault } from '../address-fault.ts';
 import { Problem } from '../problems.ts';
+import { addressFault } from '../request.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {

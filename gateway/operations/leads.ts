@@ -1,9 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { bearerToCheck, hasScopeFor } from '../core/bearer.ts';
-import type { Bearer, CoreClient, PageToRead } from '../core/core-client.ts';
+import type { CoreClient, PageToRead } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
-import type { PresentedKey, RequestState } from '../request-state.ts';
+import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';
 import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { readAnyMediaType, readCapture, withHeaderFaults } from './read-capture.ts';
 import { leadListSchema, leadResponseSchema } from './schemas.ts';
@@ -30,7 +29,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const { state } = request;
     const key = keyOf(state);
     const capture = readCapture(request);
-    const { body, leadId, replayed } = await core.createLead(bearerToCheck(key, request.id), capture).catch((error) => {
+    const { body, leadId, replayed } = await core.createLead(senderToCheck(key, request.id), capture).catch((error) => {
       if (hasScopeFor(key.caller, 'getLead') && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
       }
@@ -52,7 +51,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const { id } = request.params;
     refuse('id', uuidFault(id));
     request.state.leadId = id;
-    return asJson(reply, await core.getLead(bearerToCheck(keyOf(request.state), request.id), id));
+    return asJson(reply, await core.getLead(senderToCheck(keyOf(request.state), request.id), id));
   });
 
   // @rule 4.3.paging
@@ -61,8 +60,8 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     schema: { response: { 200: leadListSchema } },
   } as const;
   app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {
-    const bearer = bearerToCheck(keyOf(request.state), request.id);
-    return asJson(reply, await core.listLeads(bearer, await readPage(request.query, core, bearer)));
+    const sender = senderToCheck(keyOf(request.state), request.id);
+    return asJson(reply, await core.listLeads(sender, await readPage(request.query, core, sender)));
   });
 }
 
@@ -84,7 +83,7 @@ type QueryString = Readonly<Record<string, string | string[] | undefined>>;
  *
  * @rule 2.5.together 4.3.limit 4.3.cursor 4.3.parameters 8.limit
  */
-async function readPage({ limit, cursor }: QueryString, core: CoreClient, bearer: Bearer): Promise<PageToRead> {
+async function readPage({ limit, cursor }: QueryString, core: CoreClient, sender: Sender): Promise<PageToRead> {
   const faults: FaultyField[] = [];
   if (limit !== undefined && !isLimit(limit)) {
     faults.push({ field: 'limit', message: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` });
@@ -92,7 +91,7 @@ async function readPage({ limit, cursor }: QueryString, core: CoreClient, bearer
   const cursorFault = typeof cursor === 'string' ? pageTokenFault(cursor) : cursor && 'must be given once';
   if (cursorFault) faults.push({ field: 'cursor', message: cursorFault });
   else if (faults.length > 0 && typeof cursor === 'string') {
-    const refusal = await core.listLeads(bearer, { limit: NO_LIMIT, cursor }).catch((problem) => problem);
+    const refusal = await core.listLeads(sender, { limit: NO_LIMIT, cursor }).catch((problem) => problem);
     if (!(refusal instanceof Problem) || refusal.code !== 'integration_invalid_request') throw refusal;
     faults.push(...refusal.faults.filter(({ field }) => field === 'cursor'));
   }

@@ -1,5 +1,5 @@
 import { BOUNDS, CONTACT_TYPES, type ContactType, PAGE_SIZE, UUID_PATTERN } from '../../common/rules/field-rules.ts';
-import { STAGES } from '../../common/rules/public-lead.ts';
+import { STAGES } from '../../common/rules/public-api.ts';
 import { PROBLEM_CODES } from '../problems.ts';
 
 /**

@@ -1,90 +1,11 @@
-import { METHODS, type RequestListener, type Server, STATUS_CODES } from 'node:http';
+import { type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { BROKEN_ENCODING } from '../address-fault.ts';
 import { type RequestObserver, unknownRequest } from '../observation.ts';
 import { unknownMethod } from '../operations/allowed-methods.ts';
 import { HEADERS_TOO_LARGE, invalidRequest, PROBLEM_MEDIA_TYPE, Problem, problemBody, TOO_SLOW } from '../problems.ts';
-import { REQUEST_ID_HEADER, requestIdOf } from '../request-id.ts';
-import { RequestState } from '../request-state.ts';
+import { BROKEN_ENCODING, REQUEST_ID_HEADER, RequestState, requestIdOf } from '../request.ts';
 import type { ClientConnections } from './connections.ts';
-
-/** Answers every error of a request as problem+json. */
-export function answerProblems(app: FastifyInstance, publicUrl: string): void {
-  app.setErrorHandler((error: FastifyError, request, reply) => {
-    sendProblem(problemOf(error, request), request, reply, publicUrl);
-  });
-  app.setNotFoundHandler(() => {
-    throw new Problem('route_not_found');
-  });
-}
-
-/** Answers an error of the router, which occurs before a route is known. */
-export function answerFrameworkErrors(publicUrl: string, observe: RequestObserver | undefined) {
-  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = problemOf(error, request);
-    // Hooks, which would set the state and observe the request, do not run for it.
-    request.state = new RequestState();
-    observe?.(unknownRequest(request.id, problem.status, problem.code));
-    sendProblem(problem, request, reply, publicUrl);
-  };
-}
-
-/**
- * Refuses requests with a valid head whose body is malformed or late. The head has been acted on: the request has an id,
- * and is or will be counted. So it is answered in the order of checks, with its headers, like one with any other fault.
- */
-export function refuseFaultyBodies(app: FastifyInstance, connections: ClientConnections): void {
-  app.addHook('preParsing', (request, _reply, payload, done) => {
-    done(connections.faultOf(request.raw) ?? null, payload);
-  });
-  // An operation that ignores the body may have begun.
-  app.addHook('onSend', (request, _reply, payload, done) => {
-    const fault = request.state.problemCode === undefined && connections.faultOf(request.raw);
-    if (fault) done(fault);
-    else done(null, payload);
-  });
-}
-
-/** Answers the requests that Node would otherwise answer without the framework. */
-export function answerServerErrors(
-  server: Server,
-  connections: ClientConnections,
-  publicUrl: string,
-  observe: RequestObserver | undefined,
-): void {
-  const refuseExpectation = refuseWith(EXPECTATION, publicUrl, observe);
-  server.on('checkExpectation', (request, response) => connections.serve(request, response, refuseExpectation));
-  server.on('connect', (request, socket) => {
-    const problem = new Problem('route_not_found');
-    const answer = () => answerAndClose(problem, requestIdOf(request), socket as Socket, publicUrl, observe);
-    connections.refuse(socket as Socket, problem, answer);
-  });
-}
-
-/** Refuses the requests of RTSP that Node's parser lets pass: their methods are none to the router. */
-export function onlyHttp(
-  handler: RequestListener,
-  publicUrl: string,
-  observe: RequestObserver | undefined,
-): RequestListener {
-  const methods = new Set<string | undefined>(METHODS);
-  const refuse = refuseWith(MALFORMED, publicUrl, observe);
-  return (request, response) => (methods.has(request.method) ? handler : refuse)(request, response);
-}
-
-/** Answers a request that does not reach the framework, and ends its connection. */
-function refuseWith(problem: Problem, publicUrl: string, observe: RequestObserver | undefined): RequestListener {
-  return (request, response) => {
-    const requestId = requestIdOf(request);
-    observe?.(unknownRequest(requestId, problem.status, problem.code));
-    const body = problemBody(problem, requestId, publicUrl);
-    // The length, too: HTTP/1.0 has no chunks.
-    const length = { 'content-length': Buffer.byteLength(body) };
-    response.writeHead(problem.status, { ...headersOf(problem, requestId), ...length, connection: 'close' });
-    response.end(body);
-  };
-}
 
 const EXPECTATION = invalidRequest([{ field: 'Expect', message: 'must be 100-continue' }]);
 
@@ -95,24 +16,99 @@ const SOCKET_FAULTS: Readonly<Record<string, Problem>> = {
 };
 const MALFORMED = invalidRequest([], 'The request is not valid HTTP.');
 
-/** Answers input that is not valid HTTP, or is not completed in time. */
-export function answerClientErrors(
-  app: () => Pick<FastifyInstance, 'allowedMethods'>,
-  connections: ClientConnections,
-  publicUrl: string,
-  observe: RequestObserver | undefined,
-) {
-  return (error: NodeJS.ErrnoException, socket: Socket): void => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const head = headWithUnknownMethod(error);
-    const problem = head ? unknownMethod(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
-    connections.refuse(socket, problem, (request) =>
-      answerAndClose(problem, requestIdOf(head ?? request ?? { headers: {} }), socket, publicUrl, observe),
-    );
+/** Answers what fails as problem+json: within the framework, before it, and outside of it. */
+export class ProblemAnswers {
+  readonly #publicUrl: string;
+  readonly #observe: RequestObserver | undefined;
+
+  constructor(publicUrl: string, observe: RequestObserver | undefined) {
+    this.#publicUrl = publicUrl;
+    this.#observe = observe;
+  }
+
+  /** Answers every error of a request. */
+  ofRequests(app: FastifyInstance): void {
+    app.setErrorHandler((error: FastifyError, request, reply) => {
+      this.#send(problemOf(error, request), request, reply);
+    });
+    app.setNotFoundHandler(() => {
+      throw new Problem('route_not_found');
+    });
+  }
+
+  /** Answers an error of the router, which occurs before a route is known. */
+  readonly ofFramework = (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const problem = problemOf(error, request);
+    // Hooks, which would set the state and observe the request, do not run for it.
+    request.state = new RequestState();
+    this.#observe?.(unknownRequest(request.id, problem));
+    this.#send(problem, request, reply);
   };
+
+  /** Answers a request that is not HTTP. */
+  readonly malformed = this.#refuseWith(MALFORMED);
+
+  /** Answers the requests that Node would otherwise answer without the framework. */
+  ofServer(server: Server, connections: ClientConnections): void {
+    const refuseExpectation = this.#refuseWith(EXPECTATION);
+    server.on('checkExpectation', (request, response) => connections.serve(request, response, refuseExpectation));
+    server.on('connect', (request, socket) => {
+      const problem = new Problem('route_not_found');
+      connections.refuse(socket as Socket, problem, () =>
+        this.#answerAndClose(problem, requestIdOf(request), socket as Socket),
+      );
+    });
+  }
+
+  /** Answers input that is not valid HTTP, or is not completed in time. */
+  ofClients(app: () => Pick<FastifyInstance, 'allowedMethods'>, connections: ClientConnections) {
+    return (error: NodeJS.ErrnoException, socket: Socket): void => {
+      if (error.code === 'ECONNRESET' || !socket.writable) {
+        socket.destroy();
+        return;
+      }
+      const head = headWithUnknownMethod(error);
+      const problem = head ? unknownMethod(app(), head.url) : (SOCKET_FAULTS[error.code ?? ''] ?? MALFORMED);
+      connections.refuse(socket, problem, (request) =>
+        this.#answerAndClose(problem, requestIdOf(head ?? request ?? { headers: {} }), socket),
+      );
+    };
+  }
+
+  #send(problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
+    const { state } = request;
+    state.problemCode = problem.code;
+    state.leadId ??= problem.existingLeadId;
+    reply.code(problem.status).headers(headersOf(problem, request.id));
+    // As bytes, because the framework adds a charset, which JSON does not have, to the media type of a string.
+    reply.send(Buffer.from(problemBody(problem, request.id, this.#publicUrl)));
+  }
+
+  /** Returns what answers a request that does not reach the framework, and ends its connection. */
+  #refuseWith(problem: Problem): RequestListener {
+    return (request, response) => {
+      const { headers, body } = this.#lastAnswer(problem, requestIdOf(request));
+      response.writeHead(problem.status, headers).end(body);
+    };
+  }
+
+  #answerAndClose(problem: Problem, requestId: string, socket: Socket): void {
+    const { headers, body } = this.#lastAnswer(problem, requestId);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    // Destroyed, because an ended socket would stay half open until the client closes it.
+    socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
+      socket.destroy(),
+    );
+  }
+
+  /** Observes a request that does not reach the framework, and returns its answer, the last of the connection. */
+  #lastAnswer(problem: Problem, requestId: string) {
+    this.#observe?.(unknownRequest(requestId, problem));
+    const body = problemBody(problem, requestId, this.#publicUrl);
+    // The length, too: HTTP/1.0 has no chunks.
+    const length = { 'content-length': Buffer.byteLength(body) };
+    return { headers: { ...headersOf(problem, requestId), ...length, connection: 'close' }, body };
+  }
 }
 
 /** What Node's parser reports besides the code: the bytes that it got, and how many of them it has read. */
@@ -164,15 +160,6 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   return new Problem('internal_error');
 }
 
-function sendProblem(problem: Problem, request: FastifyRequest, reply: FastifyReply, publicUrl: string): void {
-  const { state } = request;
-  state.problemCode = problem.code;
-  state.leadId ??= problem.existingLeadId;
-  reply.code(problem.status).headers(headersOf(problem, request.id));
-  // As bytes, because the framework adds a charset, which JSON does not have, to the media type of a string.
-  reply.send(Buffer.from(problemBody(problem, request.id, publicUrl)));
-}
-
 // @rule 1.media-types 7.no-store
 function headersOf(problem: Problem, requestId: string): Record<string, string> {
   return {
@@ -181,21 +168,4 @@ function headersOf(problem: Problem, requestId: string): Record<string, string> 
     'cache-control': 'no-store',
     [REQUEST_ID_HEADER]: requestId,
   };
-}
-
-function answerAndClose(
-  problem: Problem,
-  requestId: string,
-  socket: Socket,
-  publicUrl: string,
-  observe: RequestObserver | undefined,
-): void {
-  observe?.(unknownRequest(requestId, problem.status, problem.code));
-  const body = problemBody(problem, requestId, publicUrl);
-  const headers = { ...headersOf(problem, requestId), 'content-length': Buffer.byteLength(body), connection: 'close' };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  // Destroyed, because an ended socket would stay half open until the client closes it.
-  socket.write(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`, () =>
-    socket.destroy(),
-  );
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { STAGES } from '../../common/rules/public-lead.ts';
+import { STAGES } from '../../common/rules/public-api.ts';
 import { type Contact, isSameContact, type OpenClaims } from './contact.ts';
 
 export const LEAD_STAGES = STAGES;

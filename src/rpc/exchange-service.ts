@@ -1,8 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { textOfHash } from '../../common/rules/key-secret.ts';
-import { publicLead } from '../../common/rules/public-lead.ts';
-import { type KeyOperation, SCOPE_OF } from '../../common/rules/scopes.ts';
+import { type KeyOperation, publicLead, SCOPE_OF } from '../../common/rules/public-api.ts';
 import type {
   ExchangeItem,
   ExchangeRequest,

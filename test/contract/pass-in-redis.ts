@@ -1,4 +1,4 @@
-import type { QuotaBearer } from '../../gateway/admission/quota/quota-port.ts';
+import type { QuotaCaller } from '../../gateway/admission/quota/quota-port.ts';
 import type { RedisClient } from '../../gateway/admission/quota/redis-client.ts';
 import { windowNames } from '../../gateway/admission/quota/redis-window.ts';
 
@@ -10,7 +10,7 @@ for _, key in ipairs(KEYS) do
 end`;
 
 /** Lets time pass for an API key and its studio in Redis, without waiting; whole milliseconds. */
-export async function passInRedis(redis: RedisClient, bearer: QuotaBearer, ms: number): Promise<void> {
+export async function passInRedis(redis: RedisClient, bearer: QuotaCaller, ms: number): Promise<void> {
   const names = windowNames(bearer, redis.isCluster).flatMap(({ counter, refusal }) => [counter, refusal]);
   await redis.eval(PASS, names.length, ...names, ms);
 }

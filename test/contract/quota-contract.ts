@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   MAX_HOLD_MS,
   type Quota,
-  type QuotaBearer,
+  type QuotaCaller,
   type QuotaDecision,
   type QuotaLimits,
   QuotaUnavailable,
@@ -23,7 +23,7 @@ export interface QuotaOpener {
   /** How many quotas share their counters, like gateways. */
   readonly gateways: number;
   /** Lets time pass for a key and its studio, without waiting; milliseconds. */
-  pass(bearer: QuotaBearer, ms: number): Promise<void>;
+  pass(bearer: QuotaCaller, ms: number): Promise<void>;
   /** The address with which `openQuota` opens the same quota; known when tests run. */
   redisUrl(): string | undefined;
   readonly isCluster?: boolean;
@@ -198,7 +198,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
       /** Refuses a request of a key in the middle of a window of 5 s. */
       async function refused(of: (typeof SUBJECTS)[number]) {
         const studioId = newId();
-        const [first, other] = times(2, () => ({ apiKeyId: newId(), studioId })) as [QuotaBearer, QuotaBearer];
+        const [first, other] = times(2, () => ({ apiKeyId: newId(), studioId })) as [QuotaCaller, QuotaCaller];
         const bearer = of === 'key' ? first : other;
         const limits = of === 'key' ? { key: 1, studio: undefined } : LIMITS;
         const quota = await openedQuota(5);
@@ -372,7 +372,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const limits = { key: 10, studio: 47 };
 
         const decisions = await Promise.all(
-          times(400, (index) => (quotas[index % gateways] as Quota).consume(keys[index % 20] as QuotaBearer, limits)),
+          times(400, (index) => (quotas[index % gateways] as Quota).consume(keys[index % 20] as QuotaCaller, limits)),
         );
 
         expect(admittedOf(decisions)).toHaveLength(47);
@@ -383,7 +383,7 @@ export function quotaContract(name: string, opener: QuotaOpener): void {
         const quota = await openedQuota();
         const studioId = newId();
         const [one, other] = [aKeyOf(studioId), aKeyOf(studioId)];
-        const consumed = async (bearer: QuotaBearer) => {
+        const consumed = async (bearer: QuotaCaller) => {
           const { admitted, of, limit, remaining } = await quota.consume(bearer, LIMITS);
           return [admitted, of, limit, remaining];
         };

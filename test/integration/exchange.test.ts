@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { PublicLead } from '../../common/rules/public-lead.ts';
+import type { PublicLead } from '../../common/rules/public-api.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { HARD_TEXTS, plus, times } from '../support/builders.ts';

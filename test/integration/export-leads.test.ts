@@ -11,7 +11,7 @@ import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { Readiness } from '../../common/readiness.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
-import { CoreSessions } from '../../gateway/core/core-sessions.ts';
+import { CoreSessions } from '../../gateway/core/core-connection.ts';
 import {
   type ExportLeadsResponse,
   LeadIntakeService,

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/socket/connections.ts';
 import { createHttpServer } from '../../gateway/socket/http-server.ts';
-import { answerClientErrors } from '../../gateway/socket/problem-json.ts';
+import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
 import { times } from '../support/builders.ts';
 import { lines } from '../support/raw-http.ts';
 
@@ -26,10 +26,11 @@ async function aServer(arrivalMs?: number) {
     if (isResponding) response.end('.');
     else unanswered.push(response);
   };
-  const server = createHttpServer(connections, handler);
+  const server = createHttpServer(connections, handler, handler);
+  const answers = new ProblemAnswers('http://test', undefined);
   server.on(
     'clientError',
-    answerClientErrors(() => ({ allowedMethods: new Map() }), connections, 'http://test', undefined),
+    answers.ofClients(() => ({ allowedMethods: new Map() }), connections),
   );
   server.on('connection', (socket) => sockets.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -99,7 +100,8 @@ test('while bodies wait, only a few of them are read of their connection', async
 });
 
 test('the timeout of an arriving request is that of the deadlines by default', () => {
-  const server = createHttpServer(new ClientConnections(pino({ level: 'silent' })), () => {});
+  const ignore = () => {};
+  const server = createHttpServer(new ClientConnections(pino({ level: 'silent' })), ignore, ignore);
   expect([server.requestTimeout, server.headersTimeout]).toEqual([REQUEST_ARRIVAL_MS, REQUEST_ARRIVAL_MS]);
 });
 

@@ -74,7 +74,7 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'of a lead and of a page has the created leads, without their contacts',
     patches: [
       {
-        file: 'common/rules/public-lead.ts',
+        file: 'common/rules/public-api.ts',
         find: 'return { id, displayName, $$$REST };',
         put: 'return { ...lead, displayName, $$$REST };',
       },

@@ -11,7 +11,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
     patches: [
       {
-        file: 'gateway/core/core-sessions.ts',
+        file: 'gateway/core/core-connection.ts',
         find: "cause.message.endsWith('NGHTTP2_REFUSED_STREAM')",
         put: 'cause.message === undefined',
       },

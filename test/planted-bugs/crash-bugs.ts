@@ -80,7 +80,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'is refused while the core is suspended, and served again when it resumes',
     patches: [
       {
-        file: 'gateway/admission/load-shedding.ts',
+        file: 'gateway/admission/admission.ts',
         find: 'core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined',
         put: 'core ? undefined : refuse(request)',
       },
@@ -93,7 +93,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     caughtBy:
       'when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process',
     patches: [
-      { file: 'gateway/core/core-sessions.ts', find: "session.on('error', ignoreError);", put: 'return stream;' },
+      { file: 'gateway/core/core-connection.ts', find: "session.on('error', ignoreError);", put: 'return stream;' },
     ],
     inSoak: true,
   },

@@ -54,7 +54,7 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     name: 'an address may make the core look up any number of keys',
     suite: 'test/e2e/http/unknown-keys.test.ts',
     caughtBy: 'are looked up a bounded number of times for one address; known keys, and other addresses, are served',
-    patches: [{ file: 'gateway/admission/unknown-keys.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
+    patches: [{ file: 'gateway/admission/authentication.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
   },
   {
     name: 'lists wait in the order of their arrival',

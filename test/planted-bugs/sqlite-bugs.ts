@@ -202,8 +202,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
       'a request with two faults is refused for the first in the order of checks, and nothing is written: revoked key, invalid body',
     patches: [
       {
-        file: 'gateway/admission/check-key-before-refusal.ts',
-        find: 'key.isChecked ? error : await core.authenticate(bearerToCheck(key, request.id)).then(() => error, (problem) => problem)',
+        file: 'gateway/admission/admission.ts',
+        find: 'key.isChecked ? error : await core.authenticate(senderToCheck(key, request.id)).then(() => error, (problem) => problem)',
         put: 'error',
       },
     ],

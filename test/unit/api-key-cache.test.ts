@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { API_KEY_CACHE_MS } from '../../common/deadlines.ts';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
-import { ApiKeyCache, MAX_CACHED_KEYS } from '../../gateway/admission/api-key-cache.ts';
+import { ApiKeyCache, MAX_CACHED_KEYS } from '../../gateway/admission/authentication.ts';
 import { AuthenticateApiKeyResponseSchema } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { times } from '../support/builders.ts';
 

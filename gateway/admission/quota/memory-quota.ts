@@ -2,7 +2,7 @@ import {
   isMoreRestrictive,
   MAX_HOLD_MS,
   type Quota,
-  type QuotaBearer,
+  type QuotaCaller,
   type QuotaLimits,
   QuotaUnavailable,
 } from './quota-port.ts';
@@ -63,10 +63,10 @@ export function createMemoryQuota(
   }
 
   return {
-    async consume(bearer, limits, patienceMs = 0) {
+    async consume(caller, limits, patienceMs = 0) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
-      const [keyName, studioName] = namesOf(bearer);
+      const [keyName, studioName] = namesOf(caller);
       const subjects = [
         { of: 'key', name: keyName, limit: limits.key, window: findWindow(keyName, nowMs) },
         { of: 'studio', name: studioName, limit: limits.studio, window: findWindow(studioName, nowMs) },
@@ -95,10 +95,10 @@ export function createMemoryQuota(
       }
       return { admitted, waitMs, of, limit, remaining, resetSeconds, windows };
     },
-    async refund(bearer, windows) {
+    async refund(caller, windows) {
       if (closed) throw new QuotaUnavailable('the quota is closed');
       const nowMs = clock();
-      for (const [index, name] of namesOf(bearer).entries()) {
+      for (const [index, name] of namesOf(caller).entries()) {
         const window = findWindow(name, nowMs);
         if (window && window.id === windows[index]) window.count -= 1;
       }
@@ -113,7 +113,7 @@ export function createMemoryQuota(
   };
 }
 
-const namesOf = ({ apiKeyId, studioId }: QuotaBearer) => [apiKeyId, `studio ${studioId}`] as const;
+const namesOf = ({ apiKeyId, studioId }: QuotaCaller) => [apiKeyId, `studio ${studioId}`] as const;
 
 /** A key or studio, whose requests are counted if it has a limit, and its window. */
 interface Subject {

@@ -24,7 +24,7 @@ export interface Quota {
    *   each `waitMs`; 0 if omitted. If the rest of its window is longer, it is refused
    * @throws QuotaUnavailable when it cannot count, or may have: at worst the request is counted and not served
    */
-  consume(bearer: QuotaBearer, limits: QuotaLimits, patienceMs?: number): Promise<QuotaDecision>;
+  consume(caller: QuotaCaller, limits: QuotaLimits, patienceMs?: number): Promise<QuotaDecision>;
 
   /**
    * Returns an admitted request to its windows, which must then admit exactly one more request, or none if a request
@@ -36,7 +36,7 @@ export interface Quota {
    * @param windows the windows of the request's decision
    * @throws QuotaUnavailable when it cannot count, or may have: at worst the request stays counted
    */
-  refund(bearer: QuotaBearer, windows: readonly number[]): Promise<void>;
+  refund(caller: QuotaCaller, windows: readonly number[]): Promise<void>;
 
   /** The share of studios for which the last readiness check could count, from 0 to 1. */
   countedShare(): number;
@@ -52,7 +52,7 @@ export interface Quota {
 }
 
 /** The caller of a request. */
-export interface QuotaBearer {
+export interface QuotaCaller {
   /** The key's id, a UUID; never its secret. */
   readonly apiKeyId: string;
   /** The id of the key's studio. */

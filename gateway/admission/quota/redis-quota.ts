@@ -6,7 +6,7 @@ import { defineWindowCommands, windowNames } from './redis-window.ts';
 /** The number of timers that the deadline is divided into. */
 const SLICES = 5;
 
-/** The bearers of readiness checks; no API key has their ids. On a cluster their counts are all over its nodes. */
+/** The callers of readiness checks; no API key has their ids. On a cluster their counts are all over its nodes. */
 const PROBE = { apiKeyId: 'ready', studioId: 'ready' };
 const CLUSTER_PROBES = Array.from({ length: 32 }, (_, index) => ({ ...PROBE, studioId: `ready-${index}` }));
 
@@ -61,9 +61,9 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     }
   }
 
-  const consume: Quota['consume'] = (bearer, { key, studio }, patienceMs = 0) =>
+  const consume: Quota['consume'] = (caller, { key, studio }, patienceMs = 0) =>
     count(async () => {
-      const names = windowNames(bearer, isCluster, prefix).flatMap(({ counter, refusal }) => [counter, refusal]);
+      const names = windowNames(caller, isCluster, prefix).flatMap(({ counter, refusal }) => [counter, refusal]);
       const args = [...names, windowMs, patienceMs, key, studio ?? ''];
       const [isAdmitted, reported, limit, remaining, resetSeconds, waitMs, ...windows] = await redis.consumeRequest(
         names.length,
@@ -79,9 +79,9 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
     firstAttempt,
     countedShare: () => countedShare,
     consume,
-    refund: (bearer, windows) =>
+    refund: (caller, windows) =>
       count(async () => {
-        const names = windowNames(bearer, isCluster, prefix).slice(0, windows.length);
+        const names = windowNames(caller, isCluster, prefix).slice(0, windows.length);
         await redis.refundRequest(names.length, ...names.map(({ counter }) => counter), ...windows);
       }),
     // Not a ping, which a replica, a loading server and one without memory also answer.

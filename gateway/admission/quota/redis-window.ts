@@ -1,5 +1,5 @@
 import type { Result } from 'ioredis';
-import { MAX_HOLD_MS, MAX_WINDOW_SECONDS, type QuotaBearer } from './quota-port.ts';
+import { MAX_HOLD_MS, MAX_WINDOW_SECONDS, type QuotaCaller } from './quota-port.ts';
 import type { RedisClient } from './redis-client.ts';
 
 /**
@@ -155,7 +155,7 @@ export interface WindowNames {
  * @param prefix what distinguishes the deployments that share a Redis
  */
 export function windowNames(
-  { apiKeyId, studioId }: QuotaBearer,
+  { apiKeyId, studioId }: QuotaCaller,
   isCluster: boolean,
   prefix = '',
 ): readonly [key: WindowNames, studio: WindowNames] {

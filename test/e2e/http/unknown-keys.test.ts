@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
-import { MAX_UNKNOWN_KEYS, UNKNOWN_KEYS_WINDOW_SECONDS } from '../../../gateway/admission/unknown-keys.ts';
+import { MAX_UNKNOWN_KEYS, UNKNOWN_KEYS_WINDOW_SECONDS } from '../../../gateway/admission/authentication.ts';
 import { times } from '../../support/builders.ts';
 import { aSeparateService, expectProblem, keyLookUps, LEADS, type Service } from '../../support/service.ts';
 
