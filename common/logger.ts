@@ -1,11 +1,105 @@
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import { causesOf, stacksOf } from './error-summary.ts';
-import { LogOutput } from './log-output.ts';
 import { printable, printableLines } from './printable.ts';
 import type { UnusedVariables } from './settings.ts';
 
+/** Bytes of lines that wait for an output which cannot be written now; further lines are dropped. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+
+/** The delay before the next attempt to write: to a full pipe, whose reader is late, and to what fails; milliseconds. */
+const LATE_READER_MS = 10;
+const FAULT_MS = 1000;
+
+/** How long an exiting process tries to write what waits; milliseconds. */
+const EXIT_MS = 200;
+
+/**
+ * Writes lines to a file descriptor, immediately and in order. While it cannot be written, for whatever reason, a
+ * bounded number of bytes waits, and further lines are dropped and counted: a log never stops the service. A
+ * descriptor of a socket must not block.
+ */
+class LogOutput {
+  /** Called once all lines that waited are written, if others were dropped meanwhile. */
+  onRecovered: (dropped: number) => void = () => {};
+  readonly #fd: number;
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #dropped = 0;
+  #reported = 0;
+
+  constructor(fd: number) {
+    this.#fd = ownDescriptor(fd);
+  }
+
+  /** The number of lines that were dropped. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  write(line: string): void {
+    const isIdle = this.#waitingBytes === 0;
+    const bytes = Buffer.from(line);
+    if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    if (isIdle) this.#flush();
+  }
+
+  /** Writes what waits, and gives up after EXIT_MS. The event loop stands still meanwhile: for a process that exits. */
+  flushAtExit(): void {
+    for (let waitedMs = 0; this.#writeWaiting() !== undefined && waitedMs < EXIT_MS; waitedMs += LATE_READER_MS) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LATE_READER_MS);
+    }
+  }
+
+  #flush(): void {
+    const delayMs = this.#writeWaiting();
+    if (delayMs !== undefined) {
+      setTimeout(() => this.#flush(), delayMs).unref();
+      return;
+    }
+    const dropped = this.#dropped - this.#reported;
+    this.#reported = this.#dropped;
+    if (dropped > 0) this.onRecovered(dropped);
+  }
+
+  /** @returns undefined when nothing waits any more, else the delay before the next attempt */
+  #writeWaiting(): number | undefined {
+    while (this.#waitingBytes > 0) {
+      const [first] = this.#waiting;
+      const all = first && this.#waiting.length === 1 ? first : Buffer.concat(this.#waiting);
+      try {
+        const rest = all.subarray(writeSync(this.#fd, all));
+        this.#waiting = [rest];
+        this.#waitingBytes = rest.length;
+      } catch (error) {
+        this.#waiting = [all];
+        return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? LATE_READER_MS : FAULT_MS;
+      }
+    }
+    this.#waiting = [];
+    return undefined;
+  }
+}
+
+/**
+ * Returns a descriptor of the same pipe that never blocks. Whether the given one does is up to all processes that share
+ * it: Node, when it exits, makes it block for the others. What is no pipe, or cannot be opened, is returned as it is.
+ */
+function ownDescriptor(fd: number): number {
+  try {
+    return fstatSync(fd).isFIFO() ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : fd;
+  } catch {
+    return fd;
+  }
+}
+
 /** The least severity of the lines that are written. */
-export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /** Standard output, which a process has once. */
 const output = new LogOutput(1);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isIPv4 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import { Secret } from './secret.ts';
 import {
   isInjected,
@@ -13,7 +13,7 @@ import {
 /** The process environment, or a substitute in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface Setting<T> extends SettingTraits {
+interface Setting<T> extends SettingTraits {
   /** Parses the text; throws an Error whose message ends the sentence "NAME …". */
   readonly parse: (text: string) => T;
 }
@@ -216,3 +216,10 @@ export const httpUrl = (value: string): string => {
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
+
+/** Returns the host of a URL by which this machine reaches a server that listens on an address or a name. */
+export const localHost = (listensOn: string): string =>
+  hostOfUrl({ '0.0.0.0': '127.0.0.1', '::': '::1' }[listensOn] ?? listensOn);
+
+/** Returns an address or a name as the host of a URL. */
+export const hostOfUrl = (host: string): string => (isIPv6(host) ? `[${host}]` : host);

@@ -7,7 +7,7 @@ import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/m
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import { stopListening } from '../common/stop-listening.ts';
+import { stopListening } from '../common/run-until-stopped.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { admitCallers } from './admission/admission.ts';
@@ -28,8 +28,8 @@ import {
 import { allowOnly, registerAllMethods } from './operations/allowed-methods.ts';
 import { docsRoutes } from './operations/docs.ts';
 import { reportHealth } from './operations/health.ts';
-import { LEAD_PATH, LEADS_PATH } from './operations/lead-paths.ts';
 import { leadRoutes } from './operations/leads.ts';
+import { LEAD_PATH, LEADS_PATH } from './operations/schemas.ts';
 import { requestIdOf } from './request.ts';
 import { ClientConnections } from './socket/connections.ts';
 import { beginRequests, createHttpServer } from './socket/http-server.ts';

@@ -1,6 +1,5 @@
 /** A container's health check: exits with status 0 when the gateway on this machine is ready. */
-import { localHost } from '../common/local-address.ts';
-import { readSetting } from '../common/settings.ts';
+import { localHost, readSetting } from '../common/settings.ts';
 import { gatewaySettings } from './config.ts';
 
 // Only these settings: a file that cannot be read now does not concern a gateway that has already started with it.

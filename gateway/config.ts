@@ -1,10 +1,10 @@
 import { commonSettings } from '../common/common-settings.ts';
-import { hostOfUrl } from '../common/local-address.ts';
 import { Secret } from '../common/secret.ts';
 import {
   address,
   type Environment,
   file,
+  hostOfUrl,
   httpUrl,
   integer,
   port,

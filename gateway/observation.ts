@@ -18,7 +18,7 @@ export interface GatewayReadiness {
 }
 
 /** How a request ended. Never contains what it carried. */
-export interface FinishedRequest {
+interface FinishedRequest {
   readonly requestId: string;
   readonly operation: Operation;
   /** Undefined when there was no response. */

@@ -17,7 +17,7 @@ export class ExportBroken extends Error {
   }
 }
 
-export interface ExportCommand {
+interface ExportCommand {
   /** Empty: all studios. */
   readonly studioId: string;
   /** Empty: from the beginning, or from the end of the output. */

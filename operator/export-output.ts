@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { errorSummary } from '../common/error-summary.ts';
 import { printableLines } from '../common/printable.ts';
 import type { ExportPosition } from '../src/domain/cursor.ts';
-import { CommandFault } from './command-fault.ts';
+import { CommandFault } from './command.ts';
 import type { ExportFormat } from './export-format.ts';
 
 /** The destination of an export. */

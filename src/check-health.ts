@@ -5,8 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { localHost } from '../common/local-address.ts';
-import { readSetting } from '../common/settings.ts';
+import { localHost, readSetting } from '../common/settings.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../proto/gen/health/v1/health_pb.ts';
 import { coreSettings } from './config.ts';
 

@@ -74,14 +74,8 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // they are served. A request goes from the socket down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['proto/gen/'],
   'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
-  'gateway/operations/lead-paths.ts': [],
   'gateway/operations/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
-  'gateway/docs/': [
-    'common/rules/',
-    'gateway/operations/lead-paths.ts',
-    'gateway/operations/schemas.ts',
-    'gateway/problems.ts',
-  ],
+  'gateway/docs/': ['common/rules/', 'gateway/operations/schemas.ts', 'gateway/problems.ts'],
   'gateway/docs/build/': ['gateway/docs/', 'gateway/problems.ts'],
   'gateway/admission/quota/': ['common/'],
   'gateway/config.ts': ['common/', 'gateway/admission/quota/'],
@@ -94,13 +88,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'gateway/request.ts',
   ],
   'gateway/core/': ['gateway/core/exchange-batcher.ts', ...OF_ALL_ROOMS],
-  'gateway/operations/': [
-    'gateway/core/',
-    'gateway/docs/',
-    'gateway/operations/lead-paths.ts',
-    'gateway/operations/schemas.ts',
-    ...OF_ALL_ROOMS,
-  ],
+  'gateway/operations/': ['gateway/core/', 'gateway/docs/', 'gateway/operations/schemas.ts', ...OF_ALL_ROOMS],
   'gateway/admission/': ['gateway/admission/quota/', 'gateway/core/', ...OF_ALL_ROOMS],
   'gateway/socket/': ['gateway/operations/', ...OF_ALL_ROOMS],
   'gateway/': [
@@ -171,12 +159,12 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core/core-problems.ts',
   ],
   commander: ['operator/commands/'],
-  'csv-stringify/sync': ['operator/csv.ts'],
+  'csv-stringify/sync': ['operator/export-format.ts'],
   // Loaded dynamically, with traces enabled.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/observation.ts', 'gateway/observation.ts'],
   '@fastify/static': ['gateway/operations/docs.ts'],
-  marked: ['gateway/docs/render-pages.ts'],
+  marked: ['gateway/docs/pages.ts'],
   // Not loaded by a gateway: `npm ci` copies the script out.
   '@scalar/': ['gateway/docs/build/'],
 };

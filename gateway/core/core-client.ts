@@ -32,10 +32,10 @@ const BUSY_THRESHOLD = 1024;
  * The number of leads in the waiting lists of one studio from which further ones are refused: 256 of the longest pages, a
  * quarter of BUSY_THRESHOLD, so that no studio makes the others' lists fail.
  */
-export const MAX_WAITING_LEADS_PER_STUDIO = 25_600;
+const MAX_WAITING_LEADS_PER_STUDIO = 25_600;
 
 /** The number of leads in lists that are sent and not answered from which lists wait, and studios take turns. */
-export const MAX_SENT_LEADS = 1000;
+const MAX_SENT_LEADS = 1000;
 
 /** The validated data of a creation. */
 export interface LeadCreation {
@@ -54,7 +54,7 @@ export interface PageToRead {
 }
 
 /** A created lead: the response body, its id, and whether an earlier request had created it. */
-export interface Creation {
+interface Creation {
   readonly body: Uint8Array;
   readonly leadId: string;
   readonly replayed: boolean;

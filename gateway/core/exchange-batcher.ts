@@ -16,14 +16,12 @@ export type Result<Answer> = { readonly index: number } & Outcome<Answer>;
  * Opens a bidirectional stream of requests and results. The stream ends without an error when the peer accepts no more
  * requests; the peer has then not processed the requests without a result.
  */
-export type OpenCall<Request, Answer> = (
-  messages: AsyncIterable<Request[]>,
-) => AsyncIterable<readonly Result<Answer>[]>;
+type OpenCall<Request, Answer> = (messages: AsyncIterable<Request[]>) => AsyncIterable<readonly Result<Answer>[]>;
 
 /** A request got no response: it timed out, too many others are pending, or the peer accepts no requests. */
 export class NoResponse extends Error {}
 
-export interface ExchangeBatcherOptions {
+interface ExchangeBatcherOptions {
   /** The timeout of a request; milliseconds. */
   readonly timeoutMs: number;
   /**

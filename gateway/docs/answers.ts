@@ -1,5 +1,4 @@
-import { LEADS_PATH } from '../operations/lead-paths.ts';
-import { problemDetailsSchema } from '../operations/schemas.ts';
+import { LEADS_PATH, problemDetailsSchema } from '../operations/schemas.ts';
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, type ProblemCode, problemBody } from '../problems.ts';
 import { LEAD, REQUEST_ID } from './examples.ts';
 

@@ -1,20 +1,24 @@
-import { LEAD_PATH, LEADS_PATH } from '../operations/lead-paths.ts';
+import { type KeyOperation, SCOPE_OF } from '../../common/rules/public-api.ts';
 import {
   contactSchema,
   contactSchemas,
+  cursorSchema,
+  LEAD_PATH,
+  LEADS_PATH,
   leadCaptureSchema,
   leadListSchema,
   leadResponseSchema,
   leadSchema,
   leadStageSchema,
+  limitSchema,
   problemCodeSchema,
   problemDetailsSchema,
+  uuidSchema,
 } from '../operations/schemas.ts';
 import { HEADERS_TOO_LARGE, type Problem, TOO_SLOW } from '../problems.ts';
-import { failure } from './answers.ts';
-import { exampleOf } from './examples.ts';
-import { createLeadOperation, getLeadOperation, listLeadsOperation, requestIdParameter } from './operations.ts';
-import { withReferences } from './references.ts';
+import { failure, success } from './answers.ts';
+import { codeSamples } from './code-samples.ts';
+import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
 
 export const openApiInfo = {
   title: 'Lead Intake API',
@@ -29,12 +33,20 @@ export const openApiInfo = {
  * @param publicUrl the address of the gateway for callers
  */
 export function openApiDocument(publicUrl: string): object {
-  const responses = Object.fromEntries(
-    Object.entries(SHARED).map(([name, problems]) => [name, failure(publicUrl, problems)]),
-  );
-  const ofEveryOperation = Object.fromEntries(
-    Object.entries(SHARED).map(([name, [{ status }]]) => [status, responses[name] as object]),
-  );
+  const answer = (problems: Problems) => failure(publicUrl, problems);
+  const responses = Object.fromEntries(Object.entries(SHARED).map(([name, problems]) => [name, answer(problems)]));
+  const shared = Object.fromEntries(Object.entries(SHARED).map(([name, [{ status }]]) => [status, responses[name]]));
+  /** Describes an operation, with what all of them have. */
+  const operation = (id: KeyOperation, description: string, own: Operation) => ({
+    operationId: id,
+    description: `${description} Requires the scope \`${SCOPE_OF[id]}\`.`,
+    tags: ['Leads'],
+    security: [{ apiKey: [SCOPE_OF[id]] }],
+    'x-codeSamples': codeSamples(publicUrl, id),
+    ...own,
+    parameters: [...own.parameters, requestId],
+    responses: { ...own.responses, ...shared },
+  });
   return withReferences({
     openapi: '3.1.0',
     info: { ...openApiInfo, description: description(`${publicUrl}/docs`) },
@@ -42,34 +54,67 @@ export function openApiDocument(publicUrl: string): object {
     tags: [{ name: 'Leads', description: "The leads of the key's studio." }],
     paths: {
       [LEADS_PATH]: {
-        post: createLeadOperation(publicUrl, ofEveryOperation),
-        get: listLeadsOperation(publicUrl, ofEveryOperation),
+        post: operation(
+          'createLead',
+          'Repeating the request with the same `Idempotency-Key` and the same data is safe: there is one lead, and the same response.',
+          {
+            summary: 'Create a lead',
+            parameters: [idempotencyKey],
+            requestBody: {
+              required: true,
+              description: 'JSON in UTF-8, at most 32 KiB, not compressed. Nothing is stripped, coerced or trimmed.',
+              content: {
+                'application/json': {
+                  schema: leadCaptureSchema,
+                  examples: {
+                    email: { summary: 'A name and an e-mail address', value: CAPTURE },
+                    phone: { summary: 'A phone number, with source and note', value: FULL_CAPTURE },
+                  },
+                },
+              },
+            },
+            responses: {
+              201: success(
+                'The lead, created by this request or an earlier one.',
+                leadResponseSchema,
+                { lead: LEAD },
+                {
+                  always: ['Location'],
+                  sometimes: ['Idempotent-Replayed'],
+                  links: { lead: { operationId: 'getLead', parameters: { id: '$response.body#/lead/id' } } },
+                },
+              ),
+              400: answer([INVALID.createLead, exampleOf('integration_source_invalid')]),
+              409: answer([exampleOf('integration_idempotency_conflict'), exampleOf('integration_lead_already_open')]),
+            },
+          },
+        ),
+        get: operation('listLeads', 'Returns one page of the leads of the studio, newest first.', {
+          summary: 'List leads',
+          parameters: [limit, cursor],
+          responses: {
+            200: success('The page.', leadListSchema, { leads: [LEAD, OLDER_LEAD], nextCursor: CURSOR }),
+            400: answer([INVALID.listLeads]),
+          },
+        }),
       },
-      [LEAD_PATH.replace(':id', '{id}')]: { get: getLeadOperation(publicUrl, ofEveryOperation) },
+      [LEAD_PATH.replace(':id', '{id}')]: {
+        get: operation('getLead', 'Returns the current state of the lead.', {
+          summary: 'Read a lead',
+          parameters: [leadId],
+          responses: {
+            200: success('The lead.', leadResponseSchema, { lead: OLDER_LEAD }),
+            400: answer([INVALID.getLead]),
+            404: answer([exampleOf('integration_lead_not_found')]),
+          },
+        }),
+      },
     },
     components: {
-      schemas: {
-        LeadCapture: leadCaptureSchema,
-        Contact: contactSchema,
-        ...Object.fromEntries(contactSchemas.map((schema) => [nameOf(schema), schema])),
-        Lead: leadSchema,
-        LeadStage: leadStageSchema,
-        LeadResponse: leadResponseSchema,
-        LeadList: leadListSchema,
-        ProblemDetails: problemDetailsSchema,
-        ProblemCode: problemCodeSchema,
-      },
+      schemas: SCHEMAS,
       responses,
-      parameters: { RequestId: requestIdParameter },
-      securitySchemes: {
-        apiKey: {
-          type: 'http',
-          scheme: 'bearer',
-          description:
-            'An API key, `lik_…`. Owners and admins of a studio create it in the CRM and choose its scopes; it gives ' +
-            'access to that studio only. It is a secret: call from your server, never from a page.',
-        },
-      },
+      parameters: { RequestId: requestId },
+      securitySchemes: SECURITY_SCHEMES,
     },
   });
 }
@@ -78,8 +123,40 @@ export function openApiDocument(publicUrl: string): object {
 const nameOf = ({ properties }: (typeof contactSchemas)[number]): string =>
   `${properties.type.const.replace(/^./, (first) => first.toUpperCase())}Contact`;
 
+const SCHEMAS = {
+  LeadCapture: leadCaptureSchema,
+  Contact: contactSchema,
+  ...Object.fromEntries(contactSchemas.map((schema) => [nameOf(schema), schema])),
+  Lead: leadSchema,
+  LeadStage: leadStageSchema,
+  LeadResponse: leadResponseSchema,
+  LeadList: leadListSchema,
+  ProblemDetails: problemDetailsSchema,
+  ProblemCode: problemCodeSchema,
+};
+
+const SECURITY_SCHEMES = {
+  apiKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'An API key, `lik_…`. Owners and admins of a studio create it in the CRM and choose its scopes; it gives ' +
+      'access to that studio only. It is a secret: call from your server, never from a page.',
+  },
+};
+
+/** What an operation has of its own. */
+interface Operation {
+  readonly summary: string;
+  readonly parameters: object[];
+  readonly requestBody?: object;
+  readonly responses: object;
+}
+
+type Problems = readonly [Problem, ...Problem[]];
+
 /** The errors of every operation, those of a status together. */
-const SHARED: Readonly<Record<string, readonly [Problem, ...Problem[]]>> = {
+const SHARED: Readonly<Record<string, Problems>> = {
   KeyInvalid: [exampleOf('integration_key_invalid')],
   Suspended: [exampleOf('subscription_suspended')],
   Forbidden: [exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')],
@@ -90,6 +167,47 @@ const SHARED: Readonly<Record<string, readonly [Problem, ...Problem[]]>> = {
   Unavailable: [exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')],
 };
 
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: true,
+  description: 'Your id for the lead, a UUID: the same in every repetition, a new one for other data.',
+  schema: uuidSchema,
+  example: IDEMPOTENCY_KEY,
+};
+
+const leadId = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The id of the lead, a UUID in any letter case.',
+  schema: uuidSchema,
+  example: OLDER_LEAD.id,
+};
+
+const limit = {
+  name: 'limit',
+  in: 'query',
+  description: 'The maximum number of leads on the page.',
+  schema: limitSchema,
+};
+
+const cursor = {
+  name: 'cursor',
+  in: 'query',
+  description: 'The `nextCursor` of the previous page, unchanged; without it, the first page is returned.',
+  schema: cursorSchema,
+};
+
+const requestId = {
+  name: 'X-Request-Id',
+  in: 'header',
+  description:
+    'Your id for the request: 1 to 128 letters, digits, dots, underscores and hyphens. Any other value is replaced by ' +
+    'a new id.',
+  schema: { type: 'string' },
+};
+
 const description = (docsUrl: string) => `\
 [Quick start](${docsUrl}/quick-start) · [Idempotency and retries](${docsUrl}/retries) · \
 [Limits and quota](${docsUrl}/limits) · [Problems](${docsUrl}/problems)
@@ -97,3 +215,27 @@ const description = (docsUrl: string) => `\
 Errors are \`application/problem+json\`. Programs decide by \`code\`; the page at \`type\` says whether anything was written, \
 and what to do. In addition to the errors below, any request can get \`route_not_found\` (404) or \`method_not_allowed\` \
 (405, with the methods of the path in \`Allow\`), even without a key.`;
+
+/** Replaces each use of a component of an OpenAPI document, which is the same object, by a reference to it. */
+function withReferences<Document extends { readonly components: Readonly<Record<string, object>> }>(
+  document: Document,
+): object {
+  const references = new Map<unknown, string>();
+  for (const [kind, parts] of Object.entries(document.components)) {
+    for (const [name, part] of Object.entries(parts)) references.set(part, `#/components/${kind}/${name}`);
+  }
+  const replace = (value: unknown): unknown =>
+    references.has(value) ? { $ref: references.get(value) } : mapChildren(value, replace);
+  const replaceIn = (parts: unknown): unknown => mapChildren(parts, (part) => mapChildren(part, replace));
+  return {
+    ...(mapChildren(document, replace) as object),
+    components: mapChildren(document.components, replaceIn),
+  };
+}
+
+/** Copies a value with each direct child replaced. */
+function mapChildren(value: unknown, change: (child: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map(change);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, change(child)]));
+}

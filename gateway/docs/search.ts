@@ -1,6 +1,4 @@
-import { escapeHtml } from './escape-html.ts';
-import { MAX_QUERY } from './layout.ts';
-import type { DocsPage } from './pages.ts';
+import { type DocsPage, escapeHtml, isHtml, MAX_QUERY } from './pages.ts';
 
 /** What stands under one heading of a page. */
 interface Section {
@@ -25,7 +23,7 @@ const EXCERPT = 90;
  * @returns a function from a query to a list in HTML of the sections that have all of its words, in any letter case
  */
 export function searchIn(pages: readonly DocsPage[]): (query: string) => string {
-  const sections = pages.flatMap(sectionsOf);
+  const sections = pages.filter(isHtml).flatMap(sectionsOf);
   return (query) => {
     const words = query.slice(0, MAX_QUERY).toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length === 0) return '';
@@ -40,9 +38,8 @@ export function searchIn(pages: readonly DocsPage[]): (query: string) => string 
   };
 }
 
-/** Returns the sections of a page in HTML; none of other pages. */
-function sectionsOf({ path, mediaType, text }: DocsPage): Section[] {
-  if (!mediaType.startsWith('text/html')) return [];
+/** Returns the sections of a page in HTML. */
+function sectionsOf({ path, text }: DocsPage): Section[] {
   const [, content = ''] = text.split('<main class="page">');
   const [, pageTitle = ''] = /<h1[^>]*>(.*?)<\/h1>/.exec(content) ?? [];
   return [...content.matchAll(/<h([1-3]) id="([^"]*)">(.*?)<\/h\1>([\s\S]*?)(?=<h[1-3] |$)/g)].map(

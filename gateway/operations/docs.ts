@@ -4,9 +4,8 @@ import files from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Negotiator from 'negotiator';
 import type { QuotaPolicy } from '../admission/quota/quota-port.ts';
-import { escapeHtml } from '../docs/escape-html.ts';
 import { openApiDocument } from '../docs/openapi.ts';
-import { pagesOf } from '../docs/pages.ts';
+import { escapeHtml, isHtml, pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { searchIn } from '../docs/search.ts';
 import { allowOnly } from './allowed-methods.ts';
@@ -61,7 +60,8 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
     scope.register(etag, { weak: true });
     const pages = pagesOf({ publicUrl, ...policy });
     const search = searchIn(pages);
-    for (const { path, mediaType, text } of pages) {
+    for (const page of pages) {
+      const { path, mediaType, text } = page;
       const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const content = Buffer.from(text);
       scope.get(path, DOCS, async (request, reply) =>
@@ -71,7 +71,7 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
           .send(path === SEARCH_PATH ? filled(text, search, request) : content),
       );
       allowOnly(app, path, 'GET');
-      if (!mediaType.startsWith('text/html')) continue;
+      if (!isHtml(page)) continue;
       // Relative, because the docs may be served under a prefix.
       const location = `../${basename(path)}`;
       scope.get(`${path}/`, DOCS, async (_request, reply) => reply.redirect(location, 308));

@@ -3,9 +3,8 @@ import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/r
 import type { CoreClient, PageToRead } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';
-import { LEAD_PATH, LEADS_PATH } from './lead-paths.ts';
 import { readAnyMediaType, readCapture, withHeaderFaults } from './read-capture.ts';
-import { leadListSchema, leadResponseSchema } from './schemas.ts';
+import { LEAD_PATH, LEADS_PATH, leadListSchema, leadResponseSchema } from './schemas.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {

@@ -2,6 +2,10 @@ import { BOUNDS, CONTACT_TYPES, type ContactType, PAGE_SIZE, UUID_PATTERN } from
 import { STAGES } from '../../common/rules/public-api.ts';
 import { PROBLEM_CODES } from '../problems.ts';
 
+/** The paths of the list of leads and of one lead. @rule 9.version */
+export const LEADS_PATH = '/v1/integrations/leads';
+export const LEAD_PATH = `${LEADS_PATH}/:id`;
+
 /**
  * The JSON Schemas of the public API. Request bodies are validated with them, and the OpenAPI document contains them;
  * the tests validate every response against that.

@@ -20,7 +20,7 @@ export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 export const ADDRESS_SHARE_DIVISOR = 2;
 
 /** Connections are checked at this interval, and after responses of this many characters. */
-export const CHECK_INTERVAL_MS = 1000;
+const CHECK_INTERVAL_MS = 1000;
 const CHECK_AFTER_CHARACTERS = 4 * 1024 * 1024;
 
 /** The maximum number of waiting requests of all connections. Each holds up to 4 KB and its body. */

@@ -11,8 +11,8 @@ import {
   removeMember,
 } from '../../src/usecases/keep-directory.ts';
 import { everyStudio } from '../../src/usecases/list-studios.ts';
-import { BY_HAND } from '../by-hand.ts';
 import { publicStudio } from '../cli-output.ts';
+import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';
 

@@ -1,9 +1,8 @@
 import { addCallerCommands } from './caller-commands.ts';
 import { addChangeCommands } from './change-commands.ts';
-import { addDatabaseCommands } from './database-commands.ts';
+import { addDatabaseCommands, addExaminationCommands } from './deployment-commands.ts';
 import { addDirectoryCommands } from './directory-commands.ts';
 import { addErasureCommands } from './erasure-commands.ts';
-import { addExaminationCommands } from './examination-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addLeadCommands } from './lead-commands.ts';
 

@@ -6,8 +6,8 @@ import { eachPage } from '../../src/domain/cursor.ts';
 import { findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
-import { BY_HAND } from '../by-hand.ts';
 import { foundSecret, publicKey } from '../cli-output.ts';
+import { BY_HAND } from '../command.ts';
 import {
   AUDITED_MEMBER,
   DEFAULT_QUOTA_HELP,

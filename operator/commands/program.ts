@@ -12,7 +12,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { resultText } from '../cli-output.ts';
-import { CommandFault } from '../command-fault.ts';
+import { CommandFault } from '../command.ts';
 import { ExportBroken } from '../export-leads.ts';
 import { OutputFault, standardOutput } from '../export-output.ts';
 

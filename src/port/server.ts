@@ -4,9 +4,9 @@ import { createSecureServer, createServer, type Http2SecureServer, type Http2Ser
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
-import { localHost } from '../../common/local-address.ts';
 import type { Readiness } from '../../common/readiness.ts';
 import type { Address } from '../../common/settings.ts';
+import { localHost } from '../../common/settings.ts';
 import type { TlsCredentials, TlsPem } from '../../common/tls-credentials.ts';
 import type { CoreConfig } from '../config.ts';
 import { Refusal } from '../domain/refusal.ts';

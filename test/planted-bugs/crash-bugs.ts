@@ -38,7 +38,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a log whose reader was late has whole lines, and one that says how many are missing',
     patches: [
       {
-        file: 'common/log-output.ts',
+        file: 'common/logger.ts',
         find: 'if (dropped > 0) this.onRecovered(dropped);',
         put: '',
       },

@@ -5,7 +5,7 @@ const FILES = 'test/integration/export-files.test.ts';
 const CSV_CELLS = 'test/unit/csv.test.ts';
 const EXPORT_LEADS = 'src/usecases/export-leads.ts';
 const OUTPUT = 'operator/export-output.ts';
-const CSV = 'operator/csv.ts';
+const CSV = 'operator/export-format.ts';
 
 /** Faults of exports and their files. */
 export const EXPORT_BUGS: readonly PlantedBug[] = [

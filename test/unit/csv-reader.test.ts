@@ -1,8 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { csvReader } from '../../operator/csv-reader.ts';
-import { type ReadRecord, readRecords } from '../../operator/read-records.ts';
+import { csvReader, type ReadRecord, readRecords } from '../../operator/import-records.ts';
 import { times } from '../support/builders.ts';
 import { describeIf } from '../support/servers.ts';
 

@@ -1,5 +1,8 @@
 import { userInfo } from 'node:os';
 
+/** Something that the operator can put right; the message is for them. */
+export class CommandFault extends Error {}
+
 /** The caller that the audit log records for commands, which is no valid name of a caller. */
 export const BY_HAND = { caller: `(command line, ${userOfCommand()})` };
 

@@ -1,0 +1,118 @@
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { DOCTOR_MS } from '../../common/deadlines.ts';
+import { errorSummary } from '../../common/error-summary.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
+import { clusterClient, firstConnection, singleClient } from '../../gateway/admission/quota/redis-client.ts';
+import type { GatewayConfig } from '../../gateway/config.ts';
+import { CoreSessions, CoreToken, presentToken, tlsToCore } from '../../gateway/core/core-connection.ts';
+import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
+import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { Notes } from './finding.ts';
+
+const UNKNOWN_TOKEN =
+  'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
+const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
+
+/** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
+export async function examineCore(notes: Notes, config: GatewayConfig): Promise<void> {
+  const { CORE_URL } = config;
+  let transport: Transport;
+  try {
+    transport = createConnectTransport({
+      baseUrl: CORE_URL,
+      httpVersion: '2',
+      interceptors: [presentToken(new CoreToken(config))],
+      sessionManager: new CoreSessions(CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
+    });
+    const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
+    if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);
+    else
+      notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.Unauthenticated) return notes.fault(UNKNOWN_TOKEN);
+    return notes.fault(
+      `at ${CORE_URL} does not answer: ${errorSummary(error)}. Check CORE_URL, its certificates, and that it is running`,
+    );
+  }
+  try {
+    // No secret has this hash, so an authorised gateway gets KEY_INVALID.
+    const secretSha256 = new Uint8Array(32);
+    await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
+  } catch (error) {
+    // The health check rejects a wrong token, but not a missing one.
+    const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
+    if (reason === 'CALLER_UNAUTHENTICATED') notes.fault(UNKNOWN_TOKEN);
+    else if (reason === 'CALLER_FORBIDDEN') notes.fault(MISSING_ROLE);
+    else if (reason !== 'KEY_INVALID') notes.fault(`fails a call: ${errorSummary(error)}; see its log`);
+  }
+}
+
+/** Checks the Redis that counts requests. */
+export async function examineRedis(notes: Notes, { REDIS_URL, REDIS_CLUSTER }: GatewayConfig): Promise<void> {
+  if (!REDIS_URL)
+    return notes.warning('is not set, so each gateway counts on its own: run one gateway only, or set REDIS_URL');
+  const redis = REDIS_CLUSTER ? clusterClient(REDIS_URL.reveal()) : singleClient(REDIS_URL.reveal());
+  // A failed call only reports that the connection is closed; this event has the reason.
+  let reason: unknown;
+  redis.on('error', (error) => {
+    reason = error;
+  });
+  try {
+    await firstConnection(redis);
+    const requestedAt = Date.now();
+    const [seconds, micros] = (await redis.time()) as unknown as [string, string];
+    notes.ok(`answered within ${Date.now() - requestedAt} ms; every request waits for it`);
+    notes.clock('Redis', new Date(Number(seconds) * 1000 + Number(micros) / 1000), requestedAt, 0);
+    notePolicy(notes, await redis.info('memory').catch(() => undefined));
+  } catch (error) {
+    notes.fault(
+      `does not answer: ${errorSummary(reason ?? error)}. Check REDIS_URL, its password, and whether it is a cluster`,
+    );
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** @param memory undefined: the user may not ask for it, which a gateway does without */
+function notePolicy(notes: Notes, memory: string | undefined): void {
+  if (memory === undefined) notes.ok('does not let this user see its maxmemory-policy, which must be noeviction');
+  const policy = /^maxmemory_policy:(\S+)/m.exec(memory ?? '')?.[1];
+  if (policy !== undefined && policy !== 'noeviction') {
+    notes.warning(
+      `forgets keys when its memory is full (${policy}), and the counts of requests with them: set maxmemory-policy to noeviction`,
+    );
+  }
+}
+
+/** The precision of the Date header; milliseconds. */
+const DATE_PRECISION_MS = 1000;
+
+/** Checks whether the gateway is ready at its public address. */
+export async function examineGateway(notes: Notes, publicUrl: string): Promise<void> {
+  try {
+    const requestedAt = Date.now();
+    const alive = await fetch(`${publicUrl}/healthz`, { signal: AbortSignal.timeout(DOCTOR_MS) });
+    const date = alive.headers.get('date');
+    if (date !== null) notes.clock('the gateway', new Date(date), requestedAt, DATE_PRECISION_MS);
+    if (alive.status >= 500) {
+      return notes.fault(
+        `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
+      );
+    }
+    if (alive.status !== 200) {
+      return notes.fault(
+        `at ${publicUrl}/healthz answers ${alive.status}: check that PUBLIC_URL is the address of the gateway`,
+      );
+    }
+    const ready = await fetch(`${publicUrl}/readyz`, { signal: AbortSignal.timeout(DOCTOR_MS) });
+    if (ready.status === 200) notes.ok(`at ${publicUrl} is ready`);
+    else
+      notes.fault(
+        `at ${publicUrl} runs, but is not ready: see its log; the core or the quota store does not answer it`,
+      );
+  } catch (error) {
+    notes.fault(`at ${publicUrl} does not answer: ${errorSummary(error)}. Check PUBLIC_URL, and that it is running`);
+  }
+}
