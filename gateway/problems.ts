@@ -1,7 +1,21 @@
+import type { KeyOperation } from '../common/rules/public-api.ts';
 import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
 
+/** What a code means, and where it occurs. */
+interface ProblemKind {
+  /** The usual one. */
+  readonly status: number;
+  readonly title: string;
+  /** The operations that answer it; undefined: all. */
+  readonly of?: readonly KeyOperation[];
+  /** Whether the request was counted, so that the response has the headers of the quota. */
+  readonly counted?: 'always' | 'sometimes';
+  /** Headers of every response. @rule 7.wait 7.www-authenticate */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /**
- * Every error code of this API, with its usual status and its title.
+ * Every error code of this API. What to do about it is in `gateway/docs/problems/`.
  *
  * @rule 7.integration_invalid_request 7.integration_source_invalid 7.integration_key_invalid 7.subscription_suspended
  * @rule 7.integration_scope_forbidden 7.integration_issuer_forbidden 7.integration_lead_not_found
@@ -10,35 +24,64 @@ import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
  * @rule 7.integration_unavailable
  */
 export const PROBLEMS = {
-  integration_invalid_request: { status: 400, title: 'The request is not valid.' },
-  integration_source_invalid: { status: 400, title: 'The lead source does not belong to the studio or is disabled.' },
-  integration_key_invalid: { status: 401, title: 'The API key is missing, revoked, replaced or expired.' },
+  integration_invalid_request: { status: 400, title: 'The request is not valid.', counted: 'sometimes' },
+  integration_source_invalid: {
+    status: 400,
+    title: 'The lead source does not belong to the studio or is disabled.',
+    of: ['createLead'],
+    counted: 'always',
+  },
+  integration_key_invalid: {
+    status: 401,
+    title: 'The API key is missing, revoked, replaced or expired.',
+    headers: { 'www-authenticate': 'Bearer' },
+  },
   subscription_suspended: { status: 402, title: 'Access to the studio is suspended.' },
   integration_scope_forbidden: { status: 403, title: 'The API key does not allow this operation.' },
   integration_issuer_forbidden: {
     status: 403,
     title: 'The current permissions of the person who issued the API key no longer allow the integration.',
   },
-  integration_lead_not_found: { status: 404, title: "There is no such lead in this key's studio." },
-  integration_idempotency_conflict: { status: 409, title: 'The Idempotency-Key was used with different data.' },
-  integration_lead_already_open: { status: 409, title: 'The contact already has an open lead.' },
-  integration_rate_limited: { status: 429, title: 'Too many requests.' },
+  integration_lead_not_found: {
+    status: 404,
+    title: "There is no such lead in this key's studio.",
+    of: ['getLead'],
+    counted: 'always',
+  },
+  integration_idempotency_conflict: {
+    status: 409,
+    title: 'The Idempotency-Key was used with different data.',
+    of: ['createLead'],
+    counted: 'always',
+  },
+  integration_lead_already_open: {
+    status: 409,
+    title: 'The contact already has an open lead.',
+    of: ['createLead'],
+    counted: 'always',
+  },
+  integration_rate_limited: { status: 429, title: 'Too many requests.', counted: 'always' },
   integration_rate_unavailable: {
     status: 503,
     title: 'The quota check is temporarily unavailable; nothing was written.',
+    headers: { 'retry-after': '1' },
   },
-  route_not_found: { status: 404, title: 'There is nothing at this path.' },
-  method_not_allowed: { status: 405, title: 'The path does not support this method.' },
-  internal_error: { status: 500, title: 'Something went wrong inside the service.' },
+  route_not_found: { status: 404, title: 'There is nothing at this path.', of: [] },
+  method_not_allowed: { status: 405, title: 'The path does not support this method.', of: [] },
+  internal_error: { status: 500, title: 'Something went wrong inside the service.', counted: 'sometimes' },
   integration_unavailable: {
     status: 503,
     title: 'The service is temporarily unavailable; repeat the request with the same Idempotency-Key.',
+    counted: 'sometimes',
+    headers: { 'retry-after': '1' },
   },
-} as const satisfies Record<string, { readonly status: number; readonly title: string }>;
+} as const satisfies Record<string, ProblemKind>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
 export const PROBLEM_CODES = Object.keys(PROBLEMS) as ProblemCode[];
+
+export const kindOf = (code: ProblemCode): ProblemKind => PROBLEMS[code];
 
 /** The code for each refusal of the core. A refusal that only RPC callers can get is an internal error here. */
 export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECIFIED'>, ProblemCode> = {
@@ -100,18 +143,11 @@ export class Problem extends Error {
     this.status = more.status ?? PROBLEMS[code].status;
     this.detail = more.detail;
     this.faults = more.faults ?? [];
-    this.headers = { ...HEADERS[code], ...more.headers };
+    this.headers = { ...kindOf(code).headers, ...more.headers };
     this.existingLeadId = more.existingLeadId;
     this.isLogged = more.isLogged ?? false;
   }
 }
-
-/** Headers of every response with a code. @rule 7.wait 7.www-authenticate */
-const HEADERS: Partial<Record<ProblemCode, Readonly<Record<string, string>>>> = {
-  integration_key_invalid: { 'www-authenticate': 'Bearer' },
-  integration_rate_unavailable: { 'retry-after': '1' },
-  integration_unavailable: { 'retry-after': '1' },
-};
 
 /** A request that is not begun because too many are waiting. */
 export const OVERLOADED = new Problem('integration_unavailable', {

@@ -1,5 +1,5 @@
 import { LEADS_PATH, problemDetailsSchema } from '../operations/schemas.ts';
-import { PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, type ProblemCode, problemBody } from '../problems.ts';
+import { kindOf, PROBLEM_MEDIA_TYPE, PROBLEMS, type Problem, problemBody } from '../problems.ts';
 import { LEAD, REQUEST_ID } from './examples.ts';
 
 const HEADERS = {
@@ -50,20 +50,6 @@ const COMMON: readonly HeaderName[] = ['X-Request-Id', 'Cache-Control'];
 /** The headers of responses to counted requests. */
 const COUNTED: readonly HeaderName[] = ['RateLimit', 'RateLimit-Policy'];
 
-/** The additional headers of each error. Some errors occur both before and after a request is counted. */
-const PROBLEM_HEADERS: Partial<Record<ProblemCode, HeaderNames>> = {
-  integration_invalid_request: { sometimes: COUNTED },
-  integration_source_invalid: { always: COUNTED },
-  integration_key_invalid: { always: ['WWW-Authenticate'] },
-  integration_lead_not_found: { always: COUNTED },
-  integration_idempotency_conflict: { always: COUNTED },
-  integration_lead_already_open: { always: COUNTED, sometimes: ['Link'] },
-  integration_rate_limited: { always: [...COUNTED, 'Retry-After'] },
-  integration_rate_unavailable: { always: ['Retry-After'] },
-  internal_error: { sometimes: COUNTED },
-  integration_unavailable: { always: ['Retry-After'], sometimes: COUNTED },
-};
-
 /** Describes a successful response. */
 export function success(
   description: string,
@@ -83,22 +69,31 @@ export function success(
  * Describes the response for these errors, which have the same status, with an example of each code. All errors share
  * one schema, because client generators create a separate type for each schema of a status.
  */
-export function failure(publicUrl: string, problems: readonly [Problem, ...Problem[]]): object {
-  const codes = problems.map(({ code }) => code);
-  const linked = (code: ProblemCode) => `[\`${code}\`](${publicUrl}/docs/problems/${code}): ${PROBLEMS[code].title}`;
+export function failure(publicUrl: string, problems: readonly Problem[]): object {
+  const linked = ({ code }: Problem) => `[\`${code}\`](${publicUrl}/docs/problems/${code}): ${PROBLEMS[code].title}`;
   const example = (problem: Problem) => ({
     summary: PROBLEMS[problem.code].title,
     value: JSON.parse(problemBody(problem, REQUEST_ID, publicUrl)),
   });
   return {
-    description: codes.map(linked).join('\n\n'),
-    headers: headersOf(codes.map((code) => PROBLEM_HEADERS[code] ?? {})),
+    description: problems.map(linked).join('\n\n'),
+    headers: headersOf(problems.map(headersOfProblem)),
     content: {
       [PROBLEM_MEDIA_TYPE]: {
         schema: problemDetailsSchema,
         examples: Object.fromEntries(problems.map((problem) => [problem.code, example(problem)])),
       },
     },
+  };
+}
+
+function headersOfProblem({ code, headers }: Problem): HeaderNames {
+  const { counted } = kindOf(code);
+  const own = Object.keys(HEADERS).filter((name) => name.toLowerCase() in headers) as HeaderName[];
+  const link: HeaderName[] = code === 'integration_lead_already_open' ? ['Link'] : [];
+  return {
+    always: [...(counted === 'always' ? COUNTED : []), ...own],
+    sometimes: [...(counted === 'sometimes' ? COUNTED : []), ...link],
   };
 }
 

@@ -15,7 +15,7 @@ import {
   problemDetailsSchema,
   uuidSchema,
 } from '../operations/schemas.ts';
-import { HEADERS_TOO_LARGE, type Problem, TOO_SLOW } from '../problems.ts';
+import { HEADERS_TOO_LARGE, kindOf, PROBLEM_CODES, type Problem, TOO_SLOW } from '../problems.ts';
 import { failure, success } from './answers.ts';
 import { codeSamples } from './code-samples.ts';
 import { CAPTURE, CURSOR, exampleOf, FULL_CAPTURE, IDEMPOTENCY_KEY, INVALID, LEAD, OLDER_LEAD } from './examples.ts';
@@ -33,19 +33,24 @@ export const openApiInfo = {
  * @param publicUrl the address of the gateway for callers
  */
 export function openApiDocument(publicUrl: string): object {
-  const answer = (problems: Problems) => failure(publicUrl, problems);
-  const responses = Object.fromEntries(Object.entries(SHARED).map(([name, problems]) => [name, answer(problems)]));
-  const shared = Object.fromEntries(Object.entries(SHARED).map(([name, [{ status }]]) => [status, responses[name]]));
-  /** Describes an operation, with what all of them have. */
-  const operation = (id: KeyOperation, description: string, own: Operation) => ({
+  const responses = Object.fromEntries(
+    Object.entries(SHARED).map(([status, name]) => [name, failure(publicUrl, sharedProblems(Number(status)))]),
+  );
+  const shared = Object.fromEntries(Object.entries(SHARED).map(([status, name]) => [status, responses[name]]));
+  /** Describes an operation, with what all of them have, and the errors of its own. */
+  const operation = (id: KeyOperation, description: string, { parameters, responses, ...own }: Operation) => ({
     operationId: id,
     description: `${description} Requires the scope \`${SCOPE_OF[id]}\`.`,
     tags: ['Leads'],
     security: [{ apiKey: [SCOPE_OF[id]] }],
     'x-codeSamples': codeSamples(publicUrl, id),
     ...own,
-    parameters: [...own.parameters, requestId],
-    responses: { ...own.responses, ...shared },
+    parameters: [...parameters, requestId],
+    responses: {
+      ...responses,
+      ...Object.fromEntries([...ownProblems(id)].map(([status, problems]) => [status, failure(publicUrl, problems)])),
+      ...shared,
+    },
   });
   return withReferences({
     openapi: '3.1.0',
@@ -84,8 +89,6 @@ export function openApiDocument(publicUrl: string): object {
                   links: { lead: { operationId: 'getLead', parameters: { id: '$response.body#/lead/id' } } },
                 },
               ),
-              400: answer([INVALID.createLead, exampleOf('integration_source_invalid')]),
-              409: answer([exampleOf('integration_idempotency_conflict'), exampleOf('integration_lead_already_open')]),
             },
           },
         ),
@@ -94,7 +97,6 @@ export function openApiDocument(publicUrl: string): object {
           parameters: [limit, cursor],
           responses: {
             200: success('The page.', leadListSchema, { leads: [LEAD, OLDER_LEAD], nextCursor: CURSOR }),
-            400: answer([INVALID.listLeads]),
           },
         }),
       },
@@ -104,8 +106,6 @@ export function openApiDocument(publicUrl: string): object {
           parameters: [leadId],
           responses: {
             200: success('The lead.', leadResponseSchema, { lead: OLDER_LEAD }),
-            400: answer([INVALID.getLead]),
-            404: answer([exampleOf('integration_lead_not_found')]),
           },
         }),
       },
@@ -153,19 +153,30 @@ interface Operation {
   readonly responses: object;
 }
 
-type Problems = readonly [Problem, ...Problem[]];
-
-/** The errors of every operation, those of a status together. */
-const SHARED: Readonly<Record<string, Problems>> = {
-  KeyInvalid: [exampleOf('integration_key_invalid')],
-  Suspended: [exampleOf('subscription_suspended')],
-  Forbidden: [exampleOf('integration_scope_forbidden'), exampleOf('integration_issuer_forbidden')],
-  TooSlow: [TOO_SLOW],
-  RateLimited: [exampleOf('integration_rate_limited')],
-  TooLarge: [HEADERS_TOO_LARGE],
-  Failed: [exampleOf('internal_error')],
-  Unavailable: [exampleOf('integration_rate_unavailable'), exampleOf('integration_unavailable')],
+/** The name of the response of every operation with a status. */
+const SHARED: Readonly<Record<number, string>> = {
+  401: 'KeyInvalid',
+  402: 'Suspended',
+  403: 'Forbidden',
+  408: 'TooSlow',
+  429: 'RateLimited',
+  431: 'TooLarge',
+  500: 'Failed',
+  503: 'Unavailable',
 };
+
+/** The problems that have a status in any operation. */
+const sharedProblems = (status: number): Problem[] =>
+  [TOO_SLOW, HEADERS_TOO_LARGE, ...PROBLEM_CODES.map(exampleOf)].filter((problem) => problem.status === status);
+
+/** The other problems of an operation, by their status. */
+const ownProblems = (id: KeyOperation): Map<number, Problem[]> =>
+  Map.groupBy(
+    PROBLEM_CODES.filter((code) => (kindOf(code).of ?? [id]).includes(id) && !(kindOf(code).status in SHARED)).map(
+      (code) => (code === 'integration_invalid_request' ? INVALID[id] : exampleOf(code)),
+    ),
+    ({ status }) => status,
+  );
 
 const idempotencyKey = {
   name: 'Idempotency-Key',

@@ -5,8 +5,8 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { COLUMNS, EXPORT_FORMATS } from '../../operator/export-format.ts';
 import { IMPORT_FIELDS, IMPORT_FORMATS } from '../../operator/import-format.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { newId } from '../../src/domain/new-id.ts';
+
+import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { exportLeads } from '../../src/usecases/export-leads.ts';
 import { BY, aStudio as buildStudio, times } from '../support/builders.ts';

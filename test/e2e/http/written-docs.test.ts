@@ -337,6 +337,7 @@ const HEADERS: Readonly<Record<number, RegExp>> = {
 };
 
 describe('the page of a problem', () => {
+  // @proves docs-2
   test.each(CODES)(
     'is at the URL of the type of the error, and explains what to do: %s',
     { tags: ['2.5.page'] },
