@@ -1,4 +1,4 @@
-import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { errorSummary } from '../../common/error-summary.ts';
@@ -15,37 +15,41 @@ const UNKNOWN_TOKEN =
   'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
+/** The precision of the Date header; milliseconds. */
+const DATE_PRECISION_MS = 1000;
+
 /** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
 export async function examineCore(notes: Notes, config: GatewayConfig): Promise<void> {
   const { CORE_URL } = config;
-  let transport: Transport;
+  let isConnected = false;
   try {
-    transport = createConnectTransport({
+    const transport = createConnectTransport({
       baseUrl: CORE_URL,
       httpVersion: '2',
       interceptors: [presentToken(new CoreToken(config))],
       sessionManager: new CoreSessions(CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
     });
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
+    isConnected = true;
     if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);
     else
       notes.fault(`at ${CORE_URL} answers, but does not serve: it is stopping or cannot use its database; see its log`);
-  } catch (error) {
-    if (ConnectError.from(error).code === Code.Unauthenticated) return notes.fault(UNKNOWN_TOKEN);
-    return notes.fault(
-      `at ${CORE_URL} does not answer: ${errorSummary(error)}. Check CORE_URL, its certificates, and that it is running`,
-    );
-  }
-  try {
     // No secret has this hash, so an authorised gateway gets KEY_INVALID.
     const secretSha256 = new Uint8Array(32);
     await createClient(ApiKeyService, transport).authenticateApiKey({ secretSha256 }, { timeoutMs: DOCTOR_MS });
-  } catch (error) {
+  } catch (thrown) {
+    const error = ConnectError.from(thrown);
     // The health check rejects a wrong token, but not a missing one.
-    const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
-    if (reason === 'CALLER_UNAUTHENTICATED') notes.fault(UNKNOWN_TOKEN);
+    const reason = isConnected ? error.findDetails(ErrorInfoSchema)[0]?.reason : undefined;
+    if (reason === 'KEY_INVALID') return;
+    if (reason === 'CALLER_UNAUTHENTICATED' || (!isConnected && error.code === Code.Unauthenticated))
+      notes.fault(UNKNOWN_TOKEN);
     else if (reason === 'CALLER_FORBIDDEN') notes.fault(MISSING_ROLE);
-    else if (reason !== 'KEY_INVALID') notes.fault(`fails a call: ${errorSummary(error)}; see its log`);
+    else if (isConnected) notes.fault(`fails a call: ${errorSummary(thrown)}; see its log`);
+    else
+      notes.fault(
+        `at ${CORE_URL} does not answer: ${errorSummary(thrown)}. Check CORE_URL, its certificates, and that it is running`,
+      );
   }
 }
 
@@ -86,28 +90,23 @@ function notePolicy(notes: Notes, memory: string | undefined): void {
   }
 }
 
-/** The precision of the Date header; milliseconds. */
-const DATE_PRECISION_MS = 1000;
-
 /** Checks whether the gateway is ready at its public address. */
 export async function examineGateway(notes: Notes, publicUrl: string): Promise<void> {
+  const ask = (path: string) => fetch(publicUrl + path, { signal: AbortSignal.timeout(DOCTOR_MS) });
   try {
     const requestedAt = Date.now();
-    const alive = await fetch(`${publicUrl}/healthz`, { signal: AbortSignal.timeout(DOCTOR_MS) });
+    const alive = await ask('/healthz');
     const date = alive.headers.get('date');
     if (date !== null) notes.clock('the gateway', new Date(date), requestedAt, DATE_PRECISION_MS);
     if (alive.status >= 500) {
-      return notes.fault(
+      notes.fault(
         `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,
       );
-    }
-    if (alive.status !== 200) {
-      return notes.fault(
+    } else if (alive.status !== 200) {
+      notes.fault(
         `at ${publicUrl}/healthz answers ${alive.status}: check that PUBLIC_URL is the address of the gateway`,
       );
-    }
-    const ready = await fetch(`${publicUrl}/readyz`, { signal: AbortSignal.timeout(DOCTOR_MS) });
-    if (ready.status === 200) notes.ok(`at ${publicUrl} is ready`);
+    } else if ((await ask('/readyz')).status === 200) notes.ok(`at ${publicUrl} is ready`);
     else
       notes.fault(
         `at ${publicUrl} runs, but is not ready: see its log; the core or the quota store does not answer it`,

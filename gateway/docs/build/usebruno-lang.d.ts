@@ -1,19 +1,10 @@
 /** Types for the parts of @usebruno/lang that are used; the package has none. */
 declare module '@usebruno/lang' {
-  interface Named {
-    readonly name: string;
-    readonly value: string;
-    readonly enabled: boolean;
-  }
+  type Named = Readonly<{ name: string; value: string; enabled: boolean }>;
 
   interface BruRequest {
-    readonly meta: { readonly name: string; readonly type: 'http'; readonly seq: string };
-    readonly http: {
-      readonly method: string;
-      readonly url: string;
-      readonly body: 'json' | 'none';
-      readonly auth: 'inherit';
-    };
+    readonly meta: Readonly<{ name: string; type: 'http'; seq: string }>;
+    readonly http: Readonly<Record<'method' | 'url' | 'body' | 'auth', string>>;
     readonly params?: readonly (Named & { readonly type: 'path' | 'query' })[];
     readonly headers?: readonly Named[];
     readonly body?: { readonly json: string };
@@ -22,13 +13,8 @@ declare module '@usebruno/lang' {
     readonly docs?: string;
   }
 
-  interface BruCollection {
-    readonly auth: { readonly mode: 'bearer'; readonly bearer: { readonly token: string } };
-  }
-
-  interface BruEnvironment {
-    readonly variables: readonly (Named & { readonly secret: boolean })[];
-  }
+  type BruCollection = { readonly auth: { readonly mode: 'bearer'; readonly bearer: { readonly token: string } } };
+  type BruEnvironment = { readonly variables: readonly (Named & { readonly secret: boolean })[] };
 
   function jsonToBruV2(request: BruRequest): string;
   function bruToJsonV2(text: string): BruRequest;
