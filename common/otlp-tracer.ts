@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Context,
   defaultTextMapGetter,
@@ -70,12 +71,8 @@ export function createOtlpTracer(
       new SentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
     dropped: () => spans.dropped,
     async close() {
-      let timer: NodeJS.Timeout | undefined;
-      const timeout = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, TRACES_CLOSE_MS);
-      });
+      const timeout = sleep(TRACES_CLOSE_MS, undefined, { ref: false });
       await Promise.race([provider.shutdown().catch(() => {}), timeout]);
-      clearTimeout(timer);
     },
   };
 }

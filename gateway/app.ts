@@ -10,12 +10,12 @@ import type { Running } from '../common/run-until-stopped.ts';
 import { stopListening } from '../common/run-until-stopped.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
-import { admitCallers } from './admission/admission.ts';
+import { type AdmissionParts, admitCallers } from './admission/admission.ts';
 import { ApiKeyCache } from './admission/authentication.ts';
 import { openQuota } from './admission/quota/open-quota.ts';
-import type { Quota, QuotaPolicy } from './admission/quota/quota-port.ts';
+import type { Quota } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
-import { type CoreClient, createCoreClient } from './core/core-client.ts';
+import { createCoreClient } from './core/core-client.ts';
 import { CoreToken, tlsToCore } from './core/core-connection.ts';
 import {
   arrivalObserver,
@@ -73,7 +73,6 @@ export async function startGateway(
   const quota = observedQuota(counter, metrics, tracer !== undefined && config.REDIS_URL !== undefined);
   const token = new CoreToken(config);
   const core = createCoreClient(config, credentials, token, metrics);
-  metrics?.watchCertificates(credentials);
   const stopWatching = [credentials.watch(log), token.watch(log)];
   let stopping = false;
   const readiness = {
@@ -81,8 +80,7 @@ export async function startGateway(
     quota: new Readiness('the quota store', () => checkQuota(quota), log),
     isStopping: () => stopping,
   };
-  metrics?.watchReadiness(readiness);
-  metrics?.watchQuota(quota);
+  metrics?.watch(readiness, quota, credentials);
   let metricsServer: MetricsServer | undefined;
   const release = async () => {
     readiness.core.close();
@@ -131,20 +129,16 @@ async function checkQuota(quota: Quota): Promise<void> {
   if (fault !== undefined) throw new Error(fault);
 }
 
-interface Parts {
+interface Parts extends AdmissionParts {
   readonly log: Logger;
   readonly metrics: GatewayMetrics | undefined;
   readonly tracer: Tracer | undefined;
-  readonly core: CoreClient;
-  readonly cache: ApiKeyCache;
-  readonly quota: Quota;
-  readonly policy: QuotaPolicy;
   readonly readiness: GatewayReadiness;
   readonly connections: ClientConnections;
 }
 
 async function createGateway(config: GatewayConfig, parts: Parts): Promise<FastifyInstance> {
-  const { log, metrics, tracer, core, cache, quota, policy, readiness, connections } = parts;
+  const { log, metrics, tracer, core, policy, readiness, connections } = parts;
   const observe = requestObserver(log, metrics);
   const publicUrl = config.PUBLIC_URL;
   const answers = new ProblemAnswers(publicUrl, observe);
@@ -174,7 +168,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');
   await app.register(async (v1) => {
-    admitCallers(v1, { core, cache, quota, policy });
+    admitCallers(v1, parts);
     leadRoutes(v1, core, publicUrl);
   });
   return app;

@@ -132,10 +132,7 @@ export function observedQuota(quota: Quota, metrics: GatewayMetrics | undefined,
   };
 }
 
-function outcomeOf({ admitted, waitMs }: QuotaDecision) {
-  if (admitted) return 'admitted';
-  return waitMs > 0 ? 'delayed' : 'limited';
-}
+const outcomeOf = ({ admitted, waitMs }: QuotaDecision) => (admitted ? 'admitted' : waitMs > 0 ? 'delayed' : 'limited');
 
 /** Exported from the start, so that `increase()` sees the first fault. */
 const OPERATIONS = ['createLead', 'getLead', 'listLeads'] as const;
@@ -204,18 +201,15 @@ export function createGatewayMetrics() {
     batchSent: (operation: string, size: number) => batches.observe({ operation }, size),
     /** Exports the number of requests that wait for the core. */
     watchWaiting: (operation: string, count: () => number) => void waiting.set(operation, count),
-    watchCertificates: (credentials: TlsCredentials) =>
-      gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials),
-    watchQuota(quota: Quota) {
+    /** Exports the state of the gateway, and of what it depends on. */
+    watch({ core, quota, isStopping }: GatewayReadiness, { countedShare }: Quota, credentials: TlsCredentials) {
+      gaugeExpiries(registry, 'lead_intake_gateway_certificate_expiry_timestamp_seconds', credentials);
       gauge(
         registry,
         'lead_intake_gateway_quota_counted_ratio',
         'The share of studios whose requests can be counted; less than 1 while a node of a Redis Cluster fails.',
-        () => quota.countedShare(),
+        countedShare,
       );
-    },
-    /** Exports whether the gateway's dependencies are ready, and whether the gateway is stopping. */
-    watchReadiness({ core, quota, isStopping }: GatewayReadiness) {
       const isUp = (part: Readiness) => async () => Number((await part.fault()) === undefined);
       gauge(registry, 'lead_intake_gateway_core_up', 'Whether the core would serve a call.', isUp(core));
       gauge(registry, 'lead_intake_gateway_quota_up', 'Whether requests can be counted.', isUp(quota));

@@ -27,7 +27,7 @@ const KEY_PROBLEMS = new Set<ProblemCode>([
 /** The refusals by the quota. */
 const UNCOUNTED = new Set<ProblemCode>(['integration_rate_limited', 'integration_rate_unavailable']);
 
-interface Parts {
+export interface AdmissionParts {
   readonly core: CoreClient;
   readonly cache: ApiKeyCache;
   readonly quota: Quota;
@@ -35,7 +35,7 @@ interface Parts {
 }
 
 /** Admits callers of the API in the contract's order of checks, before any body is read. @rule 5.3 5.9 7.order */
-export function admitCallers(app: FastifyInstance, parts: Parts): void {
+export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void {
   const shedLoad = loadShedding(parts.core);
   const authenticate = authenticator(parts.core, parts.cache);
   const count = requestCounter(parts.quota, parts.policy);
@@ -90,7 +90,7 @@ function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<ne
  *
  * @rule 7.order 8.counted 8.quota-headers
  */
-function checkKeyBeforeRefusal(app: FastifyInstance, { core, cache, quota }: Parts): void {
+function checkKeyBeforeRefusal(app: FastifyInstance, { core, cache, quota }: AdmissionParts): void {
   app.setErrorHandler(async (error: FastifyError, request, reply) => {
     const { key } = request.state;
     // Without one, the key itself was refused, or was never read.

@@ -53,20 +53,14 @@ export interface PageToRead {
   readonly cursor: string | undefined;
 }
 
-/** A created lead: the response body, its id, and whether an earlier request had created it. */
-interface Creation {
-  readonly body: Uint8Array;
-  readonly leadId: string;
-  readonly replayed: boolean;
-}
-
 /**
  * The core. It returns the response bodies of the public API as bytes. Every method rejects with the Problem for the
  * caller. The core authenticates the sender on every request, and confines it to the studio of the key.
  */
 export interface CoreClient {
   authenticate(sender: Sender): Promise<AuthenticateApiKeyResponse>;
-  createLead(sender: Sender, capture: LeadCreation): Promise<Creation>;
+  /** Returns the body, the id of the lead, and whether an earlier request had created it. */
+  createLead(sender: Sender, capture: LeadCreation): Promise<Answer<'body'>>;
   getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
   listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
   /** Whether too many requests of this operation are pending to begin another. */
@@ -96,16 +90,16 @@ export function createCoreClient(
   return {
     authenticate: async (sender) => (await authenticate.send(sender, { case: 'authenticate', value: {} })).value,
 
-    async createLead(sender, { contact, sourceId, note, ...rest }) {
-      const item = {
-        ...rest,
-        contact: { value: { case: contact.type, value: contact.value } },
-        ...(sourceId !== null && { sourceId }),
-        ...(note !== null && { note }),
-      };
-      const { value: body, leadId, replayed } = await createLead.send(sender, { case: 'createLead', value: item });
-      return { body, leadId, replayed };
-    },
+    createLead: (sender, { contact, sourceId, note, ...rest }) =>
+      createLead.send(sender, {
+        case: 'createLead',
+        value: {
+          ...rest,
+          contact: { value: { case: contact.type, value: contact.value } },
+          ...(sourceId !== null && { sourceId }),
+          ...(note !== null && { note }),
+        },
+      }),
 
     getLead: async (sender, leadId) => (await getLead.send(sender, { case: 'getLead', value: { leadId } })).value,
 
@@ -150,18 +144,10 @@ const HEALTH_CHECK_FAULTS: Partial<Record<Code, string>> = {
 
 type Item = MessageInitShape<typeof ExchangeItemSchema>;
 
-/** The values of a successful outcome, by its case. */
-interface Outcomes {
-  readonly body: Uint8Array;
-  readonly bearer: AuthenticateApiKeyResponse;
-}
-
-/** A successful outcome; the last two properties are those of a creation. */
-interface Answer<Value> {
-  readonly value: Value;
-  readonly leadId: string;
-  readonly replayed: boolean;
-}
+/** A successful outcome of a case, and what a creation has besides. */
+type Answer<Case> = Pick<ExchangeResult, 'leadId' | 'replayed'> & {
+  readonly value: Extract<ExchangeResult['outcome'], { readonly case: Case }>['value'];
+};
 
 /**
  * Returns a batcher of the requests of one operation, and a function that sends one, and rejects with the Problem for the
@@ -169,14 +155,14 @@ interface Answer<Value> {
  *
  * @param operation the name of the core's RPC
  */
-function batches<Case extends keyof Outcomes>(
+function batches<Case extends 'body' | 'bearer'>(
   exchange: Client<typeof ExchangeService>['exchange'],
   metrics: GatewayMetrics | undefined,
   operation: string,
   outcomeCase: Case,
   maxSentWeight?: number,
 ) {
-  const batcher = new ExchangeBatcher<Item, Answer<Outcomes[Case]>>(
+  const batcher = new ExchangeBatcher<Item, Answer<Case>>(
     async function* (messages) {
       try {
         // Each request has a timeout of its own, so the call has none.
@@ -186,7 +172,8 @@ function batches<Case extends keyof Outcomes>(
         if (!isUnprocessed(error)) throw error;
       }
     },
-    { timeoutMs: CORE_CALL_MS, maxSentWeight },
+    CORE_CALL_MS,
+    maxSentWeight,
   );
   metrics?.watchWaiting(operation, () => batcher.pending);
   return {
@@ -213,9 +200,9 @@ function batches<Case extends keyof Outcomes>(
     }
   }
 
-  function resultOf({ index, outcome, leadId, replayed }: ExchangeResult): Result<Answer<Outcomes[Case]>> {
+  function resultOf({ index, outcome, leadId, replayed }: ExchangeResult): Result<Answer<Case>> {
     if (outcome.case === outcomeCase) {
-      return { index, answer: { value: outcome.value as Outcomes[Case], leadId, replayed } };
+      return { index, answer: { value: outcome.value as Answer<Case>['value'], leadId, replayed } };
     }
     const error =
       outcome.case === 'error' ? problemOfStatus(outcome.value) : new Error(`unexpected outcome: ${outcome.case}`);

@@ -21,16 +21,6 @@ type OpenCall<Request, Answer> = (messages: AsyncIterable<Request[]>) => AsyncIt
 /** A request got no response: it timed out, too many others are pending, or the peer accepts no requests. */
 export class NoResponse extends Error {}
 
-interface ExchangeBatcherOptions {
-  /** The timeout of a request; milliseconds. */
-  readonly timeoutMs: number;
-  /**
-   * The weight of sent requests without a result from which no further one is sent: those wait here, where their groups
-   * take turns. Without it, requests are sent in the order of their arrival.
-   */
-  readonly maxSentWeight?: number | undefined;
-}
-
 /** The caller on whose behalf a request is sent, which takes turns with others, and what the request costs. */
 export interface Share {
   readonly group: string;
@@ -68,7 +58,8 @@ interface Call<Request, Answer> {
  */
 export class ExchangeBatcher<Request, Answer> {
   readonly #open: OpenCall<Request, Answer>;
-  readonly #options: ExchangeBatcherOptions;
+  readonly #timeoutMs: number;
+  readonly #maxSentWeight: number;
   /** Requests that are not sent yet, by group. Insertion order is the order of turns. */
   readonly #queues = new Map<string, PendingRequest<Request, Answer>[]>();
   #call: Call<Request, Answer> | undefined;
@@ -76,9 +67,15 @@ export class ExchangeBatcher<Request, Answer> {
   /** The weight of the pending requests of each group. */
   readonly #weights = new Map<string, number>();
 
-  constructor(open: OpenCall<Request, Answer>, options: ExchangeBatcherOptions) {
+  /**
+   * @param timeoutMs the timeout of a request
+   * @param maxSentWeight the weight of sent requests without a result from which no further one is sent: those wait here,
+   *   where their groups take turns. Without it, requests are sent in the order of their arrival
+   */
+  constructor(open: OpenCall<Request, Answer>, timeoutMs: number, maxSentWeight = Number.POSITIVE_INFINITY) {
     this.#open = open;
-    this.#options = options;
+    this.#timeoutMs = timeoutMs;
+    this.#maxSentWeight = maxSentWeight;
   }
 
   /** The number of requests without a response. */
@@ -97,7 +94,6 @@ export class ExchangeBatcher<Request, Answer> {
       return Promise.reject(new NoResponse(`too many requests: ${MAX_PENDING_REQUESTS} are pending`));
     }
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const { timeoutMs } = this.#options;
     const settle = (outcome: Outcome<Answer>) => {
       if (pending.isSettled) return;
       pending.isSettled = true;
@@ -109,7 +105,8 @@ export class ExchangeBatcher<Request, Answer> {
       if ('answer' in outcome) resolve(outcome.answer);
       else reject(outcome.error);
     };
-    const timer = setTimeout(() => settle({ error: new NoResponse(`no response within ${timeoutMs} ms`) }), timeoutMs);
+    const late = () => settle({ error: new NoResponse(`no response within ${this.#timeoutMs} ms`) });
+    const timer = setTimeout(late, this.#timeoutMs);
     const pending: PendingRequest<Request, Answer> = {
       request,
       share,
@@ -199,9 +196,8 @@ export class ExchangeBatcher<Request, Answer> {
   }
 
   #nextMessage(call: Call<Request, Answer>): Request[] {
-    const { maxSentWeight = Number.POSITIVE_INFINITY } = this.#options;
     const message: Request[] = [];
-    while (message.length < MAX_PER_MESSAGE && call.sentWeight < maxSentWeight) {
+    while (message.length < MAX_PER_MESSAGE && call.sentWeight < this.#maxSentWeight) {
       const pending = this.#shift();
       if (!pending) break;
       if (pending.isSettled) continue;

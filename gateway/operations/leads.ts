@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Fault, PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { CoreClient, PageToRead } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';
@@ -28,14 +28,14 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
     const { state } = request;
     const key = keyOf(state);
     const capture = readCapture(request);
-    const { body, leadId, replayed } = await core.createLead(senderToCheck(key, request.id), capture).catch((error) => {
+    const created = await core.createLead(senderToCheck(key, request.id), capture).catch((error) => {
       if (hasScopeFor(key.caller, 'getLead') && error instanceof Problem && error.existingLeadId !== undefined) {
         reply.header('link', `<${publicUrl}${LEADS_PATH}/${error.existingLeadId}>; rel="existing-lead"`);
       }
       throw error;
     });
-    state.replayed = replayed;
-    state.leadId = leadId;
+    const { value: body, leadId, replayed } = created;
+    Object.assign(state, { leadId, replayed });
     if (replayed) reply.header('idempotent-replayed', 'true');
     reply.code(201).header('location', `${leadsPath}/${leadId}`);
     return asJson(reply, body);
@@ -48,7 +48,8 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   } as const;
   app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request, reply) => {
     const { id } = request.params;
-    refuse('id', uuidFault(id));
+    const fault = uuidFault(id);
+    if (fault !== undefined) throw invalidRequest([{ field: 'id', message: fault }]);
     request.state.leadId = id;
     return asJson(reply, await core.getLead(senderToCheck(keyOf(request.state), request.id), id));
   });
@@ -103,10 +104,6 @@ const NO_LIMIT = -1;
 
 function isLimit(limit: string | string[]): boolean {
   return typeof limit === 'string' && /^\d+$/.test(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_SIZE.max;
-}
-
-function refuse(field: string, message: Fault): void {
-  if (message !== undefined) throw invalidRequest([{ field, message }]);
 }
 
 /** Admission sets a key before any operation runs. */

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { Argument } from 'commander';
-import { printable } from '../../common/printable.ts';
+import { printable, printableJson } from '../../common/printable.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
 import { backUpDatabase, vacuumDatabase } from '../../src/store/open-store.ts';
 import { StoreUnavailable } from '../../src/store/store.ts';
@@ -10,9 +10,9 @@ import { listApiKeys, revokeApiKey } from '../../src/usecases/manage-api-keys.ts
 import { Api } from '../../verify/api.ts';
 import { reportText } from '../../verify/report-text.ts';
 import { CannotVerify, preflight, verify } from '../../verify/verify.ts';
-import { findingsText } from '../cli-output.ts';
 import { BY_HAND } from '../command.ts';
 import type { Part } from '../doctor/examine.ts';
+import type { Finding } from '../doctor/finding.ts';
 import { standardOutput } from '../export-output.ts';
 import { progressBar } from '../progress-bar.ts';
 import { abortOnSignal, isJson, program, runOnStore, runReported, showResult, showSecret } from './program.ts';
@@ -125,4 +125,13 @@ async function verifyDeployment({ baseUrl, quota = false }: VerifyOptions): Prom
     console.error(printable(error.message));
     process.exitCode = 2;
   }
+}
+
+/** Returns the findings of `doctor`. */
+function findingsText(findings: readonly Finding[], json: boolean): string {
+  if (json) return `${printableJson(findings)}\n`;
+  const lines = findings.map(({ what, verdict, says }) => {
+    return `${(verdict === 'fault' ? 'FAULT' : verdict).padEnd(8)} ${what.padEnd(22)} ${printable(says)}\n`;
+  });
+  return lines.join('');
 }

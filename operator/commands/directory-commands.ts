@@ -11,7 +11,6 @@ import {
   removeMember,
 } from '../../src/usecases/keep-directory.ts';
 import { everyStudio } from '../../src/usecases/list-studios.ts';
-import { publicStudio } from '../cli-output.ts';
 import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';
@@ -101,3 +100,6 @@ function addSourceCommands(): void {
       runOnStore(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId }) })),
     );
 }
+
+/** Returns a studio's record without internal fields. */
+const publicStudio = ({ id, status, regionCode, quotaLimit }: Studio) => ({ id, status, regionCode, quotaLimit });

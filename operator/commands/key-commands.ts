@@ -3,10 +3,9 @@ import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from 'commander';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../../src/domain/api-key.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
-import { findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
+import { type FoundSecret, findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
 import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
 import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
-import { foundSecret, publicKey } from '../cli-output.ts';
 import { BY_HAND } from '../command.ts';
 import {
   AUDITED_MEMBER,
@@ -136,4 +135,19 @@ function addListCommand(keys: Command): void {
         return keys.map(publicKey);
       }),
     );
+}
+
+/** Returns a key without the hash of its secret. */
+function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
+  return key;
+}
+
+/** Describes a found secret: the key to revoke, its owner, and what it gives access to. */
+function foundSecret(found: FoundSecret) {
+  const { secretHint } = found;
+  if (found.key === null) return { secretHint, opens: 'nothing: it is unknown, or was replaced' };
+  const { key, studio, isValid } = found;
+  const { id: keyId, name, memberId: issuer, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key;
+  const opens = isValid ? scopes.join(', ') : 'nothing at the moment';
+  return { secretHint, opens, studioId: studio.id, keyId, name, issuer, lastUsedAt, createdAt, expiresAt, revokedAt };
 }

@@ -9,7 +9,6 @@ import { getLead } from '../../src/usecases/get-lead.ts';
 import { getStudio } from '../../src/usecases/keep-directory.ts';
 import { listLeads } from '../../src/usecases/list-leads.ts';
 import { updateLead } from '../../src/usecases/update-lead.ts';
-import { listedLead } from '../cli-output.ts';
 import { BY_HAND } from '../command.ts';
 import { EXPORT_FORMATS } from '../export-format.ts';
 import { writeLeads } from '../export-leads.ts';
@@ -44,7 +43,7 @@ function addShowCommands(leads: Command): void {
           listLeads(deps, { studioId, pageSize: limit - listed.length, pageToken, view: 'full' });
         await getStudio(deps, studioId);
         for await (const { leads } of eachPage(read)) if (listed.push(...leads) >= limit) break;
-        return isJson() ? listed : listed.map(listedLead);
+        return isJson() ? listed : listed.map(columnsOf);
       }),
     );
   leads
@@ -55,6 +54,15 @@ function addShowCommands(leads: Command): void {
       runOnStore((deps) => getLead(deps, { studioId, leadId, view: 'full' })),
     );
 }
+
+/** For a table: without the note, which would be too wide. */
+const columnsOf = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
+  id,
+  displayName,
+  contact,
+  stage,
+  createdAt,
+});
 
 function addTransferCommands(leads: Command): void {
   leads

@@ -1,8 +1,10 @@
+import { Console } from 'node:console';
 import { fstatSync, statSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import { errorSummary, stacksOf } from '../../common/error-summary.ts';
-import { printableLines } from '../../common/printable.ts';
+import { printable, printableJson, printableLines } from '../../common/printable.ts';
 import { SettingsError } from '../../common/settings.ts';
 import { Throttle } from '../../common/throttle.ts';
 import { readDatabaseUrl } from '../../src/config.ts';
@@ -11,7 +13,6 @@ import { Refusal } from '../../src/domain/refusal.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
-import { resultText } from '../cli-output.ts';
 import { CommandFault } from '../command.ts';
 import { ExportBroken } from '../export-leads.ts';
 import { OutputFault, standardOutput } from '../export-output.ts';
@@ -126,4 +127,29 @@ function messageOf(error: unknown): string {
   if (!(error instanceof Refusal)) return stacksOf(error);
   const faults = error.faults.map(({ field, message }) => `  ${field} ${message}`);
   return [`${error.reason}: ${error.message}`, ...faults].join('\n');
+}
+
+/** Returns a result as JSON, or as a table or a list of fields. */
+function resultText(result: unknown, json: boolean): string {
+  if (json) return `${printableJson(result)}\n`;
+  if (Array.isArray(result)) return result.length > 0 ? tableText(result.map(textFields)) : 'none\n';
+  const fields = Object.entries(textFields(result));
+  return fields.map(([name, value]) => `${name.padEnd(12)} ${value}\n`).join('');
+}
+
+function tableText(rows: readonly object[]): string {
+  const stream = new PassThrough({ encoding: 'utf8' });
+  new Console(stream).table(rows);
+  return stream.read();
+}
+
+function textFields(record: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(record as object).map(([name, value]) => [name, textOf(value)]));
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  if (value instanceof Date) return value.toISOString();
+  if (Array.isArray(value)) return value.map(textOf).join(', ');
+  return typeof value === 'object' ? Object.values(value).map(textOf).join(' ') : printable(String(value));
 }

@@ -11,7 +11,7 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     name: 'doctor prints responses of the core unescaped',
     suite: 'test/security/terminal.test.ts',
     caughtBy: 'escapes the response of a hostile core to doctor',
-    patches: [{ file: 'operator/cli-output.ts', find: 'printable(says)', put: 'says' }],
+    patches: [{ file: 'operator/commands/deployment-commands.ts', find: 'printable(says)', put: 'says' }],
   },
   {
     name: 'a backup overwrites a file that was made meanwhile',

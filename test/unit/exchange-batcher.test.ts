@@ -70,9 +70,9 @@ class OtherSide {
  * A batcher, and the other side of each of its calls in the order in which they started.
  *
  * @param reads whether the other side reads the first call from its start
- * @param options how much the batcher sends before there are results
+ * @param maxSentWeight how much the batcher sends before there are results
  */
-function controlled({ reads = true, ...options }: { reads?: boolean; maxSentWeight?: number } = {}) {
+function controlled({ reads = true, maxSentWeight }: { reads?: boolean; maxSentWeight?: number } = {}) {
   const calls: OtherSide[] = [];
   const batcher = new ExchangeBatcher<string, string>(
     (messages) => {
@@ -80,7 +80,8 @@ function controlled({ reads = true, ...options }: { reads?: boolean; maxSentWeig
       if (calls.push(call) > 1 || reads) call.read();
       return call.results();
     },
-    { timeoutMs: TIMEOUT_MS, ...options },
+    TIMEOUT_MS,
+    maxSentWeight,
   );
   const submit = (request: string, share?: Share) => {
     const answer = batcher.send(request, share);
@@ -426,14 +427,11 @@ describe('a call that fails', () => {
   test('before it has carried anything fails all requests that wait for it, and the next request starts another', async () => {
     let isUnavailable = true;
     let begins = 0;
-    const batcher = new ExchangeBatcher<string, string>(
-      async function* (messages) {
-        begins += 1;
-        if (isUnavailable) throw new Error(`away ${begins}`);
-        for await (const message of messages) yield message.map((answer, index) => ({ index, answer }));
-      },
-      { timeoutMs: TIMEOUT_MS },
-    );
+    const batcher = new ExchangeBatcher<string, string>(async function* (messages) {
+      begins += 1;
+      if (isUnavailable) throw new Error(`away ${begins}`);
+      for await (const message of messages) yield message.map((answer, index) => ({ index, answer }));
+    }, TIMEOUT_MS);
 
     const refused = await Promise.allSettled(times(100, (index) => batcher.send(`${index}`)));
     expect(new Set(refused.map((each) => each.status === 'rejected' && each.reason.message))).toEqual(
@@ -520,9 +518,7 @@ describe('a call that the other side ends', () => {
   });
 
   test('before it has read anything fails the requests that wait for it', async () => {
-    const batcher = new ExchangeBatcher<string, string>(async function* () {}, {
-      timeoutMs: TIMEOUT_MS,
-    });
+    const batcher = new ExchangeBatcher<string, string>(async function* () {}, TIMEOUT_MS);
 
     await expect(batcher.send('one')).rejects.toMatchObject(NO_RESPONSE);
     await expect(batcher.send('two')).rejects.toMatchObject(NO_RESPONSE);
