@@ -12,14 +12,6 @@ import { parseTime, TIME_FORM } from './parse-time.ts';
 /** The fields that a column may have. */
 export const IMPORT_FIELDS: readonly string[] = [...COLUMNS, 'idempotencyKey'];
 
-/** What the operator says about the columns of a file. */
-interface ColumnChoices {
-  /** The field of a column, by its heading; an empty one: ignored. */
-  readonly fields: ReadonlyMap<string, string>;
-  /** Whether columns that are neither named there nor known are ignored. */
-  readonly ignoresOthers: boolean;
-}
-
 /** A column of a file. */
 interface Column {
   readonly heading: string;
@@ -33,7 +25,7 @@ interface Column {
  *
  * @throws CommandFault
  */
-function columnsOf(headings: readonly string[], { fields, ignoresOthers }: ColumnChoices): Column[] {
+function columnsOf(headings: readonly string[], { fields, ignoresOthers }: ImportReading): Column[] {
   refuse(
     [...fields.keys()].filter((heading) => !headings.includes(heading)),
     'missing column',
@@ -72,12 +64,19 @@ function refuse(headings: readonly string[], what: string, remedy: string): void
   if (headings.length > 0) throw new CommandFault(`${what} ${names}: ${remedy}`);
 }
 
-/** A lead of a file, or its fault, with the line on which it begins. */
-export type ImportLine = { readonly line: number } & ({ readonly lead: LeadImport } | { readonly fault: string });
+/** A lead of a file, or its fault. */
+type ReadLead = { readonly lead: LeadImport } | { readonly fault: string };
+
+/** The same with the line on which it begins. */
+export type ImportLine = { readonly line: number } & ReadLead;
 
 /** How a file is read. */
-export interface ImportReading extends ColumnChoices {
+export interface ImportReading {
   readonly studioId: string;
+  /** The field of a column, by its heading; an empty one: ignored. */
+  readonly fields: ReadonlyMap<string, string>;
+  /** Whether columns that are neither named there nor known are ignored. */
+  readonly ignoresOthers: boolean;
   /** Called with the headings of the columns that are ignored. */
   readonly onIgnored: (headings: readonly string[]) => void;
 }
@@ -95,7 +94,7 @@ async function* ndjsonLines(input: Readable, { studioId }: ImportReading): Async
     else if (record.value.trim() !== '') yield { line, ...leadIn(decode(record.value)) };
   }
 
-  function leadIn(text: string | undefined): { readonly lead: LeadImport } | { readonly fault: string } {
+  function leadIn(text: string | undefined): ReadLead {
     if (text === undefined) return { fault: undecodable };
     const record = parsed(text);
     if (!record) return { fault: 'is not a JSON object' };
@@ -154,8 +153,9 @@ function parsed(text: string): Fields | undefined {
 
 /** Whether a JSON text has a field twice, of which the parser keeps the last one only. */
 function hasRepeatedFields(text: string, record: Fields): boolean {
-  const inText = text.match(/"(?:[^"\\]|\\.)*"\s*:/g)?.length ?? 0;
-  return inText > countOfFields(record);
+  // Values are matched, too: a search that begins again within one takes the square of its quotes.
+  const texts = [...text.matchAll(/"(?:[^"\\]|\\.)*"(\s*:)?/g)];
+  return texts.filter(([, colon]) => colon !== undefined).length > countOfFields(record);
 }
 
 function countOfFields(value: unknown): number {
@@ -165,7 +165,7 @@ function countOfFields(value: unknown): number {
   return values.reduce((count: number, each) => count + countOfFields(each), own);
 }
 
-function leadOf(record: Fields, studioId: string): { readonly lead: LeadImport } | { readonly fault: string } {
+function leadOf(record: Fields, studioId: string): ReadLead {
   const faults: string[] = [];
   const contact = contactOf(record.contact, faults);
   const texts: Record<string, string | undefined> = {};
