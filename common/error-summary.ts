@@ -8,7 +8,6 @@ export function errorSummary(error: unknown): string {
   return messages.join(': ').replaceAll('\n', ' ');
 }
 
-/** The maximum length of a chain of causes. */
 const MAX_CAUSES = 5;
 
 /** An error and its causes, the outermost first. */

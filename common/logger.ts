@@ -32,7 +32,6 @@ class LogOutput {
     this.#fd = ownDescriptor(fd);
   }
 
-  /** The number of lines that were dropped. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -98,7 +97,6 @@ function ownDescriptor(fd: number): number {
   }
 }
 
-/** The least severity of the lines that are written. */
 type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 /** Standard output, which a process has once. */

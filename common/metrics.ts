@@ -21,7 +21,6 @@ const METRICS_SILENCE_MS = 10_000;
 /** Histogram buckets of durations; seconds. */
 export const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Histogram buckets of batch sizes. */
 export const SIZES = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /** Creates a registry with the metrics of every process: build, memory, processor time, event loop lag. */
@@ -53,7 +52,6 @@ export function createRegistry(): Registry {
   return registry;
 }
 
-/** Registers a counter of spans that were not received. */
 export function countDroppedSpans(registry: Registry, tracer: Tracer): void {
   counter(registry, 'lead_intake_spans_dropped_total', 'Spans that their receiver did not accept.', tracer.dropped);
 }
@@ -96,7 +94,6 @@ export function gaugeExpiries(registry: Registry, name: string, credentials: Tls
   });
 }
 
-/** An HTTP server for metrics only. */
 export interface MetricsServer {
   readonly url: string;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { TracingConfig } from './common-settings.ts';
+import type { TracingConfig } from './settings.ts';
 import type { Tracer } from './tracing.ts';
 
 /** Opens the tracer of a process. Without an endpoint there is none, and the OpenTelemetry packages are not loaded. */

@@ -31,8 +31,8 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import type { TracingConfig } from './common-settings.ts';
 import { TRACES_CLOSE_MS } from './deadlines.ts';
+import type { TracingConfig } from './settings.ts';
 import type { Attributes, Span, Tracer } from './tracing.ts';
 
 /** Timeout of an export request; milliseconds. */

@@ -46,7 +46,6 @@ export class Readiness {
     return this.#latest;
   }
 
-  /** The number of changes between available and unavailable. */
   get changeCount(): number {
     return this.#changeCount;
   }
@@ -56,7 +55,6 @@ export class Readiness {
     if (since === this.#changeCount) await once(this.#changes, 'change', { signal }).catch(() => {});
   }
 
-  /** Stops checking. */
   close(): void {
     this.#closing.abort();
     this.#first.resolve('readiness checks have stopped');

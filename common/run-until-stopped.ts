@@ -5,7 +5,6 @@ import { STOP_MS } from './deadlines.ts';
 import { printableLines } from './printable.ts';
 import { stopRequest } from './stop-request.ts';
 
-/** A running service. */
 export interface Running {
   /** The address it listens on, without a slash at the end. */
   readonly url: string;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
+import { MAX_DRAIN_MS } from './deadlines.ts';
 import { Secret } from './secret.ts';
 import {
   isInjected,
@@ -10,7 +11,6 @@ import {
   variablesOf,
 } from './setting-names.ts';
 
-/** The process environment, or a substitute in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Setting<T> extends SettingTraits {
@@ -18,7 +18,6 @@ interface Setting<T> extends SettingTraits {
   readonly parse: (text: string) => T;
 }
 
-/** A process's settings by name. */
 export type SettingsTable = Readonly<Record<string, Setting<unknown>>>;
 
 /** The parsed values of a table; a setting without a fallback may be undefined. */
@@ -180,7 +179,6 @@ export const ratio = (value: string): number => {
 /** A TCP port; 0 lets the system choose. */
 export const port = integer(0, 65_535);
 
-/** Where a server listens. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -193,7 +191,6 @@ export const address = (value: string): Address => {
   return { host: host.replace(/^\[|\]$/g, ''), port: port(number) };
 };
 
-/** One of a few words. */
 export const oneOf =
   <const Words extends readonly string[]>(...words: Words) =>
   (value: string): Words[number] => {
@@ -223,3 +220,29 @@ export const localHost = (listensOn: string): string =>
 
 /** Returns an address or a name as the host of a URL. */
 export const hostOfUrl = (host: string): string => (isIPv6(host) ? `[${host}]` : host);
+
+/** The parsers of the settings that gateway and core share. */
+export const commonSettings = {
+  CORE_HOST: text,
+  CORE_PORT: port,
+  CORE_TOKEN: bearerToken,
+  LOG_LEVEL: oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl,
+  OTEL_TRACES_SAMPLER: oneOf(
+    'always_on',
+    'always_off',
+    'traceidratio',
+    'parentbased_always_on',
+    'parentbased_always_off',
+    'parentbased_traceidratio',
+  ),
+  OTEL_TRACES_SAMPLER_ARG: ratio,
+  REUSE_PORT: yesOrNo,
+  SHUTDOWN_DRAIN_MS: integer(0, MAX_DRAIN_MS),
+} as const;
+
+export interface TracingConfig {
+  readonly OTEL_EXPORTER_OTLP_ENDPOINT: string | undefined;
+  readonly OTEL_TRACES_SAMPLER: ReturnType<typeof commonSettings.OTEL_TRACES_SAMPLER>;
+  readonly OTEL_TRACES_SAMPLER_ARG: number;
+}

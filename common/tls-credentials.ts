@@ -61,7 +61,6 @@ export class TlsCredentials {
   }
 }
 
-/** The contents when the settings were read. */
 export const pemOf = (files: TlsFiles): TlsPem =>
   Object.fromEntries(partsOf(files).map(([name, { contents }]) => [name, contents.reveal()]));
 

@@ -3,7 +3,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 /** Attributes of a span; undefined ones are left out. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A unit of work in a trace. */
 export interface Span {
   /** The W3C `traceparent` by which another process names this span as the parent of its spans. */
   readonly traceparent: string;
@@ -21,7 +20,6 @@ export interface Tracer {
    * @param traceparent the caller's; an invalid or missing one starts a new trace
    */
   begin(name: string, traceparent: string | undefined): Span;
-  /** The number of spans that were not received. */
   dropped(): number;
   /** Sends the remaining spans; gives up after TRACES_CLOSE_MS. */
   close(): Promise<void>;

@@ -10,7 +10,6 @@ const CHECK_INTERVAL_MS = 1000;
 /** The kinds of files that are watched, and whether they cannot be used as they are now. */
 export const unusableFiles = new Map<string, boolean>();
 
-/** Files to watch, and what to do when they change. */
 export interface WatchedFiles {
   /** What they contain, for the log: `certificates`. */
   readonly what: string;
@@ -35,7 +34,6 @@ export function watchFiles({ what, files, reload }: WatchedFiles, log: Logger): 
   if (files.length === 0) return () => {};
   const paths = files.map(({ path }) => path);
   let inUse: readonly string[] = files.map(({ contents }) => contents.reveal());
-  /** The contents at the last check. */
   let found = inUse;
   let loggedFault: string | undefined;
   unusableFiles.set(what, false);

@@ -45,7 +45,6 @@ export const unknownRequest = (requestId: string, { status, code }: Problem): Fi
   durationMs: 0,
 });
 
-/** Called for every finished request. */
 export type RequestObserver = (finished: FinishedRequest) => void;
 
 /** Returns an observer that logs and counts every request; undefined when neither is enabled. */
@@ -74,14 +73,14 @@ export function arrivalObserver(
 ): ObserveRequest | undefined {
   if (!observe && !tracer) return undefined;
   return (request, reply, next) => {
-    metrics?.requestBegan();
+    metrics?.countInFlight(1);
     const operation = request.routeOptions.config?.operation ?? 'other';
     const traceparent = request.headers.traceparent;
     const span = PROBES.includes(operation)
       ? undefined
       : tracer?.begin(operation, typeof traceparent === 'string' ? traceparent : undefined);
     reply.raw.once('close', () => {
-      metrics?.requestEnded();
+      metrics?.countInFlight(-1);
       report(request, reply, operation, span);
     });
     if (span) currentSpan.run(span, next);
@@ -184,12 +183,9 @@ export function createGatewayMetrics() {
 
   return {
     registry,
-    /** A request is in flight between these two calls. */
-    requestBegan() {
-      inFlight += 1;
-    },
-    requestEnded() {
-      inFlight -= 1;
+    /** Counts a request that begins, or one that ends. */
+    countInFlight(change: 1 | -1) {
+      inFlight += change;
     },
     requestFinished({ operation, outcome, replayed, durationMs }: FinishedRequest) {
       requests.observe({ operation, outcome }, durationMs / 1000);
@@ -197,9 +193,7 @@ export function createGatewayMetrics() {
     },
     quotaChecked: (outcome: 'admitted' | 'limited' | 'delayed' | 'unavailable', durationMs: number) =>
       quota.observe({ decision: outcome }, durationMs / 1000),
-    /** Records a message to the core and its number of requests. */
     batchSent: (operation: string, size: number) => batches.observe({ operation }, size),
-    /** Exports the number of requests that wait for the core. */
     watchWaiting: (operation: string, count: () => number) => void waiting.set(operation, count),
     /** Exports the state of the gateway, and of what it depends on. */
     watch({ core, quota, isStopping }: GatewayReadiness, { countedShare }: Quota, credentials: TlsCredentials) {

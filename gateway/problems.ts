@@ -3,7 +3,6 @@ import type { RefusalReason } from '../proto/gen/leadintake/v1/refusal_pb.ts';
 
 /** What a code means, and where it occurs. */
 interface ProblemKind {
-  /** The usual one. */
   readonly status: number;
   readonly title: string;
   /** The operations that answer it; undefined: all. */

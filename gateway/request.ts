@@ -7,7 +7,6 @@ import { invalidRequest, type Problem, type ProblemCode } from './problems.ts';
 /** An operation of the contract, or another resource that the gateway serves. */
 export type Operation = KeyOperation | 'healthz' | 'readyz' | 'openapi' | 'docs' | 'other';
 
-/** The state of a request while it is handled. */
 export class RequestState {
   /** When it arrived, by `performance.now()`. */
   readonly arrivedAt = performance.now();
@@ -21,7 +20,6 @@ export class RequestState {
   leadId: string | undefined;
 }
 
-/** The API key of a request. */
 export interface PresentedKey {
   readonly secretSha256: Uint8Array;
   readonly caller: AuthenticateApiKeyResponse;

@@ -58,7 +58,6 @@ function linesOf(records: readonly (readonly (string | null)[])[]): string {
   return stringify([...records] as unknown[], { record_delimiter: 'windows', quoted_match: BREAKS });
 }
 
-/** A file format of exports. */
 export interface ExportFormat {
   /** The text before all leads. */
   readonly header: string;

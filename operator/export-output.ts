@@ -6,7 +6,6 @@ import type { ExportPosition } from '../src/domain/cursor.ts';
 import { CommandFault } from './command.ts';
 import type { ExportFormat } from './export-format.ts';
 
-/** The destination of an export. */
 export interface ExportOutput {
   /** What it already contains; undefined: nothing, not even a header. */
   readonly written: { readonly last: ExportPosition | undefined } | undefined;

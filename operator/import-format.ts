@@ -12,7 +12,6 @@ import { parseTime, TIME_FORM } from './parse-time.ts';
 /** The fields that a column may have. */
 export const IMPORT_FIELDS: readonly string[] = [...COLUMNS, 'idempotencyKey'];
 
-/** A column of a file. */
 interface Column {
   readonly heading: string;
   /** Undefined: ignored. */
@@ -70,7 +69,6 @@ type ReadLead = { readonly lead: LeadImport } | { readonly fault: string };
 /** The same with the line on which it begins. */
 export type ImportLine = { readonly line: number } & ReadLead;
 
-/** How a file is read. */
 export interface ImportReading {
   readonly studioId: string;
   /** The field of a column, by its heading; an empty one: ignored. */

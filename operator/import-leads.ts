@@ -8,7 +8,6 @@ import { getStudio } from '../src/usecases/keep-directory.ts';
 import { IMPORT_FORMATS, type ImportLine, type ImportReading } from './import-format.ts';
 import { progressBar } from './progress-bar.ts';
 
-/** The maximum number of concurrent calls. */
 const MAX_CONCURRENT_CALLS = 4;
 
 /** A lead and the line on which it begins. */

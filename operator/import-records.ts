@@ -134,7 +134,6 @@ export async function* readRecords<Value>(
   }
 }
 
-/** Reads a line as a record. */
 export const restOfLine: RecordReader<string> = (text, begin, isWhole) => {
   LINE_END.lastIndex = begin;
   const found = LINE_END.exec(text);

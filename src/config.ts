@@ -1,7 +1,7 @@
-import { commonSettings } from '../common/common-settings.ts';
 import { Secret } from '../common/secret.ts';
 import {
   address,
+  commonSettings,
   type Environment,
   file,
   integer,

@@ -72,16 +72,9 @@ export const isCanonicalUuid = (value: string): boolean => UUID.test(value) && v
 export const crmIdFault = (value: string): Fault =>
   CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
-/** The name of a person. */
 export const displayNameFault = (value: string): Fault => firstFault(CAPTURE_RULES.displayName, value);
-
-/** The free text about a lead. */
 export const noteFault = (value: string): Fault => firstFault(CAPTURE_RULES.note, value);
-
-/** The name of a key or a source. */
 export const nameFault = (value: string): Fault => firstFault(NAME_RULES, value);
-
-/** An e-mail address, or a phone number. */
 export const contactFault = (type: ContactType, value: string): Fault => firstFault(CAPTURE_RULES[type], value);
 
 /** The form of a page token; only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */

@@ -46,7 +46,6 @@ export interface LeadCreation {
   readonly note: string | null;
 }
 
-/** Which page of leads. */
 export interface PageToRead {
   readonly limit: number;
   /** Undefined for the first page. */
@@ -67,7 +66,6 @@ export interface CoreClient {
   isBusy(operation: Operation | undefined): boolean;
   /** Rejects with the reason unless the core would serve a call now. */
   check(): Promise<void>;
-  /** Closes the connections. */
   close(): void;
 }
 

@@ -163,7 +163,6 @@ const withAbsoluteLinks = (markdown: string): string =>
     .replaceAll(/\]\((\/docs\/[\w/-]+)\)/g, ']({{publicUrl}}$1.md)')
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
 
-/** Returns a page in HTML and in Markdown. */
 function writtenPage(path: string, markdown: string): [DocsPage, DocsPage] {
   const link = relativeFrom(path);
   const slugger = new GithubSlugger();

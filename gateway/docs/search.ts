@@ -1,6 +1,5 @@
 import { type DocsPage, escapeHtml, isHtml, MAX_QUERY } from './pages.ts';
 
-/** What stands under one heading of a page. */
 interface Section {
   /** The page relative to `/docs/`, with the anchor of the heading. */
   readonly address: string;
@@ -38,7 +37,6 @@ export function searchIn(pages: readonly DocsPage[]): (query: string) => string 
   };
 }
 
-/** Returns the sections of a page in HTML. */
 function sectionsOf({ path, text }: DocsPage): Section[] {
   const [, content = ''] = text.split('<main class="page">');
   const [, pageTitle = ''] = /<h1[^>]*>(.*?)<\/h1>/.exec(content) ?? [];

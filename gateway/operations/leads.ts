@@ -4,7 +4,7 @@ import type { CoreClient, PageToRead } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';
 import { readAnyMediaType, readCapture, withHeaderFaults } from './read-capture.ts';
-import { LEAD_PATH, LEADS_PATH, leadListSchema, leadResponseSchema } from './schemas.ts';
+import { LEAD_PATH, LEADS_PATH } from './schemas.ts';
 
 /** The three operations of the public contract. Callers are authenticated and counted before they run. */
 export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: string): void {
@@ -18,7 +18,6 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   // @rule 4.1.created 4.1.replayed 4.1.existing-lead
   const create = {
     config: { operation: 'createLead' },
-    schema: { response: { 201: leadResponseSchema } },
     preParsing: readAnyMediaType,
     errorHandler(error: FastifyError, request: FastifyRequest) {
       throw withHeaderFaults(error, request);
@@ -42,11 +41,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   });
 
   // @rule 4.2.current-state 4.2.id
-  const read = {
-    config: { operation: 'getLead' },
-    schema: { response: { 200: leadResponseSchema } },
-  } as const;
-  app.get<{ Params: { id: string } }>(LEAD_PATH, read, async (request, reply) => {
+  app.get<{ Params: { id: string } }>(LEAD_PATH, { config: { operation: 'getLead' } }, async (request, reply) => {
     const { id } = request.params;
     const fault = uuidFault(id);
     if (fault !== undefined) throw invalidRequest([{ field: 'id', message: fault }]);
@@ -55,11 +50,7 @@ export function leadRoutes(app: FastifyInstance, core: CoreClient, publicUrl: st
   });
 
   // @rule 4.3.paging
-  const list = {
-    config: { operation: 'listLeads' },
-    schema: { response: { 200: leadListSchema } },
-  } as const;
-  app.get<{ Querystring: QueryString }>(LEADS_PATH, list, async (request, reply) => {
+  app.get<{ Querystring: QueryString }>(LEADS_PATH, { config: { operation: 'listLeads' } }, async (request, reply) => {
     const sender = senderToCheck(keyOf(request.state), request.id);
     return asJson(reply, await core.listLeads(sender, await readPage(request.query, core, sender)));
   });

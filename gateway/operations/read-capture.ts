@@ -25,18 +25,12 @@ type CaptureJson = Omit<LeadCreation, 'idempotencyKey' | 'sourceId' | 'note'> &
  */
 export function readCapture(request: FastifyRequest): LeadCreation {
   const faults = headerFaults(request);
-  const note = (field: string, message: Fault) => {
-    if (message !== undefined) faults.push({ field, message });
-  };
-
   const coding = request.headers['content-encoding'] || 'identity';
   const body = parseJson(request.body as Buffer);
-  if (coding.toLowerCase() !== 'identity') note('Content-Encoding', 'must be left out: the body is sent as it is');
-  else if (body === UNREADABLE) note('body', 'must be JSON in UTF-8');
-  else {
-    for (const fault of shapeFaults(request, body)) faults.push(fault);
-    for (const [field, message] of valueFaults(body)) note(field, message);
-  }
+  if (coding.toLowerCase() !== 'identity') {
+    faults.push({ field: 'Content-Encoding', message: 'must be left out: the body is sent as it is' });
+  } else if (body === UNREADABLE) faults.push({ field: 'body', message: 'must be JSON in UTF-8' });
+  else for (const fault of [...shapeFaults(request, body), ...valueFaults(body)]) faults.push(fault);
   if (faults.length > 0) throw invalidRequest(faults);
 
   const { displayName, contact, sourceId = null, note: text = null } = body as CaptureJson;
@@ -67,12 +61,15 @@ export function withHeaderFaults(error: FastifyError, request: FastifyRequest): 
 
 function headerFaults({ headers, raw }: FastifyRequest): FaultyField[] {
   const idempotencyKey = headers['idempotency-key'];
-  const faults = {
+  return faultsOf({
     'Idempotency-Key': typeof idempotencyKey === 'string' ? keyFault(idempotencyKey) : 'is required',
     'Content-Type': mediaTypeFault(raw.headersDistinct['content-type']),
-  };
-  return Object.entries(faults).flatMap(([field, message]) => (message === undefined ? [] : { field, message }));
+  });
 }
+
+/** Returns the faults of those fields that have one. */
+const faultsOf = (messages: Readonly<Record<string, Fault>>): FaultyField[] =>
+  Object.entries(messages).flatMap(([field, message]) => (message === undefined ? [] : { field, message }));
 
 /** The IETF draft on this header puts the key in quotes; the contract does not. */
 function keyFault(idempotencyKey: string): Fault {
@@ -153,13 +150,15 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Applies the core's own rules to values of the right type. */
-function* valueFaults(body: unknown): Generator<readonly [field: string, message: Fault]> {
+function valueFaults(body: unknown): FaultyField[] {
   const { displayName, contact, sourceId, note } = propertiesOf(body);
   const { type, value } = propertiesOf(contact);
-  if (typeof displayName === 'string') yield ['displayName', displayNameFault(displayName)];
-  if (typeof value === 'string' && isContactType(type)) yield ['contact.value', contactFault(type, value)];
-  if (typeof sourceId === 'string') yield ['sourceId', uuidFault(sourceId)];
-  if (typeof note === 'string') yield ['note', noteFault(note)];
+  return faultsOf({
+    displayName: typeof displayName === 'string' ? displayNameFault(displayName) : undefined,
+    'contact.value': typeof value === 'string' && isContactType(type) ? contactFault(type, value) : undefined,
+    sourceId: typeof sourceId === 'string' ? uuidFault(sourceId) : undefined,
+    note: typeof note === 'string' ? noteFault(note) : undefined,
+  });
 }
 
 function propertiesOf(value: unknown): Record<string, unknown> {

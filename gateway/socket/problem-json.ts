@@ -26,7 +26,6 @@ export class ProblemAnswers {
     this.#observe = observe;
   }
 
-  /** Answers every error of a request. */
   ofRequests(app: FastifyInstance): void {
     app.setErrorHandler((error: FastifyError, request, reply) => {
       this.#send(problemOf(error, request), request, reply);

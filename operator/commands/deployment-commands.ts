@@ -127,7 +127,6 @@ async function verifyDeployment({ baseUrl, quota = false }: VerifyOptions): Prom
   }
 }
 
-/** Returns the findings of `doctor`. */
 function findingsText(findings: readonly Finding[], json: boolean): string {
   if (json) return `${printableJson(findings)}\n`;
   const lines = findings.map(({ what, verdict, says }) => {

@@ -100,7 +100,6 @@ async function eraseLeads(
   });
 }
 
-/** The number of leads that are read, or erased, at a time. */
 const BATCH_SIZE = 500;
 
 /** A line of the journal: an erased lead, without personal data. */

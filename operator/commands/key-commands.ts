@@ -137,7 +137,6 @@ function addListCommand(keys: Command): void {
     );
 }
 
-/** Returns a key without the hash of its secret. */
 function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
   return key;
 }

@@ -10,7 +10,6 @@ import { examineCore, examineGateway, examineRedis } from './examine-servers.ts'
 import { examineStore } from './examine-store.ts';
 import { examined, type Finding, Notes } from './finding.ts';
 
-/** The process whose dependencies are examined. */
 export type Part = 'core' | 'gateway';
 
 /** How long before its expiry a certificate should be renewed; days. */

@@ -1,4 +1,3 @@
-/** The result of examining one part of a deployment. */
 export interface Finding {
   /** The part: `core settings`, `Redis`, … */
   readonly what: string;
@@ -15,7 +14,6 @@ export async function examined(what: string, examine: (notes: Notes) => unknown)
   return notes.findings;
 }
 
-/** Collects the findings about one part. */
 export class Notes {
   readonly findings: Finding[] = [];
   readonly #what: string;

@@ -11,7 +11,6 @@ import {
 interface Window {
   readonly id: number;
   readonly endsAtMs: number;
-  /** The number of admitted requests. */
   count: number;
   /** The latest time that a refusal gave for its retry, or 0; and the limit that was used up. */
   refusesUntilMs: number;

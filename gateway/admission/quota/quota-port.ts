@@ -55,11 +55,9 @@ export interface Quota {
 export interface QuotaCaller {
   /** The key's id, a UUID; never its secret. */
   readonly apiKeyId: string;
-  /** The id of the key's studio. */
   readonly studioId: string;
 }
 
-/** The maximum number of requests in a window. */
 export interface QuotaLimits {
   readonly key: number;
   /** For all keys of the studio together; undefined: no limit, and not counted. */
@@ -107,7 +105,6 @@ export const MAX_HOLD_MS = 1000;
  * The default limits and the length of windows. Whole numbers, at least 1; the window at most MAX_WINDOW_SECONDS.
  */
 export interface QuotaPolicy {
-  /** For a key. */
   readonly limit: number;
   /** For all keys of a studio together; undefined: no limit. */
   readonly studioLimit: number | undefined;

@@ -100,7 +100,6 @@ export function createRedisQuota(windowSeconds: number, redisUrl: string, isClus
   };
 }
 
-/** Closes the connection permanently. */
 async function disconnect(redis: RedisClient): Promise<void> {
   // Between two connection attempts there is no connection that could emit `end`.
   const ended =
