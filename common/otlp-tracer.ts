@@ -68,7 +68,7 @@ export function createOtlpTracer(
   const tracer = provider.getTracer('lead-intake');
   return {
     begin: (name, traceparent) =>
-      new SentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
+      sentSpan(tracer, tracer.startSpan(name, { kind: SpanKind.SERVER }, parentOf(traceparent))),
     dropped: () => spans.dropped,
     async close() {
       const timeout = sleep(TRACES_CLOSE_MS, undefined, { ref: false });
@@ -132,39 +132,25 @@ class CountedSpans implements SpanProcessor {
   }
 }
 
-class SentSpan implements Span {
-  readonly #tracer: OtelTracer;
-  readonly #span: OtlpSpan;
-
-  constructor(tracer: OtelTracer, span: OtlpSpan) {
-    this.#tracer = tracer;
-    this.#span = span;
-  }
-
-  get traceparent(): string {
-    const carrier: { traceparent?: string } = {};
-    W3C.inject(this.#asParent(), carrier, defaultTextMapSetter);
-    return carrier.traceparent ?? '';
-  }
-
-  get traceId(): string {
-    return this.#span.spanContext().traceId;
-  }
-
-  child(name: string, attributes: Attributes): Span {
-    const options = { kind: SpanKind.CLIENT, attributes: withoutUndefined(attributes) };
-    return new SentSpan(this.#tracer, this.#tracer.startSpan(name, options, this.#asParent()));
-  }
-
-  end({ failed, attributes = {} }: Parameters<Span['end']>[0]): void {
-    this.#span.setAttributes(withoutUndefined(attributes));
-    if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR });
-    this.#span.end();
-  }
-
-  #asParent(): Context {
-    return trace.setSpan(ROOT_CONTEXT, this.#span);
-  }
+function sentSpan(tracer: OtelTracer, span: OtlpSpan): Span {
+  const asParent = (): Context => trace.setSpan(ROOT_CONTEXT, span);
+  return {
+    get traceparent() {
+      const carrier: { traceparent?: string } = {};
+      W3C.inject(asParent(), carrier, defaultTextMapSetter);
+      return carrier.traceparent ?? '';
+    },
+    traceId: span.spanContext().traceId,
+    child(name, attributes) {
+      const options = { kind: SpanKind.CLIENT, attributes: withoutUndefined(attributes) };
+      return sentSpan(tracer, tracer.startSpan(name, options, asParent()));
+    },
+    end({ failed, attributes = {} }) {
+      span.setAttributes(withoutUndefined(attributes));
+      if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    },
+  };
 }
 
 const parentOf = (traceparent: string | undefined): Context =>

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { Server } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { STOP_MS } from './deadlines.ts';
 import { printableLines } from './printable.ts';
@@ -58,12 +57,3 @@ function portFault(error: unknown): string | undefined {
   if (syscall !== 'listen' || why === undefined) return undefined;
   return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_PORT, GATEWAY_PORT, or the port of CORE_METRICS_ADDRESS or GATEWAY_METRICS_ADDRESS.`;
 }
-
-/**
- * Leaves a port to the other processes that listen on it (REUSE_PORT). Established connections stay open, including those
- * without a request so far: `close` of an HTTP server would end them.
- *
- * @returns resolves when all established connections have ended
- */
-export const stopListening = (server: object): Promise<void> =>
-  new Promise((resolve) => Server.prototype.close.call(server as Server, () => resolve()));

@@ -7,7 +7,7 @@ import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/m
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import { stopListening } from '../common/run-until-stopped.ts';
+import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { type AdmissionParts, admitCallers } from './admission/admission.ts';

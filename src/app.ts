@@ -5,8 +5,8 @@ import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/m
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
-import { stopListening } from '../common/run-until-stopped.ts';
 import type { SettingFile } from '../common/settings.ts';
+import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import { watchFiles } from '../common/watched-files.ts';
 import { parseCallers } from './callers-file.ts';
