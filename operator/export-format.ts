@@ -1,8 +1,8 @@
 import { stringify } from 'csv-stringify/sync';
 import { printable } from '../common/printable.ts';
 import { CONTACT_TYPES, crmIdFault, uuidFault } from '../common/rules/field-rules.ts';
-import type { Lead } from '../src/domain/lead.ts';
 import type { ExportPosition } from '../src/domain/cursor.ts';
+import type { Lead } from '../src/domain/lead.ts';
 
 /** The columns of an export, in their order. */
 export const COLUMNS = [
