@@ -95,16 +95,4 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
-  {
-    name: 'a late result settles another request',
-    suite: EXCHANGE_BATCHER_SUITE,
-    caughtBy: 'a late result settles no other request, and the call continues',
-    patches: [
-      {
-        file: EXCHANGE_BATCHER,
-        find: 'call.sent.get(result.index)?.settle(result);',
-        put: '[...call.sent.values()].find(({ isSettled }) => !isSettled)?.settle(result);',
-      },
-    ],
-  },
 ];

@@ -16,7 +16,6 @@ export interface ClientPatch {
   readonly put: string;
 }
 
-const CLIENT = 'sdk/client.ts';
 const SEND = 'sdk/send.ts';
 const ATTEMPT = 'sdk/attempt.ts';
 
@@ -24,32 +23,12 @@ const SENDS = 'const last = await attempt(request, fetch, AbortSignal.any(limits
 
 export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
   {
-    name: 'a response of any length is read',
-    caughtBy: 'answers/an-answer-that-is-too-long',
-    says: 'only 1 of 2 attempts have come',
-    patches: [{ file: ATTEMPT, find: 'if (length > MAX_RESPONSE_BYTES) return undefined;', put: '' }],
-  },
-  {
-    name: 'a lead without an id is accepted',
-    caughtBy: 'proxies/a-lead-without-an-id',
-    says: 'only 1 of 2 attempts have come',
-    patches: [
-      { file: ATTEMPT, find: 'isLead(body?.lead) && isOf(capture, body.lead)', put: 'body?.lead instanceof Object' },
-    ],
-  },
-  {
     name: 'each attempt has its own idempotency key',
     caughtBy: 'idempotency-keys/one-key-and-one-body-for-all-attempts',
     says: 'has another Idempotency-Key than an attempt before',
     patches: [
       { file: SEND, find: SENDS, put: `request.headers.set('idempotency-key', crypto.randomUUID()); ${SENDS}` },
     ],
-  },
-  {
-    name: 'all creations share one idempotency key',
-    caughtBy: 'idempotency-keys/a-key-for-each-creation',
-    says: 'has the Idempotency-Key of a call before',
-    patches: [{ file: CLIENT, find: '= randomUUID()', put: "= '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10'" }],
   },
   {
     name: 'the body changes with each attempt',
@@ -74,18 +53,6 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     caughtBy: 'written/no-when-the-connection-is-refused',
     says: 'the report has written "unknown", not "no"',
     patches: [{ file: ATTEMPT, find: '!isNotSent(attempt.cause)', put: 'true' }],
-  },
-  {
-    name: 'a 401 settles the unknown outcome of an earlier attempt',
-    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
-    says: 'the report has written "no", not "unknown"',
-    patches: [
-      {
-        file: ATTEMPT,
-        find: 'SETTLING_CODES.includes(code) ||',
-        put: 'attempt.problem.status === 401 || SETTLING_CODES.includes(code) ||',
-      },
-    ],
   },
   {
     name: 'the unknown outcome of an earlier attempt is forgotten',
@@ -128,50 +95,12 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'the timeout of an attempt is that of the whole call',
-    caughtBy: 'lost-replies/stalled-in-the-middle',
-    says: 'only 1 of 2 attempts have come',
-    patches: [
-      {
-        file: SEND,
-        find: 'Math.min(attemptTimeoutMs, Math.max(0, Math.ceil(end - performance.now())))',
-        put: 'deadlineMs',
-      },
-    ],
-  },
-  {
     name: 'the deadline depends on the clock of the machine',
     caughtBy: 'clocks/set-forward',
     says: 'only 1 of 2 attempts have come',
     patches: [
       { file: SEND, find: 'const end = performance.now() + deadlineMs;', put: 'const end = Date.now() + deadlineMs;' },
       { file: SEND, find: 'isInTime = performance.now()', put: 'isInTime = Date.now()' },
-    ],
-  },
-  {
-    name: 'a cancellation has no effect until the next attempt',
-    caughtBy: 'cancelling/while-the-next-attempt-is-awaited',
-    says: 'has not reported within 13000 ms',
-    patches: [{ file: SEND, find: 'await wait(waitMs, signal)', put: 'await wait(waitMs, undefined)' }],
-  },
-  {
-    name: 'the id of the open lead is not reported',
-    caughtBy: 'problems/the-open-lead',
-    says: 'the report has existingLeadId nothing',
-    patches: [
-      {
-        file: SEND,
-        find: 'new LeadAlreadyOpenError(leadIn(last.headers),',
-        put: 'new LeadAlreadyOpenError(undefined,',
-      },
-    ],
-  },
-  {
-    name: 'the cursor is never sent',
-    caughtBy: 'reading/all-pages',
-    says: 'of page 2 has the query',
-    patches: [
-      { file: CLIENT, find: 'listLeads({ ...options, ...(cursor && { cursor }) })', put: 'listLeads(options)' },
     ],
   },
 ];

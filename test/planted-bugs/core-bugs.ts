@@ -80,13 +80,6 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the deadline of a stop includes its drain',
-    suite: 'test/e2e/processes.test.ts',
-    caughtBy: 'may drain for longer than any other deadline, serves until then, and ends with status 0',
-    patches: [{ file: 'common/run-until-stopped.ts', find: 'running.drainMs + STOP_MS', put: 'STOP_MS' }],
-    inSoak: true,
-  },
-  {
     name: 'a display name may be one code point longer than the contract allows',
     suite: 'test/integration/request-rules.test.ts',
     caughtBy: 'LeadIntakeService/CreateLead: the rules in the contract and the core agree on its request',

@@ -33,19 +33,6 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'a log does not say how many lines are missing',
-    suite: 'test/e2e/unwritable-outputs.test.ts',
-    caughtBy: 'a log whose reader was late has whole lines, and one that says how many are missing',
-    patches: [
-      {
-        file: 'common/logger.ts',
-        find: 'if (dropped > 0) this.onRecovered(dropped);',
-        put: '',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'a commit does not wait for the disk',
     suite: POWER_CUTS,
     caughtBy: 'at any moment',

@@ -64,17 +64,4 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
       { file: 'gateway/core/exchange-batcher.ts', find: 'const { group } = pending.share;', put: "const group = '';" },
     ],
   },
-  {
-    name: 'ids have the format uuid, so that generated Python clients apply their pattern to an object',
-    suite: 'test/generated-clients/generated-clients.test.ts',
-    caughtBy: 'creates, repeats, reads and lists leads, and gets the reason of each refusal: openapi-generator-python',
-    patches: [
-      {
-        file: 'gateway/operations/schemas.ts',
-        find: "{ type: 'string', pattern: UUID_PATTERN }",
-        put: "{ type: 'string', format: 'uuid', pattern: UUID_PATTERN }",
-      },
-    ],
-    inSoak: true,
-  },
 ];

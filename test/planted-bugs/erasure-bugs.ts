@@ -3,20 +3,12 @@ import type { PlantedBug } from './planted-bug.ts';
 const SQLITE = 'src/store/sqlite/leads.ts';
 const MONGO = 'src/store/mongo/leads.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
-const ON_MONGO = 'test/contract/mongo-store.test.ts';
-const ERASED_LEAD = 'an erased lead cannot be found, keeps its stage, and frees its contact: new';
 const REMAINS = 'test/contract/sqlite-erasure.test.ts';
 const NO_BYTE =
   'no file of the database has a byte of personal data of an erased lead, whatever happened to the lead before';
 
 /** Faults of erasure. */
 export const ERASURE_BUGS: readonly PlantedBug[] = [
-  {
-    name: 'an erased lead keeps its claims',
-    suite: ON_SQLITE,
-    caughtBy: ERASED_LEAD,
-    patches: [{ file: 'src/store/sqlite/leads.ts', find: 'claims || isErasure', put: 'claims' }],
-  },
   {
     name: 'an erased lead keeps its original data',
     suite: REMAINS,
@@ -38,18 +30,6 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
         file: 'src/store/sqlite/checkpoint-worker.ts',
         find: "database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0",
         put: 'true',
-      },
-    ],
-  },
-  {
-    name: 'on MongoDB, an erased lead keeps its note',
-    suite: ON_MONGO,
-    caughtBy: 'an erased document has no personal data',
-    patches: [
-      {
-        file: MONGO,
-        find: 'const PERSONAL = { $$$BEFORE, note: 1, $$$AFTER } as const;',
-        put: 'const PERSONAL = { $$$BEFORE, $$$AFTER } as const;',
       },
     ],
   },

@@ -6,7 +6,6 @@ const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OVER_RPC = 'test/integration/change-feed.test.ts';
 const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
-const ANY_CLOCK = 'a lead is in the feed whatever the clock of its writer, even before entries already read';
 
 const HIDDEN = '1500 unreadable leads before, between and after others hide none of them';
 
@@ -17,28 +16,6 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: OLDER_STATE,
     patches: [{ file: SQLITE, text: 'AND revision = ? AND changed_since', put: 'AND ? >= 0 AND changed_since' }],
-  },
-  {
-    name: 'the change feed omits entries before those already read',
-    suite: ON_SQLITE,
-    caughtBy: ANY_CLOCK,
-    patches: [
-      {
-        file: SQLITE,
-        find: '(limit) => selectFirst.all(limit)',
-        put: `(limit) => {
-          const later = selectFirst.all(limit).filter((row) => Number(row[CHANGE.at.position]) > toldUpTo);
-          toldUpTo = Number(later.at(-1)?.[CHANGE.at.position] ?? toldUpTo);
-          return later;
-        }`,
-      },
-      {
-        file: SQLITE,
-        find: 'const readChanges = changesIn(report);',
-        put: 'const readChanges = changesIn(report); let toldUpTo = 0;',
-      },
-    ],
-    inSoak: true,
   },
   {
     name: 'unreadable leads at the head of the change feed hide all behind them',

@@ -15,18 +15,6 @@ const APPLY_ONCE = 'src/store/mongo/apply-once.ts';
 /** Faults of the store on MongoDB. */
 export const MONGO_BUGS: readonly PlantedBug[] = [
   {
-    name: 'on MongoDB, the index of idempotency keys is not unique',
-    suite: STORE,
-    caughtBy: 'one key with 50 different bodies creates one lead; the rest are conflicts',
-    patches: [
-      {
-        file: 'src/store/mongo/indexes.ts',
-        find: "{ collection: 'leads', name: $NAME, key: { studioId: 1, 'idempotency.key': 1 }, unique: true }",
-        put: "{ collection: 'leads', name: $NAME, key: { studioId: 1, 'idempotency.key': 1 }, unique: false }",
-      },
-    ],
-  },
-  {
     name: 'a creation does not rely on the last check of the indexes',
     suite: INDEXES,
     caughtBy:

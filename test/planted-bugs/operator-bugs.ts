@@ -20,19 +20,6 @@ export const OPERATOR_BUGS: readonly PlantedBug[] = [
     patches: [{ file: BACKUP, find: 'renameToNew(partial, file)', put: 'rename(partial, file)' }],
   },
   {
-    name: 'the quota metric is up while the quota cannot be counted',
-    suite: 'test/e2e/alerts.test.ts',
-    caughtBy: 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard',
-    patches: [
-      {
-        file: 'gateway/observation.ts',
-        find: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, isUp(quota))",
-        put: "gauge(registry, 'lead_intake_gateway_quota_up', $ABOUT, () => 1)",
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'a key whose secret is lost stays valid',
     suite: FAULTS,
     caughtBy: SECRET_LOST,

@@ -54,17 +54,4 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
       },
     ],
   },
-  {
-    name: 'the outcome of a lead overwrites a concurrent change by a person',
-    suite: OUTBOX,
-    caughtBy: 'Node on SQLite: a change made by a person while a lead is in flight is kept',
-    patches: [
-      {
-        file: ROWS,
-        text: "} WHERE idempotency_key = ? AND state = 'waiting' AND next_attempt_at = ?",
-        put: "} WHERE idempotency_key = ? AND state = 'waiting' AND ? > 0",
-      },
-    ],
-    inSoak: true,
-  },
 ];

@@ -18,18 +18,6 @@ export const QUOTA_BUGS: readonly PlantedBug[] = [
     patches: [{ file: MEMORY.file, find: 'Math.max(window.endsAtMs, window.refusesUntilMs)', put: 'window.endsAtMs' }],
   },
   {
-    name: 'in Redis, a refused key is admitted before the announced time',
-    suite: REDIS.suite,
-    caughtBy: EARLY,
-    patches: [
-      {
-        file: REDIS.file,
-        text: "redis.call('SET', best.refusal, best.seconds * 1000 .. ' ' .. best.limit, 'PX', best.seconds * 1000)",
-        put: '',
-      },
-    ],
-  },
-  {
     name: 'in Redis, a late refund counts in the current window',
     suite: REDIS.suite,
     caughtBy: LATE_REFUND,

@@ -101,66 +101,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'an idempotency key with other data is a replay',
-    isSeenOutside: true,
-    suite: STORE,
-    caughtBy: 'the same key with other data is a conflict, and nothing is written',
-    patches: [
-      {
-        file: 'src/store/decisions.ts',
-        find: 'sameData(earlier.fingerprint, repeated)',
-        put: 'earlier',
-      },
-    ],
-  },
-  {
-    name: 'a refused creation reserves its idempotency key',
-    isSeenOutside: true,
-    suite: STORE,
-    caughtBy: 'a refused creation leaves its key free for other data',
-    patches: [
-      {
-        file: LEADS,
-        find: 'const holder = isOpen(lead.stage) ? $HOLDER : undefined;',
-        put: `if (bound.has(idempotencyKey)) return { kind: 'idempotency-conflict' };
-              const holder = isOpen(lead.stage) ? $HOLDER : undefined;`,
-      },
-      {
-        file: LEADS,
-        find: 'if (holder === undefined) throw $ERROR;',
-        put: `if (holder === undefined) throw $ERROR; bound.add(idempotencyKey);`,
-      },
-      {
-        file: LEADS,
-        find: 'return (lead, { idempotencyKey, $$$MORE }, $NOW) => $CREATE;',
-        put: 'const bound = new Set(); return (lead, { idempotencyKey, $$$MORE }, $NOW) => $CREATE;',
-      },
-    ],
-  },
-  {
-    name: 'closing a lead does not free its contact',
-    suite: STORE,
-    caughtBy: 'a lead that is won frees its contact',
-    patches: [
-      { file: 'src/store/sqlite/leads.ts', find: 'claims || isErasure', put: 'isErasure' }, // Otherwise, the remaining claim is removed when it is found.
-      { file: 'src/store/sqlite/leads.ts', find: 'stage !== null && isOpen(stage)', put: 'stage !== null' },
-    ],
-    inSoak: true,
-  },
-  {
-    name: 'a reopened lead does not claim its contact',
-    suite: STORE,
-    caughtBy: 'a reopened lead claims its contact again',
-    patches: [
-      {
-        file: 'src/store/sqlite/leads.ts',
-        find: 'claimed.take(studio, claims.contactKeys, { number, isOpen: claims.isOpen });',
-        put: '',
-      },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'updatedAt decreases when the clock goes back',
     suite: STORE,
     caughtBy: 'updatedAt grows when the clock went back',
@@ -241,18 +181,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     inSoak: true,
   },
   {
-    name: 'idempotency keys are case-sensitive',
-    suite: 'test/e2e/http/idempotency.test.ts',
-    caughtBy: 'gets it in any letter case of the key',
-    patches: [
-      { file: CREATE_LEAD, find: 'idempotencyKey.toLowerCase()', put: 'idempotencyKey' },
-      // The bytes of a UUID have no letter case.
-      { file: LEADS, text: "unhex(?, '-'), ?, ?, ?) ON CONFLICT", put: 'CAST(? AS BLOB), ?, ?, ?) ON CONFLICT' },
-      { file: LEADS, text: "idempotency_key = unhex(?, '-')", put: 'idempotency_key = CAST(? AS BLOB)' },
-    ],
-    inSoak: true,
-  },
-  {
     name: 'the fingerprint omits the note',
     isSeenOutside: true,
     suite: 'test/e2e/http/idempotency.test.ts',
@@ -299,19 +227,6 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     suite: UPGRADE,
     caughtBy: 'with a renewal of claims by the rule of release 1.0 is refused by name, and not changed',
     patches: [{ file: MIGRATE, find: 'if (ofFirst !== undefined) throw $FAULT', put: '' }],
-  },
-  {
-    name: 'a name is converted to NFC before it is stored',
-    suite: 'test/e2e/http/create-lead.test.ts',
-    caughtBy: 'is returned with its texts unchanged: combining marks',
-    patches: [
-      {
-        file: 'src/rpc/exchange-service.ts',
-        find: 'const command = { studioId, idempotencyKey, displayName, $$$REST };',
-        put: "const command = { studioId, idempotencyKey, displayName: displayName.normalize('NFC'), $$$REST };",
-      },
-    ],
-    inSoak: true,
   },
   {
     name: 'a request is admitted when the quota cannot be counted',
