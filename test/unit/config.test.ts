@@ -1,22 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { SettingsError } from '../../common/settings.ts';
+import { readGatewayConfig } from '../../gateway/config.ts';
 import { readCoreConfig, readDatabaseUrl } from '../../src/config.ts';
+import { sharedFolder } from '../support/processes.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = sharedFolder();
 
 function fileWith(name: string, contents: string): string {
-  writeFileSync(join(folder, name), contents);
-  return join(folder, name);
+  writeFileSync(join(folder(), name), contents);
+  return join(folder(), name);
 }
-
-const cert = fileWith('cert.pem', 'a certificate');
-const key = fileWith('key.pem', 'a private key');
-const ca = fileWith('ca.pem', 'an authority');
-const empty = fileWith('empty', '');
 
 /** A token of the minimum length. */
 const TOKEN = 'token'.padEnd(32, '.');
@@ -30,8 +25,8 @@ function faultsOf(env: Record<string, string>): readonly string[] {
   return [];
 }
 
-describe("the core's configuration", () => {
-  test('has defaults for everything that it needs', () => {
+describe('a core', () => {
+  test('needs no setting', () => {
     const { DATABASE_URL, ...config } = readCoreConfig({});
 
     expect(config).toEqual({
@@ -50,131 +45,84 @@ describe("the core's configuration", () => {
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });
 
-  test('reports all faults together', () => {
-    const faults = faultsOf({
-      CORE_PORT: 'x',
-      CORE_TLS_CERT_FILE: '/nowhere',
-      DATABASE_URL: 'postgres://db',
-      LOG_LEVEL: 'loud',
-      SHUTDOWN_DRAIN_MS: '60001',
-    });
+  test('reports all faults of its settings together', () => {
+    const env = { CORE_PORT: 'x', CORE_TLS_CERT_FILE: '/nowhere', DATABASE_URL: 'postgres://db', LOG_LEVEL: 'loud' };
 
-    expect(faults.map((fault) => fault.split(' ')[0])).toEqual([
-      'CORE_PORT',
-      'CORE_TLS_CERT_FILE',
-      'DATABASE_URL',
-      'LOG_LEVEL',
-      'SHUTDOWN_DRAIN_MS',
-    ]);
-  });
-});
-
-describe('a core that others can reach', () => {
-  const reachable = ['0.0.0.0', '::', '192.0.2.1', 'core.example.org'];
-
-  test.each(reachable)('does not start on %s without a means to authenticate callers', (CORE_HOST) => {
-    expect(faultsOf({ CORE_HOST })).toEqual([
-      `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE`,
-    ]);
+    expect(faultsOf(env).map((fault) => fault.split(' ')[0])).toEqual(Object.keys(env));
   });
 
-  test.each(reachable)('starts on %s with a token, or with mutual TLS', (CORE_HOST) => {
-    expect(faultsOf({ CORE_HOST, CORE_TOKEN: TOKEN })).toEqual([]);
-    expect(faultsOf({ CORE_HOST, CORE_TOKEN_FILE: fileWith('token', `${TOKEN}\n`) })).toEqual([]);
-    expect(
-      faultsOf({ CORE_HOST, CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca }),
-    ).toEqual([]);
-  });
-
-  test('does not start with TLS alone, which authenticates the core but not its callers', () => {
-    expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key })).toHaveLength(1);
-  });
-
-  test('does not start with an empty token', () => {
-    expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TOKEN: '' })).not.toEqual([]);
-    expect(faultsOf({ CORE_HOST: '0.0.0.0', CORE_TOKEN_FILE: empty })).not.toEqual([]);
-  });
-
-  test.each(['127.0.0.1', '127.8.9.10', '::1', 'localhost'])(
-    'starts without either on %s, which others cannot reach',
-    (CORE_HOST) => {
+  test('that others can reach does not start without a means to authenticate callers', () => {
+    const tls = {
+      CORE_TLS_CERT_FILE: fileWith('cert.pem', 'a certificate'),
+      CORE_TLS_KEY_FILE: fileWith('key.pem', 'a key'),
+    };
+    for (const CORE_HOST of ['0.0.0.0', '::', '192.0.2.1', 'core.example.org']) {
+      const fault = `CORE_HOST is ${CORE_HOST}, which others can reach: set CORE_CALLERS_FILE, CORE_TOKEN or CORE_TLS_CLIENT_CA_FILE`;
+      // TLS alone authenticates the core but not its callers.
+      for (const means of [{}, tls]) expect(faultsOf({ CORE_HOST, ...means })).toEqual([fault]);
+      for (const token of [{ CORE_TOKEN: '' }, { CORE_TOKEN_FILE: fileWith('empty', '') }]) {
+        expect(faultsOf({ CORE_HOST, ...token })).not.toEqual([]);
+      }
+      const mutual = { ...tls, CORE_TLS_CLIENT_CA_FILE: fileWith('ca.pem', 'an authority') };
+      const inFile = { CORE_TOKEN_FILE: fileWith('token', `${TOKEN}\n`) };
+      for (const means of [{ CORE_TOKEN: TOKEN }, inFile, mutual])
+        expect(faultsOf({ CORE_HOST, ...means })).toEqual([]);
+    }
+    for (const CORE_HOST of ['127.0.0.1', '127.8.9.10', '::1', 'localhost'])
       expect(faultsOf({ CORE_HOST })).toEqual([]);
-    },
-  );
-});
-
-describe('TLS', () => {
-  test.each([
-    { CORE_TLS_CERT_FILE: cert },
-    { CORE_TLS_KEY_FILE: key },
-    { CORE_TLS_CLIENT_CA_FILE: ca },
-    { CORE_TLS_CERT_FILE: cert, CORE_TLS_CLIENT_CA_FILE: ca },
-    { CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: ca },
-  ])('that is incomplete is a fault: %o', (env) => {
-    expect(faultsOf(env)).not.toEqual([]);
   });
 
-  test.each([
-    { CORE_TLS_CERT_FILE: empty, CORE_TLS_KEY_FILE: empty },
-    { CORE_TLS_CERT_FILE: cert, CORE_TLS_KEY_FILE: key, CORE_TLS_CLIENT_CA_FILE: empty },
-  ])('with an empty file is a fault and does not disable TLS: %o', (env) => {
-    expect(faultsOf({ CORE_TOKEN: TOKEN, ...env })).not.toEqual([]);
+  test('does not start with TLS that is incomplete, or has an empty file', () => {
+    const [cert, key, ca, empty] = ['cert', 'key', 'ca', ''].map((name) => fileWith(`of-${name}`, name));
+    for (const [CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE] of [
+      [cert],
+      [undefined, key],
+      [undefined, undefined, ca],
+      [cert, undefined, ca],
+      [empty, empty],
+      [cert, key, empty],
+    ]) {
+      const env = { CORE_TOKEN: TOKEN, CORE_TLS_CERT_FILE, CORE_TLS_KEY_FILE, CORE_TLS_CLIENT_CA_FILE };
+      expect(faultsOf(JSON.parse(JSON.stringify(env)))).not.toEqual([]);
+    }
   });
-});
 
-describe("the core's token", () => {
-  test.each([TOKEN, 'with blanks '.repeat(3).trim(), `Tok3n!~${TOKEN}`, 'x'.repeat(500)])('may be %s', (CORE_TOKEN) => {
-    expect(faultsOf({ CORE_TOKEN })).toEqual([]);
+  test('has a token of at least 32 characters that can be sent in a header; no fault repeats it', () => {
+    for (const CORE_TOKEN of [TOKEN, 'with blanks '.repeat(3).trim(), 'x'.repeat(500)]) {
+      expect(faultsOf({ CORE_TOKEN })).toEqual([]);
+    }
+    for (const CORE_TOKEN of ['abc\nhunter2', ' hunter2', 'hunter2\u20ac', 'hunter2\u0001', 'hunter2\t']) {
+      expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be (?!.*hunter2)/)]);
+    }
+    const short = 'hunter2'.padEnd(31, 'x');
+    const fault = 'CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one';
+    expect(faultsOf({ CORE_TOKEN: short })).toEqual([fault]);
+    expect(faultsOf({ CORE_TOKEN_FILE: fileWith('short', `${short}\n`) })).toEqual([fault]);
   });
-
-  test.each(['abc\nhunter2', ' hunter2', 'hunter2 ', 'hunter2\u20ac', 'hunter2\u0001', 'hunter2\t'])(
-    'that cannot be sent in a header is a fault, without the token in the message: %j',
-    (CORE_TOKEN) => {
-      expect(faultsOf({ CORE_TOKEN })).toEqual([expect.stringMatching(/^CORE_TOKEN must be /)]);
-      expect(faultsOf({ CORE_TOKEN }).join()).not.toContain('hunter2');
-    },
-  );
-
-  test.each(['hunter2', `hunter2${'x'.repeat(24)}`])(
-    'that is too short is a fault, without the token in the message: %s',
-    (CORE_TOKEN) => {
-      const expected = ['CORE_TOKEN must have at least 32 characters: openssl rand -hex 32 makes one'];
-      expect(faultsOf({ CORE_TOKEN })).toEqual(expected);
-      expect(faultsOf({ CORE_TOKEN_FILE: fileWith('short', `${CORE_TOKEN}\n`) })).toEqual(expected);
-      expect(faultsOf({ CORE_TOKEN: CORE_TOKEN.padEnd(32, 'x') })).toEqual([]);
-    },
-  );
 });
 
 describe('the address of the database', () => {
-  test.each(['sqlite:leads.db', 'sqlite:/var/lib/leads.db'])('may be %s', (DATABASE_URL) => {
-    expect(readDatabaseUrl({ DATABASE_URL }).reveal()).toBe(DATABASE_URL);
-  });
-
-  test('may be in a file', () => {
-    const file = fileWith('database-url', 'sqlite:leads.db\n');
-
-    expect(readDatabaseUrl({ DATABASE_URL_FILE: file }).reveal()).toBe('sqlite:leads.db');
+  test('is the path of a file, or of a file that has it', () => {
+    expect(readDatabaseUrl({ DATABASE_URL: 'sqlite:/var/lib/leads.db' }).reveal()).toBe('sqlite:/var/lib/leads.db');
+    const DATABASE_URL_FILE = fileWith('database-url', 'sqlite:leads.db\n');
+    expect(readDatabaseUrl({ DATABASE_URL_FILE }).reveal()).toBe('sqlite:leads.db');
   });
 
   test.each([
-    'mongodb://user:p/w@host',
-    'mongodb://user:hunter2@[',
-    'mongodb://host/?hunter2=1&unknown',
-    'mongodb+srv://user:hunter2@host.example:27017/x',
-    'mongodb://',
-  ])('that the driver rejects is a fault: %s', (DATABASE_URL) => {
-    expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL is refused by the driver: /);
+    ['mongodb://user:p/w@host', /is refused by the driver: /],
+    ['mongodb://user:hunter2@[', /is refused by the driver: /],
+    ['mongodb+srv://user:hunter2@host.example:27017/x', /is refused by the driver: /],
+    ['leads.db', /must be/],
+    ['SQLITE:leads.db', /must be/],
+    ['sqlite::memory:', /must name a file/],
+    ['sqlite:/x.db?mode=ro', /must name a file/],
+    ['sqlite:file:x.db', /must name a file/],
+  ])('may not be %s', (DATABASE_URL, fault) => {
+    expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(fault);
   });
+});
 
-  test.each(['sqlite:', 'leads.db', 'postgres://db', 'SQLITE:leads.db'])('may not be %s', (DATABASE_URL) => {
-    expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL must be/);
-  });
-
-  test.each(['sqlite::memory:', 'sqlite:/x.db?mode=ro', 'sqlite:file::memory:', 'sqlite:file:x.db'])(
-    'must name a file that keeps what is stored: %s',
-    (DATABASE_URL) => {
-      expect(() => readDatabaseUrl({ DATABASE_URL })).toThrow(/DATABASE_URL must name a file/);
-    },
-  );
+test('gateways that share a port need a Redis, or each would count on its own', () => {
+  expect(() => readGatewayConfig({ REUSE_PORT: 'yes' })).toThrow(/REUSE_PORT needs REDIS_URL/);
+  expect(readGatewayConfig({ REUSE_PORT: 'yes', REDIS_URL: 'redis://localhost' }).REUSE_PORT).toBe(true);
 });

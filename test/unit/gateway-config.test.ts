@@ -4,11 +4,8 @@ import { readGatewayConfig } from '../../gateway/config.ts';
 
 describe('the address of Redis', () => {
   test.each([
-    'redis://localhost',
-    'redis://localhost/',
     'redis://user:p%40ss@localhost:6379/3',
     'rediss://:password@cache.example:6380/0',
-    'redis+sentinel://one,two:26380/quota',
     'redis+sentinel://user:p%40ss@one:26379,[::1]:26380/my.quota-1/3',
   ])('may be %s', (REDIS_URL) => {
     expect(readGatewayConfig({ REDIS_URL }).REDIS_URL?.reveal()).toBe(REDIS_URL);
@@ -18,18 +15,13 @@ describe('the address of Redis', () => {
     'localhost:6379',
     'http://localhost',
     'redis://localhost/quota',
-    'redis://localhost/1/2',
-    'redis://localhost/-1',
     'redis://user:hunter2%zz@localhost',
     'redis+sentinel://one',
     'redis+sentinel://one,/quota',
     'redis+sentinel://one:70000/quota',
-    'redis+sentinel://one/quota/first',
-    'redis+sentinel://user:hunter2%zz@one/quota',
     'redis+sentinel://user:hunter2/z@one/quota',
   ])('may not be %s, which is not in the message', (REDIS_URL) => {
-    expect(() => readGatewayConfig({ REDIS_URL })).toThrow(/REDIS_URL must be redis:/);
-    expect(() => readGatewayConfig({ REDIS_URL })).not.toThrow(/hunter2/);
+    expect(() => readGatewayConfig({ REDIS_URL })).toThrow(/REDIS_URL must be redis:(?!.*hunter2)/s);
   });
 
   test('that names sentinels is parsed completely', () => {
@@ -45,42 +37,20 @@ describe('the address of Redis', () => {
     });
   });
 
-  test('of a cluster has no number of a database', () => {
-    for (const [address, isFault] of [
-      ['redis://a', false],
-      ['rediss://u:p@a:1/0', false],
-      ['redis://a/3', true],
-      ['rediss://u:p@a:1/03', true],
-    ] as const) {
-      const read = () => readGatewayConfig({ REDIS_URL: address, REDIS_CLUSTER: 'yes' });
-      if (isFault) expect(read).toThrow(/a Redis Cluster has only one: leave its number out/);
-      else expect(read).not.toThrow();
-    }
-  });
-
-  test('that names sentinels cannot be used with a cluster', () => {
-    const REDIS_URL = 'redis+sentinel://one/quota';
-    expect(() => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' })).toThrow(/REDIS_CLUSTER must be no/);
+  test('of a cluster names no number of a database, and no sentinels', () => {
+    const read = (REDIS_URL?: string) => readGatewayConfig({ REDIS_URL, REDIS_CLUSTER: 'yes' });
+    expect(read('rediss://u:p@a:1/0').REDIS_CLUSTER).toBe(true);
+    expect(() => read('redis://a/3')).toThrow(/a Redis Cluster has only one: leave its number out/);
+    expect(() => read('redis+sentinel://one/quota')).toThrow(/REDIS_CLUSTER must be no/);
+    expect(() => read()).toThrow(/REDIS_CLUSTER needs REDIS_URL/);
   });
 });
 
-test('gateways that share a port need a Redis, or each would count on its own', () => {
-  expect(() => readGatewayConfig({ REUSE_PORT: 'yes' })).toThrow(/REUSE_PORT needs REDIS_URL/);
-  expect(readGatewayConfig({ REUSE_PORT: 'yes', REDIS_URL: 'redis://localhost' }).REUSE_PORT).toBe(true);
-});
-
-describe('the prefix of entries in Redis', () => {
-  const REDIS_URL = 'redis://localhost';
-
-  test.each(['staging:', 'a', 'lead-intake.production:'])('may be %s', (REDIS_KEY_PREFIX) => {
-    expect(readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX }).REDIS_KEY_PREFIX).toBe(REDIS_KEY_PREFIX);
-  });
-
-  test.each(['{staging}', 'a b', 'x'.repeat(65), '*'])('may not be %s', (REDIS_KEY_PREFIX) => {
-    expect(() => readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX })).toThrow(/REDIS_KEY_PREFIX must be/);
-  });
-
-  test('needs the address of Redis', () => {
-    expect(() => readGatewayConfig({ REDIS_KEY_PREFIX: 'staging:' })).toThrow(/REDIS_KEY_PREFIX needs REDIS_URL/);
-  });
+test('the prefix of entries in Redis has no character with a meaning there, and needs a Redis', () => {
+  const read = (REDIS_KEY_PREFIX: string, REDIS_URL?: string) => readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX });
+  expect(read('lead-intake.production:', 'redis://a').REDIS_KEY_PREFIX).toBe('lead-intake.production:');
+  for (const prefix of ['{staging}', 'a b', 'x'.repeat(65), '*']) {
+    expect(() => read(prefix, 'redis://a')).toThrow(/REDIS_KEY_PREFIX must be/);
+  }
+  expect(() => read('staging:')).toThrow(/REDIS_KEY_PREFIX needs REDIS_URL/);
 });

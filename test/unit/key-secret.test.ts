@@ -7,25 +7,13 @@ import { times } from '../support/builders.ts';
 const ALPHABET = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'];
 
 describe('key secrets', () => {
-  test('are lik_ and 48 characters that need no quoting anywhere', () => {
-    for (const secret of times(100, newKeySecret)) {
+  test('are lik_ and 48 characters that need no quoting anywhere, and all different', () => {
+    const secrets = times(100, newKeySecret);
+    for (const secret of secrets) {
       expect(secret).toMatch(/^lik_[A-Za-z0-9_-]{48}$/);
       expect(isKeySecret(secret)).toBe(true);
     }
-  });
-
-  test('are all different, in every random part', () => {
-    const secrets = times(1000, newKeySecret);
-
-    expect(new Set(secrets).size).toBe(1000);
-    for (const [from, to] of [
-      [4, 14],
-      [14, 24],
-      [24, 34],
-      [34, 46],
-    ]) {
-      expect(new Set(secrets.map((secret) => secret.slice(from, to))).size).toBe(1000);
-    }
+    expect(new Set(secrets).size).toBe(100);
   });
 
   test('every single wrong character is detected', () => {
@@ -38,29 +26,10 @@ describe('key secrets', () => {
     expect(forged.filter(isKeySecret)).toEqual([]);
   });
 
-  test('two swapped neighbours are detected', () => {
+  test('nothing else is one', () => {
     const secret = newKeySecret();
-    const swapped = times(51, (at) => secret.slice(0, at) + secret[at + 1] + secret[at] + secret.slice(at + 2)).filter(
-      (text) => text !== secret,
-    );
-
-    expect(swapped.length).toBeGreaterThan(20);
-    expect(swapped.filter(isKeySecret)).toEqual([]);
-  });
-
-  test.each([
-    ['nothing', () => ''],
-    ['the prefix alone', () => 'lik_'],
-    ['one character less', (secret: string) => secret.slice(0, -1)],
-    ['one character more', (secret: string) => `${secret}A`],
-    ['a line end after it', (secret: string) => `${secret}\n`],
-    ['a blank before it', (secret: string) => ` ${secret}`],
-    ['another prefix', (secret: string) => secret.replace('lik_', 'LIK_')],
-    ['no prefix', (secret: string) => secret.slice(4)],
-    ['the scheme before it', (secret: string) => `Bearer ${secret}`],
-    ['other base64', () => `lik_${'+/'.repeat(24)}`],
-  ])('%s is not a secret', (_, change) => {
-    expect(isKeySecret(change(newKeySecret()))).toBe(false);
+    const others = ['', 'lik_', secret.slice(0, -1), `${secret}A`, `${secret}\n`, ` ${secret}`, `Bearer ${secret}`];
+    expect([...others, secret.replace('lik_', 'LIK_'), `lik_${'+/'.repeat(24)}`].filter(isKeySecret)).toEqual([]);
   });
 
   test('are stored as the SHA-256 of the whole text', () => {
