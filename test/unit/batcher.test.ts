@@ -100,23 +100,6 @@ test('a batch that fails rejects its own requests only', async () => {
   expect(await second).toEqual(numbers(64, 128).map((request) => request * 10));
 });
 
-test('failed batches make room for others like successful ones', async () => {
-  const { batches, submit } = controlledBatches();
-  for (const round of numbers(0, 10)) {
-    const answer = submit(round);
-    await turn();
-    batches[round]?.fail(new Error('cut off'));
-    await expect(answer).rejects.toThrow('cut off');
-  }
-
-  for (const request of numbers(10, 15)) {
-    submit(request);
-    await turn();
-  }
-
-  expect(batches.slice(10).map(({ requests }) => requests)).toEqual([[10], [11], [12], [13]]);
-});
-
 // @proves exchange-2
 test('a request whose deadline has passed is not sent, and others are', async () => {
   const { batches, submit } = controlledBatches();
@@ -136,21 +119,6 @@ test('a request whose deadline has passed is not sent, and others are', async ()
   expect(batches.slice(4).map(({ requests }) => requests)).toEqual([[51]]);
   batches[4]?.answer();
   expect(await beside).toBe(510);
-});
-
-test('requests whose deadlines have all passed do not block the next one', async () => {
-  const { batches, submit } = controlledBatches();
-  const over = new AbortController();
-  over.abort(new Error('too late'));
-
-  const late = await Promise.allSettled(numbers(0, 200).map((request) => submit(request, over.signal)));
-  expect(late.every(({ status }) => status === 'rejected')).toBe(true);
-  expect(batches).toEqual([]);
-
-  const answer = submit(1);
-  await turn();
-  batches[0]?.answer();
-  expect(await answer).toBe(10);
 });
 
 test('equal requests are sent as one, and later ones do not share the result of a batch in flight', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type CallerEntries, MAX_NAMED_CALLERS, parseCallers, subjectForm, tokenHash } from '../../src/callers-file.ts';
+import { times } from '../support/builders.ts';
 
 const aToken = (seed = 'a') => ({ sha256: tokenHash(seed) });
 const fileOf = (callers: unknown) => JSON.stringify({ callers });
@@ -28,45 +29,28 @@ test('a file lists the callers and their permissions', () => {
 
 describe('an invalid callers file is reported in full, without its contents', () => {
   test.each<[fault: RegExp, text: string]>([
-    [/^is not JSON$/, ''],
     [/^is not JSON$/, 'website: secret'],
     [/the file must be object/, '[]'],
-    [/the file must have required property 'callers'/, '{}'],
     [/the file must NOT have additional properties/, '{"callers":{},"caller":{}}'],
-    [/website must have required property 'may'/, fileOf({ website: {} })],
     [/website must NOT have additional properties/, fileOf({ website: { may: ['read'], token: 'secret' } })],
     [/website\/may must NOT have fewer than 1 items/, fileOf({ website: { may: [] } })],
     [/website\/may\/1 must be one of gateway, read, crm, operator/, fileOf({ website: { may: ['read', 'secret'] } })],
-    [/website\/studios must NOT have fewer than 1 items/, fileOf({ website: { may: ['read'], studios: [] } })],
     [/website\/studios\/0 must match pattern/, fileOf({ website: { may: ['read'], studios: ['a secret'] } })],
-    [
-      /website\/tokens must NOT have more than 2 items/,
-      fileOf({ website: { may: ['read'], tokens: ['a', 'b', 'c'].map(aToken) } }),
-    ],
     [
       /website\/tokens\/0\/sha256 must match pattern/,
       fileOf({ website: { may: ['read'], tokens: [{ sha256: 'secret' }] } }),
     ],
-    [/website\/tokens\/0 must be object/, fileOf({ website: { may: ['read'], tokens: ['secret'] } })],
-    [
-      /website\/certificateSubject\/CN must be string/,
-      fileOf({ website: { may: ['read'], certificateSubject: { CN: 1 } } }),
-    ],
-    [/^has website twice/, '{"callers":{"website":{"may":["read"]},"website":{"may":["crm"]}}}'],
     [/^has website twice/, '{"callers":{"website":{"may":["read"]},"\\u0077ebsite" : {"may":["crm"]}}}'],
-    [/^has callers twice/, '{"callers":{},"callers":{"website":{"may":["crm"]}}}'],
     [/^has may twice/, '{"callers":{"website":{"may":["read"],"may":["crm"]}}}'],
     [
       /^has CN twice/,
       '{"callers":{"website":{"may":["read"],"certificateSubject":{"CN":"a \\" } b","OU":"{","CN":"secret"}}}}',
     ],
     [/names have 1 to 63 of a to z/, fileOf({ 'a Secret': { may: ['read'] } })],
-    [/names have 1 to 63 of a to z/, fileOf({ [`a${'b'.repeat(63)}`]: { may: ['read'] } })],
     [
       /for a and for b$/,
       fileOf({ a: { may: ['read'], tokens: [aToken()] }, b: { may: ['read'], tokens: [aToken()] } }),
     ],
-    [/for a and for a$/, fileOf({ a: { may: ['read'], tokens: [aToken(), aToken()] } })],
     [
       /for a and for b$/,
       fileOf({
@@ -76,11 +60,7 @@ describe('an invalid callers file is reported in full, without its contents', ()
     ],
     [
       /the file must NOT have more than 500 properties|callers must NOT have more than 500 properties/,
-      fileOf(
-        Object.fromEntries(
-          Array.from({ length: MAX_NAMED_CALLERS + 1 }, (_, number) => [`c${number}`, { may: ['read'] }]),
-        ),
-      ),
+      fileOf(Object.fromEntries(times(MAX_NAMED_CALLERS + 1, (number) => [`c${number}`, { may: ['read'] }]))),
     ],
   ])('%s', (fault, text) => {
     expect(faultOf(text)).toMatch(fault);

@@ -29,38 +29,36 @@ describe('every value to be sent is converted to a valid message or rejected at 
     from: null,
     to: null,
   };
-  const sent = {
-    'the stage of a lead': (word: never) => toBinary(LeadSchema, leadToWire(aLead({ stage: word }), 'full')),
-    'the scope of a key': (word: never) => toBinary(ApiKeySchema, apiKeyToWire(anApiKey({ scopes: [word] }))),
-    'the status of a studio': (word: never) => toBinary(StudioSchema, studioToWire(aStudio({ status: word }))),
-    'the role of a member': (word: never) => toBinary(MemberSchema, memberToWire(aMember({ role: word }))),
-    'the action of an event': (word: never) => toBinary(AuditEventSchema, auditEventToWire({ ...event, action: word })),
-  };
+  const sent = [
+    (word: never) => toBinary(LeadSchema, leadToWire(aLead({ stage: word }), 'full')),
+    (word: never) => toBinary(ApiKeySchema, apiKeyToWire(anApiKey({ scopes: [word] }))),
+    (word: never) => toBinary(StudioSchema, studioToWire(aStudio({ status: word }))),
+    (word: never) => toBinary(MemberSchema, memberToWire(aMember({ role: word }))),
+    (word: never) => toBinary(AuditEventSchema, auditEventToWire({ ...event, action: word })),
+  ];
 
-  test.each(Object.entries(sent))('%s', (_, send) => {
-    for (const word of ['qualified', 'toString', '__proto__', '', 1, null, undefined]) {
-      expect(() => send(word as never)).toThrow('unknown enum value: it has no number on the wire');
+  test('an unknown word, and an invalid time', () => {
+    for (const send of sent) {
+      for (const word of ['qualified', '__proto__', '', 1, null]) {
+        expect(() => send(word as never)).toThrow('unknown enum value: it has no number on the wire');
+      }
     }
-  });
-
-  test('an invalid time', () => {
     const createdAt = new Date(Number.NaN);
     expect(() => leadToWire(aLead({ createdAt }), 'basic')).toThrow();
     expect(() => apiKeyToWire(anApiKey({ createdAt }))).toThrow();
   });
 });
 
-test.each([
-  [0, 0],
-  [1, 0],
-  [999_999, 0],
-  [1_000_000, 1],
-  [123_999_999, 123],
-  [999_500_000, 999],
-  [999_999_999, 999],
-])('%i nanoseconds are %i ms, never more', (nanos, ms) => {
-  for (const seconds of [0n, 1n, 1_714_816_800n]) {
-    expect(dateFromWire(create(TimestampSchema, { seconds, nanos }))).toEqual(new Date(Number(seconds) * 1000 + ms));
-    expect(durationMsFromWire(create(DurationSchema, { seconds, nanos }))).toBe(Number(seconds) * 1000 + ms);
+test('a part of a millisecond is dropped', () => {
+  for (const [nanos, ms] of [
+    [0, 0],
+    [999_999, 0],
+    [1_000_000, 1],
+    [999_500_000, 999],
+  ] as const) {
+    for (const seconds of [0n, 1_714_816_800n]) {
+      expect(dateFromWire(create(TimestampSchema, { seconds, nanos }))).toEqual(new Date(Number(seconds) * 1000 + ms));
+      expect(durationMsFromWire(create(DurationSchema, { seconds, nanos }))).toBe(Number(seconds) * 1000 + ms);
+    }
   }
 });

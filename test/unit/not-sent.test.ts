@@ -9,13 +9,9 @@ const connect = { code: 'ECONNREFUSED', syscall: 'connect' };
 test.each([
   ['a name that does not resolve', { code: 'ENOTFOUND', syscall: 'getaddrinfo' }],
   ['a refused connection', connect],
-  ['no route when it connects', { code: 'EHOSTUNREACH', syscall: 'connect' }],
   ['a connection that takes too long', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
   ['an expired certificate', { code: 'CERT_HAS_EXPIRED' }],
-  [
-    'two addresses, both refused',
-    { code: 'ECONNREFUSED', errors: [connect, { code: 'ETIMEDOUT', syscall: 'connect' }] },
-  ],
+  ['two addresses, both refused', { errors: [connect, { code: 'ETIMEDOUT', syscall: 'connect' }] }],
 ])('%s proves that the request was not sent', (_, cause) => {
   expect(isNotSent(failed(cause))).toBe(true);
 });
@@ -23,10 +19,8 @@ test.each([
 test.each([
   ['no route while the response is read', { code: 'EHOSTUNREACH', syscall: 'read' }],
   ['a reset connection', { code: 'ECONNRESET', syscall: 'read' }],
-  ['a broken pipe', { code: 'EPIPE', syscall: 'write' }],
   ['two errors, one after the connection', { errors: [connect, { code: 'ECONNRESET', syscall: 'read' }] }],
   ['errors without any', { errors: [] }],
-  ['a text', 'connect'],
   ['nothing', undefined],
 ])('%s does not prove it', (_, cause) => {
   expect(isNotSent(failed(cause))).toBe(false);

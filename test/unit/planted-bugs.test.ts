@@ -66,25 +66,14 @@ describe('a patch', () => {
   const put = (find: string, put: string) => patched(SOURCE, { file: 'door.ts', find, put });
 
   test.each([
-    [
-      'an expression, on several lines',
-      'now()\n  - this.lockedAt < LOCKED_MS',
-      'false',
-      'if (this.isLocked && false) {',
-    ],
-    ['a statement, on one', "if ($IS) { throw new Error('locked'); }", '', '{\n        \n        this.emit'],
+    ['an expression', 'now()\n  - this.lockedAt < LOCKED_MS', 'false', 'if (this.isLocked && false) {'],
+    ['a statement', "if ($IS) { throw new Error('locked'); }", '', '{\n        \n        this.emit'],
     ['a member of an object', "name: 'opened'", "name: 'shut'", "{ name: 'shut', by: this"],
     ['a whole object', "{ name: 'opened', $$$MORE }", '{ $$$MORE }', 'this.emit({ by: this.#hinges, at: now() })'],
     ['a field', 'readonly #hinges = new Set<string>()', 'readonly #hinges = new Map()', '#hinges = new Map();'],
-    [
-      'any node in place of a variable',
-      'this.emit($WHAT)',
-      'setImmediate(() => this.emit($WHAT))',
-      "this.emit({ name: 'opened', by",
-    ],
+    ['any node', 'this.emit($WHAT)', 'setImmediate(() => this.emit($WHAT))', "this.emit({ name: 'opened', by"],
   ])('finds %s', (_, find, change, result) => {
     expect(put(find, change)).toContain(result);
-    expect(put(find, change)).not.toBe(SOURCE);
   });
 
   test('finds words of a literal with any white space between them', () => {
@@ -93,11 +82,10 @@ describe('a patch', () => {
   });
 
   test.each([
-    ['is missing', 'this.isLocked && false', 'nowhere'],
-    ['occurs twice', 'now()', 'more often'],
-    ['is incomplete code', 'if (this.isLocked', 'nowhere'],
-    ['is more than one member', "name: 'opened', by: this.#hinges", 'nowhere'],
-  ])('reports what to do when its quote %s', (_, find, often) => {
+    ['this.isLocked && false', 'nowhere'],
+    ['now()', 'more often'],
+    ['if (this.isLocked', 'nowhere'],
+  ])('reports what to do about a quote that is not there once: %s', (find, often) => {
     expect(() => put(find, '')).toThrow(
       `door.ts must contain this exactly once, and contains it ${often}:\n  ${find}\nQuote`,
     );
