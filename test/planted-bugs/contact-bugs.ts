@@ -10,7 +10,7 @@ export const CONTACT_BUGS: readonly PlantedBug[] = [
   {
     name: 'a phone number is compared by E.164 only',
     suite,
-    caughtBy: 'without a region, examples of regions with D, whatever separates the digits',
+    caughtBy: SEPARATED,
     patches: [
       { file: PHONE_NUMBER, find: '(dialled.spelled ?? dialled.digits) + suffix', put: 'dialled.spelled ?? typed' },
     ],

@@ -31,18 +31,6 @@ test('when the core closes an idle connection as the next call comes, the call u
   expect(first.listenerCount('error')).toBeGreaterThan(0);
 });
 
-test('many calls over one connection leave no listeners', async () => {
-  const { server } = await aCore();
-  const sessions = new CoreSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  onTestFinished(() => sessions.abort());
-  const session = await call(sessions);
-  const before = session.listenerCount('error');
-
-  for (let count = 0; count < 20; count += 1) expect((await call(sessions)) === session).toBe(true);
-
-  expect(session.listenerCount('error')).toBe(before);
-});
-
 // @proves connect-4
 test('each call made while the core is suspended reaches it when it resumes, or fails', async () => {
   const authority = await anAuthority('core-authority');

@@ -31,16 +31,11 @@ describe('a record of CSV', () => {
 
   test.each([
     ['Ada "the" Countess,a@b', /quote within a cell/],
-    ['Ada", a@b', /quote within a cell/],
     ['Ada, "a@b"', /quote within a cell/],
-    ['"Ada" Lovelace,a@b', /behind the closing quote/],
     ['"Ada "the" Countess",a@b', /behind the closing quote/],
     ['"Ada,a@b', /nothing closes|behind the closing quote/],
-    ['Ada,"a@b', /nothing closes|behind the closing quote/],
-    ['"', /nothing closes|behind the closing quote/],
     ['Ada,a@b,Berlin', /must have 2 cells, as the header, and has 3/],
     ['Ada', /must have 2 cells, as the header, and has 1/],
-    ['Ada,a@b,,,,x', /must have 2 cells, as the header, and has 6/],
   ])('whose quotes are wrong costs itself only, in pieces of any size: %j', async (bad, fault) => {
     const good = times(249, (index) => [`Name, ${index}`, `a${index}@b`]);
     // The rows after it have no quotes, or pair theirs with its own.

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ExchangeBatcher, NoResponse, type Result, type Share } from '../../gateway/core/exchange-batcher.ts';
 import { times } from '../support/builders.ts';
+import { expectNoTimerLeft } from '../support/own-timers.ts';
 
 /** The timeout of a request; milliseconds. No other timer of the process has this length. */
 const TIMEOUT_MS = 5003;
@@ -110,20 +111,7 @@ async function begun(options: { maxSentWeight?: number } = {}) {
 
 const NO_RESPONSE = { constructor: NoResponse };
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  vi.spyOn(globalThis, 'setTimeout');
-  vi.spyOn(globalThis, 'clearTimeout');
-});
-afterEach(() => {
-  // Every request has ended and has no timer left. Others of the process may have some meanwhile.
-  const { calls, results } = vi.mocked(setTimeout).mock;
-  const own = results.filter((_, index) => calls[index]?.[1] === TIMEOUT_MS).map(({ value }) => value);
-  const cleared = new Set(vi.mocked(clearTimeout).mock.calls.map(([timer]) => timer));
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-  expect(own.filter((timer) => !cleared.has(timer))).toEqual([]);
-});
+expectNoTimerLeft(TIMEOUT_MS);
 
 describe('a batcher with a bound on what is sent and has no result', () => {
   // @proves bounds-18
@@ -173,31 +161,7 @@ describe('a batcher with a bound on what is sent and has no result', () => {
   });
 });
 
-test('what a call has sent and the other side ends unprocessed goes over the next one, whatever its weight', async () => {
-  const { call, submit } = await begun({ maxSentWeight: 100 });
-  const unprocessed = submit('heavy', { group: 'a', weight: 100 });
-  await turn();
-  call(0).end();
-  await turn();
-
-  expect(call(1).requests).toEqual(['heavy']);
-  call(1).answer(0);
-  expect(await unprocessed).toBe('answer to heavy');
-});
-
 describe('batching', () => {
-  test('a single request is sent immediately', async () => {
-    const { call, calls, submit } = await begun();
-
-    const answer = submit('one');
-    await turn();
-
-    expect(calls).toHaveLength(1);
-    expect(call(0).messages.slice(1)).toEqual([['one']]);
-    call(0).answer(1);
-    expect(await answer).toBe('answer to one');
-  });
-
   test('requests of one turn share messages of at most 32', async () => {
     const { call, submit } = await begun();
 
@@ -214,17 +178,6 @@ describe('batching', () => {
     // The results come in another order, some together.
     for (let index = 150; index > 0; index -= 3) call(0).answer(index, index - 2, index - 1);
     expect(await Promise.all(answers)).toEqual(names.map((name) => `answer to ${name}`));
-  });
-
-  test('requests made before the first call share its first message', async () => {
-    const { call, calls, submit } = controlled();
-    const answers = ['one', 'two', 'three'].map((name) => submit(name));
-    await turn();
-
-    expect(calls).toHaveLength(1);
-    expect(call(0).requests).toEqual(['one', 'two', 'three']);
-    call(0).answer(2, 1, 0);
-    expect(await Promise.all(answers)).toEqual(['answer to one', 'answer to two', 'answer to three']);
   });
 
   test('a request of the next turn does not wait for pending ones', async () => {
@@ -255,22 +208,6 @@ describe('batching', () => {
 
     await expect(bad).rejects.toThrow('refused');
     await expect(good).resolves.toBe('fine');
-  });
-
-  test('requests made while the other side does not read are sent in full messages once it does', async () => {
-    const { call, submit } = controlled({ reads: false });
-    const answers: Promise<string>[] = [];
-    for (const index of times(130, (each) => each)) {
-      answers.push(submit(`No. ${index}`));
-      if (index % 20 === 0) await turn();
-    }
-
-    call(0).read();
-    await turn();
-
-    expect(call(0).messages.map(({ length }) => length)).toEqual([32, 32, 32, 32, 2]);
-    call(0).answer(...times(130, (index) => index));
-    expect(await Promise.all(answers)).toEqual(times(130, (index) => `answer to No. ${index}`));
   });
 });
 
@@ -325,27 +262,22 @@ describe('deadlines', () => {
   });
 });
 
-describe('an unexpected result', () => {
-  test.each<[string, number]>([
-    ['of a request that was never sent', 7],
-    ['of one that has a result already', 0],
-    ['of an invalid index', -1],
-  ])('%s is ignored', async (_, index) => {
-    const { call, calls, submit } = await begun();
-    const answer = submit('one');
-    await turn();
+test('an unexpected result is ignored', async () => {
+  const { call, calls, submit } = await begun();
+  const answer = submit('one');
+  await turn();
 
-    call(0).send([{ index, answer: 'wrong' }]);
-    call(0).send([
-      { index, error: new Error('wrong') },
-      { index: 1, answer: 'right' },
-      { index: 1, answer: 'twice' },
-    ]);
+  // Of a request that was never sent, of one that has a result already, of an invalid index.
+  for (const index of [7, 0, -1]) call(0).send([{ index, answer: 'wrong' }]);
+  call(0).send([
+    { index: 0, error: new Error('wrong') },
+    { index: 1, answer: 'right' },
+    { index: 1, answer: 'twice' },
+  ]);
 
-    expect(await answer).toBe('right');
-    await turn();
-    expect(calls).toHaveLength(1);
-  });
+  expect(await answer).toBe('right');
+  await turn();
+  expect(calls).toHaveLength(1);
 });
 
 // @proves exchange-9
@@ -373,23 +305,17 @@ describe('too many pending', () => {
   test.each<[string, (call: OtherSide) => void]>([
     ['deadlines', () => vi.advanceTimersByTime(TIMEOUT_MS)],
     ['a call that fails', (call) => call.end(new Error('cut off'))],
-    [
-      'refusals',
-      (call) => call.send(times(MAX_PENDING_REQUESTS, (index) => ({ index: 1 + index, error: new Error('refused') }))),
-    ],
+    ['refusals', (call) => call.send(times(MAX_PENDING_REQUESTS, (at) => ({ index: 1 + at, error: new Error('no') })))],
   ])('make room one by one by %s', async (_, end) => {
-    const { calls, call, submit } = await begun();
-    for (const round of times(3, (each) => each)) {
-      const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`${round} ${index}`));
+    const { calls, submit } = await begun();
+    for (const endRound of [end, (call: OtherSide) => call.answer(...call.requests.keys())]) {
+      const answers = times(MAX_PENDING_REQUESTS, (index) => submit(`${index}`));
       await expect(submit('one too many')).rejects.toThrow();
       await turn();
-      const current = calls.at(-1) as OtherSide;
-      if (round === 0) end(current);
-      else current.answer(...times(current.requests.length, (index) => index));
-      const outcomes = await Promise.allSettled(answers);
-      expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([round === 0 ? 'rejected' : 'fulfilled']));
+      endRound(calls.at(-1) as OtherSide);
+      const [outcome] = await Promise.allSettled(answers);
+      expect(outcome?.status).toBe(endRound === end ? 'rejected' : 'fulfilled');
     }
-    expect(call(0).requests).toHaveLength(calls.length === 1 ? 1 + 3 * MAX_PENDING_REQUESTS : 1 + MAX_PENDING_REQUESTS);
   });
 });
 
@@ -412,18 +338,6 @@ describe('a call that fails', () => {
     expect(call(0).hasAll).toBe(true);
   });
 
-  test('keeps the results that came before', async () => {
-    const { call, submit } = await begun();
-    const [one, two] = [submit('one'), submit('two')];
-    await turn();
-
-    call(0).answer(1);
-    call(0).end(new Error('cut off'));
-
-    expect(await one).toBe('answer to one');
-    await expect(two).rejects.toThrow('cut off');
-  });
-
   test('before it has carried anything fails all requests that wait for it, and the next request starts another', async () => {
     let isUnavailable = true;
     let begins = 0;
@@ -443,34 +357,9 @@ describe('a call that fails', () => {
     expect(await batcher.send('at last')).toBe('at last');
     expect(begins).toBe(3);
   });
-
-  test('repeatedly fails each request once, and no later ones', async () => {
-    const { calls, submit } = controlled();
-    for (const round of times(20, (each) => each)) {
-      const answer = submit(`${round}`);
-      await turn();
-      calls.at(-1)?.end(new Error(`cut off ${round}`));
-      await expect(answer).rejects.toThrow(`cut off ${round}`);
-    }
-    expect(calls).toHaveLength(20);
-    expect(calls.map(({ requests }) => requests)).toEqual(times(20, (round) => [`${round}`]));
-  });
 });
 
 describe('a call that the other side ends', () => {
-  test('when idle is replaced at the next request', async () => {
-    const { calls, call, submit } = await begun();
-    call(0).end();
-    await turn();
-    expect(call(0).hasAll).toBe(true);
-    expect(calls).toHaveLength(1);
-
-    const answer = submit('next');
-    await turn();
-    call(1).answer(0);
-    expect(await answer).toBe('answer to next');
-  });
-
   test('is replaced by another one with all requests that have no result and all later ones', async () => {
     const { calls, call, submit } = await begun();
     const [one, two, three] = [submit('one'), submit('two'), submit('three')];
@@ -500,27 +389,5 @@ describe('a call that the other side ends', () => {
     await expect(answer).rejects.toMatchObject(NO_RESPONSE);
     await turn();
     expect(calls).toHaveLength(3);
-  });
-
-  test('does not get a timed-out request again', async () => {
-    const { calls, call, submit } = await begun();
-    const answer = submit('one');
-    await turn();
-    vi.advanceTimersByTime(TIMEOUT_MS);
-    await expect(answer).rejects.toMatchObject(NO_RESPONSE);
-
-    call(0).end();
-    await turn();
-
-    expect(calls.slice(1).flatMap(({ requests }) => requests)).toEqual([]);
-    for (const each of calls) each.end();
-    await turn();
-  });
-
-  test('before it has read anything fails the requests that wait for it', async () => {
-    const batcher = new ExchangeBatcher<string, string>(async function* () {}, TIMEOUT_MS);
-
-    await expect(batcher.send('one')).rejects.toMatchObject(NO_RESPONSE);
-    await expect(batcher.send('two')).rejects.toMatchObject(NO_RESPONSE);
   });
 });

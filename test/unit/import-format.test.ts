@@ -53,15 +53,6 @@ describe.each(['csv', 'ndjson'] as const)('a file of %s', (format) => {
     expect(lines[1]?.line).toBe(format === 'csv' ? 3 : 2);
   });
 
-  test('that cannot be read to its end fails with the reason', async () => {
-    async function* failing() {
-      yield Buffer.from(fileOf(['Ada']));
-      throw new Error('the disk is gone');
-    }
-    const lines = IMPORT_FORMATS[format](Readable.from(failing()), READING);
-    await expect(Array.fromAsync(lines)).rejects.toThrow('the disk is gone');
-  });
-
   test('that is empty, or shorter than a byte order mark, has no leads; CSV without a header is refused', async () => {
     for (const text of ['', '\n', '\u{feff}', '\r\n\n']) {
       const lines = linesOf(format, Buffer.from(text), 1);

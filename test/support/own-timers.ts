@@ -1,0 +1,22 @@
+import { afterEach, beforeEach, expect, vi } from 'vitest';
+
+/**
+ * Fakes the timers of each test of this file, and expects that it has cleared those of this length at its end.
+ *
+ * @param ms a length that no other timer of the process has: suites share it
+ */
+export function expectNoTimerLeft(ms: number): void {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.spyOn(globalThis, 'setTimeout');
+    vi.spyOn(globalThis, 'clearTimeout');
+  });
+  afterEach(() => {
+    const { calls, results } = vi.mocked(setTimeout).mock;
+    const own = results.filter((_, index) => calls[index]?.[1] === ms).map(({ value }) => value);
+    const cleared = new Set(vi.mocked(clearTimeout).mock.calls.map(([timer]) => timer));
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+    expect(own.filter((timer) => !cleared.has(timer))).toEqual([]);
+  });
+}
