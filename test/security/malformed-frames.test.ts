@@ -129,6 +129,9 @@ async function leadCount(): Promise<number> {
   return leads.length;
 }
 
+/** The payload of a priority frame. */
+const PRIORITY = Buffer.from('0000000010', 'hex');
+
 /** Matches text that reveals internals of the service. */
 const INTERNALS = /node_modules|file:\/\/|\.ts\b|at \w+ \(|sqlite|lik_/i;
 
@@ -143,55 +146,27 @@ describe('a message with a malformed frame is refused, and nothing is written', 
   test.each<[what: string, bytes: () => Buffer, headers?: OutgoingHttpHeaders]>([
     ['a length above that of the message', () => framed(message(), { length: 1000 })],
     ['a length below that of the message', () => framed(message(), { length: 20 })],
-    ['a length of 4 GiB', () => framed(message(), { length: 0xffff_ffff })],
     ['a length one byte above the maximum', () => framed(message(), { length: 64 * 1024 + 1 })],
-    ['truncated within its length', () => framed(message()).subarray(0, 3)],
-    ['truncated after its length', () => framed(message()).subarray(0, 5)],
-    ['nothing', () => Buffer.alloc(0)],
     ['an empty message', () => framed(Buffer.alloc(0))],
     ['two messages in one call', () => Buffer.concat([framed(message()), framed(message())])],
-    ['a message and another byte', () => Buffer.concat([framed(message()), Buffer.of(0)])],
     ['marked as compressed, without an encoding', () => framed(message(), { flag: 1 })],
-    ['marked with every flag', () => framed(message(), { flag: 255 })],
-    ['marked as compressed, but uncompressed', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
-    [
-      'compressed and truncated',
-      () => framed(gzipSync(message()).subarray(0, -6), { flag: 1 }),
-      { 'grpc-encoding': 'gzip' },
-    ],
     [
       'compressed, with bytes after it',
       () => framed(Buffer.concat([gzipSync(message()), Buffer.of(1, 2, 3)]), { flag: 1 }),
       { 'grpc-encoding': 'gzip' },
     ],
-    ['compressed with another encoding', () => framed(gzipSync(message()), { flag: 1 }), { 'grpc-encoding': 'br' }],
     ['compressed with an unknown encoding', () => framed(message(), { flag: 1 }), { 'grpc-encoding': 'snappy' }],
-    ['compressed to nothing', () => framed(Buffer.alloc(0), { flag: 1 }), { 'grpc-encoding': 'gzip' }],
     ['JSON in a binary call', () => framed(Buffer.from('{}')), { 'content-type': 'application/grpc+proto' }],
-    ['bytes in a JSON call', () => framed(message()), { 'content-type': 'application/grpc+json' }],
-    ['of another kind of gRPC', () => framed(message()), { 'content-type': 'application/grpc+xml' }],
     ['of a stream', () => framed(message()), { 'content-type': 'application/connect+proto' }],
-    ['in text of gRPC-Web', () => framed(message()), { 'content-type': 'application/grpc-web-text' }],
     [
       'a length above that of the message, in gRPC-Web',
       () => framed(message(), { length: 999 }),
       { 'content-type': 'application/grpc-web' },
     ],
-    ['without a frame', message, {}],
-    ['in a frame, in a protocol without frames', () => framed(message()), { 'content-type': 'application/proto' }],
-    ['without a content type', () => framed(message()), { 'content-type': undefined }],
     ['a form', () => Buffer.from('a=b'), { 'content-type': 'application/x-www-form-urlencoded' }],
-    ['with an invalid deadline', () => framed(message()), { 'grpc-timeout': 'soon' }],
-    ['with a negative deadline', () => framed(message()), { 'grpc-timeout': '-1S' }],
     ['with a deadline in ten digits', () => framed(message()), { 'grpc-timeout': '9999999999S' }],
     ['by GET', () => framed(message()), { ':method': 'GET' }],
-    ['by PUT', () => framed(message()), { ':method': 'PUT' }],
-    ['by an unknown method', () => framed(message()), { ':method': 'FROB' }],
     ['to an unknown path', () => framed(message()), { ':path': '/nowhere' }],
-    ['to *', () => framed(message()), { ':path': '*' }],
-    ['to an RPC in lower case', () => framed(message()), { ':path': pathOf(CREATE).toLowerCase() }],
-    ['to broken percent-encoding', () => framed(message()), { ':path': `${pathOf(CREATE)}%zz` }],
-    ['to a very long path', () => framed(message()), { ':path': `/${'x'.repeat(30_000)}` }],
   ])('%s', async (_, bytes, headers) => {
     expectRefused(await onStream(session, grpcHeaders(headers), bytes()));
     expect(await leadCount()).toBe(0);
@@ -232,45 +207,27 @@ describe('JSON that is invalid, or of another message, is refused, and nothing i
   const deep = 20_000;
 
   test.each<[what: string, text: string | Buffer, rpc?: string]>([
-    ['nothing', ''],
     ['truncated', '{"studioId":"a'],
-    ['null', 'null'],
     ['a list', '[]'],
-    ['a number', '1'],
     ['nested and never closed', '['.repeat(60_000)],
-    ['nested objects that are never closed', '{"contact":'.repeat(5000)],
     ['deep nesting in an unknown property', `{"x":${'['.repeat(deep)}${']'.repeat(deep)}}`],
-    ['a property named __proto__', '{"__proto__":{"studioId":"a"}}'],
     ['a number for a text', '{"studioId":1}'],
-    ['an object for a text', '{"studioId":{}}'],
-    ['two contacts', '{"contact":{"email":"a@example.org","phone":"12345"}}'],
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['a byte above the maximum length', `{"x":"${'x'.repeat(65_530)}"}`],
     ['a number outside its type', '{"studioId":"a","pageSize":1e99}', 'LeadIntakeService/ListLeads'],
-    ['a stage that does not exist', '{"stage":"SOLD"}', 'LeadIntakeService/ChangeLeadStage'],
     ['a time that does not exist', '{"expireTime":"2026-02-30T99:99:99Z"}', 'ApiKeyService/CreateApiKey'],
-    ['bytes that are not base64', '{"secretSha256":"!!!"}', 'ApiKeyService/AuthenticateApiKey'],
   ])('%s', async (_, text, rpc = CREATE) => {
     const headers = grpcHeaders({ ...asJson, ':path': pathOf(rpc) });
     expectRefused(await onStream(session, headers, Buffer.from(text)));
     expect(await leadCount()).toBe(0);
   });
 
-  test.each([
-    'encoding=json&message=%%%',
-    'encoding=json&message=%7B',
-    'encoding=proto&base64=1&message=!!!',
-    'encoding=json&compression=gzip&message={}',
-    'encoding=nonsense&message={}',
-    'message={}',
-    '',
-  ])('in a URL: %s', async (query) => {
-    const headers = {
-      ...grpcHeaders(asJson),
-      ':method': 'GET',
-      ':path': `${pathOf('LeadIntakeService/ListLeads')}?${query}`,
-    };
-    expectRefused(await onStream(session, headers, Buffer.alloc(0)));
+  test('in a URL', async () => {
+    for (const query of ['encoding=json&message=%%%', 'encoding=proto&base64=1&message=!!!', 'message={}', '']) {
+      const path = `${pathOf('LeadIntakeService/ListLeads')}?${query}`;
+      const headers = { ...grpcHeaders(asJson), ':method': 'GET', ':path': path };
+      expectRefused(await onStream(session, headers, Buffer.alloc(0)));
+    }
   });
 });
 
@@ -396,37 +353,12 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
 
   test.each<[what: string, ...parts: Uint8Array[]]>([
     ['HTTP/1.1', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
-    ['another protocol', Buffer.from('EHLO example.org\r\n\r\n\r\n\r\n\r\n')],
-    ['a preface that continues wrongly', Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')],
-    ['zeros', Buffer.alloc(100)],
-    ['random bytes', randomBytes(1000)],
     ['a first frame that is not settings', PREFACE, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8))],
     ['a frame that is too large', open, frame(FRAME.data, FLAG.none, 1, Buffer.alloc(20_000))],
-    ['settings of a wrong length', open, frame(FRAME.settings, FLAG.none, 0, Buffer.alloc(5))],
-    ['settings on a stream', open, frame(FRAME.settings, FLAG.none, 1)],
-    ['an acknowledgement with settings', open, frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(6))],
-    ['a window above the maximum', open, frame(FRAME.settings, FLAG.none, 0, Buffer.from('0004ffffffff', 'hex'))],
-    [
-      'a maximum frame size below the minimum',
-      open,
-      frame(FRAME.settings, FLAG.none, 0, Buffer.from('000500000001', 'hex')),
-    ],
-    ['a ping of a wrong length', open, frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(4))],
-    ['a window update of zero', open, frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.alloc(4))],
     [
       'a window update beyond the maximum',
       open,
       ...times(2, () => frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.from('7fffffff', 'hex'))),
-    ],
-    ['data of a stream that was never opened', open, frame(FRAME.data, FLAG.none, 1, Buffer.alloc(9))],
-    ['the end of a stream that was never opened', open, frame(FRAME.reset, FLAG.none, 1, Buffer.alloc(4))],
-    ['a stream of the other side', open, frame(FRAME.headers, ALL, 2, head)],
-    ['headers on no stream', open, frame(FRAME.headers, ALL, 0, head)],
-    [
-      'headers continued on another stream',
-      open,
-      frame(FRAME.headers, FLAG.none, 1, head),
-      frame(FRAME.continuation, ALL, 3, head),
     ],
     [
       'headers interrupted by another frame',
@@ -434,9 +366,6 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
       frame(FRAME.headers, FLAG.none, 1, head),
       frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8)),
     ],
-    ['a continuation without headers', open, frame(FRAME.continuation, ALL, 1, head)],
-    ['a push promise', open, frame(FRAME.pushPromise, ALL, 1, head)],
-    ['headers that cannot be decompressed', open, frame(FRAME.headers, ALL, 1, Buffer.from('ffffffffffffff7f', 'hex'))],
     ['a header index outside the table', open, frame(FRAME.headers, ALL, 1, Buffer.of(0xff, 0x7f))],
     [
       'more padding than frame',
@@ -574,39 +503,24 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     );
   });
 
-  test.each([
-    ['settings', () => frame(FRAME.settings, FLAG.none, 0, Buffer.from('000300000064', 'hex'))],
-    ['pings', () => frame(FRAME.ping, FLAG.none, 0, randomBytes(8))],
-  ])('100,000 %s whose responses are never read', async (_, piece) => {
-    await flood(repeat(100_000, piece), { reads: false });
-  });
+  const opened = frame(FRAME.headers, FLAG.endHeaders, 1, head());
+  const windowUpdate = frame(FRAME.windowUpdate, FLAG.none, 1, Buffer.from('00000001', 'hex'));
+  const longHeaders = Buffer.concat(times(60, (index) => headerBlock({ [`x-${index}`]: 'x'.repeat(120) })));
 
-  test('100,000 empty data frames', async () => {
-    await flood([
-      frame(FRAME.headers, FLAG.endHeaders, 1, head()),
-      ...repeat(100_000, () => frame(FRAME.data, FLAG.none, 1)),
-    ]);
-  });
-
-  test('100,000 frames of window updates and priorities', async () => {
-    await flood([
-      frame(FRAME.headers, FLAG.endHeaders, 1, head()),
-      ...repeat(50_000, (index) =>
-        Buffer.concat([
-          frame(FRAME.windowUpdate, FLAG.none, 1, Buffer.from('00000001', 'hex')),
-          frame(FRAME.priority, FLAG.none, 2 * index + 3, Buffer.from('0000000010', 'hex')),
-        ]),
-      ),
-    ]);
-  });
-
-  test('headers of 100 MB', async () => {
-    const more = Buffer.concat(times(60, (index) => headerBlock({ [`x-${index}`]: 'x'.repeat(120) })));
-    const socket = await flood([
+  test.each<[what: string, first: Uint8Array, count: number, piece: (index: number) => Uint8Array]>([
+    ['settings', open, 100_000, () => frame(FRAME.settings, FLAG.none, 0, Buffer.from('000300000064', 'hex'))],
+    ['pings', open, 100_000, () => frame(FRAME.ping, FLAG.none, 0, randomBytes(8))],
+    ['empty data frames', opened, 100_000, () => frame(FRAME.data, FLAG.none, 1)],
+    ['window updates', opened, 100_000, () => windowUpdate],
+    ['priorities', opened, 50_000, (index) => frame(FRAME.priority, FLAG.none, 2 * index + 3, PRIORITY)],
+    [
+      'pieces of endless headers',
       frame(FRAME.headers, FLAG.none, 1, head()),
-      ...repeat(12_000, () => frame(FRAME.continuation, FLAG.none, 1, more), 10),
-    ]);
-    expect(socket.destroyed || socket.readyState !== 'open').toBe(true);
+      12_000,
+      () => frame(FRAME.continuation, FLAG.none, 1, longHeaders),
+    ],
+  ])('%s, and no response is read', async (_, first, count, piece) => {
+    await flood([first, ...repeat(count, piece)], { reads: false });
   });
 
   test('100 header blocks that decompress to a thousand times their size', async () => {
