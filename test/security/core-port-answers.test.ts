@@ -1,30 +1,27 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type OutgoingHttpHeaders } from 'node:http2';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CORE_TOKEN } from '../support/grpc.ts';
 import { growth, scrape } from '../support/metrics.ts';
-import { addressOf, type RunningProcess, start } from '../support/processes.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import { onStream } from './http2-wire.ts';
 
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
 const EXCHANGE = '/leadintake.v1.ExchangeService/Exchange';
 
 /** A core with TLS, which supports HTTP/1.1 as well. */
-let folder: string;
+const folder = sharedFolder();
 let core: RunningProcess;
 let port: number;
 let metricsUrl: string;
 let ca: string;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const authority = await anAuthority('The authority of the tests');
-  const { cert, key } = writeCertificate(folder, 'core', await authority.issue('localhost', 'server'));
+  const { cert, key } = writeCertificate(folder(), 'core', await authority.issue('localhost', 'server'));
   ca = authority.cert;
   core = start('src/main.ts', {
     env: {
@@ -32,16 +29,13 @@ beforeAll(async () => {
       CORE_TLS_CERT_FILE: cert,
       CORE_TLS_KEY_FILE: key,
       CORE_METRICS_ADDRESS: '127.0.0.1:0',
-      DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+      DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}`,
     },
   });
   port = Number(new URL(await addressOf(core)).port);
   [, metricsUrl = ''] = await core.printed(/(http:\/\/[0-9.:]+\/metrics)/);
 });
-afterAll(async () => {
-  await core?.kill();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => core?.kill());
 
 /** Returns the outcomes that are logged and counted for what is done, and other output of the process. */
 async function observed(act: () => Promise<unknown>) {
@@ -58,6 +52,15 @@ async function observed(act: () => Promise<unknown>) {
   return { logged, counted };
 }
 
+/** A connection over TLS. */
+async function aSocket(protocol: 'h2' | 'http/1.1') {
+  const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: [protocol] });
+  socket.on('error', () => {});
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
 const onceAs = (outcome: string) => ({ logged: [outcome], counted: [outcome] });
 
 const POST = { ':method': 'POST', ':path': LIST, 'content-type': 'application/grpc', te: 'trailers' };
@@ -66,27 +69,17 @@ const POST = { ':method': 'POST', ':path': LIST, 'content-type': 'application/gr
 const OVER_HTTP2: readonly [what: string, headers: OutgoingHttpHeaders][] = [
   ['an ordinary call', {}],
   ['an unknown expectation', { expect: 'x' }],
-  ['an expectation of 100', { expect: '100-continue' }],
   ['CONNECT', { ':method': 'CONNECT', ':authority': 'x:1', ':path': undefined, ':scheme': undefined }],
   ['broken percent-encoding', { ':path': '/%zz' }],
   ['*', { ':method': 'OPTIONS', ':path': '*' }],
-  ['two slashes', { ':path': '//' }],
-  ['an unknown path', { ':path': '/x' }],
-  ['a very long path', { ':path': `/${'x'.repeat(20_000)}` }],
   ['an unknown method of HTTP', { ':method': 'FROB' }],
-  ...['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PRI'].map(
+  ...['GET', 'HEAD', 'OPTIONS', 'PRI'].map(
     (method) => [method, { ':method': method }] as [string, OutgoingHttpHeaders],
   ),
-  ['no content type', { 'content-type': undefined }],
   ['another content type', { 'content-type': 'application/xml' }],
-  ['a content type that cannot be parsed', { 'content-type': ';;;' }],
   ['a call in Connect', { 'content-type': 'application/json' }],
-  ['a unary call as a stream', { 'content-type': 'application/connect+json' }],
   ['a stream as a unary call', { ':path': EXCHANGE, 'content-type': 'application/json' }],
-  ['a call in gRPC-Web', { 'content-type': 'application/grpc-web' }],
   ['an authority that is no host', { ':authority': 'ipv4:a:1,b:2' }],
-  ['an address without brackets as the authority', { ':authority': '::1:50051' }],
-  ['a deadline that cannot be parsed', { 'grpc-timeout': 'soon' }],
   ['an unknown compression', { 'grpc-encoding': 'zip' }],
 ];
 
@@ -95,21 +88,12 @@ const HOST = 'Host: core';
 
 /** Every way to get an answer over HTTP/1.1. */
 const OVER_HTTP1: readonly [what: string, request: string, outcome?: string][] = [
-  ['an ordinary call', lines(`POST ${LIST} HTTP/1.1`, HOST, 'Content-Type: application/json', 'Content-Length: 0')],
   ['an unknown expectation', lines(`POST ${LIST} HTTP/1.1`, HOST, 'Expect: x', 'Content-Length: 0')],
-  ['an expectation of 100', lines(`POST ${LIST} HTTP/1.1`, HOST, 'Expect: 100-continue', 'Content-Length: 2')],
   ['CONNECT', lines('CONNECT x:1 HTTP/1.1', HOST)],
   ['an upgrade to a WebSocket', lines('GET / HTTP/1.1', HOST, 'Connection: Upgrade', 'Upgrade: websocket')],
-  ['an upgrade to HTTP/2', lines('GET / HTTP/1.1', HOST, 'Connection: Upgrade', 'Upgrade: h2c')],
   ['broken percent-encoding', lines('GET /%zz HTTP/1.1', HOST)],
-  ['*', lines('OPTIONS * HTTP/1.1', HOST)],
-  ['an unknown path', lines('GET /x HTTP/1.1', HOST)],
-  ['HEAD', lines('HEAD / HTTP/1.1', HOST)],
-  ['no host', lines('GET / HTTP/1.1')],
-  ['HTTP/1.0', lines('GET / HTTP/1.0')],
   ['a stream that needs HTTP/2', lines(`POST ${EXCHANGE} HTTP/1.1`, HOST, 'Content-Length: 0')],
   ['another content type', lines(`POST ${LIST} HTTP/1.1`, HOST, 'Content-Type: text/xml', 'Content-Length: 0')],
-  ['an unknown method of HTTP', lines('FROB / HTTP/1.1', HOST), 'INVALID_REQUEST'],
   ['what is not HTTP', 'EHLO x\r\n\r\n', 'INVALID_REQUEST'],
   ['a head that is too long', lines('GET / HTTP/1.1', HOST, `X: ${'x'.repeat(20_000)}`), 'INVALID_REQUEST'],
   ['an ambiguous length', lines('POST / HTTP/1.1', HOST, 'Content-Length: 1', 'Content-Length: 2'), 'INVALID_REQUEST'],
@@ -133,10 +117,7 @@ describe('without a token, whatever gets an answer is logged and counted once, a
   // @proves bounds-50
   test.each(OVER_HTTP1)('%s, over HTTP/1.1', async (_, request, outcome = 'CALLER_UNAUTHENTICATED') => {
     const act = async () => {
-      const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['http/1.1'] });
-      socket.on('error', () => {});
-      onTestFinished(() => void socket.destroy());
-      await once(socket, 'secureConnect');
+      const socket = await aSocket('http/1.1');
       // It keeps its end open, and reads nothing before the connection ends.
       socket.write(request);
       socket.resume();
@@ -151,10 +132,7 @@ test.each([
   ['what is not HTTP', 'EHLO x'.padEnd(30)],
 ])('%s in place of HTTP/2 is logged and counted once, and ends its connection', async (_, bytes) => {
   const act = async () => {
-    const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['h2'] });
-    socket.on('error', () => {});
-    onTestFinished(() => void socket.destroy());
-    await once(socket, 'secureConnect');
+    const socket = await aSocket('h2');
     socket.resume().write(bytes);
     await once(socket, 'close');
   };
@@ -162,13 +140,6 @@ test.each([
 });
 
 describe('over HTTP/1.1,', () => {
-  async function aSocket() {
-    const socket = connectTls({ host: 'localhost', port, ca, ALPNProtocols: ['http/1.1'] });
-    socket.on('error', () => {});
-    onTestFinished(() => void socket.destroy());
-    await once(socket, 'secureConnect');
-    return socket;
-  }
   const AUTHORIZED = `Authorization: Bearer ${CORE_TOKEN}`;
 
   test.each([
@@ -177,21 +148,18 @@ describe('over HTTP/1.1,', () => {
     ['a part of its body', lines(`POST ${LIST} HTTP/1.1`, HOST, AUTHORIZED, 'Content-Length: 9').concat('{')],
   ])('a request of which only %s arrives ends its connection, and is logged and counted once', async (_, part) => {
     const act = async () => {
-      const socket = await aSocket();
+      const socket = await aSocket('http/1.1');
       socket.resume().write(part);
       await once(socket, 'close');
     };
     expect(await observed(act)).toEqual(onceAs('INVALID_REQUEST'));
   });
 
-  test.each([
-    ['the token and another one', [AUTHORIZED, 'Authorization: Bearer other']],
-    ['another one and the token', ['Authorization: Bearer other', AUTHORIZED]],
-    ['the token twice', [AUTHORIZED, AUTHORIZED.toUpperCase().replace(/:.*/, AUTHORIZED.slice(13))]],
-  ])('a request with two authorizations has none: %s', async (_, authorizations) => {
+  test('a request with two authorizations has none', async () => {
+    const authorizations = [AUTHORIZED, 'Authorization: Bearer other'];
     const head = [`POST ${LIST} HTTP/1.1`, HOST, 'Content-Type: application/json', 'Content-Length: 2'];
     const act = async () => {
-      const socket = await aSocket();
+      const socket = await aSocket('http/1.1');
       socket.resume().write(`${lines(...head, ...authorizations)}{}`);
       await once(socket, 'close');
     };

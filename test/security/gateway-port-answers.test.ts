@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { errorCodes } from 'fastify';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
@@ -7,7 +6,7 @@ import { growth, scrape } from '../support/metrics.ts';
 import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { CORE_TOKEN, expectProblem } from '../support/service.ts';
-import { ALL_CODES, REFUSED } from './gateway-refusals.ts';
+import { REFUSED } from './gateway-refusals.ts';
 
 const folder = sharedFolder();
 const processes: RunningProcess[] = [];
@@ -40,9 +39,6 @@ afterAll(async () => {
   clients?.close();
   await Promise.all(processes.map((each) => each.kill()));
 });
-
-test('every error of the framework is caused here, or by no request', () =>
-  expect(ALL_CODES.toSorted()).toEqual(Object.keys(errorCodes).toSorted()));
 
 // @proves fastify-3 bounds-30
 test.each(REFUSED)(

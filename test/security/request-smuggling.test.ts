@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -63,49 +62,20 @@ const withChunks = (chunks: (body: string) => string) => (body: string) =>
 
 const AMBIGUOUS: readonly Ambiguous[] = [
   ['the same Content-Length twice', withLength((length) => `Content-Length: ${length}\r\nContent-Length: ${length}`)],
-  ['the same Content-Length as a list', withLength((length) => `Content-Length: ${length}, ${length}`)],
   ['a Content-Length with a sign', withLength((length) => `Content-Length: +${length}`)],
-  ['a hexadecimal Content-Length', withLength((length) => `Content-Length: 0x${length.toString(16)}`)],
-  ['a Content-Length with a parameter', withLength((length) => `Content-Length: ${length};a`)],
-  ['a Content-Length in two parts', withLength((length) => `Content-Length: ${length} 0`)],
   ['a blank before the colon of Content-Length', withLength((length) => `Content-Length : ${length}`)],
-  ['a Content-Length on a second line', withLength((length) => `Content-Length:\r\n ${length}`)],
   ['a length, then chunks', (body) => headOfPost('Content-Length: 4', 'Transfer-Encoding: chunked') + inChunks(body)],
-  ['chunks, then a length', (body) => headOfPost('Transfer-Encoding: chunked', 'Content-Length: 4') + inChunks(body)],
-  [
-    'a length and an empty coding',
-    (body) => headOfPost('Transfer-Encoding: ', `Content-Length: ${body.length}`) + body,
-  ],
   [
     'a length and the identity coding',
     (body) => headOfPost('Transfer-Encoding: identity', `Content-Length: ${body.length}`) + body,
   ],
   [
-    'a length and, after a blank, a coding',
-    (body) => headOfPost(`Content-Length: ${body.length}`, ' Transfer-Encoding: chunked') + body,
-  ],
-  [
-    'a length and a coding after a bare carriage return',
-    (body) => headOfPost(`X: a\rTransfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
-  ],
-  [
     'a length and a coding after a bare line feed',
     (body) => headOfPost(`X: a\nTransfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
   ],
-  [
-    'a length and a coding after a NUL',
-    (body) => headOfPost(`X: a\0Transfer-Encoding: chunked`, `Content-Length: ${body.length}`) + body,
-  ],
-  ['chunked twice', withCoding('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked')],
   ['chunked twice in one header', withCoding('Transfer-Encoding: chunked, chunked')],
-  ['chunked, but not as the last coding', withCoding('Transfer-Encoding: chunked, identity')],
   ['the identity coding', withCoding('Transfer-Encoding: identity')],
-  ['an empty coding', withCoding('Transfer-Encoding: ')],
   ['a coding that ends in chunked', withCoding('Transfer-Encoding: xchunked')],
-  ['chunked in quotes', withCoding('Transfer-Encoding: "chunked"')],
-  ['chunked with a parameter', withCoding('Transfer-Encoding: chunked;q=1')],
-  ['chunked after a vertical tab', withCoding('Transfer-Encoding: \x0bchunked')],
-  ['chunked on a second line', withCoding('Transfer-Encoding:\r\n chunked')],
   ['a blank before the colon of Transfer-Encoding', withCoding('Transfer-Encoding : chunked')],
   [
     'HTTP/1.0 with a length and chunks',
@@ -113,29 +83,12 @@ const AMBIGUOUS: readonly Ambiguous[] = [
       headOfPost('Transfer-Encoding: chunked', 'Content-Length: 3').replace('HTTP/1.1', 'HTTP/1.0') + inChunks(body),
   ],
   ['a 0x before the size of a chunk', withChunks((body) => `0x${inChunks(body)}`)],
-  ['a plus before the size of a chunk', withChunks((body) => `+${inChunks(body)}`)],
-  ['a minus before the size of a chunk', withChunks((body) => `-${inChunks(body)}`)],
-  ['a blank after the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', ' \r\n'))],
-  ['no size of a chunk', withChunks((body) => `\r\n${inChunks(body)}`)],
   ['a size of a chunk above the largest integer', withChunks((body) => `1${'0'.repeat(16)}${inChunks(body)}`)],
-  ['a bare line feed after the size of a chunk', withChunks((body) => inChunks(body).replace('\r\n', '\n'))],
   ['a bare line feed in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\nb\r\n'))],
-  ['a bare carriage return in an extension', withChunks((body) => inChunks(body).replace('\r\n', ';a\rb\r\n'))],
-  ['an extension without end', withChunks((body) => inChunks(body).replace('\r\n', `;${'a'.repeat(20_000)}\r\n`))],
   ['no line end after a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}0\r\n\r\n`)],
-  ['a bare line feed after a chunk', withChunks((body) => `${body.length.toString(16)}\r\n${body}\n0\r\n\r\n`)],
-  ['a bare line feed at the end', withChunks((body) => `${aChunk(body)}0\r\n\n`)],
   ['a length in a trailer', withChunks((body) => inChunks(body, 'Content-Length: 5\r\n'))],
-  ['a coding in a trailer', withChunks((body) => inChunks(body, 'Transfer-Encoding: chunked\r\n'))],
-  ['a folded trailer', withChunks((body) => inChunks(body, 'X: a\r\n b\r\n'))],
-  ['a trailer without a colon', withChunks((body) => inChunks(body, 'X\r\n'))],
   ['bare line feeds', (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\n')],
-  [
-    'bare carriage returns',
-    (body) => withLength((length) => `Content-Length: ${length}`)(body).replaceAll('\r\n', '\r'),
-  ],
   ['a blank before the request', (body) => ` ${withLength((length) => `Content-Length: ${length}`)(body)}`],
-  ['a header before the request', (body) => `X: y\r\n${withLength((length) => `Content-Length: ${length}`)(body)}`],
 ];
 
 // @proves hostile-6
@@ -152,15 +105,11 @@ test.each(AMBIGUOUS)(
 
 test.each<[what: string, bytes: (body: string) => string]>([
   ['zeros before the length', withLength((length) => `Content-Length: 000${length}`)],
-  ['blanks around the length', withLength((length) => `Content-Length:\t ${length} \t`)],
   ['chunks', withCoding('Transfer-Encoding: chunked')],
-  ['chunks, in another letter case', withCoding('transfer-encoding: cHuNkEd')],
-  ['zeros before the size of a chunk', withChunks((body) => `00000${inChunks(body)}`)],
   ['one chunk for each character', withChunks((body) => `${[...body].map(aChunk).join('')}0\r\n\r\n`)],
   ['extensions', withChunks((body) => inChunks(body).replace('\r\n', ';a;b=c;d="e;f"\r\n'))],
   ['a trailer', withChunks((body) => inChunks(body, 'X-Request-Id: trailer\r\nHost: other.example.test\r\n'))],
   ['empty lines before the request', (body) => `\r\n\r\n${withCoding('Transfer-Encoding: chunked')(body)}`],
-  ['an empty line after the request', (body) => `${withCoding('Transfer-Encoding: chunked')(body)}\r\n`],
 ])('a message in another valid form is one request, and what follows is the next: %s', async (_, bytes) => {
   const answers = await rawConversation(service.url, bytes(aBody()) + LAST);
 
@@ -169,36 +118,22 @@ test.each<[what: string, bytes: (body: string) => string]>([
   expect(await written()).toBe(1);
 });
 
-test.each([
-  'Transfer-Encoding: gzip, chunked',
-  'Transfer-Encoding: identity, chunked',
-  'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked',
-])('a coding inside the chunks is ignored or refused, and the message ends with its chunks: %s', async (line) => {
-  const answers = await rawConversation(service.url, withCoding(line)(aBody()) + LAST);
+test.each(['Transfer-Encoding: gzip, chunked'])(
+  'a coding inside the chunks is ignored or refused, and the message ends with its chunks: %s',
+  async (line) => {
+    const answers = await rawConversation(service.url, withCoding(line)(aBody()) + LAST);
 
-  expect([[201, 200], [400, 200], [400]]).toContainEqual(statuses(answers));
-  expect(await written()).toBe(statuses(answers).filter((status) => status === 201).length);
-});
+    expect([[201, 200], [400, 200], [400]]).toContainEqual(statuses(answers));
+    expect(await written()).toBe(statuses(answers).filter((status) => status === 201).length);
+  },
+);
 
-describe('a trailer', () => {
-  const withTrailer = (line: string, without: RegExp) =>
-    rawConversation(
-      service.url,
-      headOfPost('Transfer-Encoding: chunked').replace(without, '') + inChunks(aBody(), `${line}\r\n`) + LAST,
-    );
+test('a trailer does not replace a header', async () => {
+  const chunked = headOfPost('Transfer-Encoding: chunked').replace(/Authorization.*\r\n/, '');
+  const answers = await rawConversation(service.url, chunked + inChunks(aBody(), `${bearer()}\r\n`) + LAST);
 
-  test('does not replace the Authorization header', async () => {
-    const answers = await withTrailer(bearer(), /Authorization.*\r\n/);
-    expect(statuses(answers)).toEqual([401, 200]);
-    expect(await written()).toBe(0);
-  });
-
-  test('does not replace the Idempotency-Key header', async () => {
-    const answers = await withTrailer(`Idempotency-Key: ${randomUUID()}`, /Idempotency-Key.*\r\n/);
-    expect(statuses(answers)).toEqual([400, 200]);
-    expect(JSON.parse(String(answers[0]?.body)).fields).toEqual({ 'Idempotency-Key': ['is required'] });
-    expect(await written()).toBe(0);
-  });
+  expect(statuses(answers)).toEqual([401, 200]);
+  expect(await written()).toBe(0);
 });
 
 // @proves hostile-6
@@ -213,15 +148,6 @@ describe('requests on one connection', () => {
       'last',
     ]);
     expect(await written()).toBe(20);
-  });
-
-  test('with the same creation create one lead', async () => {
-    const post = aPost();
-    const answers = await rawConversation(service.url, post.repeat(10) + LAST);
-
-    expect(statuses(answers)).toEqual([...times(10, () => 201), 200]);
-    expect(new Set(answers.slice(0, 10).map(({ body }) => String(body))).size).toBe(1);
-    expect(await written()).toBe(1);
   });
 
   test.each<[what: string, status: number, bytes: () => string]>([
@@ -312,14 +238,11 @@ describe('the first response on a connection is that of the first request', () =
     for (const pauseMs of times(40, (index) => index / 4)) await expectTruth(aPost(), behind(), pauseMs);
   });
 
-  test('when it closes the connection, and another one follows', async () => {
-    const answers = await rawConversation(service.url, aPost('Connection: close') + aPost());
-    expect(statuses(answers)).toEqual([201]);
-    expect(await written()).toBe(1);
-  });
-
-  test('when it is of HTTP/1.0, which closes the connection, and another one follows', async () => {
-    const answers = await rawConversation(service.url, aPost().replace('HTTP/1.1', 'HTTP/1.0') + aPost());
+  test.each([
+    ['closes the connection', () => aPost('Connection: close')],
+    ['is of HTTP/1.0, which closes it', () => aPost().replace('HTTP/1.1', 'HTTP/1.0')],
+  ])('when it %s, and another one follows', async (_, first) => {
+    const answers = await rawConversation(service.url, first() + aPost());
     expect(statuses(answers)).toEqual([201]);
     expect(await written()).toBe(1);
   });
@@ -330,72 +253,28 @@ describe('the first response on a connection is that of the first request', () =
   });
 });
 
-describe('a request target with a host', () => {
-  const to = (address: string) =>
-    rawConversation(service.url, aPost('Connection: close').replace(`POST ${LEADS}`, `POST ${address}`));
-
-  test.each([
-    `http://leads.example.test${LEADS}`,
-    `HTTP://OTHER.example.test:99${LEADS}`,
-    `https://somebody:secret@other.example.test${LEADS}`,
-    `http://[::1]:1${LEADS}`,
-  ])('gets the response that its path gets without it: %s', async (address) => {
-    expect(statuses(await to(address))).toEqual([201]);
-    expect(await written()).toBe(1);
-  });
-
-  test.each([
-    ['http://other.example.test', 404],
-    [`http://other.example.test/${LEADS}`, 404],
-    [`http://other.example.test?${LEADS}`, 404],
-    [`http://${LEADS}`, 400],
-    [`ftp://other.example.test${LEADS}`, 404],
-    [`//other.example.test${LEADS}`, 404],
-    [`other.example.test${LEADS}`, 400],
-    ['leads', 400],
-    [`\\${LEADS}`, 400],
-  ])('and an unknown or invalid path is refused: %s', async (address, status) => {
-    expect(statuses(await to(address))).toEqual([status]);
-    expect(await written()).toBe(0);
-  });
+test.each([
+  [`HTTP://OTHER.example.test:99${LEADS}`, 201],
+  [`https://somebody:secret@other.example.test${LEADS}`, 201],
+  [`http://other.example.test/${LEADS}`, 404],
+  [`http://other.example.test?${LEADS}`, 404],
+  [`http://${LEADS}`, 400],
+  [`ftp://other.example.test${LEADS}`, 404],
+  [`//other.example.test${LEADS}`, 404],
+  [`other.example.test${LEADS}`, 400],
+])('a request target with a host gets the response that its path gets without it: %s', async (address, status) => {
+  const post = aPost('Connection: close').replace(`POST ${LEADS}`, `POST ${address}`);
+  expect(statuses(await rawConversation(service.url, post))).toEqual([status]);
+  expect(await written()).toBe(status === 201 ? 1 : 0);
 });
 
 describe('callers of another protocol', () => {
-  test.each([
-    ['HTTP/0.9', `GET ${LEADS}\r\n\r\n`, 401],
-    ['HTTP/1.2', aGetOf('HTTP/1.2'), 400],
-    ['HTTP/10.1', aGetOf('HTTP/10.1'), 400],
-    ['HTTP/1.1 in lower case', aGetOf('http/1.1'), 400],
-    ['HTTP/1.1 after a tab', `GET ${LEADS}\tHTTP/1.1\r\n${HOST}\r\n\r\n`, 400],
-    ['HTTPS as the protocol', aGetOf('HTTPS/1.1'), 400],
-    ['Redis', '*1\r\n$4\r\nPING\r\n', 400],
-    ['SMTP', 'EHLO leads.example.test\r\n', 400],
-  ])('are refused in HTTP/1.1, and their connection is closed: %s', async (_, bytes, status) => {
-    const answers = await rawConversation(service.url, bytes + aPost());
-    // After a request that closes the connection, the server may report the bytes behind it instead: 400.
-    expect([[status], [400]]).toContainEqual(statuses(answers));
-    expect(await written()).toBe(0);
-  });
-
-  test('HTTP/2 with prior knowledge is refused', async () => {
-    const session = connectHttp2(service.url);
-    const [error] = await once(session, 'error');
-    expect(String(error)).toMatch(/protocol|socket/i);
-    expect((await service.get(studio.secret)).status).toBe(200);
-  });
-
   test('TLS is refused', async () => {
     const { hostname, port } = new URL(service.url);
     const secure = connectTls({ host: hostname, port: Number(port) });
     const [error] = await once(secure, 'error');
     expect(String(error)).toMatch(/wrong version number|packet/i);
     expect((await service.get(studio.secret)).status).toBe(200);
-  });
-
-  test('HTTP/1.0 is served without a Host, and its connection ends with the response', async () => {
-    const post = aPost().replace('HTTP/1.1', 'HTTP/1.0').replace(`${HOST}\r\n`, '');
-    expect(statuses(await rawConversation(service.url, post))).toEqual([201]);
-    expect(await written()).toBe(1);
   });
 
   test('HTTP/1.0 may keep the connection alive', async () => {
@@ -411,7 +290,3 @@ describe('callers of another protocol', () => {
     expect(await written()).toBeLessThanOrEqual(1);
   });
 });
-
-function aGetOf(version: string): string {
-  return lines(`GET ${LEADS} ${version}`, HOST, '');
-}
