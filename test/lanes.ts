@@ -41,7 +41,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/security/terminal.test.ts': 'what a terminal shows of hostile names',
   'test/security/unread-rest-answers.test.ts': 'responses that are not read',
   'test/simulation/simulation.test.ts': 'lives of the whole service on a simulated machine',
-  'test/soak/': 'random runs against a model',
+  'test/soak/': 'response times, which only a quiet machine measures',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
   'test/upgrade/': 'databases of the last release, and that release beside this one',

@@ -5,7 +5,7 @@ import { PAGES, PROMISES, PROOFS } from './proofs.ts';
 import { ROOT } from './support/processes.ts';
 
 /** The start of a suite or of a test, which nothing skips or expects to fail. */
-const RUNS = /^ *(?:describe|test|[a-zA-Z]*Contract|onEachDatabase|randomRuns)(?!.*\.(?:skip|todo|fails|only)\b)/;
+const RUNS = /^ *(?:describe|test|[a-zA-Z]*Contract|onEachDatabase)(?!.*\.(?:skip|todo|fails|only)\b)/;
 
 describe.each(PAGES)('%s', (page) => {
   test('has an id of its own in every row', () => {

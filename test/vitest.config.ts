@@ -14,7 +14,6 @@ const LONGEST = [
   'test/crash/power-cuts',
   'test/e2e/mongo-failures',
   'test/upgrade/neighbours',
-  'test/upgrade/mixed-cores',
   'test/containers',
   'test/crash/stopping',
   'test/examples/rest',

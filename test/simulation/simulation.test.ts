@@ -40,7 +40,7 @@ test('two lives of one seed are the same, event by event and byte by byte', { ti
   expect(another.trace).not.toBe(one.trace);
 });
 
-// @proves world-1
+// @proves world-1 leads-12 feed-3
 test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600_000 }, async () => {
   const [seeds, forMs] =
     SECONDS > 0 ? [seedsFrom(FIRST_SEED), SECONDS * 1000] : [FIRST_SEEDS, Number.POSITIVE_INFINITY];

@@ -23,7 +23,7 @@ const LAST_MS = 600_000;
 // Concurrent, because each world is idle most of the time.
 describe.concurrent('random simulations', () => {
   onEachDatabase((database, startWorld) => {
-    // @proves world-1
+    // @proves world-1 leads-12 feed-3
     test(`keep every promise, on ${database}`, { timeout: secondsOn(database) * 1000 + LAST_MS }, () =>
       expectKept(database, startWorld),
     );
