@@ -237,21 +237,6 @@ test('the trace exporter is loaded only with traces enabled', () => {
   expect(readFileSync(join(ROOT, 'common/open-tracer.ts'), 'utf8')).toContain("await import('./otlp-tracer.ts')");
 });
 
-test('an exported name has one meaning', () => {
-  // Equal names in the two adapters have the same meaning. The checks of `verify` and the SDK use the words of callers.
-  const named = FILES.filter((file) => /^(?:common|src|gateway|operator)\//.test(file)).flatMap((file) =>
-    [
-      ...readFileSync(join(ROOT, file), 'utf8').matchAll(
-        /^export (?:async )?(?:interface|type|const|function|class) (\w+)/gm,
-      ),
-    ].map(([, name = '']) => ({ name, place: file.replace(/^src\/store\/(?:mongo|sqlite)\/.*/, 'an adapter') })),
-  );
-  const places = Map.groupBy(named, ({ name }) => name);
-  const twice = [...places].filter(([, of]) => new Set(of.map(({ place }) => place)).size > 1);
-  expect(twice.map(([name, of]) => ({ name, of: of.map(({ place }) => place) }))).toEqual([]);
-  expect(places.size).toBeGreaterThan(200);
-});
-
 function roomOf(file: string): string | undefined {
   return Object.keys(ALLOWED_IMPORTS)
     .filter((room) => file.startsWith(room))

@@ -79,30 +79,6 @@ test('observability.md has a row for every metric, and no other', () => {
   expect(documented.toSorted()).toEqual(metrics.toSorted());
 });
 
-test('decisions.md names only existing rules', () => {
-  const rules = [...read('docs/reference/contract.md').matchAll(/\*\*(\d[\w.-]+)°?\*\*/g)].map(([, rule]) => rule);
-  const cells = [...read('docs/explanation/decisions.md').matchAll(/^\| (`\d[^|]+) \|/gm)].map(([, cell = '']) => cell);
-  const named = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, rule]) => rule));
-  expect(named.length).toBeGreaterThan(20);
-  expect(named.filter((rule) => !rules.includes(rule))).toEqual([]);
-});
-
-test('glossary.md names a place for every word, in which the word is used', () => {
-  const rows = [...read('docs/reference/glossary.md').matchAll(/^\| (?!Word|---)([^|]+) \| [^|]+ \| (`[^|]+`) \|$/gm)];
-  const lettersOf = (text: string) => text.toLowerCase().replaceAll(/[^a-z]/g, '');
-  const unused = rows.flatMap(([, words = '', places = '']) => {
-    const files = [...places.matchAll(/`([^`]+)`/g)].flatMap(([, place = '']) =>
-      globSync(place.endsWith('/') ? `${place}**/*.ts` : place, { cwd: ROOT }),
-    );
-    const text = lettersOf(files.map((file) => file + read(file)).join('\n'));
-    // "drain, of a connection" is a word with one of its senses.
-    const named = words.split(', ').filter((word) => !word.startsWith('of '));
-    return named.filter((word) => !text.includes(lettersOf(word)));
-  });
-  expect(rows.length).toBeGreaterThan(30);
-  expect(unused).toEqual([]);
-});
-
 // @proves docs-1
 test.skipIf(!hasShellAndCurl)(
   'the commands of README.md and walkthrough.md get the responses that they show',
@@ -165,11 +141,6 @@ function commandsOf(page: string): string {
 describe('the docs', () => {
   const pages = MARKDOWN_PAGES.filter(({ path }) => path.startsWith('docs/'));
   const index = pages.find(({ path }) => path === 'docs/README.md') as MarkdownPage;
-
-  test('have each page in the folder of its one purpose', () => {
-    const folders = new Set(pages.filter((page) => page !== index).map(({ path }) => dirname(path)));
-    expect([...folders].toSorted()).toEqual(['docs/explanation', 'docs/how-to', 'docs/reference', 'docs/tutorial']);
-  });
 
   test('have an index that links to each page', () => {
     const linked = index.links.map((link) => join('docs', link));

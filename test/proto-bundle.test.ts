@@ -2,16 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  createFileRegistry,
-  createRegistry,
-  type DescExtension,
-  type DescField,
-  type DescService,
-  fromBinary,
-} from '@bufbuild/protobuf';
+import { createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { commandsIn, runCommands } from './support/examples.ts';
 import { aCreateLeadRequest, CONTRACT_RPCS, CORE_TOKEN, grpcCaller, startTestCore } from './support/grpc.ts';
@@ -61,13 +53,6 @@ describe('the bundle of the contract', () => {
     expect(contentsOf(again)).toEqual(contentsOf(bundle));
   });
 
-  test('replaces no folder with other contents', () => {
-    const folder = temporaryFolder();
-    writeFileSync(join(folder, 'thesis.txt'), 'ten years');
-    expect(() => makeBundle(folder)).toThrow(`${folder} is not a bundle`);
-    expect(readFileSync(join(folder, 'thesis.txt'), 'utf8')).toBe('ten years');
-  });
-
   test('contains a descriptor set with the comments of the contract', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
     const ours = set.file.filter(({ package: name }) => name === 'leadintake.v1');
@@ -79,34 +64,6 @@ describe('the bundle of the contract', () => {
     expect(createFileRegistry(set).getMessage('google.rpc.ErrorInfo')).toBeDefined();
   });
 });
-
-test('the options of the rules are those of the protovalidate libraries', () => {
-  const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));
-  const ours = createFileRegistry(set).getFile('buf/validate/validate.proto');
-  const theirs = createRegistry(file_buf_validate_validate);
-  const shapeOf = (field: DescField | DescExtension) => ({ ...kindOf(field), number: field.number, name: field.name });
-  expect(ours?.extensions.map(({ typeName }) => typeName)).toHaveLength(3);
-  for (const extension of ours?.extensions ?? []) {
-    expect(shapeOf(extension)).toEqual(shapeOf(theirs.getExtension(extension.typeName) as DescExtension));
-  }
-  for (const message of ours?.messages ?? []) {
-    const known = theirs.getMessage(message.typeName)?.fields ?? [];
-    for (const field of message.fields) {
-      const same = known.find(({ number }) => number === field.number);
-      expect(same && shapeOf(same), `${message.name}.${field.name}`).toEqual(shapeOf(field));
-    }
-  }
-  for (const { typeName, values } of ours?.enums ?? []) {
-    const known = theirs.getEnum(typeName)?.values.map(({ name, number }) => `${name} = ${number}`);
-    expect(known).toEqual(expect.arrayContaining(values.map(({ name, number }) => `${name} = ${number}`)));
-  }
-});
-
-/** Returns the kind of a field's values. */
-function kindOf({ fieldKind, scalar, message, enum: enumeration, ...field }: DescField | DescExtension) {
-  const { listKind } = field as { listKind?: string };
-  return { fieldKind, listKind, scalar, message: message?.typeName, enum: enumeration?.typeName };
-}
 
 // @proves clients-5
 describeIf(hasCommand('protoc'), 'protoc, with the bundle alone', 'install protobuf-compiler', () => {
@@ -153,6 +110,7 @@ describe('the service config', () => {
     expect(repeated.filter((rpc) => !CONTRACT_RPCS.includes(rpc))).toEqual([]);
     const others = CONTRACT_RPCS.filter((rpc) => !repeated.includes(rpc)).map((rpc) => rpc.split('/')[1]);
     expect(notRepeated.toSorted()).toEqual(others.toSorted());
+    expect(retryPolicy).toMatchObject({ maxAttempts: 5, retryableStatusCodes: ['UNAVAILABLE'] });
   });
 
   /** Declared idempotent, but a repetition also reaches what others have written since. */
@@ -168,9 +126,5 @@ describe('the service config', () => {
         else if (idempotency !== 0) expect(repeated).toContain(rpc);
       }
     }
-  });
-
-  test('retries only calls that may not have run, up to five times', () => {
-    expect(retryPolicy).toMatchObject({ maxAttempts: 5, retryableStatusCodes: ['UNAVAILABLE'] });
   });
 });
