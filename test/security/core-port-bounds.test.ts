@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +21,23 @@ import {
   startTestCore,
 } from '../support/grpc.ts';
 import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
-import { FLAG, FRAME, frame, framed, framesIn, headerBlock, onStream, PREFACE, wire } from './http2-wire.ts';
+import {
+  aReset,
+  callBlock,
+  FLAG,
+  FRAME,
+  frame,
+  framed,
+  framesIn,
+  grpcCall,
+  headerBlock,
+  NO_WINDOW,
+  onStream,
+  opening,
+  WIDE_WINDOW,
+  wholeCall,
+  wire,
+} from './http2-wire.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -31,9 +47,6 @@ const EXPORT = '/leadintake.v1.LeadIntakeService/ExportLeads';
 const CHECK = '/grpc.health.v1.Health/Check';
 const WATCH = '/grpc.health.v1.Health/Watch';
 const WITH_TOKEN = { authorization: `Bearer ${CORE_TOKEN}` };
-
-/** SETTINGS frames that give responses no window, and the largest possible one. */
-const [NO_WINDOW, WIDE_WINDOW] = ['000400000000', '00047fffffff'].map((hex) => Buffer.from(hex, 'hex'));
 
 /** An empty message. */
 const EMPTY = Buffer.alloc(5);
@@ -45,28 +58,7 @@ const PAGE = aMessage(LIST, { studioId: STUDIO, pageSize: 100 });
 const LARGE_STUDIO = 'studio-2';
 const ALL_OF_LARGE_STUDIO = aMessage(EXPORT, { studioId: LARGE_STUDIO });
 
-const head = (path: string, extra: Readonly<Record<string, string>> = {}) =>
-  headerBlock({
-    ':method': 'POST',
-    ':scheme': 'http',
-    ':path': path,
-    ':authority': 'x',
-    'content-type': 'application/grpc',
-    te: 'trailers',
-    ...extra,
-  });
-
-/** A call whose request is complete. */
-const aCall = (stream: number, block: Uint8Array, message: Uint8Array = EMPTY) =>
-  Buffer.concat([
-    frame(FRAME.headers, FLAG.endHeaders, stream, block),
-    frame(FRAME.data, FLAG.endStream, stream, message),
-  ]);
-
-const aReset = (stream: number) => frame(FRAME.reset, FLAG.none, stream, Buffer.from('00000008', 'hex'));
-
-const open = (settings: Uint8Array = Buffer.alloc(0)) =>
-  Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0, settings)]);
+const aCall = (stream: number, block: Uint8Array, message: Uint8Array = EMPTY) => wholeCall(stream, block, message);
 
 /** A connection that sends bytes, reads everything that comes back, and notices its end. */
 async function talk(port: number, ...parts: Uint8Array[]) {
@@ -83,14 +75,6 @@ async function talk(port: number, ...parts: Uint8Array[]) {
 function aMessage(path: string, request: object): Buffer {
   return framed(requestBytes(path.replace('/leadintake.v1.', ''), request));
 }
-
-const grpc = (path: string, extra: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => ({
-  ':method': 'POST',
-  ':path': path,
-  'content-type': 'application/grpc',
-  te: 'trailers',
-  ...extra,
-});
 
 function sessionTo(url: string, options = {}): ClientHttp2Session {
   const session = connect(url, options);
@@ -125,33 +109,27 @@ describe('a core in a separate process', () => {
   async function served(): Promise<number> {
     const began = performance.now();
     const other = sessionTo(url);
-    expect(await onStream(other, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(other, grpcCall(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
     return performance.now() - began;
   }
 
   // @proves node-14 bounds-50
-  test.each([
-    ['calls', LIST],
-    ['health checks', CHECK],
-  ])(
-    '560 connections that open and reset 900 %s each, without a token, do not delay later callers',
-    async (_, path) => {
-      const block = head(path);
-      const flood = Buffer.concat([
-        open(),
-        ...times(900, (index) =>
-          Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, block), aReset(2 * index + 1)]),
-        ),
-      ]);
-      // A connection that is closed before it is established counts as closed.
-      const floods = await Promise.all(times(560, () => talk(port, flood).catch(() => undefined)));
+  test('560 connections that open and reset 900 calls each, without a token, do not delay later callers', async () => {
+    const block = callBlock(LIST);
+    const flood = Buffer.concat([
+      opening(),
+      ...times(900, (index) =>
+        Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, block), aReset(2 * index + 1)]),
+      ),
+    ]);
+    // A connection that is closed before it is established counts as closed.
+    const floods = await Promise.all(times(560, () => talk(port, flood).catch(() => undefined)));
 
-      // Without a bound, this would take more than half a minute.
-      expect(await served()).toBeLessThan(20_000);
-      await Promise.all(floods.map((each) => each?.closed));
-      expect(await served()).toBeLessThan(5000);
-    },
-  );
+    // Without a bound, this would take more than half a minute.
+    expect(await served()).toBeLessThan(20_000);
+    await Promise.all(floods.map((each) => each?.closed));
+    expect(await served()).toBeLessThan(5000);
+  });
 
   // @proves bounds-47 bounds-50 bounds-59 bounds-60
   test('100 unauthenticated connections with a zero window use little memory, whatever they call', async () => {
@@ -159,11 +137,11 @@ describe('a core in a separate process', () => {
     const before = memoryMb(core);
     const connect = { ':method': 'CONNECT', ':authority': 'x' };
     for (const block of [
-      ...[LIST, '/grpc.health.v1.Health/List', WATCH, '/%zz'].map((path) => head(path)),
-      ...[{ expect: 'x' }, { ':method': 'FROB' }, { ':authority': '::1:1' }].map((extra) => head(LIST, extra)),
+      ...[LIST, '/grpc.health.v1.Health/List', WATCH, '/%zz'].map((path) => callBlock(path)),
+      ...[{ expect: 'x' }, { ':method': 'FROB' }, { ':authority': '::1:1' }].map((extra) => callBlock(LIST, extra)),
       headerBlock(connect),
     ]) {
-      const calls = Buffer.concat([open(NO_WINDOW), ...times(2000, (index) => aCall(2 * index + 1, block))]);
+      const calls = Buffer.concat([opening(NO_WINDOW), ...times(2000, (index) => aCall(2 * index + 1, block))]);
       await Promise.all(times(100, () => talk(port, calls)));
       await served();
     }
@@ -172,81 +150,62 @@ describe('a core in a separate process', () => {
   });
 
   // @proves node-13
-  test.each([
-    ['a zero window', NO_WINDOW, true],
-    ['open windows and unread responses', WIDE_WINDOW, false],
-  ] as const)(
-    '100 authenticated connections with %s use bounded memory, and a slow reader is not disconnected',
-    async (_, settings, reads) => {
-      await aStudio(caller, 100);
-      const whole = await onStream(sessionTo(url), grpc(LIST, WITH_TOKEN), PAGE);
-      expect(whole.text.length).toBeGreaterThan(200_000);
-      const before = memoryMb(core);
-      const slow = slowPage(url);
-      slow.catch(() => {});
-      const block = head(LIST, WITH_TOKEN);
-      const wider =
-        settings === WIDE_WINDOW ? [frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.from('7fff0000', 'hex'))] : [];
-      const calls = [open(settings), ...wider, ...times(60, (index) => aCall(2 * index + 1, block, PAGE))];
+  test('100 authenticated connections with open windows and unread responses use bounded memory, and a slow reader is not disconnected', async () => {
+    await aStudio(caller, 100);
+    const before = memoryMb(core);
+    const slow = slowPage(url);
+    slow.catch(() => {});
+    const block = callBlock(LIST, WITH_TOKEN);
+    const wider = frame(FRAME.windowUpdate, FLAG.none, 0, Buffer.from('7fff0000', 'hex'));
+    const calls = [opening(WIDE_WINDOW), wider, ...times(60, (index) => aCall(2 * index + 1, block, PAGE))];
 
-      const hostile = await Promise.all(times(100, () => talk(port, ...calls)));
-      if (!reads) for (const { socket } of hostile) socket.pause();
+    const hostile = await Promise.all(times(100, () => talk(port, ...calls)));
+    for (const { socket } of hostile) socket.pause();
 
-      // Together the calls request more than a gigabyte.
-      for (const _ of times(8, () => 0)) await Promise.all([served(), sleep(1000)]);
-      expect(memoryMb(core) - before).toBeLessThan(800);
-      expect((await slow).length).toBeGreaterThan(200_000);
-    },
-  );
+    // Together the calls request more than a gigabyte.
+    for (const _ of times(8, () => 0)) await Promise.all([served(), sleep(1000)]);
+    expect(memoryMb(core) - before).toBeLessThan(800);
+    expect((await slow).length).toBeGreaterThan(200_000);
+  });
 
   // @proves bounds-62
   test('of many connections with an unread page some are closed, and a slow reader is not', async () => {
     await aStudio(caller, 100);
     const slow = slowPage(url);
     slow.catch(() => {});
-    const page = aCall(1, head(LIST, WITH_TOKEN), PAGE);
+    const page = aCall(1, callBlock(LIST, WITH_TOKEN), PAGE);
 
     // The pages total 88 MB.
-    await Promise.all(times(400, () => talk(port, open(NO_WINDOW), page)));
+    await Promise.all(times(400, () => talk(port, opening(NO_WINDOW), page)));
 
     await core.printed(/"connection: too much unread data"/);
     await served();
     expect((await slow).length).toBeGreaterThan(200_000);
   });
 
-  test.each([
-    ['no token', {}],
-    ['another token', { authorization: 'Bearer another' }],
-  ])(
-    'a connection ends with its first call that requires the token and has %s, and the call gets its response',
-    async (_, token) => {
-      const [refused, later] = [head(LIST, token), head(LIST, WITH_TOKEN)];
-      // The core ignores what follows in the same packet, even calls with the token.
-      const calls = [aCall(1, refused, PAGE), ...times(5, (index) => aCall(2 * index + 3, later, PAGE))];
-      const { closed, frames } = await talk(port, open(), ...calls);
-      await closed;
-      const answered = frames().filter(({ type }) => type === FRAME.headers);
-      expect(new Set(answered.map(({ stream }) => stream))).toEqual(new Set([1]));
-      expect(frames().map(({ type }) => type)).toContain(FRAME.goAway);
-
-      const own = sessionTo(url);
-      expect(await onStream(own, grpc(LIST, token), PAGE)).toMatchObject({ grpcStatus: 16 });
-      if (!own.destroyed) await once(own, 'close');
-    },
-  );
+  test('a connection ends with its first call that requires the token and has another, and the call gets its response', async () => {
+    const another = { authorization: 'Bearer another' };
+    // The core ignores what follows in the same packet, even calls with the token.
+    const later = times(5, (index) => aCall(2 * index + 3, callBlock(LIST, WITH_TOKEN), PAGE));
+    const { closed, frames } = await talk(port, opening(), aCall(1, callBlock(LIST, another), PAGE), ...later);
+    await closed;
+    const answered = frames().filter(({ type }) => type === FRAME.headers);
+    expect(new Set(answered.map(({ stream }) => stream))).toEqual(new Set([1]));
+    expect(frames().map(({ type }) => type)).toContain(FRAME.goAway);
+  });
 
   test('on an authenticated connection, a call without the token is refused, and no other call ends', async () => {
     const session = sessionTo(url);
-    const exchange = session.request(grpc('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
+    const exchange = session.request(grpcCall('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
     const ended = vi.fn();
     exchange.on('close', ended).on('error', () => {});
-    expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(session, grpcCall(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
 
     for (const _ of times(20, () => 0)) {
-      expect(await onStream(session, grpc(LIST), PAGE)).toMatchObject({ grpcStatus: 16 });
-      expect(await onStream(session, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+      expect(await onStream(session, grpcCall(LIST), PAGE)).toMatchObject({ grpcStatus: 16 });
+      expect(await onStream(session, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
     }
-    expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(session, grpcCall(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
     expect(ended).not.toHaveBeenCalled();
   });
 
@@ -254,19 +213,19 @@ describe('a core in a separate process', () => {
   test('a connection may make health checks for any time, and is closed when it makes far more than a probe does', async () => {
     const probe = sessionTo(url);
     for (const _ of times(2 * MAX_CALLS_PER_SECOND, () => 0)) {
-      expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+      expect(await onStream(probe, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
       await sleep(1500 / MAX_CALLS_PER_SECOND);
     }
-    const block = head(CHECK);
-    const { closed } = await talk(port, open(), ...times(200, (index) => aCall(2 * index + 1, block)));
+    const block = callBlock(CHECK);
+    const { closed } = await talk(port, opening(), ...times(200, (index) => aCall(2 * index + 1, block)));
     expect(await Promise.race([closed.then(() => 'closed'), sleep(4000, 'open')])).toBe('closed');
-    expect(await onStream(probe, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(probe, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
   // @proves bounds-47
   test('silent connections are bounded in number, and affect neither callers with the token nor health watchers', async () => {
     const watcher = sessionTo(url);
-    const watch = watcher.request(grpc(WATCH));
+    const watch = watcher.request(grpcCall(WATCH));
     watch.end(EMPTY);
     await once(watch, 'data');
     const gone = vi.fn();
@@ -280,23 +239,21 @@ describe('a core in a separate process', () => {
       .poll(() => silent.filter(isOpen).length, { timeout: 10_000 })
       .toBeLessThan(MAX_UNAUTHENTICATED_CONNECTIONS);
     expect(gone).not.toHaveBeenCalled();
-    expect(await onStream(watcher, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(watcher, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 
   // @proves bounds-48
-  test.each([
-    ['one more', 1],
-    ['64 more at the same moment', 64],
-  ])('closes idle authenticated connections to admit %s, and none that is in use', async (_, extra) => {
+  test('closes idle authenticated connections to admit 64 more at the same moment, and none that is in use', async () => {
+    const extra = 64;
     const user = sessionTo(url);
-    user.request(grpc('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN)).on('error', () => {});
-    expect(await onStream(user, grpc(CHECK, WITH_TOKEN), EMPTY)).toMatchObject({ grpcStatus: 0 });
+    user.request(grpcCall('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN)).on('error', () => {});
+    expect(await onStream(user, grpcCall(CHECK, WITH_TOKEN), EMPTY)).toMatchObject({ grpcStatus: 0 });
     const closed = vi.fn();
     user.on('close', closed);
 
     const idle: Awaited<ReturnType<typeof talk>>[] = [];
     while (idle.length < MAX_AUTHENTICATED_CONNECTIONS) {
-      const more = await Promise.all(times(64, () => talk(port, open(), aCall(1, head(CHECK, WITH_TOKEN)))));
+      const more = await Promise.all(times(64, () => talk(port, opening(), aCall(1, callBlock(CHECK, WITH_TOKEN)))));
       const isAnswered = ({ frames }: (typeof more)[0]) =>
         frames().some(({ stream, flags }) => stream === 1 && flags & FLAG.endStream);
       await expect.poll(() => more.filter(isAnswered).length, { timeout: 20_000 }).toBe(64);
@@ -304,7 +261,7 @@ describe('a core in a separate process', () => {
     }
     const others = times(extra, () => sessionTo(url));
     await Promise.all(others.map((other) => once(other, 'connect')));
-    const served = await Promise.all(others.map((other) => onStream(other, grpc(LIST, WITH_TOKEN), PAGE)));
+    const served = await Promise.all(others.map((other) => onStream(other, grpcCall(LIST, WITH_TOKEN), PAGE)));
     expect(served.map(({ grpcStatus }) => grpcStatus)).toEqual(times(extra, () => 0));
 
     const isOpen = ({ socket }: { socket: Socket }) => !socket.destroyed && socket.readyState === 'open';
@@ -314,14 +271,14 @@ describe('a core in a separate process', () => {
       .toBeLessThan(MAX_AUTHENTICATED_CONNECTIONS - extra);
     expect(idle.filter(isOpen).length).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS - extra - 20);
     expect(closed).not.toHaveBeenCalled();
-    expect(await onStream(user, grpc(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(user, grpcCall(CHECK), EMPTY)).toMatchObject({ grpcStatus: 0 });
   });
 });
 
 /** Reads a page of leads with a small window, and pauses. */
 async function slowPage(url: string): Promise<Buffer> {
   const session = sessionTo(url, { settings: { initialWindowSize: 16_384 } });
-  const stream = session.request(grpc(LIST, WITH_TOKEN));
+  const stream = session.request(grpcCall(LIST, WITH_TOKEN));
   stream.end(PAGE);
   const chunks: Buffer[] = [];
   for await (const chunk of stream) {
@@ -355,11 +312,11 @@ describe('over time,', () => {
   // @proves bounds-63
   test('an unread response is cancelled, and one that is read, and a waiting call, are not', async () => {
     const { core, pass } = await aCore();
-    const deaf = await talk(core.port, open(NO_WINDOW), aCall(1, head(LIST, WITH_TOKEN), PAGE));
+    const deaf = await talk(core.port, opening(NO_WINDOW), aCall(1, callBlock(LIST, WITH_TOKEN), PAGE));
     answerPings(deaf);
     const session = sessionTo(core.url);
-    const waiting = session.request(grpc('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
-    const watch = session.request(grpc(WATCH));
+    const waiting = session.request(grpcCall('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));
+    const watch = session.request(grpcCall(WATCH));
     watch.end(EMPTY);
     const ended = vi.fn();
     for (const stream of [waiting, watch]) stream.on('close', ended).on('error', () => {});
@@ -371,7 +328,7 @@ describe('over time,', () => {
     await pass(15);
     await expect.poll(() => deaf.frames().map(({ type }) => type)).toContain(FRAME.reset);
     expect(ended).not.toHaveBeenCalled();
-    expect(await onStream(session, grpc(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
+    expect(await onStream(session, grpcCall(LIST, WITH_TOKEN), PAGE)).toMatchObject({ grpcStatus: 0 });
   });
 
   // @proves bounds-42
@@ -385,7 +342,7 @@ describe('over time,', () => {
     await store.close();
     const session = sessionTo(core.url, { settings: { initialWindowSize: 16_384 } });
     const [read, unread] = times(2, () => {
-      const stream = session.request(grpc(EXPORT, WITH_TOKEN));
+      const stream = session.request(grpcCall(EXPORT, WITH_TOKEN));
       stream.on('error', () => {}).end(ALL_OF_LARGE_STUDIO);
       return stream;
     }) as [ClientHttp2Stream, ClientHttp2Stream];
@@ -403,8 +360,8 @@ describe('over time,', () => {
   // @proves bounds-64
   test('a connection that does not reply to pings is closed, and one that does is not', async () => {
     const { core, pass } = await aCore();
-    const lifeless = await talk(core.port, open());
-    const alive = await talk(core.port, open());
+    const lifeless = await talk(core.port, opening());
+    const alive = await talk(core.port, opening());
     answerPings(alive);
     const closed = vi.fn();
     alive.closed.then(closed);

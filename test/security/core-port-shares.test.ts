@@ -10,41 +10,42 @@ import { MAX_AUTHENTICATED_CONNECTIONS } from '../../src/port/connections.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, grpcCaller, requestBytes } from '../support/grpc.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
-import { FLAG, FRAME, frame, framed, framesIn, headerBlock, onStream, PREFACE, wire } from './http2-wire.ts';
+import {
+  callBlock,
+  FLAG,
+  FRAME,
+  frame,
+  framed,
+  framesIn,
+  grpcCall,
+  NO_WINDOW,
+  onStream,
+  opening,
+  wholeCall,
+  wire,
+} from './http2-wire.ts';
 
 const READER = newCoreToken();
 const GATEWAY = newCoreToken();
 const reader = { may: ['read'], studios: ['studio-1'], tokens: [{ sha256: tokenHash(READER) }] } as const;
 const website = { may: ['gateway'], tokens: [{ sha256: tokenHash(GATEWAY) }] } as const;
 
-const WATCH = '/grpc.health.v1.Health/Watch';
 const EXPORT = '/leadintake.v1.LeadIntakeService/ExportLeads';
 const EXCHANGE = '/leadintake.v1.ExchangeService/Exchange';
 
-/** Settings that give responses no window, so that a call stays in flight. */
-const NO_WINDOW = Buffer.from('000400000000', 'hex');
-
-const grpc = (path: string, token: string) => ({
-  ':method': 'POST',
-  ':path': path,
-  'content-type': 'application/grpc',
-  te: 'trailers',
-  authorization: `Bearer ${token}`,
-});
+const as = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Opens a connection with one call in flight, and waits until it has begun. */
-async function aConnection(port: number, path: string, message: Uint8Array): Promise<Socket> {
+async function anExport(port: number): Promise<Socket> {
   const socket = await wire(port);
   onTestFinished(() => void socket.destroy());
   const received: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => received.push(chunk));
-  const head = headerBlock({ ':scheme': 'http', ':authority': 'x', ...grpc(path, READER) });
+  const message = requestBytes('LeadIntakeService/ExportLeads', { studioId: 'studio-1' });
   socket.write(
     Buffer.concat([
-      PREFACE,
-      frame(FRAME.settings, FLAG.none, 0, NO_WINDOW),
-      frame(FRAME.headers, FLAG.endHeaders, 1, head),
-      frame(FRAME.data, FLAG.endStream, 1, framed(message)),
+      opening(NO_WINDOW),
+      wholeCall(1, callBlock(EXPORT, as(READER)), framed(message)),
       frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8)),
     ]),
   );
@@ -55,54 +56,50 @@ async function aConnection(port: number, path: string, message: Uint8Array): Pro
 }
 
 // @proves bounds-48 bounds-49
-test.each([
-  ['a health watch', WATCH, Buffer.alloc(0)],
-  ['an export that it does not read', EXPORT, requestBytes('LeadIntakeService/ExportLeads', { studioId: 'studio-1' })],
-])(
-  'a caller of low privilege with all connections, each with %s, keeps no other out; without its access, its connections end',
-  async (_, path, message) => {
-    const file = join(temporaryFolder(), 'callers.json');
-    const put = (callers: CallerEntries) => {
-      writeFileSync(`${file}.next`, JSON.stringify({ callers }));
-      renameSync(`${file}.next`, file);
-    };
-    put({ reader, website });
-    const env = { CORE_TOKEN, CORE_CALLERS_FILE: file, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` };
-    const core = run('src/main.ts', { env });
-    const url = await addressOf(core);
-    const port = Number(new URL(url).port);
-    const admin = grpcCaller(`127.0.0.1:${port}`);
-    onTestFinished(() => admin.close());
-    await admin.call('DirectoryService/PutStudio', { studio: { id: 'studio-1', status: 'STUDIO_STATUS_ACTIVE' } });
-    const sessionOf = () => {
-      const session = connect(url).on('error', () => {});
-      onTestFinished(() => session.destroy());
-      return session;
-    };
-    const established = sessionOf();
-    const exchange = established.request(grpc(EXCHANGE, GATEWAY)).on('error', () => {});
-    const anItem = requestBytes('ExchangeService/Exchange', {
-      items: [{ secretSha256: Buffer.alloc(32), authenticate: {} }],
-    });
-    exchange.write(framed(anItem));
-    await once(exchange, 'data');
-    const ended = vi.fn();
-    established.on('close', ended);
+test('a caller of low privilege with all connections, each with an export that it does not read, keeps no other out; without its access, its connections end', async () => {
+  const file = join(temporaryFolder(), 'callers.json');
+  const put = (callers: CallerEntries) => {
+    writeFileSync(`${file}.next`, JSON.stringify({ callers }));
+    renameSync(`${file}.next`, file);
+  };
+  put({ reader, website });
+  const env = { CORE_TOKEN, CORE_CALLERS_FILE: file, DATABASE_URL: `sqlite:${join(temporaryFolder(), 'l.db')}` };
+  const core = run('src/main.ts', { env });
+  const url = await addressOf(core);
+  const port = Number(new URL(url).port);
+  const admin = grpcCaller(`127.0.0.1:${port}`);
+  onTestFinished(() => admin.close());
+  await admin.call('DirectoryService/PutStudio', { studio: { id: 'studio-1', status: 'STUDIO_STATUS_ACTIVE' } });
+  const sessionOf = () => {
+    const session = connect(url).on('error', () => {});
+    onTestFinished(() => session.destroy());
+    return session;
+  };
+  const established = sessionOf();
+  const exchange = established.request(grpcCall(EXCHANGE, as(GATEWAY))).on('error', () => {});
+  const anItem = requestBytes('ExchangeService/Exchange', {
+    items: [{ secretSha256: Buffer.alloc(32), authenticate: {} }],
+  });
+  exchange.write(framed(anItem));
+  await once(exchange, 'data');
+  const ended = vi.fn();
+  established.on('close', ended);
 
-    const all: Socket[] = [];
-    while (all.length < MAX_AUTHENTICATED_CONNECTIONS + 64) {
-      all.push(...(await Promise.all(times(64, () => aConnection(port, path, message)))));
-    }
-    const others = await Promise.all(times(32, () => onStream(sessionOf(), grpc(EXCHANGE, GATEWAY), framed(anItem))));
-    expect(others.map(({ grpcStatus }) => grpcStatus)).toEqual(times(32, () => 0));
-    expect(ended).not.toHaveBeenCalled();
+  const all: Socket[] = [];
+  while (all.length < MAX_AUTHENTICATED_CONNECTIONS + 64) {
+    all.push(...(await Promise.all(times(64, () => anExport(port)))));
+  }
+  const others = await Promise.all(
+    times(32, () => onStream(sessionOf(), grpcCall(EXCHANGE, as(GATEWAY)), framed(anItem))),
+  );
+  expect(others.map(({ grpcStatus }) => grpcStatus)).toEqual(times(32, () => 0));
+  expect(ended).not.toHaveBeenCalled();
 
-    const open = () => all.filter(({ destroyed, readyState }) => !destroyed && readyState === 'open').length;
-    expect(open()).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS / 2);
-    put({ website });
-    await expect.poll(open).toBe(0);
-    expect(ended).not.toHaveBeenCalled();
-    exchange.end();
-    await once(exchange.resume(), 'close');
-  },
-);
+  const open = () => all.filter(({ destroyed, readyState }) => !destroyed && readyState === 'open').length;
+  expect(open()).toBeGreaterThan(MAX_AUTHENTICATED_CONNECTIONS / 2);
+  put({ website });
+  await expect.poll(open).toBe(0);
+  expect(ended).not.toHaveBeenCalled();
+  exchange.end();
+  await once(exchange.resume(), 'close');
+});

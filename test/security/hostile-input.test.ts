@@ -1,6 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
@@ -11,7 +9,7 @@ import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/director
 import { LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { addressOf, type RunningProcess, start } from '../support/processes.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import { LEADS, type LeadJson, PUBLIC_URL, type StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { describeRequest, type HostileRequest, hostileRequests, type World } from './hostile-requests.ts';
@@ -33,7 +31,7 @@ const CORE_TOKEN = randomUUID();
 /** A process that retains something of every request runs out of memory with this limit. */
 const LITTLE_MEMORY = '--max-old-space-size=128';
 
-let folder: string;
+const folder = sharedFolder();
 let core: RunningProcess;
 let gateway: RunningProcess;
 let url: string;
@@ -43,9 +41,8 @@ let world: World;
 let studios: { readonly known: readonly StudioWithKey[]; readonly scratch: StudioWithKey };
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   const env = { CORE_TOKEN, NODE_OPTIONS: LITTLE_MEMORY };
-  core = start('src/main.ts', { env: { ...env, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` } });
+  core = start('src/main.ts', { env: { ...env, DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}` } });
   const coreUrl = await addressOf(core);
   gateway = start('gateway/main.ts', { env: { ...env, CORE_URL: coreUrl, PUBLIC_URL, QUOTA_LIMIT: '1000000000' } });
   url = await addressOf(gateway);
@@ -56,7 +53,6 @@ afterAll(async () => {
   crm?.close();
   await gateway?.kill();
   await core?.kill();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Every lead that a response reported as created, and the count of each kind of response. */
@@ -110,23 +106,10 @@ const EXPECTED_KINDS = [
   '200 list with more',
   '201 created',
   '201 replayed',
-  ...[
-    'Content-Encoding',
-    'Content-Type',
-    'Expect',
-    'Host',
-    'Idempotency-Key',
-    'body',
-    'contact',
-    'contact.type',
-    'contact.value',
-    'cursor',
-    'displayName',
-    'id',
-    'limit',
-    'note',
-    'sourceId',
-  ].map((field) => `400 integration_invalid_request: ${field}`),
+  ...`Content-Encoding Content-Type Expect Host Idempotency-Key body contact contact.type contact.value cursor displayName id
+    limit note sourceId`
+    .split(/\s+/)
+    .map((field) => `400 integration_invalid_request: ${field}`),
   '400 integration_source_invalid',
   '401 integration_key_invalid',
   '402 subscription_suspended',

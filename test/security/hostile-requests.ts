@@ -98,26 +98,17 @@ export function describeRequest({ bytes, ...facts }: HostileRequest): string {
 
 const pick = <T>(values: readonly T[]): Arbitrary<T> => fc.constantFrom(...values);
 
+const words = (text: string): string[] => text.split(/\s+/);
+
 function accounts({ secrets }: World): Arbitrary<Account> {
   const inState = (state: keyof World['secrets']) =>
     pick(secrets[state]).map((secret): Account => ({ key: state, authorization: `Bearer ${secret}` }));
   const [secret = ''] = secrets.good;
   const malformed = [
-    '',
-    'Bearer',
-    'Bearer ',
-    secret,
-    `Bearer${secret}`,
-    `Basic ${secret}`,
-    `Bearer ${secret} x`,
-    `Bearer ${secret}, Bearer ${secret}`,
-    `Bearer "${secret}"`,
-    `Bearer ${secret.toLowerCase()}`,
-    `Bearer ${secret.slice(0, -1)}`,
-    `Bearer ${secret}\xe9`,
-    `Bearer lik_${'A'.repeat(48)}`,
-    `Bearer lik_${'\xff'.repeat(48)}`,
-    `Bearer ${'lik_'.repeat(2000)}`,
+    ...['', 'Bearer', 'Bearer ', secret, `Bearer${secret}`, `Basic ${secret}`, `Bearer ${secret} x`],
+    ...[`Bearer ${secret}, Bearer ${secret}`, `Bearer "${secret}"`, `Bearer ${secret.toLowerCase()}`],
+    ...[`Bearer ${secret.slice(0, -1)}`, `Bearer ${secret}\xe9`, `Bearer lik_${'A'.repeat(48)}`],
+    ...[`Bearer lik_${'\xff'.repeat(48)}`, `Bearer ${'lik_'.repeat(2000)}`],
   ];
   const changed = fc.tuple(fc.nat(secret.length - 1), pick([...'AaZz09-_.~+/= %'])).map(([at, by]) => {
     const other = `${secret.slice(0, at)}${by}${secret.slice(at + 1)}`;
@@ -166,23 +157,12 @@ const REPEATED = SHARED_IDS.slice(0, 50).map((id) => {
 
 /** Values that are not a hyphenated UUID, or only just one. */
 const NEARLY_UUIDS = [
-  '',
-  ' ',
-  '0b4c1d6a9d3e4a538a5f6f1f0f0d7c11',
-  '{0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11}',
-  'urn:uuid:0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11',
-  '0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11',
-  '0b4c1d6a-9d3e-9a53-8a5f-6f1f0f0d7c11',
-  '0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11',
-  '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1',
-  '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c111',
-  '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1g',
-  '00000000-0000-0000-0000-000000000001',
-  'ffffffff-ffff-ffff-ffff-fffffffffffe',
-  'retry-1',
-  'null',
-  '0',
-  'x'.repeat(5000),
+  ...words(`0b4c1d6a9d3e4a538a5f6f1f0f0d7c11 {0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11}
+    urn:uuid:0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11
+    0b4c1d6a-9d3e-9a53-8a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1
+    0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c111 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1g
+    00000000-0000-0000-0000-000000000001 ffffffff-ffff-ffff-ffff-fffffffffffe retry-1 null 0`),
+  ...['', ' ', 'x'.repeat(5000)],
 ];
 const RARE_UUIDS = [
   '00000000-0000-0000-0000-000000000000',
@@ -228,25 +208,12 @@ function creations(world: World): Arbitrary<Parts> {
 function oddities(): Arbitrary<(expected: readonly Header[]) => readonly Header[]> {
   const mediaType = fc.oneof(
     pick([
-      'application/json; charset=utf-8',
-      'Application/JSON',
-      'application/json;charset=utf-16',
-      'application/json; charset="\xff"',
-      'application/json;',
-      'application/json, text/html',
-      'application/vnd.api+json',
-      'application/problem+json',
-      'text/plain',
-      'text/json',
-      'multipart/form-data; boundary=x',
-      'application/x-www-form-urlencoded',
-      '*/*',
-      '',
-      ';',
-      '/',
-      'json',
-      'application/json\t',
-      `application/json; ${'a=b; '.repeat(1000)}`,
+      ...words(
+        'Application/JSON application/json;charset=utf-16 application/json; application/vnd.api+json text/plain',
+      ),
+      ...words('application/problem+json text/json application/x-www-form-urlencoded */* ; / json'),
+      ...['', 'application/json; charset=utf-8', 'application/json; charset="\xff"', 'application/json, text/html'],
+      ...['multipart/form-data; boundary=x', 'application/json\t', `application/json; ${'a=b; '.repeat(1000)}`],
     ]),
     headerText(),
   );
@@ -285,16 +252,8 @@ const DEEP = 15_000;
 
 /** Bodies that are another kind of JSON, or not JSON. */
 const ODD_JSON = [
-  '',
-  ' \t\r\n',
-  'null',
-  'true',
-  '0',
-  '""',
-  '[]',
-  '{}',
-  '[{}]',
-  '{"__proto__":{}}',
+  ...['', ' \t\r\n'],
+  ...words('null true 0 "" [] {} [{}] {"__proto__":{}} 1e999999 "\\ud800"'),
   '['.repeat(DEEP),
   '['.repeat(DEEP) + ']'.repeat(DEEP),
   `${'{"contact":'.repeat(2500)}1${'}'.repeat(2500)}`,
@@ -303,10 +262,8 @@ const ODD_JSON = [
   `{${'"displayName":"A",'.repeat(1500)}"contact":{"type":"email","value":"dup@example.org"}}`,
   '{"displayName":"A","contact":{"__proto__":{"type":"email","value":"a@b"}}}',
   '{"displayName":"A","contact":{"type":"email","value":"a@b"},"constructor":{"prototype":{"x":1}}}',
-  '1e999999',
   `${'9'.repeat(30_000)}`,
   `-${'0'.repeat(30_000)}`,
-  '"\\ud800"',
 ];
 
 const PERSON_UNITS = ['a', 'é', '😀', '\u0301', '\u202e', '\u{10ffff}', '"', '\\', '\n', '<', '\u2028', '\ufeff'];
@@ -369,17 +326,8 @@ function captures(world: World): Arbitrary<Record<string, unknown>> {
 }
 
 const NAMES = [
-  'extra',
-  '__proto__',
-  'constructor',
-  'toString',
-  '',
-  'id',
-  'stage',
-  'studioId',
-  'displayName ',
-  '\ud800',
-  'a/b~1',
+  ...words('extra __proto__ constructor toString id stage studioId a/b~1'),
+  ...['', 'displayName ', '\ud800'],
 ];
 
 /** Ways to write a capture with a wrong name, type or number in it. */
@@ -430,21 +378,9 @@ function insert(capture: Record<string, unknown>, at: string, property: string):
 /** Ways to corrupt the text of a body. */
 function spoilings(): Arbitrary<(text: string) => Buffer> {
   const at = fc.double({ min: 0, max: 1, noNaN: true });
-  const bytes = pick([
-    [0xff],
-    [0xc0, 0xaf],
-    [0xed, 0xa0, 0x80],
-    [0xe2, 0x82],
-    [0xf4, 0x90, 0x80, 0x80],
-    [0x00],
-    [0x0a],
-    [0x22],
-    [0x5c],
-    [0x7d],
-    [0x2c],
-    [0x5c, 0x75],
-    [0xef, 0xbb, 0xbf],
-  ]).map((values) => Buffer.from(values));
+  const bytes = pick(words('ff c0af eda080 e282 f4908080 00 0a 22 5c 7d 2c 5c75 efbbbf')).map((hex) =>
+    Buffer.from(hex, 'hex'),
+  );
   return fc.oneof(
     fc.tuple(at, bytes).map(([share, piece]) => (text: string) => {
       const whole = Buffer.from(text);
@@ -546,61 +482,10 @@ const asBytes = (text: string) => Buffer.from(text).toString('latin1');
 
 /** Parts of a target that routers, decoders and proxies are known to interpret differently. */
 const PIECES = [
-  '/',
-  '//',
-  '/.',
-  '/..',
-  '/./',
-  '/../',
-  '/../../healthz',
-  '%2f',
-  '%2F..%2F',
-  '%2e%2e',
-  '%252e',
-  '%00',
-  '%',
-  '%z',
-  '%zz',
-  '%4',
-  '%c0%af',
-  '%ed%a0%80',
-  '%ff',
-  '%0d%0aX-Injected:%20x',
-  '%C3%BC',
-  '%E2%80%AE',
-  '%u0041',
-  ';',
-  ';a=b',
-  '\\',
-  '%5c',
-  '?',
-  '??',
-  '#',
-  '&',
-  '=',
-  '+',
-  '%20',
-  'ü',
-  '＠',
-  '\u202e',
-  '*',
-  ':id',
-  '{id}',
-  '<script>',
-  '"',
-  '|',
-  '^',
-  '`',
-  "'",
-  '__proto__',
-  'constructor',
-  '~',
-  '.json',
-  '@example.org',
-  'x'.repeat(300),
-  'x'.repeat(9000),
-  '%61'.repeat(2000),
-  '/a'.repeat(2000),
+  ...words(String.raw`/ // /. /.. /./ /../ /../../healthz %2f %2F..%2F %2e%2e %252e %00 % %z %zz %4 %c0%af %ed%a0%80 %ff
+    %0d%0aX-Injected:%20x %C3%BC %E2%80%AE %u0041 ; ;a=b \ %5c ? ?? # & = + %20 ü ＠ * :id {id} <script> " | ^ '
+    __proto__ constructor ~ .json @example.org`),
+  ...['\u202e', '`', 'x'.repeat(300), 'x'.repeat(9000), '%61'.repeat(2000), '/a'.repeat(2000)],
 ];
 
 const targetPieces = (): Arbitrary<string> =>
@@ -612,16 +497,7 @@ const targetPieces = (): Arbitrary<string> =>
 
 /** Methods and targets, most of which do not exist. */
 function strays(world: World): Arbitrary<Parts> {
-  const base = pick([
-    LEADS,
-    `${LEADS}/${world.leadIds[0]}`,
-    '/healthz',
-    '/readyz',
-    '/',
-    '/v1',
-    '/v1/integrations',
-    '*',
-  ]);
+  const base = pick([LEADS, `${LEADS}/${world.leadIds[0]}`, ...words('/healthz /readyz / /v1 /v1/integrations *')]);
   const target = fc.oneof(
     { weight: 3, arbitrary: base },
     {
@@ -875,22 +751,8 @@ function damages(): Arbitrary<Damage> {
     Buffer.concat([bytes.subarray(0, from), by, bytes.subarray(to)]);
   const piece = fc.oneof(
     pick([
-      '\r\n',
-      '\n',
-      '\r',
-      '\r\n\r\n',
-      ' ',
-      '\t',
-      '\0',
-      ':',
-      ',',
-      ';',
-      '\x0b',
-      '\x7f',
-      '\x85',
-      'HTTP/1.1',
-      '0\r\n\r\n',
-      '%',
+      ...['\r\n', '\n', '\r', '\r\n\r\n', ' ', '\t', '\0', '\x0b', '\x7f', '\x85', '0\r\n\r\n'],
+      ...words(': , ; HTTP/1.1 %'),
     ]).map((text) => Buffer.from(text, 'latin1')),
     fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes)),
   );

@@ -114,3 +114,36 @@ export function wire(port: number): Promise<Socket> {
     socket.once('error', reject);
   });
 }
+
+/** The headers of a gRPC call. */
+export const grpcCall = (path: string, extra: Readonly<Record<string, string>> = {}) => ({
+  ':method': 'POST',
+  ':path': path,
+  'content-type': 'application/grpc',
+  te: 'trailers',
+  ...extra,
+});
+
+/** The header block of a gRPC call. */
+export const callBlock = (path: string, extra: Readonly<Record<string, string>> = {}): Buffer =>
+  headerBlock({ ':scheme': 'http', ':authority': 'x', ...grpcCall(path, extra) });
+
+/** What a connection begins with. */
+export const opening = (settings: Uint8Array = Buffer.alloc(0)): Buffer =>
+  Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0, settings)]);
+
+/** A call whose request is complete. */
+export const wholeCall = (stream: number, block: Uint8Array, message: Uint8Array): Buffer =>
+  Buffer.concat([
+    frame(FRAME.headers, FLAG.endHeaders, stream, block),
+    frame(FRAME.data, FLAG.endStream, stream, message),
+  ]);
+
+/** A client cancels a stream. */
+export const aReset = (stream: number): Buffer => frame(FRAME.reset, FLAG.none, stream, Buffer.from('00000008', 'hex'));
+
+/** Settings that give responses no window, and the largest possible one. */
+export const [NO_WINDOW, WIDE_WINDOW] = ['000400000000', '00047fffffff'].map((hex) => Buffer.from(hex, 'hex')) as [
+  Buffer,
+  Buffer,
+];

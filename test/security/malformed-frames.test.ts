@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -21,17 +19,22 @@ import {
   grpcCaller,
   requestBytes,
 } from '../support/grpc.ts';
-import { addressOf, type RunningProcess, start } from '../support/processes.ts';
+import { addressOf, type RunningProcess, sharedFolder, start } from '../support/processes.ts';
 import {
+  aReset,
+  callBlock,
   FLAG,
   FRAME,
   frame,
   framed,
   framesIn,
   headerBlock,
+  NO_WINDOW,
   onStream,
+  opening,
   PREFACE,
   type StreamOutcome,
+  wholeCall,
   wire,
 } from './http2-wire.ts';
 
@@ -44,7 +47,7 @@ const LITTLE_MEMORY = '--max-old-space-size=128';
 /** The maximum growth of a core's memory, inside and outside of the heap, after an attack; MB. */
 const MAX_GROWTH_MB = 250;
 
-let folder: string;
+const folder = sharedFolder();
 let core: RunningProcess;
 let url: string;
 let port: number;
@@ -53,9 +56,8 @@ let studioId: string;
 let session: ClientHttp2Session;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   core = start('src/main.ts', {
-    env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`, NODE_OPTIONS: LITTLE_MEMORY },
+    env: { CORE_TOKEN, DATABASE_URL: `sqlite:${join(folder(), 'leads.db')}`, NODE_OPTIONS: LITTLE_MEMORY },
   });
   url = await addressOf(core);
   port = Number(new URL(url).port);
@@ -64,7 +66,6 @@ beforeAll(async () => {
 afterAll(async () => {
   caller?.close();
   await core?.kill();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** The length of the core's output when the test began. */
@@ -341,14 +342,8 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
     await once(socket, 'close');
   }
 
-  const open = Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]);
-  const head = headerBlock({
-    ':method': 'POST',
-    ':scheme': 'http',
-    ':path': pathOf(CREATE),
-    ':authority': 'x',
-    'content-type': 'application/grpc',
-  });
+  const open = opening();
+  const head = callBlock(pathOf(CREATE));
   const ALL = FLAG.endHeaders | FLAG.endStream;
 
   test.each<[what: string, ...parts: Uint8Array[]]>([
@@ -437,17 +432,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     before = memoryMb(core);
   });
 
-  const open = Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]);
-  const head = (extra: Readonly<Record<string, string>> = {}) =>
-    headerBlock({
-      ':method': 'POST',
-      ':scheme': 'http',
-      ':path': pathOf(CREATE),
-      ':authority': 'x',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      ...extra,
-    });
+  const head = (extra?: Readonly<Record<string, string>>) => callBlock(pathOf(CREATE), extra);
 
   /** Writes a flood as fast as the core reads it, to its end or until the core closes the connection; others call meanwhile. */
   async function flood(pieces: Iterable<Uint8Array>, { reads = true } = {}): Promise<Socket> {
@@ -459,7 +444,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
       while (!over) await caller.call('LeadIntakeService/ListLeads', { studioId });
     })();
     others.catch(() => {});
-    socket.write(open);
+    socket.write(opening());
     for (const piece of pieces) {
       if (socket.destroyed) break;
       // A core that has not read for 2 s limits the flood by backpressure, which is a bound, too.
@@ -481,10 +466,7 @@ describe('during a flood, other callers are served and memory stays bounded', { 
   test('10,000 streams, each opened and reset immediately', async () => {
     await flood(
       repeat(10_000, (index) =>
-        Buffer.concat([
-          frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head()),
-          frame(FRAME.reset, FLAG.none, 2 * index + 1, Buffer.from('00000008', 'hex')),
-        ]),
+        Buffer.concat([frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head()), aReset(2 * index + 1)]),
       ),
     );
     expect(await leadCount()).toBe(0);
@@ -494,22 +476,19 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     const authorization = `Bearer ${CORE_TOKEN}`;
     await flood(
       repeat(10_000, (index) =>
-        Buffer.concat([
-          frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, head({ authorization })),
-          frame(FRAME.data, FLAG.endStream, 2 * index + 1, framed(message())),
-          frame(FRAME.reset, FLAG.none, 2 * index + 1, Buffer.from('00000008', 'hex')),
-        ]),
+        Buffer.concat([wholeCall(2 * index + 1, head({ authorization }), framed(message())), aReset(2 * index + 1)]),
       ),
     );
   });
 
+  const nothing = Buffer.alloc(0);
   const opened = frame(FRAME.headers, FLAG.endHeaders, 1, head());
   const windowUpdate = frame(FRAME.windowUpdate, FLAG.none, 1, Buffer.from('00000001', 'hex'));
   const longHeaders = Buffer.concat(times(60, (index) => headerBlock({ [`x-${index}`]: 'x'.repeat(120) })));
 
   test.each<[what: string, first: Uint8Array, count: number, piece: (index: number) => Uint8Array]>([
-    ['settings', open, 100_000, () => frame(FRAME.settings, FLAG.none, 0, Buffer.from('000300000064', 'hex'))],
-    ['pings', open, 100_000, () => frame(FRAME.ping, FLAG.none, 0, randomBytes(8))],
+    ['settings', nothing, 100_000, () => frame(FRAME.settings, FLAG.none, 0, Buffer.from('000300000064', 'hex'))],
+    ['pings', nothing, 100_000, () => frame(FRAME.ping, FLAG.none, 0, randomBytes(8))],
     ['empty data frames', opened, 100_000, () => frame(FRAME.data, FLAG.none, 1)],
     ['window updates', opened, 100_000, () => windowUpdate],
     ['priorities', opened, 50_000, (index) => frame(FRAME.priority, FLAG.none, 2 * index + 3, PRIORITY)],
@@ -553,13 +532,8 @@ describe('during a flood, other callers are served and memory stays bounded', { 
     const headers = head({ ':path': pathOf('LeadIntakeService/ListLeads'), authorization: `Bearer ${CORE_TOKEN}` });
     await flood(
       [
-        frame(FRAME.settings, FLAG.none, 0, Buffer.from('000400000000', 'hex')),
-        ...repeat(10_000, (index) =>
-          Buffer.concat([
-            frame(FRAME.headers, FLAG.endHeaders, 2 * index + 1, headers),
-            frame(FRAME.data, FLAG.endStream, 2 * index + 1, list),
-          ]),
-        ),
+        frame(FRAME.settings, FLAG.none, 0, NO_WINDOW),
+        ...repeat(10_000, (index) => wholeCall(2 * index + 1, headers, list)),
       ],
       { reads: false },
     );

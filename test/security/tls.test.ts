@@ -115,10 +115,8 @@ test('a gateway and a core that trust each other communicate by mutual TLS', asy
 describe('a gateway sends nothing, in particular no token, to a core', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate>]>([
     ['of another authority', () => otherAuthority.issue('localhost', 'server')],
-    ['with a self-signed certificate', () => anAuthority('localhost')],
     ['with a certificate for another name', () => authority.issue('core.example.test', 'server')],
     ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
-    ['whose certificate is not yet valid', () => authority.issue('localhost', 'server', daysFromNow(1, 2))],
     ["with a client's certificate", () => authority.issue('localhost', 'client')],
   ])('%s', async (_, certificateOf) => {
     const impostor = await anImpostor(await certificateOf());
@@ -132,8 +130,8 @@ describe('a gateway sends nothing, in particular no token, to a core', () => {
     expect(impostor.calls()).toBe(0);
   });
 
-  test.each<SecureVersion>(['TLSv1', 'TLSv1.1'])('that supports at most %s', async (version) => {
-    const old = { minVersion: 'TLSv1', maxVersion: version, ciphers: 'ALL:@SECLEVEL=0' };
+  test('that supports at most TLS 1.1', async () => {
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' };
     const impostor = await anImpostor(server, old);
     await expectNotConnected(await gatewayOf(impostor.port));
     expect(impostor.calls()).toBe(0);
@@ -157,9 +155,7 @@ describe('a core that requires certificates does not serve a gateway', () => {
   test.each<[what: string, certificateOf: () => Promise<Certificate | undefined>]>([
     ['without a certificate', async () => undefined],
     ['of another authority', () => otherAuthority.issue('gateway', 'client')],
-    ['with a self-signed certificate', () => anAuthority('gateway')],
     ['whose certificate has expired', () => authority.issue('gateway', 'client', daysFromNow(-2, -1))],
-    ['whose certificate is not yet valid', () => authority.issue('gateway', 'client', daysFromNow(1, 2))],
     ["with a server's certificate", () => authority.issue('gateway', 'server')],
   ])('%s, and serves the next one', async (_, certificateOf) => {
     const core = await aCore({ CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert) });
@@ -195,15 +191,14 @@ describe("a core's TLS", () => {
     return [socket.getProtocol(), socket.alpnProtocol];
   }
 
-  test.each<SecureVersion>(['TLSv1.2', 'TLSv1.3'])('is at least %s', async (version) => {
+  test('is 1.2 or 1.3', async () => {
     const core = await aCore();
-    expect(await shakeHands(core.port, version)).toEqual([version, 'h2']);
-  });
-
-  test.each<SecureVersion>(['TLSv1', 'TLSv1.1'])('is never %s', async (version) => {
-    const core = await aCore();
-    await expect(shakeHands(core.port, version)).rejects.toThrow(/protocol version/);
-    expect(await shakeHands(core.port, 'TLSv1.3')).toEqual(['TLSv1.3', 'h2']);
+    for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+      expect(await shakeHands(core.port, version)).toEqual([version, 'h2']);
+    }
+    for (const version of ['TLSv1', 'TLSv1.1'] as const) {
+      await expect(shakeHands(core.port, version)).rejects.toThrow(/protocol version/);
+    }
   });
 });
 
@@ -259,7 +254,6 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
 
   test.each<[what: string, certificateOf: () => Promise<Certificate>, trusted?: () => string]>([
     ['of another authority', () => otherAuthority.issue('localhost', 'server')],
-    ['with a certificate for another name', () => authority.issue('redis.example.test', 'server')],
     ['whose certificate has expired', () => authority.issue('localhost', 'server', daysFromNow(-2, -1))],
     ['of an authority that it does not trust', async () => server, () => otherAuthority.cert],
   ])('sends its password to no Redis %s, and admits no request', async (_, certificateOf, trusted) => {
@@ -274,13 +268,16 @@ describeWithRedisTls('a gateway that counts in Redis over TLS', () => {
 
 describe('a caller that the core identifies by the subject of its certificate', () => {
   const subject = { CN: 'gateway of the website' };
-  const callersFile = (may: string[], certificateSubject: object = subject) =>
-    fileWith(JSON.stringify({ callers: { website: { may, certificateSubject } } }));
-  const aNamingCore = async (file: string) =>
-    aCore({ CORE_TOKEN: undefined, CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert), CORE_CALLERS_FILE: file });
+  const callers = { website: { may: ['gateway'], certificateSubject: subject } };
+  const aNamingCore = () =>
+    aCore({
+      CORE_TOKEN: undefined,
+      CORE_TLS_CLIENT_CA_FILE: fileWith(authority.cert),
+      CORE_CALLERS_FILE: fileWith(JSON.stringify({ callers })),
+    });
 
   test('is admitted without a token, by that subject only', async () => {
-    const core = await aNamingCore(callersFile(['gateway']));
+    const core = await aNamingCore();
     const own = await authority.issue(subject.CN, 'client');
     await expectConnected(await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: undefined }));
 
@@ -292,20 +289,12 @@ describe('a caller that the core identifies by the subject of its certificate', 
   });
 
   test('and that also presents a token is identified by the token, or refused', async () => {
-    const core = await aNamingCore(callersFile(['gateway']));
+    const core = await aNamingCore();
     const own = await authority.issue(subject.CN, 'client');
     const url = await gatewayOf(core.port, {
       ...settingsFor(own),
       CORE_TOKEN: 'a token that the core does not have',
     });
-    await expectProblem(await sendRequest(url), 500, 'internal_error', []);
-    expect((await fetch(`${url}/readyz`)).status).toBe(503);
-  });
-
-  test('may call only what the file permits', async () => {
-    const core = await aNamingCore(callersFile(['read']));
-    const own = await authority.issue(subject.CN, 'client');
-    const url = await gatewayOf(core.port, { ...settingsFor(own), CORE_TOKEN: undefined });
     await expectProblem(await sendRequest(url), 500, 'internal_error', []);
     expect((await fetch(`${url}/readyz`)).status).toBe(503);
   });
