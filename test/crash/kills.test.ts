@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test, vi } from 'vitest';
+import { test, vi } from 'vitest';
 import { describeWithMongoServer } from '../support/mongodb.ts';
-import { describeWithRedisServer, startRedis } from '../support/servers.ts';
+import { aRedis, describeWithRedisServer } from '../support/servers.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { type Chance, chanceOf, seedFrom } from './chance.ts';
 import {
@@ -36,7 +36,7 @@ const CREATED_AFTER = 20;
 // @proves crashes-1
 describeWithRedisServer('every acknowledged lead exists once, and every other request has one outcome, after', () => {
   test('kills of core, gateway and Redis, on SQLite', async () => {
-    const redis = await aRedis();
+    const redis = await aRedisServer();
     const settings = { DATABASE_URL: newSqliteUrl(), REDIS_URL: redis.url };
     const deployment = await deployApart(settings, { redis });
     await expectPromisesKept(deployment, ['core', 'gateway', 'redis', 'core and gateway'], 0.3);
@@ -49,7 +49,7 @@ describeWithRedisServer('every acknowledged lead exists once, and every other re
 
   describeWithMongoServer('on MongoDB', () => {
     test('kills of the database, core, gateway and Redis', async () => {
-      const redis = await aRedis();
+      const redis = await aRedisServer();
       const { server: database, databaseUrl } = await aMongoServer();
       const settings = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url };
       const deployment = await deployApart(settings, { redis, database });
@@ -62,12 +62,6 @@ describeWithRedisServer('every acknowledged lead exists once, and every other re
         'database and core and gateway and redis',
       ];
       await expectPromisesKept(deployment, parts, 0.4);
-    });
-
-    test('kills of what npm start runs', async () => {
-      const { databaseUrl } = await aMongoServer();
-      const deployment = await deployTogether({ DATABASE_URL: databaseUrl });
-      await expectPromisesKept(deployment, ['everything', 'core', 'gateway', 'start'], 0.1);
     });
   });
 });
@@ -106,8 +100,7 @@ async function expectPromisesKept(deployment: Deployment, parts: readonly string
   }
 }
 
-async function aRedis(): Promise<Server & { url: string }> {
-  const redis = await startRedis();
-  onTestFinished(() => redis.stop());
-  return { url: redis.url, kill: () => redis.kill(), revive: () => redis.restart() };
+async function aRedisServer(): Promise<Server & { url: string }> {
+  const redis = await aRedis();
+  return { url: redis.url, kill: redis.kill, revive: redis.restart };
 }

@@ -34,7 +34,7 @@ const CREATED_AFTER = 20;
 const DATABASE = 'leads.db';
 
 /** The number of tests that share the power failures. */
-const TESTS = 5;
+const TESTS = 4;
 
 /** The deployment and disk of a test. */
 interface Scene {
@@ -88,7 +88,7 @@ describeWithForgetfulDisk(
         return load;
       }));
 
-    test('while the core stops', () =>
+    test('while the core stops, or once it has stopped', () =>
       expectPromisesKept(async ({ deployment, chance, startLoad, failPower }) => {
         const load = await startLoad();
         await sleep(chance.between(SOONEST_MS, LATEST_MS));
@@ -98,17 +98,6 @@ describeWithForgetfulDisk(
         await Promise.race([failed, ended()]);
         await failPower(0);
         await failed;
-        return load;
-      }));
-
-    test('once the core has stopped', () =>
-      expectPromisesKept(async ({ deployment, chance, startLoad, failPower }) => {
-        const load = await startLoad();
-        await sleep(chance.between(SOONEST_MS, LATEST_MS));
-        const { child, ended } = deployment.process('core');
-        child.kill('SIGTERM');
-        await ended();
-        await failPower(0);
         return load;
       }));
   },

@@ -39,8 +39,6 @@ import {
   wire,
 } from './http2-wire.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
-
 const STUDIO = 'studio-1';
 const LIST = '/leadintake.v1.LeadIntakeService/ListLeads';
 const EXPORT = '/leadintake.v1.LeadIntakeService/ExportLeads';

@@ -219,7 +219,9 @@ async function aWorld(): Promise<{ world: World; studios: typeof studios }> {
     cursors: await someCursors(good),
     foreignCursors: await someCursors(foreign),
   };
-  await vi.waitFor(async () => expect((await fetch(url + LEADS, bearer(expired.secret))).status).toBe(401));
+  await vi.waitFor(async () => expect((await fetch(url + LEADS, bearer(expired.secret))).status).toBe(401), {
+    timeout: 100_000,
+  });
   return { world, studios: { known: [good, foreign], scratch } };
 }
 

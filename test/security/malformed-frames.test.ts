@@ -312,7 +312,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
   const atEdges = fc
     .tuple(fc.constantFrom(...CONTRACT_RPCS), fc.nat(), fc.constantFrom(...EDGES))
     .map(([rpc, at, edge]) => ({ rpc, bytes: withEdge(rpc, at, edge) }));
-  const calls = fc.sample(fc.oneof(random, changed, atEdges), { seed: SEED, numRuns: 4000 });
+  const calls = fc.sample(fc.oneof(random, changed, atEdges), { seed: SEED, numRuns: 2000 });
   const codes = new Set<number | undefined>();
   for (let from = 0; from < calls.length; from += 100) {
     const outcomes = await Promise.all(
@@ -330,7 +330,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
   // Never unknown, internal or unavailable, which clients repeat.
   expect(codes).toContain(INVALID_ARGUMENT);
   for (const code of [2, 13, 14]) expect(codes).not.toContain(code);
-}, 120_000);
+});
 
 // @proves hostile-8
 describe('a connection with invalid HTTP/2 ends, and no other', () => {
@@ -426,7 +426,7 @@ describe('a connection with invalid HTTP/2 ends, and no other', () => {
 });
 
 // @proves hostile-8
-describe('during a flood, other callers are served and memory stays bounded', { timeout: 120_000 }, () => {
+describe('during a flood, other callers are served and memory stays bounded', () => {
   let before: number;
   beforeEach(() => {
     before = memoryMb(core);

@@ -433,7 +433,6 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
           ),
         ],
       },
-      { args: [studio, file(`{"displayName":"${person.name}" ${person.email}\n"${person.note}"\n`)] },
       { args: [studio, csv('displayName,email,note', `${person.name},${person.phone},"${person.note}`)] },
       { args: [studio, csv('displayName,phone', `${person.name},"${person.phone}"x`)] },
     ],

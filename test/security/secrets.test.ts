@@ -19,9 +19,6 @@ import { describeWithRedisServer, freePort, type RedisServer, startRedis } from 
 import { LEADS, type StudioWithKey } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 
-// The tests start processes, and some wait for a timeout.
-vi.setConfig({ testTimeout: 120_000 });
-
 /** A person whose data must not appear in logs or errors. */
 function aPerson(canaries: Canaries) {
   const mark = randomBytes(6).toString('hex');

@@ -57,10 +57,7 @@ function aHostileCore(): Promise<string> {
 
 // @proves secrets-8
 describe('the command line', () => {
-  // The test runs sixteen commands, each in its own process.
-  test('escapes what callers and the CRM sent, in fields, tables and JSON', {
-    timeout: 120_000,
-  }, async () => {
+  test('escapes what callers and the CRM sent, in fields, tables and JSON', async () => {
     const env = { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}` };
     const both = async (...args: string[]) => {
       const [shown, json] = [await cli(env, ...args), await cli(env, '--json', ...args)];

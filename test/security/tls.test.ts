@@ -72,7 +72,7 @@ const sendRequest = (url: string) =>
 /** Expects that the request reached the core. */
 async function expectConnected(url: string): Promise<void> {
   await expectProblem(await sendRequest(url), 401, 'integration_key_invalid');
-  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
 }
 
 /** Expects that the gateway could not reach the core, and that the error does not blame the caller. */

@@ -87,9 +87,7 @@ async function settledConnectionEnds(): Promise<number> {
 }
 
 // @proves hostile-4 bounds-4 bounds-11
-test('connections with an unread page, an unread part of the docs or unread refusals are closed in time', {
-  timeout: 120_000,
-}, async () => {
+test('connections with an unread page, an unread part of the docs or unread refusals are closed in time', async () => {
   const before = await settledConnectionEnds();
   const callers = [
     aPage(),
@@ -134,7 +132,7 @@ test.skipIf(!existsSync('/proc/self/fd'))('an unread file of the docs uses littl
 });
 
 // @proves hostile-4 bounds-13 bounds-21
-test('the unread responses of one key on all its connections are bounded', { timeout: 60_000 }, async () => {
+test('the unread responses of one key on all its connections are bounded', async () => {
   const before = await settledConnectionEnds();
   const fitting = Math.floor(MAX_UNREAD_BYTES_PER_KEY / pageBytes);
   const callers = times(fitting + 2, () => aSlowReader(aPage().repeat(ON_ONE_CONNECTION)));

@@ -42,7 +42,7 @@ describeWithMongo('a MongoDB database', (mongoUrl) => {
     answersAsBefore(all, async () => {
       const url = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
       await restoreDocuments(url, all.collections ?? {});
-      onTestFinished(async () => void (await dropDatabase(url)));
+      onTestFinished(() => dropDatabase(url));
       return openStore(url);
     });
   });

@@ -22,7 +22,8 @@ export const restoreDocuments = (url: string, collections: Collections): Promise
     }
   });
 
-export const dropDatabase = (url: string): Promise<unknown> => withDatabase(url, (database) => database.dropDatabase());
+export const dropDatabase = (url: string): Promise<void> =>
+  withDatabase(url, async (database) => void (await database.dropDatabase()));
 
 async function withDatabase<Result>(
   url: string,

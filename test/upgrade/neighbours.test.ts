@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
-import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithLastRelease } from '../support/releases.ts';
 import { describeWithRedis, freePort } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
+import { dropDatabase } from './mongo-documents.ts';
 
 vi.setConfig({ testTimeout: 600_000 });
 
@@ -35,7 +35,8 @@ describeWithLastRelease('the last release and this one', (folder) => {
     describeWithRedis('and one Redis', (redisUrl) => {
       // @proves exchange-8
       test('replace each other one process at a time under load, forth and back, and no request fails', async () => {
-        const databaseUrl = aDatabase(mongoUrl());
+        const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+        onTestFinished(() => dropDatabase(databaseUrl));
         const deployment = await deploy(folder, { databaseUrl, redisUrl: redisUrl() });
         const { cores, gateways, secret, url } = deployment;
         const load = deployment.startLoad();
@@ -117,17 +118,6 @@ describeWithLastRelease('the last release and this one', (folder) => {
 
 const aPhone = (value: string) => ({ type: 'phone', value });
 
-/** Returns the address of a new database, dropped at the end of the test. */
-function aDatabase(mongoUrl: string): string {
-  const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl).href;
-  onTestFinished(async () => {
-    const client = new MongoClient(databaseUrl);
-    await client.db().dropDatabase();
-    await client.close();
-  });
-  return databaseUrl;
-}
-
 /** An address at which a process of either release runs. */
 interface Place {
   /** Stops the current process and starts one of a release in its place. */
@@ -182,16 +172,7 @@ async function deploy(
     url: toGateways.url,
     secret,
     startLoad: () => startLoad(toGateways.url, secret),
-    async leadIds() {
-      const ids: string[] = [];
-      let pageToken = '';
-      do {
-        const page = await clients.leads.listLeads({ studioId, pageSize: 100, pageToken });
-        ids.push(...page.leads.map(({ id }) => id));
-        pageToken = page.nextPageToken;
-      } while (pageToken !== '');
-      return ids;
-    },
+    leadIds: async () => (await allLeads(clients, studioId)).map(({ id }) => id),
   };
 }
 
