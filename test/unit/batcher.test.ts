@@ -84,7 +84,7 @@ test('requests beyond four batches in flight are sent as those end', async () =>
 });
 
 // @proves exchange-2
-test('a batch that fails rejects its own requests only', async () => {
+test('a batch that fails rejects its own requests only, and makes room for others', async () => {
   const { batches, submit } = controlledBatches();
   const first = Promise.allSettled(numbers(0, 64).map((request) => submit(request)));
   const second = Promise.all(numbers(64, 128).map((request) => submit(request)));
@@ -98,6 +98,11 @@ test('a batch that fails rejects its own requests only', async () => {
     new Set(['cut off']),
   );
   expect(await second).toEqual(numbers(64, 128).map((request) => request * 10));
+  for (const request of numbers(0, 4)) {
+    submit(request);
+    await turn();
+  }
+  expect(batches).toHaveLength(6);
 });
 
 // @proves exchange-2
