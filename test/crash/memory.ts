@@ -5,3 +5,14 @@ export function memoryMb({ child }: { readonly child: { readonly pid?: number | 
   const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) / 1000;
 }
+
+/** Returns the processor time that a process has used, however busy the machine is; seconds. */
+export function cpuSeconds({ child }: { readonly child: { readonly pid?: number | undefined } }): number {
+  // The name, in parentheses, may have blanks; the fields after it begin with the third.
+  const [, fields = ''] = /.*\) (.*)/s.exec(readFileSync(`/proc/${child.pid}/stat`, 'utf8')) ?? [];
+  const [user, system] = fields.split(' ').slice(11, 13);
+  return (Number(user) + Number(system)) / TICKS_PER_SECOND;
+}
+
+/** The same on every Linux. */
+const TICKS_PER_SECOND = 100;
