@@ -304,25 +304,6 @@ describe('logs and errors contain no secret and no personal data', () => {
     await expectNoCanaryLogged(processes, studio.secret);
   });
 
-  test('when the gateway has the token of another core', async () => {
-    const processes = shared;
-    const { secret } = await processes.aStudioWithKey();
-    const token = processes.canaries.add('token of another core', `canary-other-${randomUUID()}`);
-    const gateway = run('gateway/main.ts', {
-      env: {
-        CORE_TOKEN: token,
-        CORE_URL: processes.coreUrl,
-        LOG_LEVEL: 'trace',
-        OTEL_EXPORTER_OTLP_ENDPOINT: processes.receiver.url,
-        OTEL_BSP_SCHEDULE_DELAY: '100',
-      },
-    });
-    const otherToken = { ...processes, gateway, url: await addressOf(gateway) };
-    const body = captureOf(aPerson(processes.canaries));
-    expectNoCanary(processes, await send(otherToken, 'POST', '', secret, { body }), 500);
-    await expectNoCanaryLogged(otherToken, secret);
-  });
-
   test('when the database is locked, and when its file is overwritten', async () => {
     const processes = await startProcesses();
     const { canaries, folder } = processes;

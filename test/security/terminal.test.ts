@@ -1,6 +1,5 @@
 /** Text from others can neither control an operator's terminal nor forge what it shows. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server } from 'node:http2';
 import type { AddressInfo, Server } from 'node:net';
 import { join } from 'node:path';
@@ -106,31 +105,6 @@ describe('the command line', () => {
 
     for (const options of [[], ['--json']]) {
       const { output } = await cli({ CORE_URL }, ...options, 'doctor', 'gateway');
-      expect(output).toContain('u001b[2J');
-      expectNoControlCharacters(output);
-    }
-  });
-
-  test('escapes the responses that verify gets', async () => {
-    let requests = 0;
-    const server = createServer((request, response) => {
-      requests += 1;
-      // It passes the initial checks, and then responds with hostile text.
-      const status = requests > 2 ? 400 : request.method === 'POST' ? 201 : 200;
-      response.writeHead(status, { 'content-type': 'application/problem+json' });
-      response.end(requests > 2 ? JSON.stringify({ code: HOSTILE, title: HOSTILE, lead: HOSTILE }) : '{}');
-    });
-    const url = await listening(server);
-    const verify = (...options: string[]) =>
-      cli({ LEAD_INTAKE_KEY: 'lik_any' }, ...options, 'verify', '--base-url', url);
-
-    const refused = createServer((_request, response) => response.writeHead(500).end(HOSTILE));
-    const outputs = [(await verify()).output];
-    requests = 0;
-    outputs.push((await verify('--json')).output);
-    outputs.push((await cli({ LEAD_INTAKE_KEY: 'k' }, 'verify', '--base-url', await listening(refused))).output);
-
-    for (const output of outputs) {
       expect(output).toContain('u001b[2J');
       expectNoControlCharacters(output);
     }

@@ -18,10 +18,6 @@ export interface RedisWithSentinel {
   readonly primary: RedisServer;
   /** The initial replica. */
   readonly replica: RedisServer;
-  /** Kills the current primary. */
-  killPrimary(): Promise<void>;
-  /** Restarts the killed server as a replica, and waits until it is in sync. */
-  addReplica(): Promise<void>;
   /** Kills the sentinel. */
   killSentinel(): Promise<void>;
   /** Restarts the sentinel at its address. */
@@ -48,7 +44,6 @@ sentinel down-after-milliseconds ${NAME} 500
 sentinel failover-timeout ${NAME} 2000
 `,
   );
-  let killed: RedisServer | undefined;
   let running = await startSentinel(file, sentinelPort);
   const killSentinel = async () => {
     running.kill('SIGKILL');
@@ -58,19 +53,6 @@ sentinel failover-timeout ${NAME} 2000
     url: `redis+sentinel://${username}:${password}@127.0.0.1:${unusedPort},127.0.0.1:${sentinelPort}/${NAME}`,
     primary,
     replica,
-    async killPrimary() {
-      for (const server of [primary, replica].filter((server) => server !== killed)) {
-        if ((await replicationOf(server)).role === 'master') killed = server;
-      }
-      await killed?.kill();
-    },
-    async addReplica() {
-      await killed?.restart();
-      // The sentinel makes it a replica, which closes its connections.
-      const stateOf = (server: RedisServer) => replicationOf(server).catch(() => undefined);
-      while (killed && (await stateOf(killed))?.master_link_status !== 'up') await sleep(50);
-      killed = undefined;
-    },
     killSentinel,
     async restartSentinel() {
       running = await startSentinel(file, sentinelPort);
