@@ -3,8 +3,6 @@ import type { PlantedBug } from './planted-bug.ts';
 const ITEMS_SUITE = 'test/integration/items.test.ts';
 const EXCHANGE_SUITE = 'test/integration/exchange.test.ts';
 const EXCHANGE = 'src/rpc/exchange-service.ts';
-const EXCHANGE_BATCHER_SUITE = 'test/unit/exchange-batcher.test.ts';
-const EXCHANGE_BATCHER = 'gateway/core/exchange-batcher.ts';
 
 /** Faults of the exchange and of writes that go to MongoDB together. */
 export const BATCH_BUGS: readonly PlantedBug[] = [
@@ -50,18 +48,6 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'all items of an exchange message use the first key',
-    suite: EXCHANGE_SUITE,
-    caughtBy: 'gives access to its own studio only, whatever the other items',
-    patches: [
-      {
-        file: EXCHANGE,
-        find: 'resultOf(item, $$$REST)',
-        put: 'resultOf({ ...item, secretSha256: items[0].secretSha256 }, $$$REST)',
-      },
-    ],
-  },
-  {
     name: 'the core does not check the scopes of a key',
     suite: EXCHANGE_SUITE,
     caughtBy:
@@ -77,21 +63,6 @@ export const BATCH_BUGS: readonly PlantedBug[] = [
         file: 'common/rules/public-api.ts',
         find: 'return { id, displayName, $$$REST };',
         put: 'return { ...lead, displayName, $$$REST };',
-      },
-    ],
-  },
-  {
-    name: 'the gateway ignores the index of a result',
-    suite: EXCHANGE_BATCHER_SUITE,
-    caughtBy: 'requests of one turn share messages of at most 32',
-    patches: [
-      {
-        file: EXCHANGE_BATCHER,
-        find: 'for (const result of results) $DO',
-        put: `for (const each of results) {
-                const result = { ...each, index: [...call.sent.keys()][0] ?? -1 };
-                $DO
-              }`,
       },
     ],
   },

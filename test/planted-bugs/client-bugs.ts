@@ -31,18 +31,6 @@ export const TYPESCRIPT_BUGS: readonly ClientBug[] = [
     ],
   },
   {
-    name: 'the body changes with each attempt',
-    caughtBy: 'idempotency-keys/one-key-and-one-body-for-all-attempts',
-    says: 'has a body that is not the one before byte for byte',
-    patches: [
-      {
-        file: SEND,
-        find: 'attempt(request, fetch',
-        put: "attempt({ ...request, ...(request.body && { body: request.body + ' '.repeat(attempts) }) }, fetch",
-      },
-    ],
-  },
-  {
     name: 'a lost reply is reported as not written',
     caughtBy: 'written/unknown-after-a-lost-reply',
     says: 'the report has written "no", not "unknown"',

@@ -1,6 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const BY_RPC = 'test/integration/import-leads.test.ts';
 const CLOSED = 'claims no contact, blocks no other lead, and finds the lead by contact and key';
 
 /** Faults of imports. */
@@ -21,19 +20,6 @@ export const IMPORT_BUGS: readonly PlantedBug[] = [
         put: 'claimed.holderAfterFreeingStale(studio, contactKeys)',
       },
     ],
-  },
-  {
-    name: 'an erased lead is imported again',
-    suite: BY_RPC,
-    caughtBy: 'recognises a lead by its id, whatever became of it, and no lead of another studio',
-    patches: [
-      {
-        file: 'src/store/sqlite/lead-reads.ts',
-        find: "isErased(row) ? 'erased' : 'present'",
-        put: "isErased(row) ? null : 'present'",
-      },
-    ],
-    inSoak: true,
   },
   {
     name: 'cells of CSV beyond the header are cut off',

@@ -8,7 +8,6 @@ const CONCERNS = 'test/contract/mongo-concerns.test.ts';
 const EACH_COMMAND = 'each command requires a majority and its disks: readConcernLevel=local&w=1&journal=false';
 const CONNECTION = 'src/store/mongo/connection.ts';
 const ADDRESS = 'test/contract/mongo-address.test.ts';
-const READINESS = 'test/contract/mongo-readiness.test.ts';
 const SESSIONS = 'test/contract/mongo-sessions.test.ts';
 const APPLY_ONCE = 'src/store/mongo/apply-once.ts';
 
@@ -44,12 +43,6 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
         put: '',
       },
     ],
-  },
-  {
-    name: 'on MongoDB, a core is ready while no write succeeds',
-    suite: READINESS,
-    caughtBy: 'fails while no write succeeds: a majority that did not confirm',
-    patches: [{ file: CONNECTION, find: 'await reconnectingClient.run(sessions.checkWrites);', put: '' }],
   },
   {
     name: 'each command knows only the times of its own session',
