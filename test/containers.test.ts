@@ -83,23 +83,6 @@ describeWithImage('the image', () => {
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
   });
 
-  test('stores the leads of a core without DATABASE_URL in a volume; SIGTERM ends the core with status 0', async () => {
-    const { command, healthcheck } = compose.services.core;
-    const container = await createContainer(image, { env: { CORE_PORT: `${await freePort()}` } });
-    const health = async () => (await container.exec(...healthcheck.test.slice(1))).status;
-    expect(await health()).toBe(1);
-    const core = container.run(...command);
-    await core.printed(/Server listening/);
-    expect(await health()).toBe(0);
-    expect(await container.exec('lead-intake', 'studios', 'put', 's1')).toMatchObject({ status: 0 });
-    expect(await stop(core)).toBe(0);
-
-    const again = container.run(...command);
-    await again.printed(/Server listening/);
-    expect((await container.exec('lead-intake', '--json', 'studios', 'get', 's1')).output).toContain('"active"');
-    expect(await stop(again)).toBe(0);
-  });
-
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
     describeWithRedis('with a Redis', (redisUrl) => {
       test('serves, and every command of the guide prints what it shows', async () => {

@@ -12,7 +12,7 @@ import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Answer, ask } from './load.ts';
 
 /** The distance between two cuts of a message; bytes. The soak run cuts after every byte. */
-const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 17, soak: 1 });
+const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 31, soak: 1 });
 
 vi.setConfig({ testTimeout: 240_000 + 1_200_000 / CUT_EVERY });
 

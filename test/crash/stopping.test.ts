@@ -11,7 +11,7 @@ import { clientsOf, type Deployment, deployApart, deployTogether, newSqliteUrl }
 vi.setConfig({ testTimeout: 240_000 });
 
 /** The number of times each process is stopped. */
-const STOPS = sizeOf('CRASH_STOPS', { usual: 3, soak: 20 });
+const STOPS = sizeOf('CRASH_STOPS', { usual: 2, soak: 20 });
 
 /** How long a stopping process continues to serve; milliseconds. */
 const DRAIN_MS = 500;

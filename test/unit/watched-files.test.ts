@@ -64,12 +64,4 @@ test('invalid files are reported once, and again for another fault, and unchange
   await expect.poll(() => lines, NOTICED).toHaveLength(3);
 }, 30_000);
 
-test('nothing is loaded after the watch is stopped', async () => {
-  const { paths, loaded, stop } = twoFiles();
-  stop();
-  writeFileSync(paths[0], '2');
-  await sleep(NOTICED_MS);
-  expect(loaded).toEqual([]);
-});
-
 const WARNING = 'letters not reloaded: their files cannot be used';
