@@ -2,8 +2,17 @@ import type { ClientBug, ClientPatch } from './client-bugs.ts';
 
 const CURL = 'sdk/php/src/Transport/CurlTransport.php';
 const PDO_DATABASE = 'sdk/php/src/Outbox/PdoDatabase.php';
+const TABLE = 'sdk/php/src/Outbox/Internal/Table.php';
+const OUTBOX = 'sdk/php/src/Outbox/Outbox.php';
+const SENDER = 'sdk/php/src/Internal/Sender.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
+  {
+    name: 'the unknown outcome of an earlier attempt is forgotten',
+    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: SENDER, find: '($isOpen && !$outcome->settlesOutcome()) ||', put: '' }],
+  },
   {
     name: 'a certificate that is not trusted is reported as possibly written',
     caughtBy: 'written/no-when-the-certificate-is-not-trusted',
@@ -15,6 +24,18 @@ export const PHP_BUGS: readonly ClientBug[] = [
     caughtBy: 'lost-replies/refusal-cut-at-every-byte',
     says: 'only 1 of 2 attempts have come',
     patches: [{ file: CURL, find: '!$isHeadWhole || $status < 200', put: 'false' }],
+  },
+  {
+    name: 'curl follows redirects',
+    caughtBy: 'proxies/redirects',
+    says: 'attempt 2 must not be sent',
+    patches: [
+      {
+        file: CURL,
+        find: 'CURLOPT_HTTPHEADER => $lines,',
+        put: 'CURLOPT_HTTPHEADER => $lines, CURLOPT_FOLLOWLOCATION => true,',
+      },
+    ],
   },
 ];
 
@@ -31,6 +52,18 @@ export const PHP_FORM_BUGS: readonly ClientBug[] = [
     caughtBy: 'a double click',
     says: 'to deeply equal',
     patches: [{ file: 'public/form.php', find: 'Outbox::keyFor("contact $page", $capture)', put: 'null' }],
+  },
+  {
+    name: 'a page is bound to its first visit',
+    caughtBy: 'a cached page an hour later, when the lead is closed',
+    says: 'to deeply equal',
+    patches: [
+      {
+        file: 'vendor/lead-intake/client/src/Outbox/Outbox.php',
+        find: 'intdiv($submittedAt?->getTimestamp() ?? time(), 3600)',
+        put: '0',
+      },
+    ],
   },
 ];
 
@@ -59,9 +92,27 @@ export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
     ],
   },
   {
+    name: 'data is kept after delivery',
+    caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
+    says: 'refused since',
+    patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
+  },
+  {
+    name: 'other data for a waiting idempotency key is ignored',
+    caughtBy: 'refuses invalid calls before anything is written',
+    says: 'to deeply equal',
+    patches: [{ file: OUTBOX, find: '!CaptureJson::areSame($json, $stored)', put: 'false' }],
+  },
+  {
     name: 'delivery inside an open transaction is allowed',
     caughtBy: 'refuses invalid calls before anything is written',
     says: 'to deeply equal',
     patches: [{ file: PDO_DATABASE, find: 'Dialect::SQLite => !$this->canBegin(),', put: 'Dialect::SQLite => false,' }],
+  },
+  {
+    name: 'a response of any length is read',
+    caughtBy: 'limits the length of a response',
+    says: 'Command failed',
+    patches: [{ file: CURL, find: '> Response::MAX_BYTES', put: '> PHP_INT_MAX' }],
   },
 ];

@@ -2,8 +2,10 @@ import type { ClientBug } from './client-bugs.ts';
 
 const PACKAGE = 'sdk/python/src/lead_intake';
 const ATTEMPT = `${PACKAGE}/_attempt.py`;
+const SENDING = `${PACKAGE}/_sending.py`;
 const DATABASE = `${PACKAGE}/outbox/_database.py`;
 const POOLS = `${PACKAGE}/_pools.py`;
+const ROWS = `${PACKAGE}/outbox/_rows.py`;
 
 const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
   name: 'a response that arrives byte by byte has no deadline',
@@ -13,11 +15,23 @@ const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
 
 export const PYTHON_BUGS: readonly ClientBug[] = [
   {
+    name: 'a base URL with /v1 is accepted',
+    caughtBy: 'configuration/not-a-base-url',
+    says: 'not refused',
+    patches: [{ file: `${PACKAGE}/_configuration.py`, find: 'or _PATH_OF_API.search(base_url)', put: '' }],
+  },
+  {
     ...dripsAreWaitedFor,
     patches: [
       { file: `${PACKAGE}/_client.py`, find: 'wait([exchange], timeout)', put: 'wait([exchange])' },
       { file: `${PACKAGE}/_client.py`, find: 'if time.monotonic() > end:', put: 'if False:' },
     ],
+  },
+  {
+    name: 'the unknown outcome of an earlier attempt is forgotten',
+    caughtBy: 'written/unknown-stays-unknown-after-other-refusals',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: SENDING, find: '(self._is_open and not failed.settles_outcome) or', put: '' }],
   },
   {
     name: 'a certificate that is not trusted is reported as possibly written',
@@ -33,6 +47,12 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
     patches: [
       { file: `${PACKAGE}/_async_client.py`, find: 'anyio.move_on_after(timeout)', put: 'anyio.move_on_after(None)' },
     ],
+  },
+  {
+    name: 'Retry-After is ignored',
+    caughtBy: 'retry-after/of-a-quota',
+    says: 'ms, not 3000 or more',
+    patches: [{ file: `${PACKAGE}/_async_client.py`, find: 'await anyio.sleep(', put: '(' }],
   },
 ];
 
@@ -62,6 +82,14 @@ export const PYTHON_POOL_BUGS: readonly ClientBug[] = [
 /** Faults of the outbox for Python; `caughtBy` is the title of a test of its suite. */
 export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   {
+    name: 'data is kept after delivery',
+    caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
+    says: 'to deeply equal',
+    patches: [
+      { file: ROWS, find: 'lead_id = ?, settled_at = ?, capture = NULL,', put: 'lead_id = ?, settled_at = ?,' },
+    ],
+  },
+  {
     name: 'the worker does not commit',
     caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'to deeply equal',
@@ -79,5 +107,11 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
     caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'Command failed',
     patches: [{ file: DATABASE, find: 'row.values() if isinstance(row, dict) else row', put: 'row' }],
+  },
+  {
+    name: 'other data for a waiting idempotency key is ignored',
+    caughtBy: 'refuses invalid calls before anything is written',
+    says: 'to deeply equal',
+    patches: [{ file: ROWS, find: 'stored_text is not None and', put: 'False and' }],
   },
 ];
