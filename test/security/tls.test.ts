@@ -1,11 +1,10 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type SecureVersion } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Environment } from '../../common/settings.ts';
 import { startGateway } from '../../gateway/app.ts';
@@ -13,11 +12,11 @@ import { readGatewayConfig } from '../../gateway/config.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { type Authority, anAuthority, type Certificate } from '../support/certificates.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
-import { addressOf, run } from '../support/processes.ts';
+import { addressOf, run, sharedFolder } from '../support/processes.ts';
 import { describeWithRedisTls, freePort, type RedisServer, startRedis } from '../support/servers.ts';
 import { aService, expectProblem, LEADS, PUBLIC_URL, CORE_TOKEN as SERVICE_TOKEN } from '../support/service.ts';
 
-let folder: string;
+const folder = sharedFolder();
 let authority: Authority;
 let otherAuthority: Authority;
 /** The certificates that the core and the gateway should present. */
@@ -25,19 +24,17 @@ let server: Certificate;
 let client: Certificate;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   authority = await anAuthority('The authority of the tests');
   otherAuthority = await anAuthority('Another authority');
   server = await authority.issue('localhost', 'server');
   client = await authority.issue('gateway', 'client');
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const daysFromNow = (from: number, until: number) =>
   [plus(new Date(), from * DAY_MS), plus(new Date(), until * DAY_MS)] as const;
 
 function fileWith(contents: string): string {
-  const path = join(folder, `${crypto.randomUUID()}.pem`);
+  const path = join(folder(), `${crypto.randomUUID()}.pem`);
   writeFileSync(path, contents);
   return path;
 }
