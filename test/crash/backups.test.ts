@@ -1,6 +1,6 @@
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { allLeads, arrangeStudio, type CoreClients } from '../support/core-clients.ts';
 import { describeWithMongoServer } from '../support/mongodb.ts';
@@ -12,8 +12,6 @@ import { ask, created, type Ledger, type SentRequest, startLoad } from './load.t
 
 /** The seed of the requests. */
 const SEED = seedFrom('BACKUP_SEED');
-
-vi.setConfig({ testTimeout: 180_000 });
 
 /** The number of leads created before the backup begins, and after it has ended. */
 const BEFORE_AND_AFTER = 150;

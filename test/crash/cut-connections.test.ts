@@ -14,7 +14,7 @@ import { type Answer, ask } from './load.ts';
 /** The distance between two cuts of a message; bytes. The soak run cuts after every byte. */
 const CUT_EVERY = sizeOf('CRASH_CUT_EVERY', { usual: 31, soak: 1 });
 
-vi.setConfig({ testTimeout: 240_000 + 1_200_000 / CUT_EVERY });
+vi.setConfig({ testTimeout: 300_000 + 1_200_000 / CUT_EVERY });
 
 /** How often a request is repeated until the connection works again. */
 const MAX_REPETITIONS = 10;
@@ -145,7 +145,7 @@ async function aFaultyService(
   const clients = connectToCore(core.url, CORE_TOKEN);
   onTestFinished(() => clients.close());
   // The database may still be initializing.
-  const { studioId, secret } = await vi.waitFor(() => arrangeStudio(clients), { timeout: 30_000 });
+  const { studioId, secret } = await vi.waitFor(() => arrangeStudio(clients), { timeout: 100_000 });
   const isGateway = target === 'the gateway';
   return {
     proxy: isGateway ? toGateway : (toDatabase ?? toCore),

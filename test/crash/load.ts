@@ -89,7 +89,7 @@ export interface Load {
 /** Waits until `count` more leads are created. */
 export async function created(load: Load, count: number): Promise<void> {
   const before = load.created();
-  await vi.waitUntil(() => load.created() >= before + count, { timeout: 20_000, interval: 5 });
+  await vi.waitUntil(() => load.created() >= before + count, { timeout: 100_000, interval: 5 });
 }
 
 /** Starts load on a service, in a new studio. */

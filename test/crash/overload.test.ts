@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { drive } from '../../bench/drive.ts';
 import { EXPECTED_STATUS, Workload } from '../../bench/workload.ts';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
@@ -14,8 +14,6 @@ import { aCapture, LEADS } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { clientsOf, type Deployment, deployApart, newSqliteUrl } from './deployment.ts';
 import { memoryMb } from './memory.ts';
-
-vi.setConfig({ testTimeout: 240_000 });
 
 /**
  * How long throughput under overload is measured; milliseconds. Usually not at all, because other processes share the

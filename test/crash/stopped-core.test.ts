@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { chanceOf } from './chance.ts';
 import { clientsOf, deployApart, newSqliteUrl } from './deployment.ts';
 import { created, startLoad } from './load.ts';
 import { brokenPromises } from './promises-kept.ts';
-
-vi.setConfig({ testTimeout: 180_000 });
 
 /** Longer than the gateway's deadlines, which are 5 s for a request and 12 s for the connection; milliseconds. */
 const LONGER_THAN_ALL_DEADLINES_MS = 13_000;

@@ -8,8 +8,6 @@ import { aCapture, LEADS } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { clientsOf, type Deployment, deployApart, deployTogether, newSqliteUrl } from './deployment.ts';
 
-vi.setConfig({ testTimeout: 240_000 });
-
 /** The number of times each process is stopped. */
 const STOPS = sizeOf('CRASH_STOPS', { usual: 2, soak: 20 });
 
@@ -66,7 +64,7 @@ async function stopUnderLoad(deployment: Deployment, core: CoreClients, part: st
   });
   const created = () => outcomes.filter(({ status }) => status === 201).length;
   try {
-    await vi.waitUntil(() => created() >= 40, { timeout: 20_000 });
+    await vi.waitUntil(() => created() >= 40, { timeout: 100_000 });
     const running = deployment.process(part);
     running.child.kill('SIGTERM');
     if (againMs !== undefined) setTimeout(() => running.child.kill('SIGTERM'), againMs);

@@ -7,8 +7,6 @@ import { lines } from '../support/raw-http.ts';
 import { aCapture, aService, LEADS, leadOf, type StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 
-vi.setConfig({ testTimeout: 300_000 });
-
 /** The total number of callers that vanish, in five rounds. */
 const CALLERS = sizeOf('VANISHING_CALLERS', { usual: 1000, soak: 20_000 });
 const AT_ONCE = 40;

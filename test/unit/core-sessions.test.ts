@@ -107,21 +107,3 @@ async function call(sessions: CoreSessions): Promise<ClientHttp2Session> {
   await once(stream.resume(), 'close');
   return session;
 }
-
-test('the authority of a core at an IPv6 address has brackets', async () => {
-  const server = createServer().listen(0, '::1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const sessions = new CoreSessions(`http://[::1]:${port}`);
-  onTestFinished(() => sessions.abort());
-  const received = once(server, 'stream');
-  const stream = await sessions.request('POST', '/', {}, {});
-  const [answer, headers] = await received;
-  answer
-    .on('error', () => {})
-    .resume()
-    .respond({}, { endStream: true });
-  await once(stream.resume().end(), 'close');
-  expect(headers[':authority']).toBe(`[::1]:${port}`);
-});
