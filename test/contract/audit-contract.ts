@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AUDIT_ACTIONS, type AuditEvent } from '../../src/domain/audit.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
-import { newId } from '../../src/domain/new-id.ts';
 import type { MemberRole } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aMember, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead, OPEN_STAGES, replacementOf } from './store-actions.ts';
 
@@ -14,7 +13,7 @@ export function auditContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved } = actionsOn(() => store);
+  const { created } = actionsOn(() => store);
 
   describe('audit events', () => {
     /** An event of the studio, `ms` after NOW. */
@@ -185,20 +184,6 @@ export function auditContract(opened: () => OpenedStore): void {
         'key-revoker',
       ]);
       expect(new Set([...ofLead, ...ofStudio].map((each) => each.action))).toEqual(new Set(AUDIT_ACTIONS));
-    });
-
-    test('do not record what was refused', async () => {
-      await store.putStudio(aStudio(), BY);
-      const lead = await created();
-      await moved(lead, 'won');
-      await created(aLead({ contact: lead.contact }));
-      const { id: leadId, studioId } = lead;
-      expect(await moveLead(store, lead, 'new', BY)).toMatchObject({ kind: 'already-open' });
-      await store.replaceApiKey(replacementOf(anApiKey()));
-      await store.revokeApiKey(studioId, newId(), BY);
-
-      expect(await store.listAuditEvents(studioId, leadId)).toHaveLength(1);
-      expect(await store.listAuditEvents(studioId, null)).toHaveLength(1);
     });
 
     test('are in the order of the changes to a studio or key, whatever the clocks of the writers', async () => {

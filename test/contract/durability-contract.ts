@@ -1,12 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BOUNDS } from '../../common/rules/field-rules.ts';
 import type { Lead } from '../../src/domain/lead.ts';
-import { newId } from '../../src/domain/new-id.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import {
   aLead,
   aLeadSource,
-  aMember,
   anApiKey,
   aSecretHash,
   aStudio,
@@ -29,7 +27,7 @@ export function durabilityContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved } = actionsOn(() => store);
+  const { created } = actionsOn(() => store);
 
   // @proves leads-22
   describe('text', () => {
@@ -57,30 +55,6 @@ export function durabilityContract(opened: () => OpenedStore): void {
   });
 
   describe('restarting and closing', () => {
-    test('acknowledged writes survive a restart', async () => {
-      const [source, key] = [aLeadSource(), anApiKey()];
-      await store.putStudio(aStudio({ regionCode: 'DE' }), BY);
-      await store.putMember(aMember(), BY);
-      await store.putLeadSource(source);
-      await store.createApiKey(key, NOW);
-      const lead = aLead();
-      const claims = claimsOf(lead);
-      await created(lead, claims);
-      const won = await moved(lead, 'won');
-      const next = await created(aLead({ contact: lead.contact }));
-
-      const reopened = await opened().reopen();
-
-      expect(await reopened.findStudio(STUDIO_ID)).toEqual(aStudio({ regionCode: 'DE' }));
-      expect(await reopened.findMember(STUDIO_ID, 'member-1')).toEqual(aMember());
-      expect(await sourcesIn(reopened, STUDIO_ID)).toEqual([source]);
-      expect(await reopened.findCredential(key.secretSha256)).toMatchObject({ key });
-      expect(await leadsIn(reopened, STUDIO_ID, null, 10)).toEqual([next, won]);
-      expect(await reopened.createLead({ ...lead, id: newId() }, claims)).toEqual({ kind: 'replayed', lead: won });
-      const rival = aLead({ contact: lead.contact });
-      expect(await reopened.createLead(rival, claimsOf(rival))).toEqual({ kind: 'already-open', leadId: next.id });
-    });
-
     test('closing waits for writes in flight', async () => {
       const another = await opened().another();
       const leads = times(20, () => aLead());

@@ -4,11 +4,11 @@ import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aClaim, aLead, aStudio, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
-import type { Damage, OpenedStore } from './opened-store.ts';
+import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, moveLead } from './store-actions.ts';
 
 /** The promises of `findLeadsOfContact`. */
-export function findLeadsContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+export function findLeadsContract(opened: () => OpenedStore): void {
   // @proves leads-9
   describe('the leads of a contact', () => {
     let store: Store;
@@ -58,17 +58,6 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
       expect(await foundBy([aClaim('x')])).toEqual([lost]);
     });
 
-    test('are found in every stage, and closed ones do not block the contact', async () => {
-      const lead = await created();
-      for (const stage of ['won', 'lost', 'contacted', 'lost', 'new', 'won'] as const) {
-        const now = await moved(lead, stage);
-        expect(await found(lead.contact)).toEqual([now]);
-      }
-
-      await created(aLead({ contact: lead.contact }));
-      expect(await found(lead.contact)).toHaveLength(2);
-    });
-
     test.each(['new', 'lost'] as const)(
       'are found by the corrected contact and not by the former one: %s',
       async (stage) => {
@@ -79,20 +68,13 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
 
         expect(await found(contact)).toEqual([now]);
         expect(await found(lead.contact)).toEqual([]);
-        const last = await moved(now, stage === 'new' ? 'won' : 'contacted');
+        const to = stage === 'new' ? 'won' : 'contacted';
+        expect(await moveLead(store, lead, to)).toEqual({ kind: 'other-contact' });
+        const last = await moved(now, to);
         expect(await found(contact)).toEqual([last]);
         expect(await found(lead.contact)).toEqual([]);
       },
     );
-
-    test('cannot be closed with the claims of a former contact', async () => {
-      const lead = await created();
-      const now = await corrected(lead, { contact: anEmail() });
-
-      expect(await moveLead(store, lead, 'won')).toEqual({ kind: 'other-contact' });
-
-      expect(await found(now.contact)).toEqual([now]);
-    });
 
     // @proves bounds-37
     test('above the bound: as many as the bound are found, including the open ones, whichever of the keys they have', async () => {
@@ -115,17 +97,5 @@ export function findLeadsContract(damages: readonly Damage[], opened: () => Open
         expect(all).toEqual(expect.arrayContaining(names.length === 1 ? [first] : [first, second, third]));
       }
     }, 120_000);
-
-    test('are found without unreadable ones, which are reported', async () => {
-      const contact = anEmail();
-      const [bad, good] = [aLead({ contact }), aLead({ contact })];
-      await created(bad);
-      await moved(bad, 'won');
-      await created(good);
-      await opened().damage(damages.find(({ kind, field }) => kind === 'lead' && field === 'stage') as Damage, bad);
-
-      expect(await found(contact)).toEqual([good]);
-      expect(opened().reported).toMatchObject([{ kind: 'lead', id: bad.id }]);
-    });
   });
 }

@@ -5,7 +5,7 @@ import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { type Damage, emptyName, type OpenedStore, ofKinds } from './opened-store.ts';
+import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** More leads than any test creates. */
@@ -50,45 +50,13 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       });
       expect(await acknowledge(change)).toBe(1);
 
-      expect(await changes()).toEqual([]);
       expect(await acknowledge(change)).toBe(0);
-    });
-
-    test('a lead that changes after its acknowledgement is in the feed again, with the new changes', async () => {
-      const lead = await created();
-      const [creation] = await changes();
-      await acknowledge(creation);
-      const now = plus(lead.createdAt, 5000);
-      await move(lead, 'contacted', now);
-
-      const change = await changeOf(lead);
-      expect(change).toEqual({
-        lead: { ...lead, stage: 'contacted', updatedAt: now },
-        revision: expect.any(Number),
-        since: now,
-        kinds: [{ kind: 'stage-changed', time: now }],
-      });
-      expect(change?.revision).toBeGreaterThan(creation?.revision ?? Number.NaN);
-    });
-
-    test('a correction puts a lead into the feed, and one that changes nothing does not', async () => {
-      const lead = await created();
-      await acknowledgeAll();
-      const now = plus(lead.createdAt, 5000);
-      const correct = (displayName: string) => correctLead(store, lead, { displayName }, { now });
-
-      expect(await correct(lead.displayName)).toMatchObject({ kind: 'unchanged' });
+      // Neither a refused creation nor a change to what is there already is one.
+      const rival = aLead({ contact: lead.contact });
+      expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
+      expect(await move(lead, 'new')).toMatchObject({ kind: 'unchanged' });
+      expect(await correctLead(store, lead, { note: lead.note })).toMatchObject({ kind: 'unchanged' });
       expect(await changes()).toEqual([]);
-      expect(await correct('Ada King')).toMatchObject({ kind: 'updated' });
-
-      expect(await changes()).toEqual([
-        {
-          lead: { ...lead, displayName: 'Ada King', updatedAt: now },
-          revision: expect.any(Number),
-          since: now,
-          kinds: [{ kind: 'updated', time: now }],
-        },
-      ]);
     });
 
     test('all changes since the last acknowledgement are one entry with the current state', async () => {
@@ -100,15 +68,18 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       ] as const) {
         await move(lead, stage, plus(lead.createdAt, 1000 * seconds));
       }
+      const now = plus(lead.createdAt, 4000);
+      await correctLead(store, lead, { displayName: 'Ada King' }, { now });
 
       expect(await changes()).toEqual([
         {
-          lead: { ...lead, updatedAt: plus(lead.createdAt, 3000) },
+          lead: { ...lead, displayName: 'Ada King', updatedAt: now },
           revision: expect.any(Number),
           since: lead.createdAt,
           kinds: [
             { kind: 'created', time: lead.createdAt },
             { kind: 'stage-changed', time: plus(lead.createdAt, 3000) },
+            { kind: 'updated', time: now },
           ],
         },
       ]);
@@ -156,20 +127,6 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await reading).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
     });
 
-    test('replays, refusals and a move to the same stage are not in the feed', async () => {
-      const lead = aLead({ contact: { type: 'phone', value: '030 1234567' } });
-      const claims = claimsOf(lead);
-      await store.createLead(lead, claims);
-      await acknowledgeAll();
-      const rival = aLead({ contact: lead.contact });
-
-      expect(await store.createLead(aLead({ contact: lead.contact }), claims)).toMatchObject({ kind: 'replayed' });
-      expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
-      expect(await move(lead, 'new')).toMatchObject({ kind: 'unchanged' });
-
-      expect(await changes()).toEqual([]);
-    });
-
     test('entries are sorted by their first unacknowledged change, up to the limit', async () => {
       const leads: Lead[] = [];
       for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
@@ -209,15 +166,6 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       expect(await store.acknowledgeLeadChanges(elsewhere)).toBe(0);
       expect(await store.acknowledgeLeadChanges([])).toBe(0);
       expect((await changes()).length).toBe(2);
-    });
-
-    test('entries and acknowledgements survive a restart', async () => {
-      const [pending, acknowledged] = [await created(), await created()];
-      await acknowledge(await changeOf(acknowledged));
-
-      store = await opened().reopen();
-
-      expect(await changedIds()).toEqual([pending.id]);
     });
 
     test('all leads of a studio can be resent, in parts, and earlier acknowledgements do not count', async () => {
@@ -277,23 +225,27 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     });
 
     // @proves limits-3
-    test.each(ofKinds(damages, 'mark'))('it can be resent with all others, and change: $title', async ({ damage }) => {
-      const [first, bad, last] = [await created(), await created(), await created()];
-      await acknowledgeAll();
-      await opened().damage(damage, bad);
+    test('a lead with an unreadable mark can be resent with all others, and change', () =>
+      tryEach(opened(), damages, ['mark'], async (damage, studioId) => {
+        const [first, bad, last] = [
+          await created(aLead({ studioId })),
+          await created(aLead({ studioId })),
+          await created(aLead({ studioId })),
+        ];
+        await acknowledgeAll();
+        await opened().damage(damage, bad);
 
-      const now = plus(bad.createdAt, 60_000);
-      await expect(store.resendLeads(STUDIO_ID, null, 10, now)).resolves.toEqual({ leads: 3, skipped: 0, next: null });
+        const now = plus(bad.createdAt, 60_000);
+        expect(await store.resendLeads(studioId, null, 10, now)).toEqual({ leads: 3, skipped: 0, next: null });
 
-      expect((await changedIds()).sort()).toEqual([first.id, bad.id, last.id]);
-      await acknowledgeAll();
-      expect(await changes()).toEqual([]);
-      await opened().damage(damage, bad);
-      expect(await move(bad, 'contacted', now)).toMatchObject({ kind: 'changed' });
-      expect((await changeOf(bad))?.kinds).toContainEqual({ kind: 'stage-changed', time: now });
-      const erasure = { studioId: bad.studioId, leadId: bad.id, memberId: null, now: plus(now, 1000) };
-      expect(await store.eraseLead(erasure)).toMatchObject({ kind: 'erased' });
-    });
+        expect((await changedIds()).sort()).toEqual([first.id, bad.id, last.id]);
+        await acknowledgeAll();
+        expect(await changes()).toEqual([]);
+        await opened().damage(damage, bad);
+        expect(await move(bad, 'contacted', now)).toMatchObject({ kind: 'changed' });
+        expect((await changeOf(bad))?.kinds).toContainEqual({ kind: 'stage-changed', time: now });
+        await acknowledgeAll();
+      }));
 
     test('a copy kept by two consumers equals the store in the end, with many writers', async () => {
       const others = [store, await opened().another()];

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { type Store, UnreadableRecord } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { type Damage, emptyName, type OpenedStore } from './opened-store.ts';
+import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** The promises of `LeadErasureStore`. */
-export function leadErasureContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+export function leadErasureContract(opened: () => OpenedStore): void {
   // @proves erasure-1
   describe('erasing leads', () => {
     let store: Store;
@@ -139,27 +139,6 @@ export function leadErasureContract(damages: readonly Damage[], opened: () => Op
           kinds: [{ kind: 'created', time: lead.createdAt }, expect.objectContaining({ kind: 'erased' })],
         },
       ]);
-    });
-
-    test('earlier audit events stay, beside that of the erasure', async () => {
-      const lead = await created();
-      await move(lead, 'won');
-      await erase(lead);
-
-      expect(await store.listAuditEvents(STUDIO_ID, lead.id)).toMatchObject([
-        { action: 'lead-erased', memberId: 'member-1' },
-        { action: 'lead-stage-changed', from: 'new', to: 'won' },
-      ]);
-    });
-
-    test('an unreadable lead can be erased if its stage and times are readable', async () => {
-      const [lead, lost] = [await created(), await created()];
-      await opened().damage(emptyName(damages), lead);
-      await opened().damage({ kind: 'lead', field: 'stage', value: 'qualified' }, lost);
-
-      expect(await erase(lead)).toMatchObject({ kind: 'erased' });
-      await expect(erase(lost)).rejects.toThrow(UnreadableRecord);
-      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
     });
 
     test('concurrent corrections never restore data of an erased lead', async () => {

@@ -4,6 +4,7 @@ import type { AuditEvent } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadSource, Member } from '../../src/domain/studio.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
+import { aMember, aStudio, BY } from '../support/builders.ts';
 
 /** An empty store for one test, with access to its database. */
 export interface OpenedStore {
@@ -55,15 +56,26 @@ export interface Damage {
   readonly value: unknown;
 }
 
-/** The damages of some kinds, each with a description for the title of a test. */
-export const ofKinds = (damages: readonly Damage[], ...kinds: readonly Damage['kind'][]) =>
-  damages
-    .filter(({ kind }) => kinds.includes(kind))
-    .map((damage) => {
+/** Tries each damage of some kinds in a studio of its own, which has the usual member. An error says which damage it was. */
+export async function tryEach(
+  { store }: OpenedStore,
+  damages: readonly Damage[],
+  kinds: readonly Damage['kind'][],
+  attempt: (damage: Damage, studioId: string) => Promise<void>,
+): Promise<void> {
+  const tried = damages.filter(({ kind }) => kinds.includes(kind));
+  for (const [index, damage] of tried.entries()) {
+    const studioId = `damaged-${index}`;
+    await store.putStudio(aStudio({ id: studioId }), BY);
+    await store.putMember(aMember({ studioId }), BY);
+    await attempt(damage, studioId).catch((error) => {
       const { kind, field, value } = damage;
-      const shown = value instanceof Date ? 'a date' : inspect(value, { breakLength: Infinity }).slice(0, 30);
-      return { title: `a ${kind} whose ${field} is ${shown}`, damage };
+      const shown = inspect(value, { breakLength: Infinity }).slice(0, 30);
+      error.message = `a ${kind} whose ${field} is ${shown}: ${error.message}`;
+      throw error;
     });
+  }
+}
 
 /** The damage that leaves a lead without a name. */
 export function emptyName(damages: readonly Damage[]): Damage {

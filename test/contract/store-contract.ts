@@ -33,10 +33,10 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
 
     createLeadContract(opened);
     changeLeadStageContract(opened);
-    updateLeadContract(damages, opened);
-    findLeadsContract(damages, opened);
+    updateLeadContract(opened);
+    findLeadsContract(opened);
     listLeadsContract(opened);
-    leadErasureContract(damages, opened);
+    leadErasureContract(opened);
     leadChangeContract(damages, opened);
     claimContract(opened);
     apiKeyContract(opened);

@@ -2,14 +2,14 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Contact } from '../../src/domain/contact.ts';
 import type { Correction, Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { type Store, UnreadableRecord, type UpdateLeadOutcome } from '../../src/store/store.ts';
+import type { Store, UpdateLeadOutcome } from '../../src/store/store.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
-import { type Damage, type OpenedStore, ofKinds } from './opened-store.ts';
+import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, describeThroughStores, moveLead } from './store-actions.ts';
 
 /** The promises of `updateLead`. */
-export function updateLeadContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+export function updateLeadContract(opened: () => OpenedStore): void {
   // @proves leads-8
   describe('updating leads', () => {
     let store: Store;
@@ -113,22 +113,6 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await holderOf(other.contact)).toBe(other.id);
       });
 
-      test('that shares any claim with another open lead cannot be taken, and all claims stay', async () => {
-        const [lead, other] = [aLead(), aLead()];
-        await created(lead, claimsOf(lead, { contactKeys: [aClaim('a'), aClaim('b')] }));
-        await created(other, claimsOf(other, { contactKeys: [aClaim('c')] }));
-
-        const claims = claimsOf(lead, { contactKeys: [aClaim('d'), aClaim('b'), aClaim('c')] });
-        expect(await correctLead(store, lead, { contact: anEmail() }, { claims })).toEqual({
-          kind: 'already-open',
-          leadId: other.id,
-        });
-
-        for (const name of ['a', 'b']) expect(await foundBy(name)).toEqual([lead.id]);
-        expect(await foundBy('c')).toEqual([other.id]);
-        expect(await foundBy('d')).toEqual([]);
-      });
-
       test('in another spelling stays taken and is stored as typed', async () => {
         const lead = await created(aLead({ contact: email('Ada@Example.org') }));
 
@@ -182,19 +166,6 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(await moveLead(store, now, 'new')).toEqual({ kind: 'already-open', leadId: other.id });
       });
 
-      test('of a closed lead: it cannot be reopened with the claims of the former contact', async () => {
-        const closed = await moved(await created(), 'lost');
-        const now = await corrected(closed, { contact: anEmail() });
-
-        expect(await moveLead(store, closed, 'new')).toEqual({ kind: 'other-contact' });
-
-        expect(await found(closed)).toEqual(now);
-        expect(await holderOf(closed.contact)).toBe('created');
-        await moved(closed, 'won');
-        await moved(now, 'new');
-        expect(await holderOf(now.contact)).toBe(closed.id);
-      });
-
       test('a reopening during a correction claims the corrected contact', async () => {
         const closed = await moved(await created(), 'lost');
         const contact = anEmail();
@@ -223,6 +194,7 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         await created(lead, claims);
         const once = await corrected(lead, { displayName: 'Eda', contact: anEmail() });
         const twice = await corrected(once, { displayName: 'Ida', sourceId: null, note: null });
+        await created(aLead({ contact: lead.contact }));
 
         store = await opened().reopen();
         const { displayName, sourceId, note } = lead;
@@ -233,16 +205,6 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
           fingerprint: claims.fingerprint,
         });
         expect(await found(lead)).toEqual(twice);
-      });
-
-      test('the key replays even when another lead has the original contact', async () => {
-        const lead = aLead();
-        const claims = claimsOf(lead);
-        await created(lead, claims);
-        await corrected(lead, { contact: anEmail() });
-        await created(aLead({ contact: lead.contact }));
-
-        expect(await store.createLead({ ...lead, id: newId() }, claims)).toMatchObject({ kind: 'replayed' });
       });
     });
 
@@ -299,20 +261,6 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(outcomes.filter(({ kind }) => kind === 'stale')).toHaveLength(19);
       });
 
-      test('of 20 leads that get one contact, one succeeds and the rest get its id', async () => {
-        const contact = anEmail();
-        const leads = await Promise.all(times(20, () => created()));
-
-        const outcomes = await Promise.all(leads.map((lead, index) => correctLead(through(index), lead, { contact })));
-
-        const [winner, ...more] = leadsOf(outcomes);
-        expect(more).toEqual([]);
-        expect(outcomes.filter(({ kind }) => kind !== 'updated')).toEqual(
-          times(19, () => ({ kind: 'already-open', leadId: winner?.id })),
-        );
-        expect(await holderOf(contact)).toBe(winner?.id);
-      });
-
       test('of creation, reopening and correction for one contact, one succeeds', async () => {
         const contact = anEmail();
         const closed = await moved(await created(aLead({ contact })), 'lost');
@@ -337,41 +285,6 @@ export function updateLeadContract(damages: readonly Damage[], opened: () => Ope
         expect(open).toHaveLength(1);
         const writes = ['created', 'changed', 'updated'];
         expect(outcomes.filter(({ kind }) => writes.includes(kind))).toMatchObject([{ lead: { id: open[0]?.id } }]);
-      });
-    });
-
-    describe('unreadable leads', () => {
-      test.each(ofKinds(damages, 'lead'))('$title: is not updated', async ({ damage }) => {
-        const lead = await created();
-        await opened().damage(damage, lead);
-
-        const fault = await correctLead(store, lead, { contact: anEmail(), note: 'x' }).catch((error) => error);
-
-        expect(fault).toBeInstanceOf(UnreadableRecord);
-        expect(fault).toMatchObject({ kind: 'lead', id: lead.id });
-        expect(await eventsOf(lead)).toEqual([]);
-        expect(await holderOf(lead.contact)).toBe(lead.id);
-      });
-
-      test.each(ofKinds(damages, 'original'))('$title: only the replay of its creation fails', async ({ damage }) => {
-        const lead = aLead();
-        const claims = claimsOf(lead);
-        await created(lead, claims);
-        const once = await corrected(lead, { note: 'once' });
-        await opened().damage(damage, lead);
-
-        expect(await found(lead)).toEqual(once);
-        const twice = await corrected(once, { contact: anEmail(), note: 'twice' });
-        expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([twice]);
-        for (const repeat of [
-          () => store.createLead({ ...lead, id: newId() }, claims),
-          () => store.findLeadByIdempotencyKey(STUDIO_ID, claims.idempotencyKey),
-        ]) {
-          const fault = await repeat().catch((error) => error);
-          expect(fault).toBeInstanceOf(UnreadableRecord);
-          expect(fault).toMatchObject({ kind: 'lead', id: lead.id, field: 'original' });
-        }
-        expect(await holderOf(twice.contact)).toBe(lead.id);
       });
     });
   });

@@ -272,7 +272,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'an unknown stage is accepted',
     suite: STORE,
-    caughtBy: "a lead whose stage is 'qualified': only requests for it fail, and its claims stay",
+    caughtBy: 'a lead: only requests for it fail, each list that leaves it out says so, and its claims stay',
     patches: [
       { file: 'src/store/checked.ts', find: "if (!isOneOf(LEAD_STAGES, read.stage)) return 'stage';", put: '' },
     ],
