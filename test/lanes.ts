@@ -24,8 +24,9 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/examples/': 'the examples in each language',
   'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
-  'test/integration/half-sent-calls.test.ts': 'messages that arrive after their caller has lost its access',
-  'test/integration/lost-access.test.ts': 'every stream of callers that lose their access',
+
+  'test/integration/lost-access.test.ts':
+    'every stream of callers that lose their access, and messages that arrive after that',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
   'test/integration/pipelined-requests.test.ts': 'requests that clients send ahead, and slowly',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',

@@ -61,7 +61,9 @@ export function createLeadContract(opened: () => OpenedStore): void {
         });
       }
       const ofAnotherVersion = { ...claims, fingerprint: { ...fingerprint, version: fingerprint.version + 1 } };
-      expect(await store.createLead(first, ofAnotherVersion)).toEqual({ kind: 'idempotency-conflict' });
+      expect(await store.createLead({ ...first, id: newId() }, ofAnotherVersion)).toEqual({
+        kind: 'idempotency-conflict',
+      });
       expect(await everyLead()).toEqual([second, first]);
     });
 

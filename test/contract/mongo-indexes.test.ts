@@ -18,7 +18,7 @@ import { INDEXES, type Index, indexFaults, indexKeeper } from '../../src/store/m
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
-import { nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { aStoreOnAFake, nameOf, refusal } from '../support/fake-mongodb.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { freePort } from '../support/servers.ts';
 import { duplicatesContract } from './duplicates-contract.ts';
@@ -141,15 +141,12 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
   test.each<[string, RegExp, Document, CreateIndexesOptions]>([
     ['that is not unique', /"idempotencyKey" is not unique/, {}, {}],
     ['of another name that is not unique', /"byKey" is not unique/, {}, { name: 'byKey' }],
-    ['that is partial', /is partial/, {}, { unique: true, partialFilterExpression: { stage: 'new' } }],
-    ['that is sparse', /is sparse/, {}, { unique: true, sparse: true }],
     [
       'of another key',
       /has the key \{"studioId":1,"idempotency":1\}/,
       { studioId: 1, idempotency: 1 },
       { unique: true },
     ],
-    ['in another order', /has the key/, { 'idempotency.key': 1, studioId: 1 }, { unique: true }],
   ])(
     'with an index %s nothing is created, the check reports it, and creations succeed once it is dropped',
     async (...given) => {
@@ -177,17 +174,6 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
       expect(await create(store)).toMatchObject({ kind: 'created' });
     },
   );
-
-  test('an index works under any name', async () => {
-    const { database, leads, open } = await aDatabase();
-    await leads.createIndex({ studioId: 1, 'idempotency.key': 1 }, { name: 'another', unique: true });
-
-    const store = await open();
-
-    expect(await indexFaults(database, 'leads')).toEqual([]);
-    await store.check();
-    expect(await create(store)).toMatchObject({ kind: 'created' });
-  });
 
   // @proves crashes-29
   describe('with duplicates', () => {
@@ -244,19 +230,8 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
 describe('the checks of the indexes', () => {
   const create = (store: Store, lead = aLead()) => store.createLead(lead, claimsOf(lead));
 
-  async function aFake() {
-    const fake = await startFakeMongoDb();
-    const store = await openMongoStore(`${fake.url}/leads`);
-    onTestFinished(async () => {
-      await store.close();
-      await fake.stop();
-    });
-    return { fake, store };
-  }
-
   test('are as many as the seconds, and not as the creations', async () => {
-    const { fake, store } = await aFake();
-    fake.commands.length = 0;
+    const { fake, store } = await aStoreOnAFake();
 
     for (const lead of times(50, () => aLead())) await create(store, lead);
 
@@ -266,7 +241,7 @@ describe('the checks of the indexes', () => {
   });
 
   test('precede the first creation after a reconnection', async () => {
-    const { fake, store } = await aFake();
+    const { fake, store } = await aStoreOnAFake();
     fake.answer = (command) => (command.createIndexes ? refusal(85, 'IndexOptionsConflict') : WITHOUT_INDEXES(command));
 
     fake.disconnect();
@@ -276,7 +251,7 @@ describe('the checks of the indexes', () => {
   });
 
   test('that fail leave nothing to rely on', async () => {
-    const { fake, store } = await aFake();
+    const { fake, store } = await aStoreOnAFake();
     fake.answer = (command) => (command.listIndexes ? refusal(13, 'Unauthorized') : undefined);
 
     await expect
@@ -323,6 +298,9 @@ describe('an index as MongoDB lists it', () => {
   };
 
   test.each([
+    ['partial', listing({ partialFilterExpression: { stage: 'new' } }), 'is partial'],
+    ['sparse', listing({ sparse: true }), 'is sparse'],
+    ['in another order', listing({ name: openContact?.name, key: { openContactKey: 1, studioId: 1 } }), 'has the key'],
     ['hidden', listing({ hidden: true }), 'is hidden'],
     ['with a collation', listing({ collation: { locale: 'en', strength: 1 } }), 'has a collation'],
     ['with a TTL', listing({ expireAfterSeconds: 60 }), 'has a TTL'],

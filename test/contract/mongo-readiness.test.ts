@@ -1,9 +1,8 @@
 import type { Document } from 'mongodb';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, claimsOf } from '../support/builders.ts';
-import { type FakeMongoDb, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { aStoreOnAFake, type FakeMongoDb, nameOf, refusal } from '../support/fake-mongodb.ts';
 
 /** Answers to a write that did not succeed, although every read does. */
 const FAILURES: Record<string, Document> = {
@@ -26,13 +25,7 @@ describe('the check of MongoDB, whose reads all succeed', () => {
   let store: Store;
 
   beforeEach(async () => {
-    fake = await startFakeMongoDb();
-    store = await openMongoStore(`${fake.url}/leads`);
-    onTestFinished(async () => {
-      await store.close();
-      await fake.stop();
-    });
-    fake.commands.length = 0;
+    ({ fake, store } = await aStoreOnAFake());
   });
 
   const writes = () => fake.commands.filter((command) => command.update === 'readiness');

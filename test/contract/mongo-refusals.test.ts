@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { apiKeyDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
 import { type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
-import { correctLead, moveLead, replacementOf } from './store-actions.ts';
+import { key, lead, source, WRITES } from './every-call.ts';
 
 /** Errors that a repetition cannot change. Some compatible servers send no name. */
 const DEFINITE: Readonly<Record<string, number>> = {
@@ -59,42 +59,6 @@ const SECRET = 'Ada Lovelace';
 /** More than any call needs, even if its driver repeats each command. */
 const MAX_COMMANDS = 60;
 
-const lead = aLead();
-const key = anApiKey();
-
-/** Every method that writes, with what it writes by. */
-const CALLS: Readonly<Record<string, { readonly write: 'insert' | 'update'; call(store: Store): Promise<unknown> }>> = {
-  createLead: { write: 'insert', call: (store) => another((one) => store.createLead(one, claimsOf(one))) },
-  changeLeadStage: { write: 'update', call: (store) => moveLead(store, lead, 'won') },
-  updateLead: { write: 'update', call: (store) => correctLead(store, lead, { note: 'one' }) },
-  eraseLead: {
-    write: 'update',
-    call: (store) => store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: NOW }),
-  },
-  acknowledgeLeadChanges: {
-    write: 'update',
-    call: (store) => store.acknowledgeLeadChanges([{ studioId: STUDIO_ID, leadId: lead.id, revision: 1 }]),
-  },
-  resendLeads: { write: 'update', call: (store) => store.resendLeads(STUDIO_ID, null, 10, NOW) },
-  createApiKey: { write: 'insert', call: (store) => store.createApiKey(anApiKey(), NOW) },
-  replaceApiKey: { write: 'update', call: (store) => store.replaceApiKey(replacementOf(key)) },
-  revokeApiKey: { write: 'update', call: (store) => store.revokeApiKey(STUDIO_ID, key.id, BY) },
-  putApiKeyQuota: { write: 'update', call: (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY) },
-  recordApiKeyUse: {
-    write: 'update',
-    call: (store) => store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: NOW }),
-  },
-  putStudio: { write: 'update', call: (store) => store.putStudio(aStudio({ status: 'suspended' }), BY) },
-  putMember: { write: 'update', call: (store) => store.putMember(aMember(), BY) },
-  removeMember: { write: 'update', call: (store) => store.removeMember(STUDIO_ID, 'member-2', BY) },
-  putLeadSource: {
-    write: 'update',
-    call: (store) => store.putLeadSource({ studioId: STUDIO_ID, id: lead.id, name: 'Form', enabled: true }),
-  },
-  removeLeadSource: { write: 'update', call: (store) => store.removeLeadSource(STUDIO_ID, lead.id) },
-};
-const another = <Result>(work: (one: ReturnType<typeof aLead>) => Result): Result => work(aLead());
-
 /** Methods that repeat nothing, because their callers do. */
 const NOT_REPEATED = ['acknowledgeLeadChanges', 'resendLeads', 'recordApiKeyUse'];
 
@@ -102,7 +66,7 @@ const NOT_REPEATED = ['acknowledgeLeadChanges', 'resendLeads', 'recordApiKeyUse'
 describe.each([
   { server: 'a single server', isReplicaSet: false, methods: ['createLead', 'changeLeadStage', 'putMember'] },
   // Its driver repeats some commands by itself.
-  { server: 'a replica set', isReplicaSet: true, methods: Object.keys(CALLS) },
+  { server: 'a replica set', isReplicaSet: true, methods: WRITES.map(({ name }) => name) },
 ])('what $server of MongoDB refuses', ({ isReplicaSet, methods }) => {
   let fake: FakeMongoDb;
   let store: Store;
@@ -143,8 +107,8 @@ describe.each([
         regionCode: null,
         claimVersion: 2,
         renewal: null,
-        members: { 'member-2': 'owner' },
-        sources: { [lead.id]: { name: 'Form', enabled: true } },
+        members: { 'member-1': 'owner' },
+        sources: { [source.id]: { name: 'Form', enabled: true } },
         history: [EVENT],
       },
     ],
@@ -169,15 +133,14 @@ describe.each([
       (error: unknown) => error,
     );
 
-  const isInsertOfLead = (method: string) => method === 'createLead';
-
   describe.each(methods)('%s', (method) => {
-    const { write, call } = CALLS[method] as (typeof CALLS)[string];
+    const { call } = WRITES.find(({ name }) => name === method) as (typeof WRITES)[number];
+    const write = method.startsWith('create') ? 'insert' : 'update';
     // What an error means is decided once: with a method that repeats a write, and with one that looks first.
     const isTriedWithAll = isReplicaSet && (method === 'createLead' || method === 'changeLeadStage');
     /** A creation whose insert is refused must not find a lead. */
     const prepare = () => {
-      if (isInsertOfLead(method)) documents = { ...documents, leads: [] };
+      if (method === 'createLead') documents = { ...documents, leads: [] };
       if (method === 'createApiKey') documents = { ...documents, apiKeys: [] };
       fake.commands.length = 0;
     };

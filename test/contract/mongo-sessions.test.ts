@@ -1,90 +1,37 @@
 import { BSON, type Document, Long, MongoClient, Timestamp } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { closeClient } from '../../src/store/mongo/client.ts';
-import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, NOW } from '../support/builders.ts';
-import { type FakeMongoDb, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
-import { replacementOf } from './store-actions.ts';
+import { STORE_CALL_MS } from '../../common/deadlines.ts';
+import { MAX_ACKNOWLEDGEMENTS } from '../../src/domain/lead-change.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { closeClient } from '../../src/store/mongo/reconnecting-client.ts';
+import { aMember, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
+import { aStoreOnAFake, nameOf, refusal, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { key, READS, WRITES } from './every-call.ts';
 
 const at = (seconds: number) => new Timestamp({ t: seconds, i: 1 });
 
-async function aStoreOnAFake(): Promise<{ readonly fake: FakeMongoDb; readonly store: Store }> {
-  const fake = await startFakeMongoDb();
-  const store = await openMongoStore(`${fake.url}/leads`);
-  onTestFinished(async () => {
-    await store.close();
-    await fake.stop();
-  });
-  fake.commands.length = 0;
-  return { fake, store };
-}
-
-const [lead, key, studio, member, source] = [aLead(), anApiKey(), aStudio(), aMember(), aLeadSource()];
-const { studioId } = lead;
-const claims = claimsOf(lead);
-
-/** A call of every method of the store that reads stored data. */
-const READS: Record<string, (store: Store) => Promise<unknown>> = {
-  createLead: (store) => store.createLead(lead, claims).then(() => store.createLead(lead, claims)),
-  findLeadByIdempotencyKey: (store) => store.findLeadByIdempotencyKey(studioId, claims.idempotencyKey),
-  findLead: (store) => store.findLead(studioId, lead.id),
-  isLeadChangeApplied: (store) => store.isLeadChangeApplied(studioId, lead.id, lead.id),
-  presenceOfLead: (store) => store.presenceOfLead(studioId, lead.id),
-  listLeads: (store) => store.listLeads(studioId, null, 1),
-  walkLeads: (store) => store.walkLeads(studioId, null, 1),
-  findLeadsOfContact: (store) => store.findLeadsOfContact(studioId, claims.contactKeys),
-  changeLeadStage: (store) => store.changeLeadStage({ studioId, leadId: lead.id, stage: 'won', claims, ...BY }),
-  updateLead: (store) =>
-    store.updateLead({ studioId, leadId: lead.id, correction: { note: 'x' }, claims, expectedUpdatedAt: null, ...BY }),
-  listLeadChanges: (store) => store.listLeadChanges(1),
-  resendLeads: (store) => store.resendLeads(studioId, null, 1, NOW),
-  measureLeadChanges: (store) => store.measureLeadChanges(1),
-  walkErasedLeads: (store) => store.walkErasedLeads(studioId, null, 1),
-  eraseLead: (store) => store.eraseLead({ studioId, leadId: lead.id, ...BY }),
-  createApiKey: (store) => store.createApiKey(key, NOW),
-  listLiveApiKeys: (store) => store.listLiveApiKeys(studioId),
-  listFormerApiKeys: (store) => store.listFormerApiKeys(studioId, null, 1),
-  replaceApiKey: (store) => store.replaceApiKey(replacementOf(key)),
-  revokeApiKey: (store) => store.revokeApiKey(studioId, key.id, BY),
-  putApiKeyQuota: (store) => store.putApiKeyQuota(studioId, key.id, 5, BY),
-  findCredential: (store) => store.findCredential(key.secretSha256),
-  putStudio: (store) => store.putStudio(studio, BY),
-  findStudio: (store) => store.findStudio(studioId),
-  listStudios: (store) => store.listStudios(null, 1),
-  findMember: (store) => store.findMember(studioId, member.id),
-  findLeadSource: (store) => store.findLeadSource(studioId, source.id),
-  listLeadSources: (store) => store.listLeadSources(studioId, null, 1),
-  listAuditEvents: (store) => store.listAuditEvents(studioId, null),
-};
-
-/** Methods that only write, or that do not depend on what is stored. */
-const OTHERS = ['acknowledgeLeadChanges', 'recordApiKeyUse', 'putMember', 'removeMember'];
-const ANSWERS_NOTHING = ['putLeadSource', 'removeLeadSource', 'check', 'close'];
+const member = aMember();
 
 const reads = (commands: readonly Document[]) =>
   commands.filter((command) => ['find', 'aggregate', 'count', 'distinct'].includes(nameOf(command)));
 
-test('every method of the store is in one of the tables', async () => {
-  const { store } = await aStoreOnAFake();
-  expect([...Object.keys(READS), ...OTHERS, ...ANSWERS_NOTHING].toSorted()).toEqual(Object.keys(store).toSorted());
-});
-
 // @proves crashes-34 mongodb-6
 describe('after a reply of a replica set', () => {
-  test.each(Object.entries(READS))('%s reads nothing that is older', async (_, read) => {
+  test('no method reads anything that is older', async () => {
     const { fake, store } = await aStoreOnAFake();
     fake.operationTime = at(1000);
     await store.putMember(member, BY);
-    fake.commands.length = 0;
     // A primary that was just elected, and whose majority lags behind.
     fake.operationTime = at(900);
-    await read(store).catch(() => {});
 
-    expect(reads(fake.commands).length).toBeGreaterThan(0);
-    for (const { readConcern, $clusterTime } of reads(fake.commands)) {
-      expect(readConcern).toEqual({ level: 'majority', afterClusterTime: at(1000) });
-      expect($clusterTime.clusterTime).toEqual(at(1000));
+    for (const { name, kind, call } of [...READS, ...WRITES]) {
+      fake.commands.length = 0;
+      await call(store).catch(() => {});
+      if (kind === 'reads' && name !== 'check') expect(reads(fake.commands), name).not.toEqual([]);
+      for (const { readConcern, $clusterTime } of reads(fake.commands)) {
+        expect(readConcern, name).toEqual({ level: 'majority', afterClusterTime: at(1000) });
+        expect($clusterTime.clusterTime).toEqual(at(1000));
+      }
     }
   });
 
@@ -95,7 +42,7 @@ describe('after a reply of a replica set', () => {
     fake.operationTime = at(2000);
     fake.answer = (command) => (command.update ? refusal(13, 'Unauthorized') : undefined);
     await store.removeMember('a', 'b', BY).catch(() => {});
-    await store.recordApiKeyUse({ studioId, keyId: key.id, now: NOW, unlessSince: NOW }).catch(() => {});
+    await store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: NOW }).catch(() => {});
     fake.operationTime = at(900);
     fake.disconnect();
     fake.commands.length = 0;
@@ -110,7 +57,7 @@ describe('after a reply of a replica set', () => {
     await Promise.all([
       ...['a', 'b', 'c'].map((id) => store.putMember(aMember({ id }), BY)),
       store.createApiKey(key, NOW),
-      store.listLeads(studioId, null, 1),
+      store.listLeads(STUDIO_ID, null, 1),
     ]);
 
     // Each begins with one.
@@ -156,4 +103,20 @@ test('a client whose server no longer answers is closed, and leaves no connectio
   await closeClient(client);
 
   await expect.poll(() => fake.connections()).toBe(0);
+});
+
+test('the most acknowledgements of one call are one command, which the server ends before the deadline', async () => {
+  const { fake, store } = await aStoreOnAFake();
+  const acknowledgements = times(MAX_ACKNOWLEDGEMENTS, (place) => ({
+    studioId: STUDIO_ID,
+    leadId: newId(),
+    revision: place + 1,
+  }));
+
+  expect(await store.acknowledgeLeadChanges(acknowledgements)).toBe(MAX_ACKNOWLEDGEMENTS);
+  expect(await store.acknowledgeLeadChanges([])).toBe(0);
+
+  const sent = fake.commands.filter(({ update }) => update === 'leads');
+  expect(sent.map(({ updates }) => updates.length)).toEqual([MAX_ACKNOWLEDGEMENTS]);
+  expect(sent[0]?.maxTimeMS).toBeLessThan(STORE_CALL_MS);
 });

@@ -44,20 +44,6 @@ describeWithRedisServer('Redis Cluster quota', () => {
     isCluster: true,
   });
 
-  test('keys of every node are counted, whichever node the address names', async () => {
-    for (const node of nodes) {
-      const quota = open(node.url, 1);
-      onTestFinished(() => quota.close());
-      const ids = times(60, newId);
-
-      const first = await Promise.all(ids.map((id) => quota.consume(id)));
-      const second = await Promise.all(ids.map((id) => quota.consume(id)));
-
-      expect(first.filter(({ admitted }) => admitted)).toHaveLength(60);
-      expect(second.filter(({ admitted }) => admitted)).toHaveLength(0);
-    }
-  });
-
   // @proves quota-10
   test('gateways share one window, whichever node the address of each names', async () => {
     const gateways = nodes.map((node) => open(node.url, 20));

@@ -170,12 +170,6 @@ describe('after each way to erase, no file of the database has a byte of persona
     return { core, crm, data };
   };
 
-  test('leads erase alone', async () => {
-    const data = await filled(temporaryFolder());
-    await COMMANDS['leads erase']?.(data);
-    expect(data.found()).toEqual([]);
-  });
-
   test.each(Object.keys(COMMANDS))('%s beside a running core', async (command) => {
     const { data } = await folderWithCore();
     await COMMANDS[command]?.(data);
@@ -185,14 +179,6 @@ describe('after each way to erase, no file of the database has a byte of persona
   test.each(Object.keys(METHODS))('%s', async (method) => {
     const { crm, data } = await folderWithCore();
     await METHODS[method]?.(crm, data);
-    await expect.poll(data.found).toEqual([]);
-  });
-
-  test('EraseContact at a core that is killed at once, and started again', async () => {
-    const { core, crm, data } = await folderWithCore();
-    await METHODS.EraseContact?.(crm, data);
-    await core.kill();
-    await aCore(data.env);
     await expect.poll(data.found).toEqual([]);
   });
 

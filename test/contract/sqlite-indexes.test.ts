@@ -92,11 +92,6 @@ describe('the indexes in SQLite', () => {
       "CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key) WHERE stage = 'new'",
       /is partial/,
     ],
-    [
-      'of other columns',
-      'CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key, stage)',
-      /has other columns/,
-    ],
   ])(
     'with an index %s of the same name nothing is created, even after a restart, until it is dropped',
     async (_what, sql, fault) => {
@@ -127,30 +122,6 @@ describe('the indexes in SQLite', () => {
 
     await expect(creation).rejects.toBeInstanceOf(StoreUnavailable);
     expect(leadsIn(direct)).toBe(0);
-  });
-
-  test('an index that cannot be created because another process writes is created later', async () => {
-    const { store, direct } = aDatabase();
-    direct.exec('DROP INDEX leads_by_idempotency_key; BEGIN IMMEDIATE');
-
-    expect(await checked(store)).toMatch(/leads_by_idempotency_key is missing/);
-
-    direct.exec('ROLLBACK');
-    await expect.poll(() => checked(store), { timeout: AGAIN_MS }).toBe('ok');
-  });
-
-  test('an index dropped while no process ran is created at the start', async () => {
-    const { open, store, direct } = aDatabase();
-    await store.close();
-    direct.exec('DROP INDEX leads_by_idempotency_key');
-
-    open();
-
-    const names = direct
-      .prepare('SELECT name FROM pragma_index_list(?)')
-      .all('leads')
-      .map(({ name }) => name);
-    expect(names).toContain('leads_by_idempotency_key');
   });
 
   test('an index works under any name', async () => {

@@ -3,83 +3,15 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { newId } from '../../src/domain/new-id.ts';
 import { MAX_WAITING_WRITES } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import {
-  aLead,
-  aLeadSource,
-  aMember,
-  anApiKey,
-  aStudio,
-  BY,
-  claimsOf,
-  NOW,
-  STUDIO_ID,
-  times,
-} from '../support/builders.ts';
+import { aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { type LockHolder, lockHolder } from '../support/lock-holder.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
-import { correctLead, moveLead, replacementOf } from './store-actions.ts';
-
-const lead = aLead({ createdAt: NOW });
-const key = anApiKey();
-const source = aLeadSource();
-const ofLead = { studioId: STUDIO_ID, leadId: lead.id };
-const another = () => {
-  const other = aLead();
-  return [other, claimsOf(other)] as const;
-};
-
-type Call = (store: Store) => Promise<unknown>;
-
-/** A call of every method of the port, by whether it takes the write lock of the file. A new method belongs here. */
-const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['reads' | 'writes', Call] } = {
-  check: ['reads', (store) => store.check()],
-  createLead: ['writes', (store) => store.createLead(...another())],
-  findLeadByIdempotencyKey: ['reads', (store) => store.findLeadByIdempotencyKey(STUDIO_ID, newId())],
-  findLead: ['reads', (store) => store.findLead(STUDIO_ID, lead.id)],
-  presenceOfLead: ['reads', (store) => store.presenceOfLead(STUDIO_ID, lead.id)],
-  listLeads: ['reads', (store) => store.listLeads(STUDIO_ID, null, 10)],
-  walkLeads: ['reads', (store) => store.walkLeads(STUDIO_ID, null, 10)],
-  findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)],
-  changeLeadStage: ['writes', (store) => moveLead(store, lead, 'won')],
-  updateLead: ['writes', (store) => correctLead(store, lead, { displayName: 'Ada King' })],
-  isLeadChangeApplied: ['reads', (store) => store.isLeadChangeApplied(STUDIO_ID, lead.id, newId())],
-  listLeadChanges: ['reads', (store) => store.listLeadChanges(10)],
-  acknowledgeLeadChanges: ['writes', (store) => store.acknowledgeLeadChanges([{ ...ofLead, revision: 0 }])],
-  resendLeads: ['writes', (store) => store.resendLeads(STUDIO_ID, null, 10, NOW)],
-  measureLeadChanges: ['reads', (store) => store.measureLeadChanges(10)],
-  eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
-  walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
-  createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],
-  listLiveApiKeys: ['reads', (store) => store.listLiveApiKeys(STUDIO_ID)],
-  listFormerApiKeys: ['reads', (store) => store.listFormerApiKeys(STUDIO_ID, null, 10)],
-  replaceApiKey: ['writes', (store) => store.replaceApiKey(replacementOf(key))],
-  revokeApiKey: ['writes', (store) => store.revokeApiKey(STUDIO_ID, key.id, BY)],
-  putApiKeyQuota: ['writes', (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)],
-  recordApiKeyUse: [
-    'writes',
-    (store) => store.recordApiKeyUse({ studioId: STUDIO_ID, keyId: key.id, now: NOW, unlessSince: NOW }),
-  ],
-  findCredential: ['reads', (store) => store.findCredential(key.secretSha256)],
-  putStudio: ['writes', (store) => store.putStudio(aStudio({ status: 'suspended' }), BY)],
-  findStudio: ['reads', (store) => store.findStudio(STUDIO_ID)],
-  listStudios: ['reads', (store) => store.listStudios(null, 10)],
-  putMember: ['writes', (store) => store.putMember(aMember({ role: 'staff' }), BY)],
-  findMember: ['reads', (store) => store.findMember(STUDIO_ID, 'member-1')],
-  removeMember: ['writes', (store) => store.removeMember(STUDIO_ID, 'member-1', BY)],
-  putLeadSource: ['writes', (store) => store.putLeadSource(aLeadSource())],
-  removeLeadSource: ['writes', (store) => store.removeLeadSource(STUDIO_ID, source.id)],
-  findLeadSource: ['reads', (store) => store.findLeadSource(STUDIO_ID, source.id)],
-  listLeadSources: ['reads', (store) => store.listLeadSources(STUDIO_ID, null, 10)],
-  listAuditEvents: ['reads', (store) => store.listAuditEvents(STUDIO_ID, null)],
-};
-
-const callsThat = (kind: 'reads' | 'writes') =>
-  Object.entries(CALLS).flatMap(([name, [itsKind, call]]) => (itsKind === kind ? [{ name, call }] : []));
+import { arrange, createAnother, lead, READS, WRITES } from './every-call.ts';
+import { moveLead } from './store-actions.ts';
 
 /** Returns whether a promise has settled. */
 function watch(promise: Promise<unknown>): () => boolean {
@@ -102,44 +34,31 @@ describe('while another process holds the write lock of the file', () => {
     store = opened;
     onTestFinished(() => opened.close());
     other = lockHolder(path);
-    await store.putStudio(aStudio(), BY);
-    await store.putMember(aMember(), BY);
-    await store.putLeadSource(source);
-    await store.createApiKey(key, NOW);
-    await store.createLead(lead, claimsOf(lead));
+    await arrange(store);
   });
 
   /** Reads in many turns of the event loop, in which writes meet the lock. */
   const readAll = async () => {
-    for (const { call } of callsThat('reads')) {
+    for (const { call } of READS) {
       await call(store);
       await nextTurn();
     }
   };
 
   test.each(['BEGIN IMMEDIATE', 'BEGIN EXCLUSIVE'] as const)(
-    'by %s, every reading method is answered',
+    'by %s, every write waits, and none blocks what is read',
     async (begin) => {
       await other.lock(begin);
+      const writes = WRITES.map(({ call }) => call(store));
+      const areSettled = writes.map(watch);
 
       await readAll();
 
-      // Only now is the lock released.
+      expect(areSettled.map((isSettled) => isSettled())).toEqual(writes.map(() => false));
       await other.unlock();
+      await Promise.all(writes);
     },
   );
-
-  test.each(callsThat('writes'))('$name waits, and does not block what is read', async ({ call }) => {
-    await other.lock();
-    const write = call(store);
-    const isSettled = watch(write);
-
-    await readAll();
-
-    expect(isSettled()).toBe(false);
-    await other.unlock();
-    await write;
-  });
 
   test('writes of different moments wait and are written in their order', async () => {
     await other.lock();
@@ -164,7 +83,8 @@ describe('while another process holds the write lock of the file', () => {
 
   test('a write is refused at its deadline, with nothing written', async () => {
     await other.lock();
-    const [created, claims] = another();
+    const created = aLead();
+    const claims = claimsOf(created);
 
     await expect(store.createLead(created, claims)).rejects.toThrow('nothing was written');
 
@@ -192,7 +112,7 @@ describe('while another process holds the write lock of the file', () => {
 
   test('closing the store waits for the writes that wait', async () => {
     await other.lock();
-    const write = store.createLead(...another());
+    const write = createAnother(store);
     const isWritten = watch(write);
     const isClosed = watch(store.close());
 

@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import type { Environment } from '../../common/settings.ts';
-import { type CallerEntries, tokenDigits, tokenHash } from '../../src/callers-file.ts';
+import { tokenDigits, tokenHash } from '../../src/callers-file.ts';
 import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
-import { openExchange } from '../support/exchange-calls.ts';
+import { allOutcomes, openExchange } from '../support/exchange-calls.ts';
 import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
-import { allOutcomes } from '../support/item-calls.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { aFileOf, entry } from './a-callers-file.ts';
 
 const FORBIDDEN = { code: 'PERMISSION_DENIED', reason: 'CALLER_FORBIDDEN' };
 const UNAUTHENTICATED = { code: 'UNAUTHENTICATED', reason: 'CALLER_UNAUTHENTICATED' };
@@ -51,18 +50,6 @@ const METHODS: Readonly<Record<string, readonly CallerRole[]>> = {
   'AuditService/ListAuditEvents': ['read', 'crm', 'operator'],
 };
 
-/** A callers file, replaced atomically as an operator or a tool does. */
-function aFileOf(callers: CallerEntries) {
-  const path = join(temporaryFolder(), 'callers.json');
-  const write = (text: string) => {
-    writeFileSync(`${path}.next`, text);
-    renameSync(`${path}.next`, path);
-  };
-  const put = (entries: CallerEntries) => write(JSON.stringify({ callers: entries }));
-  put(callers);
-  return { path, put, write };
-}
-
 async function aCore(env: Environment) {
   const core = await startTestCore(env);
   const caller = grpcCaller(`127.0.0.1:${core.port}`);
@@ -82,12 +69,6 @@ async function aLoggingCore(callersFile: string) {
   onTestFinished(() => caller.close());
   return { core, caller };
 }
-
-const entry = (token: string, may: readonly CallerRole[], studios?: readonly string[]) => ({
-  may,
-  tokens: [{ sha256: tokenHash(token) }],
-  ...(studios && { studios }),
-});
 
 /** Makes calls with a token. */
 const as =

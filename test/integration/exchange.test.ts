@@ -5,13 +5,20 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { PublicLead } from '../../common/rules/public-api.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import { HARD_TEXTS, plus, times } from '../support/builders.ts';
+import { plus, times } from '../support/builders.ts';
 import { expectValid } from '../support/documented.ts';
-import { type ExchangeAnswer, exchange, jsonOf, openExchange } from '../support/exchange-calls.ts';
+import {
+  allOutcomes,
+  type ExchangeAnswer,
+  exchange,
+  jsonOf,
+  type Outcome,
+  openExchange,
+  outcomeOf,
+} from '../support/exchange-calls.ts';
 import {
   aCreation,
   CORE_TOKEN,
-  type Creation,
   grpcCaller,
   type PackedStatus,
   refusalIn,
@@ -28,7 +35,6 @@ import {
   revokeKey,
   suspendStudio,
 } from '../support/grpc-studios.ts';
-import { allOutcomes, type Outcome, outcomeOf } from '../support/item-calls.ts';
 import { scrape } from '../support/metrics.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
@@ -72,11 +78,6 @@ interface WirePage {
   readonly nextPageToken: string;
 }
 
-interface PublicPage {
-  readonly leads: readonly PublicLead[];
-  readonly nextCursor: string | null;
-}
-
 /** The public form of a lead of the CRM API. */
 function publicForm({ id, displayName, sourceId, note, stage, createTime, updateTime }: WireLead): PublicLead {
   return {
@@ -109,7 +110,7 @@ const changeStage = (leadId: string, stage: string, { owner: { studioId } } = ke
   caller.call('LeadIntakeService/ChangeLeadStage', { studioId, leadId, stage });
 
 /** The outcome of an item, with its body parsed. */
-function parsed({ answer, refusal }: Outcome<ExchangeAnswer>) {
+function parsed({ answer, refusal }: Outcome) {
   if (!answer) return { refusal };
   const { body, bearer, leadId, replayed } = answer;
   return body ? { json: jsonOf(answer), leadId, replayed } : { bearer, leadId, replayed };
@@ -177,8 +178,6 @@ describe('each item gets one result, that of a single call', () => {
 
   test.each<[string, (items: readonly object[]) => readonly (readonly object[])[]]>([
     ['in one message', (items) => [items]],
-    ['each in a message of its own', (items) => items.map((item) => [item])],
-    ['in reverse order', (items) => [[...items].reverse()]],
     ['four times, in messages of seven', (items) => inSevens(times(4, () => items).flat())],
   ])('%s', async (_, messagesOf) => {
     const pairs = await itemsWithResults();
@@ -214,41 +213,6 @@ describe('each item gets one result, that of a single call', () => {
 
 // @proves exchange-3
 describe('the body', () => {
-  test('of a creation is exactly the public lead, without its contact', {
-    tags: ['2.1.no-contact', '2.1.nothing-else'],
-  }, async () => {
-    const sourceId = await putSource(caller, key.owner.studioId);
-    const creations = [
-      aCreation({ sourceId: sourceId.toUpperCase(), note: 'A note', contact: { email: 'secret@example.org' } }),
-      aCreation({ contact: { phone: '+49 30 5550199' } }),
-      ...Object.values(HARD_TEXTS).map((text) => aCreation({ displayName: text, note: text })),
-    ];
-
-    const outcomes = await send(...creations.map((each) => createItem(each)));
-
-    for (const [index, { answer }] of outcomes.entries()) {
-      const { lead, ...more } = jsonOf<{ lead: PublicLead }>(answer);
-      const { displayName, note = null } = creations[index] as Creation;
-      expect({ lead, more }).toEqual({
-        lead: {
-          id: answer?.leadId,
-          displayName,
-          stage: 'new',
-          sourceId: index === 0 ? sourceId : null,
-          note,
-          createdAt: lead.createdAt,
-          updatedAt: lead.createdAt,
-        },
-        more: {},
-      });
-      expect(lead).toEqual(publicForm((await getAlone(lead.id)).lead));
-      expectValid('body', leadResponseSchema, { lead });
-      expect(answer?.replayed).toBe(false);
-      expect(`${answer?.body}`).not.toMatch(/secret|@example|5550199|studio-/);
-    }
-    expect(outcomes).toHaveLength(creations.length);
-  });
-
   test('of a lead and of a page has the created leads, without their contacts', {
     tags: ['2.1.no-contact', '2.3.lead', '2.4.leads'],
   }, async () => {
@@ -274,32 +238,6 @@ describe('the body', () => {
       expect(`${answer?.body}`).not.toMatch(/contact"|@example|studio-/);
       expect(answer).toMatchObject({ leadId: '', replayed: false });
     }
-  });
-
-  test('of a repetition is the original one, byte for byte, whatever changes of the lead and its source', {
-    tags: ['4.1.original'],
-  }, async () => {
-    const { studioId } = key.owner;
-    const sourceId = await putSource(caller, studioId);
-    const creation = aCreation({ sourceId, note: 'A note' });
-    const original = await answerTo(createItem(creation));
-    expect(original).toMatchObject({ leadId: expect.stringMatching(/./), replayed: false });
-    const { leadId, body } = original;
-    const repeated = { leadId, body, replayed: true };
-    expect(await send(...times(3, () => createItem(creation)))).toEqual(times(3, () => ({ answer: repeated })));
-
-    await changeStage(leadId, 'LEAD_STAGE_WON');
-    expect(await answerTo(createItem(creation))).toEqual(repeated);
-    // Without its source, the creation is found by another lookup.
-    await caller.call('DirectoryService/PutLeadSource', {
-      leadSource: { studioId, id: sourceId, name: 'Form', enabled: false },
-    });
-    expect(await answerTo(createItem(creation))).toEqual(repeated);
-
-    const now = jsonOf<{ lead: PublicLead }>(await answerTo(getItem(leadId))).lead;
-    const { lead } = jsonOf<{ lead: PublicLead }>(original);
-    expect(now).toEqual({ ...lead, stage: 'won', updatedAt: now.updatedAt });
-    expect(now.updatedAt > lead.updatedAt).toBe(true);
   });
 });
 
@@ -350,20 +288,6 @@ describe('a key', () => {
     expect(countLeads(core.path, '%')).toBe(before);
   });
 
-  // @proves exchange-1 exchange-4
-  test('that is refused does not affect other items', async () => {
-    const refused = await refusedKeys();
-
-    const outcomes = await send(
-      ...refused.flatMap(([secretSha256]) => [{ secretSha256, createLead: aCreation() }, createItem()]),
-    );
-
-    expect(outcomes.map(({ refusal }) => refusal?.reason)).toEqual(
-      refused.flatMap(([, reason]) => [reason, undefined]),
-    );
-    expect(countLeads(core.path, key.owner.studioId)).toBe(refused.length);
-  });
-
   // @proves exchange-4
   test.each([
     ['API_KEY_SCOPE_LEADS_READ', ['createLead']],
@@ -386,7 +310,7 @@ describe('a key', () => {
 
       for (const [index, item] of items.entries()) {
         const isForbidden = forbidden.some((kind) => kind in item);
-        const { answer, refusal } = outcomes[index] as Outcome<ExchangeAnswer>;
+        const { answer, refusal } = outcomes[index] as Outcome;
         if (isForbidden) expect(refusal).toMatchObject({ code: 'PERMISSION_DENIED', reason: 'SCOPE_FORBIDDEN' });
         else if (wrong.includes(item)) expect(refusal?.reason).toMatch(/^(INVALID_REQUEST|SOURCE_INVALID)$/);
         else expect(answer).toBeDefined();
@@ -425,53 +349,6 @@ describe('a key', () => {
         [own, LEAD_NOT_FOUND, { leads: [{ id: ids[0] }] }],
       ].flat(),
     );
-  });
-
-  // @proves exchange-4
-  test('may continue only the pages of its own studio', { tags: ['1.own-studio'] }, async () => {
-    const other = await createKey(caller);
-    for (const of of [key, key, other, other]) await createAlone(aCreation(), of);
-    const { nextCursor: pageToken } = jsonOf<PublicPage>(await answerTo(listItem({ pageSize: 1 })));
-
-    expect(await send(listItem({ pageToken }, other), listItem({ pageToken }))).toMatchObject([
-      { refusal: { reason: 'INVALID_REQUEST', fields: ['pageToken'] } },
-      { answer: { leadId: '' } },
-    ]);
-  });
-
-  // @proves exchange-4
-  test('may name only sources of its own studio, separately for each item', { tags: ['1.own-studio'] }, async () => {
-    const other = await createKey(caller);
-    const [mine, another, disabled, theirs] = [
-      await putSource(caller, key.owner.studioId),
-      await putSource(caller, key.owner.studioId),
-      await putSource(caller, key.owner.studioId, false),
-      await putSource(caller, other.owner.studioId),
-    ];
-    const creations: [sourceId: string | undefined, of: KeyOfStudio, expected: string | null | undefined][] = [
-      [mine, key, mine],
-      [another, key, another],
-      [disabled, key, undefined],
-      [theirs, key, undefined],
-      [theirs, other, theirs],
-      [mine, other, undefined],
-      [mine.toUpperCase(), key, mine],
-      [undefined, key, null],
-      [newId(), key, undefined],
-    ];
-
-    const outcomes = await send(
-      ...creations.map(([sourceId, of]) => createItem(aCreation(sourceId === undefined ? {} : { sourceId }), of)),
-      createItem(aCreation({ sourceId: 'no-source' })),
-    );
-
-    const named = outcomes.map(({ answer, refusal }) =>
-      answer ? jsonOf<{ lead: PublicLead }>(answer).lead.sourceId : [refusal.reason, refusal.fields],
-    );
-    expect(named).toEqual([
-      ...creations.map(([, , sourceId]) => (sourceId === undefined ? ['SOURCE_INVALID', undefined] : sourceId)),
-      ['INVALID_REQUEST', ['sourceId']],
-    ]);
   });
 
   // @proves exchange-4
@@ -538,21 +415,6 @@ describe('an item', () => {
       // Field 15, of type bytes.
       Buffer.from([0x7a, 3, 1, 2, 3]),
     ]);
-
-  test('without a request is refused, and its neighbours get their results', async () => {
-    const { secretSha256 } = key;
-
-    const outcomes = await send(createItem(), { secretSha256 }, listItem(), { secretSha256, requestId: 'x' }, {});
-
-    expect(outcomes).toMatchObject([
-      { answer: { replayed: false } },
-      { refusal: { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', fields: ['request'] } },
-      { answer: { leadId: '' } },
-      { refusal: { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', fields: ['request'] } },
-      { refusal: { code: 'INVALID_ARGUMENT', reason: 'INVALID_REQUEST', fields: ['secretSha256'] } },
-    ]);
-    expect(countLeads(core.path, key.owner.studioId)).toBe(1);
-  });
 
   test('of a kind of a later release is refused, and its neighbours get their results', async () => {
     const known = requestBytes('ExchangeService/Exchange', { items: [createItem()] });
@@ -697,7 +559,6 @@ describe('a message', () => {
 describe('long pages', () => {
   /** The longest leads: by the bytes of their text, or by the length of their JSON encoding. */
   const LONGEST: Readonly<Record<string, (length: number) => string>> = {
-    'four bytes each': (length) => '🦉'.repeat(length),
     'control characters, which JSON writes as six bytes': (length) => '\u0001'.repeat(length),
   };
 
@@ -721,23 +582,6 @@ describe('long pages', () => {
       expectFilledToTheBound(call);
     },
   );
-
-  test('share a message with short results until it is full', async () => {
-    for (const index of times(30, (each) => each)) await createAlone(aCreation({ note: '🦉'.repeat(1 + 60 * index) }));
-    const items = times(
-      400,
-      (index) => [authenticateItem(), listItem({ pageSize: 1 + (index % 30) }), getItem(newId())][index % 3] ?? {},
-    );
-    const call = openExchange(caller);
-    for (const from of [0, 100, 200, 300]) call.send(items.slice(from, from + 100));
-
-    await allOutcomes(call, 400);
-
-    expectFilledToTheBound(call);
-    // Otherwise the test would not cover shared messages.
-    expect(call.messages.some(({ length }) => length > 1)).toBe(true);
-    expect(call.messages.length).toBeGreaterThan(4);
-  });
 
   // @proves exchange-6 bounds-39
   test('are not read for a caller that does not read its results, and all arrive once it does', async () => {

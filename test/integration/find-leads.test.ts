@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { aCreateLeadRequest, refusalOf } from '../support/grpc.ts';
+import { aCreateLeadRequest } from '../support/grpc.ts';
 import { putStudio } from '../support/grpc-studios.ts';
 import { aSharedCore } from './shared-core.ts';
 
@@ -71,7 +71,7 @@ describe('FindLeads', () => {
     expect(await find(contact, { studioId: studio.id })).toMatchObject({ mayBeIncomplete: false });
   });
 
-  test.each([1, 2, 3, 5])('returns all leads in pages of %i', async (pageSize) => {
+  test.each([2, 5])('returns all leads in pages of %i', async (pageSize) => {
     const contact = anEmail();
     const closed: string[] = [];
     for (const _ of times(4, () => 0)) closed.unshift(await aLead(contact, 'LOST'));
@@ -87,36 +87,5 @@ describe('FindLeads', () => {
     expect(pages.flat()).toEqual([open, ...closed]);
     expect(pages.every((page) => page.length <= pageSize)).toBe(true);
     expect(pages).toHaveLength(Math.ceil(5 / pageSize));
-  });
-
-  test('refuses a token of another studio or of another list, and a truncated one', async () => {
-    const contact = anEmail();
-    for (const _ of times(2, () => 0)) await aLead(contact, 'LOST');
-    const { nextPageToken } = await find(contact, { pageSize: 1 });
-    const listed = await leads<Page>('ListLeads', { studioId, pageSize: 1 });
-    const another = await putStudio(caller);
-
-    for (const more of [
-      { studioId: another, pageToken: nextPageToken },
-      { pageToken: listed.nextPageToken },
-      { pageToken: nextPageToken.slice(1) },
-    ]) {
-      expect(await refusalOf(find(contact, more))).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['pageToken'] });
-    }
-  });
-
-  test.each<[field: string, contact: object | undefined, more?: object]>([
-    ['studioId', anEmail(), { studioId: '' }],
-    ['contact', undefined],
-    ['contact', {}],
-    ['contact.email', { email: 'x' }],
-    ['contact.phone', { phone: '12----' }],
-    ['pageSize', anEmail(), { pageSize: -1 }],
-  ])('refuses a request whose %s is not valid: %o %o', async (field, contact, more) => {
-    expect(await refusalOf(find(contact, more))).toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      reason: 'INVALID_REQUEST',
-      fields: [field],
-    });
   });
 });

@@ -109,33 +109,6 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     expect(await countLeads()).toBe(creations.length);
   });
 
-  test('the replies to all inserts get lost, from one of many on: each creation is one lead once it is repeated', async () => {
-    const creations = times(200, () => aCreation(studioId));
-    let isLost = false;
-    proxy.loseReplies({
-      of: (request) => {
-        isLost ||= isCommand('insert')(request);
-        return isLost;
-      },
-      from: 2,
-      count: Number.POSITIVE_INFINITY,
-    });
-
-    const first = await Promise.all(creations.map((creation) => outcomeOf(store, creation)));
-    expect(first).toContain('unavailable');
-    proxy.heal();
-    await recovered(store);
-
-    const again = await Promise.all(
-      creations.map(({ lead, claims }) => outcomeOf(store, { lead: { ...lead, id: newId() }, claims })),
-    );
-    for (const [index, outcome] of again.entries()) {
-      if (first[index] === 'created') expect(outcome).toBe('replayed');
-      else expect(['created', 'replayed']).toContain(outcome);
-    }
-    expect(await countLeads()).toBe(creations.length);
-  });
-
   test('a creation whose insert is slow does not delay others in its call', async () => {
     const core = await startTestCore({ DATABASE_URL: databaseUrl });
     const caller = grpcCaller(`127.0.0.1:${core.port}`);

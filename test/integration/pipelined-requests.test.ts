@@ -4,7 +4,6 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import { ClientConnections, MAX_WAITING_REQUESTS } from '../../gateway/socket/connections.ts';
 import { createHttpServer } from '../../gateway/socket/http-server.ts';
 import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
@@ -85,24 +84,6 @@ test('while requests wait, their connection is not read, and reading resumes whe
   server.respond();
   await vi.waitUntil(() => server.handled.length === paths.length, { timeout: 25_000 });
   expect(server.handled).toEqual(paths);
-});
-
-// @proves bounds-9
-test('while bodies wait, only a few of them are read of their connection', async () => {
-  const server = await aServer();
-  const body = 'x'.repeat(ONE_READ_BYTES / 4);
-  const aPost = lines('POST / HTTP/1.1', 'Host: a', `Content-Length: ${body.length}`, '') + body;
-  server.connect().write(aPost.repeat(1000));
-
-  await vi.waitUntil(() => (server.sockets[0]?.bytesRead ?? 0) > 0);
-  await sleep(500);
-  expect(server.sockets[0]?.bytesRead).toBeLessThanOrEqual(5 * ONE_READ_BYTES);
-});
-
-test('the timeout of an arriving request is that of the deadlines by default', () => {
-  const ignore = () => {};
-  const server = createHttpServer(new ClientConnections(pino({ level: 'silent' })), ignore, ignore);
-  expect([server.requestTimeout, server.headersTimeout]).toEqual([REQUEST_ARRIVAL_MS, REQUEST_ARRIVAL_MS]);
 });
 
 // @proves bounds-4

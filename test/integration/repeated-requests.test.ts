@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DescMethod } from '@bufbuild/protobuf';
-import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
@@ -18,7 +17,6 @@ import {
   type TestCore,
 } from '../support/grpc.ts';
 import { createKey, putStudio } from '../support/grpc-studios.ts';
-import { describeWithMongo } from '../support/mongodb.ts';
 
 /**
  * What a repetition of each method may undo of what others have written since its first call. `nothing`: clients repeat it
@@ -91,14 +89,6 @@ describe('repetitions', () => {
     const automatic = methodConfig.flatMap(({ name }) => name.map(({ method }) => method));
     expect(automatic.sort()).toEqual(named('nothing'));
   });
-
-  test('have a case below for each method that writes', () => {
-    const writing = METHODS.filter(({ name, idempotency, methodKind }) => {
-      const isRead = idempotency === 1 || name === 'FindLeads';
-      return methodKind === 'unary' && !isRead && REPETITIONS[name] !== 'something';
-    });
-    expect(Object.keys(CASES).sort()).toEqual(writing.map(({ name }) => name).sort());
-  });
 });
 
 /** A call, and what somebody else changes after it, which a repetition must not undo. */
@@ -155,24 +145,8 @@ async function aSource(caller: GrpcCaller) {
   return { leadSource, ofSource, put, remove, sources };
 }
 
+/** Each method that needs a request_id. */
 const CASES: Readonly<Record<string, Case>> = {
-  CreateLead: {
-    service: 'LeadIntakeService',
-    async prepare(caller) {
-      const { creation, move, read } = await aLead(caller);
-      return { request: creation, rival: (by) => move(by, 'LEAD_STAGE_LOST'), state: read };
-    },
-  },
-  ImportLeads: {
-    service: 'LeadIntakeService',
-    async prepare(caller) {
-      const { studioId, creation, move, read } = await aLead(caller);
-      const { idempotencyKey, displayName, contact } = creation;
-      const createTime = { seconds: 1_700_000_000 };
-      const lead = { idempotencyKey, displayName, contact, stage: 'LEAD_STAGE_NEW', createTime };
-      return { request: { studioId, leads: [lead] }, rival: (by) => move(by, 'LEAD_STAGE_LOST'), state: read };
-    },
-  },
   ChangeLeadStage: {
     service: 'LeadIntakeService',
     async prepare(caller) {
@@ -188,37 +162,6 @@ const CASES: Readonly<Record<string, Case>> = {
       const correction = (note: string) => ({ studioId, lead: { id: ofLead.leadId, note } });
       const rival = (by: GrpcCaller) => by.call('LeadIntakeService/UpdateLead', correction('one, and two'));
       return { request: correction('one'), rival, state: read };
-    },
-  },
-  EraseLead: {
-    service: 'LeadIntakeService',
-    async prepare(caller) {
-      const { creation, ofLead, read } = await aLead(caller);
-      const rival = (by: GrpcCaller) =>
-        by.call('LeadIntakeService/CreateLead', { ...creation, idempotencyKey: randomUUID() });
-      return { request: ofLead, rival, state: read };
-    },
-  },
-  AcknowledgeLeadChanges: {
-    service: 'LeadIntakeService',
-    async prepare(caller) {
-      const { studioId, ofLead, move } = await aLead(caller);
-      const waiting = async (by: GrpcCaller) => {
-        type Changes = { changes: { lead: { id: string }; revision: number }[] };
-        const { changes } = await by.call<Changes>('LeadIntakeService/PullLeadChanges', { limit: 100 });
-        return changes.filter(({ lead }) => lead.id === ofLead.leadId).map(({ revision }) => revision);
-      };
-      const [revision] = await waiting(caller);
-      const request = { acknowledgements: [{ studioId, leadId: ofLead.leadId, revision }] };
-      return { request, rival: (by) => move(by, 'LEAD_STAGE_WON'), state: waiting };
-    },
-  },
-  RevokeApiKey: {
-    service: 'ApiKeyService',
-    async prepare(caller) {
-      const { owner } = await createKey(caller);
-      const state = async (by: GrpcCaller) => by.call('ApiKeyService/ListApiKeys', owner);
-      return { request: owner, rival: (by) => createKey(by, owner), state };
     },
   },
   PutStudio: {
@@ -272,12 +215,14 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** Two cores on one database. */
-function repeatedRequests(start: () => Promise<readonly TestCore[]>): void {
+// @proves crashes-20
+describe('a request', () => {
   let cores: readonly TestCore[] = [];
   let callers: readonly GrpcCaller[] = [];
+  // Two cores on one database.
   beforeAll(async () => {
-    cores = await start();
+    const first = await startTestCore();
+    cores = [first, await startTestCore({ DATABASE_URL: `sqlite:${first.path}` })];
     callers = cores.map(({ port }) => grpcCaller(`127.0.0.1:${port}`));
   });
   afterAll(async () => {
@@ -286,22 +231,25 @@ function repeatedRequests(start: () => Promise<readonly TestCore[]>): void {
   });
   const both = () => callers as readonly [GrpcCaller, GrpcCaller];
 
-  test.each(Object.keys(CASES))('%s, whose response is lost, undoes nothing when it is repeated', async (method) => {
-    const [one, other] = both();
-    const { service, prepare } = CASES[method] as Case;
-    const { request, rival, state } = await prepare(one);
-    const requestId = REPETITIONS[method] === 'by request_id' ? randomUUID() : undefined;
-    const call = (caller: GrpcCaller) => caller.call(`${service}/${method}`, { ...request, requestId });
-    await call(one);
-    await rival(other);
-    const after = await state(one);
+  test.each(named('by request_id'))(
+    '%s, whose response is lost, undoes nothing when it is repeated',
+    async (method) => {
+      const [one, other] = both();
+      const { service, prepare } = CASES[method] as Case;
+      const { request, rival, state } = await prepare(one);
+      const requestId = randomUUID();
+      const call = (caller: GrpcCaller) => caller.call(`${service}/${method}`, { ...request, requestId });
+      await call(one);
+      await rival(other);
+      const after = await state(one);
 
-    await call(other);
-    await call(one);
-    if (requestId) await one.call(`${service}/${method}`, { ...request, requestId: requestId.toUpperCase() });
+      await call(other);
+      await call(one);
+      await one.call(`${service}/${method}`, { ...request, requestId: requestId.toUpperCase() });
 
-    expect(await state(other)).toEqual(after);
-  });
+      expect(await state(other)).toEqual(after);
+    },
+  );
 
   test('an id names a request of one method and one record, and no other', async () => {
     const [one, other] = both();
@@ -331,34 +279,5 @@ function repeatedRequests(start: () => Promise<readonly TestCore[]>): void {
     expect(await refusalOf(other.call('LeadIntakeService/UpdateLead', another))).toMatchObject({
       reason: 'UPDATE_TIME_MISMATCH',
     });
-  });
-
-  test.each(named('by request_id'))('%s refuses an id that is no UUID', async (method) => {
-    const { service, prepare } = CASES[method] as Case;
-    const { request } = await prepare(both()[0]);
-    const refused = await refusalOf(both()[0].call(`${service}/${method}`, { ...request, requestId: '1' }));
-    expect(refused).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['requestId'] });
-  });
-}
-
-// @proves crashes-20
-describe('a request on SQLite', () => {
-  repeatedRequests(async () => {
-    const first = await startTestCore();
-    return [first, await startTestCore({ DATABASE_URL: `sqlite:${first.path}` })];
-  });
-});
-
-// @proves crashes-20
-describeWithMongo('a request on MongoDB', (mongoUrl) => {
-  const name = `test-${randomUUID()}`;
-  repeatedRequests(async () => {
-    const DATABASE_URL = Object.assign(new URL(mongoUrl()), { pathname: `/${name}` }).href;
-    return [await startTestCore({ DATABASE_URL }), await startTestCore({ DATABASE_URL })];
-  });
-  afterAll(async () => {
-    const client = new MongoClient(mongoUrl());
-    await client.db(name).dropDatabase();
-    await client.close();
   });
 });

@@ -44,8 +44,6 @@ const STREAM = { hasFrames: true, encoding: 'connect-content-encoding', deadline
 /** The protocols of methods with one response. */
 const OF_CALLS: readonly Protocol[] = [
   { contentType: 'application/grpc', isJson: false, ...GRPC },
-  { contentType: 'application/grpc+json', isJson: true, ...GRPC },
-  { contentType: 'application/grpc-web', isJson: false, ...GRPC },
   { contentType: 'application/grpc-web+json', isJson: true, ...GRPC },
   { contentType: 'application/proto', isJson: false, ...UNARY },
   { contentType: 'application/json', isJson: true, ...UNARY },
@@ -54,14 +52,12 @@ const OF_CALLS: readonly Protocol[] = [
 /** The protocols of streams. */
 const OF_STREAMS: readonly Protocol[] = [
   ...OF_CALLS.filter(({ hasFrames }) => hasFrames),
-  { contentType: 'application/connect+proto', isJson: false, ...STREAM },
   { contentType: 'application/connect+json', isJson: true, ...STREAM },
 ];
 
-/** A method of each kind. */
+/** A method with one response, and a stream. */
 const METHODS = [
   ['LeadIntakeService/GetLead', OF_CALLS],
-  ['LeadIntakeService/ExportLeads', OF_STREAMS],
   ['ExchangeService/Exchange', OF_STREAMS],
 ] as const;
 

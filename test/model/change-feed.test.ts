@@ -29,18 +29,3 @@ test.each(Object.entries(FLAWS))('a change would be missed if %s', (_, rules) =>
   expect(fault?.what).toBe('a change was missed');
   expect(fault?.trace.length).toBeLessThan(12);
 });
-
-test('the shortest trace of a consumer that overwrites a newer state by an older one', () => {
-  expect(explore(changeFeed(FLAWS['a consumer overwrites a newer state by an older one'])).fault?.trace).toEqual([
-    'the copy is lost, and a resend is requested',
-    'writer 0 reads the lead',
-    'writer 0 changes the lead',
-    'consumer 0 pulls',
-    'a majority stores the write',
-    'consumer 1 pulls',
-    'consumer 1 applies',
-    'consumer 0 applies',
-    'consumer 1 acknowledges',
-    'a majority stores the write',
-  ]);
-});

@@ -4,8 +4,6 @@ const STORE = 'test/contract/mongo-store.test.ts';
 const BATCHES_SUITE = 'test/integration/mongo-batches.test.ts';
 const LEADS = 'src/store/mongo/leads.ts';
 const INDEXES = 'test/contract/mongo-indexes.test.ts';
-const CONCERNS = 'test/contract/mongo-concerns.test.ts';
-const EACH_COMMAND = 'each command requires a majority and its disks: readConcernLevel=local&w=1&journal=false';
 const CONNECTION = 'src/store/mongo/connection.ts';
 const ADDRESS = 'test/contract/mongo-address.test.ts';
 const SESSIONS = 'test/contract/mongo-sessions.test.ts';
@@ -28,8 +26,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a write is acknowledged by one server only',
-    suite: CONCERNS,
-    caughtBy: EACH_COMMAND,
+    suite: ADDRESS,
+    caughtBy: 'each command is the one without it: a majority, its disks, the primary',
     patches: [{ file: CONNECTION, find: "new WriteConcern('majority', undefined, true)", put: 'new WriteConcern(1)' }],
   },
   {
@@ -47,7 +45,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
   {
     name: 'each command knows only the times of its own session',
     suite: SESSIONS,
-    caughtBy: 'findCredential reads nothing that is older',
+    caughtBy: 'no method reads anything that is older',
     patches: [
       {
         file: 'src/store/mongo/client.ts',

@@ -60,7 +60,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   {
     name: 'waiting for the lock of another process blocks the core',
     suite: LOCKS,
-    caughtBy: 'createLead waits, and does not block what is read',
+    caughtBy: 'by BEGIN IMMEDIATE, every write waits, and none blocks what is read',
     patches: [
       {
         file: 'src/store/sqlite/sqlite-store.ts',

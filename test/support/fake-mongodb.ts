@@ -1,6 +1,9 @@
 import { createServer, type Socket } from 'node:net';
 import { BSON, type Document, Long, type Timestamp } from 'mongodb';
+import { onTestFinished } from 'vitest';
 import { INDEXES } from '../../src/store/mongo/indexes.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import type { Store } from '../../src/store/store.ts';
 
 /** The opcodes of the protocol. */
 const OP_REPLY = 1;
@@ -93,6 +96,18 @@ export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeM
     },
   };
   return fake;
+}
+
+/** A server and an open store on it, for the current test. */
+export async function aStoreOnAFake(): Promise<{ readonly fake: FakeMongoDb; readonly store: Store }> {
+  const fake = await startFakeMongoDb();
+  const store = await openMongoStore(`${fake.url}/leads`);
+  onTestFinished(async () => {
+    await store.close();
+    await fake.stop();
+  });
+  fake.commands.length = 0;
+  return { fake, store };
 }
 
 /** The name of a command, which is its first field. */

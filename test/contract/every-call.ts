@@ -1,0 +1,74 @@
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { correctLead, moveLead, replacementOf } from './store-actions.ts';
+
+/** The records that the calls are about. */
+export const lead = aLead({ createdAt: NOW });
+export const key = anApiKey();
+export const source = aLeadSource();
+
+const claims = claimsOf(lead);
+const ofLead = { studioId: STUDIO_ID, leadId: lead.id };
+const ofKey = { studioId: STUDIO_ID, keyId: key.id };
+
+/** Stores the records. */
+export async function arrange(store: Store): Promise<void> {
+  await store.putStudio(aStudio(), BY);
+  await store.putMember(aMember(), BY);
+  await store.putLeadSource(source);
+  await store.createApiKey(key, NOW);
+  await store.createLead(lead, claims);
+}
+
+type Call = (store: Store) => Promise<unknown>;
+
+/** A call of every method of the port, by whether it writes. A new method belongs here. */
+const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['reads' | 'writes', Call] } = {
+  check: ['reads', (store) => store.check()],
+  createLead: ['writes', (store) => createAnother(store)],
+  findLeadByIdempotencyKey: ['reads', (store) => store.findLeadByIdempotencyKey(STUDIO_ID, newId())],
+  findLead: ['reads', (store) => store.findLead(STUDIO_ID, lead.id)],
+  presenceOfLead: ['reads', (store) => store.presenceOfLead(STUDIO_ID, lead.id)],
+  listLeads: ['reads', (store) => store.listLeads(STUDIO_ID, null, 10)],
+  walkLeads: ['reads', (store) => store.walkLeads(STUDIO_ID, null, 10)],
+  findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)],
+  changeLeadStage: ['writes', (store) => moveLead(store, lead, 'won')],
+  updateLead: ['writes', (store) => correctLead(store, lead, { displayName: 'Ada King' })],
+  isLeadChangeApplied: ['reads', (store) => store.isLeadChangeApplied(STUDIO_ID, lead.id, newId())],
+  listLeadChanges: ['reads', (store) => store.listLeadChanges(10)],
+  acknowledgeLeadChanges: ['writes', (store) => store.acknowledgeLeadChanges([{ ...ofLead, revision: 1 }])],
+  resendLeads: ['writes', (store) => store.resendLeads(STUDIO_ID, null, 10, NOW)],
+  measureLeadChanges: ['reads', (store) => store.measureLeadChanges(10)],
+  eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
+  walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
+  createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],
+  listLiveApiKeys: ['reads', (store) => store.listLiveApiKeys(STUDIO_ID)],
+  listFormerApiKeys: ['reads', (store) => store.listFormerApiKeys(STUDIO_ID, null, 10)],
+  replaceApiKey: ['writes', (store) => store.replaceApiKey(replacementOf(key))],
+  revokeApiKey: ['writes', (store) => store.revokeApiKey(STUDIO_ID, key.id, BY)],
+  putApiKeyQuota: ['writes', (store) => store.putApiKeyQuota(STUDIO_ID, key.id, 50, BY)],
+  recordApiKeyUse: ['writes', (store) => store.recordApiKeyUse({ ...ofKey, now: NOW, unlessSince: NOW })],
+  findCredential: ['reads', (store) => store.findCredential(key.secretSha256)],
+  putStudio: ['writes', (store) => store.putStudio(aStudio({ status: 'suspended' }), BY)],
+  findStudio: ['reads', (store) => store.findStudio(STUDIO_ID)],
+  listStudios: ['reads', (store) => store.listStudios(null, 10)],
+  putMember: ['writes', (store) => store.putMember(aMember({ role: 'staff' }), BY)],
+  findMember: ['reads', (store) => store.findMember(STUDIO_ID, 'member-1')],
+  removeMember: ['writes', (store) => store.removeMember(STUDIO_ID, 'member-1', BY)],
+  putLeadSource: ['writes', (store) => store.putLeadSource(aLeadSource())],
+  removeLeadSource: ['writes', (store) => store.removeLeadSource(STUDIO_ID, source.id)],
+  findLeadSource: ['reads', (store) => store.findLeadSource(STUDIO_ID, source.id)],
+  listLeadSources: ['reads', (store) => store.listLeadSources(STUDIO_ID, null, 10)],
+  listAuditEvents: ['reads', (store) => store.listAuditEvents(STUDIO_ID, null)],
+};
+
+const named = Object.entries(CALLS).map(([name, [kind, call]]) => ({ name, kind, call }));
+export const READS = named.filter(({ kind }) => kind === 'reads');
+export const WRITES = named.filter(({ kind }) => kind === 'writes');
+
+/** Creates a lead that has nothing to do with any other. */
+export function createAnother(store: Store) {
+  const another = aLead();
+  return store.createLead(another, claimsOf(another));
+}
