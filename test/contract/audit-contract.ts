@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AUDIT_ACTIONS, type AuditEvent } from '../../src/domain/audit.ts';
-import type { LeadStage } from '../../src/domain/lead.ts';
 import type { MemberRole } from '../../src/domain/studio.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aMember, anApiKey, aStudio, BY, DAY_MS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aMember, anApiKey, aStudio, DAY_MS, NOW, plus, STUDIO_ID } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, correctLead, moveLead, OPEN_STAGES, replacementOf } from './store-actions.ts';
+import { actionsOn, correctLead, moveLead, replacementOf } from './store-actions.ts';
 
 /** The promises about audit events. */
 export function auditContract(opened: () => OpenedStore): void {
@@ -202,31 +201,6 @@ export function auditContract(opened: () => OpenedStore): void {
         events.filter((event) => event.apiKeyId === apiKeyId).map(({ memberId }) => memberId);
       expect(actorsOf(null)).toEqual(['further-behind', 'behind', 'ahead']);
       expect(actorsOf(key.id)).toEqual(['further-behind', 'behind', key.memberId]);
-    });
-
-    test('record each of many concurrent changes through two stores once, in order', async () => {
-      const another = await opened().another();
-      const lead = await created();
-      const { id: leadId, studioId } = lead;
-      await store.putStudio(aStudio(), BY);
-      const through = (index: number) => (index % 2 ? store : another);
-      const outcomes = await Promise.all(
-        times(24, (index) =>
-          moveLead(through(index), lead, OPEN_STAGES[index % 4] as LeadStage, { memberId: `member-${index}` }),
-        ),
-      );
-      await Promise.all(
-        times(24, (index) => through(index).putStudio(aStudio({ status: index % 3 ? 'active' : 'suspended' }), BY)),
-      );
-
-      const moves = (await store.listAuditEvents(studioId, leadId)).toReversed();
-      const movers = outcomes.flatMap(({ kind }, index) => (kind === 'changed' ? [`member-${index}`] : []));
-      expect(moves.map(({ memberId }) => memberId).sort()).toEqual(movers.sort());
-      expect(moves.map(({ from }) => from)).toEqual(['new', ...moves.map(({ to }) => to)].slice(0, -1));
-      expect(moves.at(-1)?.to).toBe((await store.findLead(studioId, leadId))?.stage);
-      const statuses = (await store.listAuditEvents(studioId, null)).toReversed();
-      expect(statuses.map(({ from }) => from)).toEqual([null, ...statuses.map(({ to }) => to)].slice(0, -1));
-      expect(statuses.at(-1)?.to).toBe((await store.findStudio(studioId))?.status);
     });
   });
 }

@@ -13,7 +13,7 @@ export function claimContract(opened: () => OpenedStore): void {
   beforeEach(() => {
     store = opened().store;
   });
-  const { created, moved, corrected, everyLead } = actionsOn(() => store);
+  const { created, moved, everyLead } = actionsOn(() => store);
   const holderOf = async (...names: readonly string[]) => {
     const { leads: found } = await store.findLeadsOfContact(STUDIO_ID, names.map(aClaim));
     return found.map(({ id }) => id);
@@ -148,25 +148,6 @@ export function claimContract(opened: () => OpenedStore): void {
         const { contactKeys } = openClaims(phone(value), aStudio({ regionCode: 'DE' }));
         expect((await store.findLeadsOfContact(STUDIO_ID, contactKeys)).leads).toEqual([lead]);
       }
-    });
-
-    test('counts for leads that are opened, reopened or corrected from then on', async () => {
-      await put('DE');
-      const [first, second] = [await createdNow(NATIONAL), await createdNow('030 1234567')];
-      await put('AT');
-
-      expect(await createNow('+49 30 7654321')).toMatchObject({ kind: 'already-open' });
-      const third = await createdNow('030 1111111');
-      expect(await createNow('+43 30 1111111')).toEqual({ kind: 'already-open', leadId: third.id });
-
-      await moved(first, 'won', { claims: await claimsNow(first) });
-      await moved(first, 'new', { claims: await claimsNow(first) });
-      expect(await createNow('+43 30 7654321')).toEqual({ kind: 'already-open', leadId: first.id });
-      await createdNow(IN_GERMANY);
-
-      const contact = phone('030 2222222');
-      await corrected(second, { contact }, { claims: openClaims(contact, await studioNow()) });
-      expect(await createNow('+43 30 2222222')).toEqual({ kind: 'already-open', leadId: second.id });
     });
 
     test('a late call with claims of the former region creates no second lead for the same text', async () => {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Lead, LeadStage } from '../../src/domain/lead.ts';
+import type { LeadStage } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
@@ -187,25 +187,6 @@ export function createLeadContract(opened: () => OpenedStore): void {
             'lead' in outcome ? only : only?.id,
           );
         }
-      });
-
-      test('20 closed leads of one contact reopened concurrently: one opens, the rest get its id', async () => {
-        const { contact } = aLead();
-        const closed: Lead[] = [];
-        for (const lead of times(20, () => aLead({ contact }))) {
-          await created(lead);
-          closed.push(await moved(lead, 'lost'));
-        }
-
-        const outcomes = await Promise.all(closed.map((lead, index) => moveLead(through(index), lead, 'new')));
-
-        const opened = outcomes.filter(({ kind }) => kind === 'changed');
-        expect(opened).toHaveLength(1);
-        const winner = (await everyLead()).filter(({ stage }) => stage === 'new');
-        expect(opened).toEqual([{ kind: 'changed', lead: winner[0] }]);
-        expect(outcomes.filter((outcome) => !opened.includes(outcome))).toEqual(
-          times(19, () => ({ kind: 'already-open', leadId: winner[0]?.id })),
-        );
       });
 
       test('20 concurrent moves of one lead get different values of updatedAt, and the highest is stored', async () => {

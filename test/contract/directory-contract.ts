@@ -156,23 +156,6 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.putMember(aMember({ id: 'another' }), BY)).toBe('limit-reached');
     });
 
-    test('sources are listed by id, in pages that together have every source once', async () => {
-      await store.putStudio(aStudio(), BY);
-      const sources = times(MAX_LEAD_SOURCES + 5, () => aLeadSource());
-      await opened().fill({ sources });
-
-      const first = await store.listLeadSources(STUDIO_ID, null, 10);
-      expect(first).toEqual({ records: sources.slice(0, 10), next: sources[9]?.id, skipped: 0 });
-      const second = await store.listLeadSources(STUDIO_ID, first.next, MAX_LEAD_SOURCES - 10);
-      expect(second).toEqual({
-        records: sources.slice(10, MAX_LEAD_SOURCES),
-        next: sources[MAX_LEAD_SOURCES - 1]?.id,
-        skipped: 0,
-      });
-      const third = await store.listLeadSources(STUDIO_ID, second.next, MAX_LEAD_SOURCES);
-      expect(third).toEqual({ records: sources.slice(MAX_LEAD_SOURCES), next: null, skipped: 0 });
-    });
-
     test('studios are listed by the bytes of their ids, in pages that together have every studio once', async () => {
       const ids = ['-', '0', '9', 'A', 'Z', '_', 'a', 'aA', 'aa', 'z'.repeat(64)];
       for (const id of ids.toReversed()) await store.putStudio(aStudio({ id }), BY);

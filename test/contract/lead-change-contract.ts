@@ -246,43 +246,5 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         expect((await changeOf(bad))?.kinds).toContainEqual({ kind: 'stage-changed', time: now });
         await acknowledgeAll();
       }));
-
-    test('a copy kept by two consumers equals the store in the end, with many writers', async () => {
-      const others = [store, await opened().another()];
-      const leads = await Promise.all(times(10, () => created()));
-      const copy = new Map<string, LeadChange>();
-      let isOver = false;
-
-      const consume = async (from: Store) => {
-        for (;;) {
-          const wasOver = isOver;
-          const pulled = await from.listLeadChanges(4);
-          if (pulled.length === 0 && wasOver) return;
-          for (const change of pulled) {
-            const known = copy.get(change.lead.id);
-            if (!known || known.revision < change.revision) copy.set(change.lead.id, change);
-          }
-          const acknowledgements = pulled.map(({ lead: { studioId, id: leadId }, revision }) => ({
-            studioId,
-            leadId,
-            revision,
-          }));
-          await from.acknowledgeLeadChanges(acknowledgements);
-        }
-      };
-      const write = async (to: Store, seed: number) => {
-        const stages: readonly LeadStage[] = ['contacted', 'trial_booked', 'won', 'new'];
-        for (let step = 0; step < 40; step += 1) {
-          const lead = leads[(step * 7 + seed) % leads.length] as Lead;
-          await move(lead, stages[(step + seed) % stages.length] as LeadStage, plus(NOW, step), to);
-        }
-      };
-      const consuming = others.map(consume);
-      await Promise.all(others.flatMap((each, index) => [write(each, index), write(each, index + 3)]));
-      isOver = true;
-      await Promise.all(consuming);
-
-      for (const { id } of leads) expect(copy.get(id)?.lead).toEqual(await store.findLead(STUDIO_ID, id));
-    }, 60_000);
   });
 }

@@ -67,20 +67,6 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     },
   );
 
-  test.each(WRITING)(
-    'is applied by a further attempt if the first one never arrived: $method, $title',
-    async ({ arrange, change, state }) => {
-      await arrange?.(other);
-      const before = await state(other);
-      proxy.loseReplies({ of: isWrite, requestBytes: 30 });
-
-      await change(store);
-
-      expect(proxy.lost()).toBe(1);
-      expect(await state(other)).not.toEqual(before);
-    },
-  );
-
   test('is tried above for every method whose repetition could undo something', () => {
     const writing = Object.keys(store).filter(
       (name) => !/^(?:find|list|walk|measure|is|presence|check|close)/.test(name),

@@ -71,14 +71,6 @@ describe('the check of MongoDB, whose reads all succeed', () => {
     expect(writes()).toHaveLength(1);
   });
 
-  test('takes an update that matched nothing for no proof', async () => {
-    fake.answer = (command) => (command.update === 'leads' ? { ok: 1, n: 0, nModified: 0 } : undefined);
-    await store.acknowledgeLeadChanges([{ studioId: 'a', leadId: aLead().id, revision: 1 }]);
-    await store.check();
-
-    expect(writes()).toHaveLength(1);
-  });
-
   test('of two cores that create the document at once, neither is unavailable', async () => {
     let refusals = 1;
     fake.answer = (command) => {

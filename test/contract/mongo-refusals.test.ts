@@ -214,14 +214,6 @@ describe.each([
     });
   });
 
-  test('a history that is a list is not replaced because of an error that it does not explain', async () => {
-    for (const code of [2, 14]) {
-      reply = (command) => (nameOf(command) === 'update' ? refusal(code, 'BadValue') : undefined);
-      await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).rejects.toThrow(`(${code})`);
-      expect(replacements()).toHaveLength(0);
-    }
-  });
-
   test('a history that is no list is replaced, after a look at it', async () => {
     const studios = (documents.studios ?? []).map((studio) => ({ ...studio, history: 'none' }));
     documents = { ...documents, studios };

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import {
   type ApiKeyDocument,
@@ -208,32 +207,6 @@ describeWithMongo('MongoDB', (mongoUrl) => {
       expect([records.length, next]).toEqual([1000, records.at(-1)?.id]);
     }, 60_000);
   });
-
-  // @proves limits-3
-  test('a lead whose document is full is reported by a resend, which marks all others', async () => {
-    const { client, open, dispose } = aDatabase();
-    onTestFinished(dispose);
-    const reported: string[] = [];
-    const store = await open(({ id }) => reported.push(id));
-    await store.putStudio(aStudio(), BY);
-    const [first, full, last] = times(3, () => aLead()) as [Lead, Lead, Lead];
-    for (const each of [first, full, last]) await store.createLead(each, claimsOf(each));
-    await store.acknowledgeLeadChanges(
-      [first, full, last].map(({ studioId, id: leadId }) => ({ studioId, leadId, revision: 0 })),
-    );
-    const leads = client.db().collection<LeadDocument>('leads');
-    const _id = leadKey(STUDIO_ID, full.id);
-    await fillDocument(leads as unknown as Collection<Document>, { _id });
-
-    await expect(store.resendLeads(STUDIO_ID, null, 10, new Date())).resolves.toEqual({
-      leads: 2,
-      skipped: 1,
-      next: null,
-    });
-
-    expect(reported).toEqual([full.id]);
-    expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, last.id]);
-  }, 60_000);
 
   const openContractStore = async (): Promise<OpenedStore> => {
     const { client, open, dispose } = aDatabase();

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Lead } from '../../src/domain/lead.ts';
 import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
@@ -237,20 +236,9 @@ describe('SQLite', () => {
   }
 
   describe('the write-ahead log', () => {
-    const inDatabaseFile = () => statSync(path).size;
     const createOneByOne = async (store: Store, count: number) => {
       for (const lead of times(count, () => aLead({ note: 'x'.repeat(2000) }))) await create(store, lead);
     };
-
-    test('is checkpointed while the store is in use, outside of commits', async () => {
-      const store = openStore();
-      await createOneByOne(store, 1);
-      const before = inDatabaseFile();
-
-      await createOneByOne(store, 128);
-
-      await expect.poll(inDatabaseFile).toBeGreaterThan(before);
-    });
 
     test('is removed when the store is closed, and no handle of the file stays open', async () => {
       const store = openStore();
@@ -305,28 +293,6 @@ describe('SQLite', () => {
       // Where they miss each other, opening succeeds all the more.
       expect(await openInProcesses(2, 60)).toEqual(['opened', 'opened']);
     });
-  });
-
-  test('many leads with invalid ids hide no others, and the pages do not loop', async () => {
-    const store = openStore();
-    const [first, last] = [
-      aLead({ id: '00000000-0000-4000-8000-000000000001', createdAt: NOW }),
-      aLead({ id: 'ffffffff-ffff-4fff-bfff-ffffffffffff', createdAt: NOW }),
-    ];
-    for (const lead of [first, last]) await create(store, lead);
-    connect().exec(`
-      WITH RECURSIVE numbers (another) AS (VALUES (1) UNION ALL SELECT another + 1 FROM numbers WHERE another < 2000)
-      INSERT INTO leads (
-        studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
-        contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version
-      )
-      SELECT studio_number, CAST('a' || another AS BLOB), display_name, contact_type, contact_value, source_id, note, stage,
-        created_at, updated_at, contact_keys, rule_version, rule_region, CAST('a' || another AS BLOB), fingerprint,
-        fingerprint_version
-      FROM leads, numbers WHERE id = unhex('${first.id}', '-')`);
-
-    expect(await store.listLeads(STUDIO_ID, null, 1)).toMatchObject({ records: [last], next: last.id });
-    expect(await store.listLeads(STUDIO_ID, last.id, 1)).toMatchObject({ records: [first], next: null });
   });
 
   describe('writes that share a transaction', () => {
@@ -414,36 +380,6 @@ describe('SQLite', () => {
         ]);
         expect([found, ...page.records]).toMatchObject([{ stage }, { stage }]);
       }
-    });
-
-    test('hold no lock on the file once they have returned', async () => {
-      const store = openStore();
-      const lead = aLead();
-      await create(store, lead);
-      await Promise.all(times(3, () => store.findLead(STUDIO_ID, lead.id)));
-      await nextTurn();
-
-      const other = connect();
-      other.exec("UPDATE leads SET note = 'by hand'");
-      // The log cannot be truncated while a reader uses an older snapshot.
-      expect(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()).toMatchObject({ busy: 0 });
-    });
-
-    test('return when the store is checked, written to and closed in the same turn', async () => {
-      const store = openStore();
-      const [lead, next] = [aLead(), aLead()];
-      await create(store, lead);
-
-      const outcomes = await Promise.all([
-        store.findLead(STUDIO_ID, lead.id),
-        create(store, next),
-        store.findLead(STUDIO_ID, next.id),
-        store.check(),
-        store.findLead(STUDIO_ID, lead.id),
-        store.close(),
-      ]);
-
-      expect(outcomes).toEqual([lead, { kind: 'created', lead: next }, null, undefined, lead, undefined]);
     });
   });
 

@@ -19,7 +19,6 @@ export function updateLeadContract(opened: () => OpenedStore): void {
     const { created, moved, corrected } = actionsOn(() => store);
 
     const anEmail = (): Contact => ({ type: 'email', value: `${newId()}@example.org` });
-    const email = (value: string): Contact => ({ type: 'email', value });
 
     /** Creates a lead for a contact; returns the id of the open lead that has the contact, or `created`. */
     async function holderOf(contact: Contact): Promise<string> {
@@ -111,16 +110,6 @@ export function updateLeadContract(opened: () => OpenedStore): void {
         expect(await eventsOf(lead)).toEqual([]);
         expect(await holderOf(lead.contact)).toBe(lead.id);
         expect(await holderOf(other.contact)).toBe(other.id);
-      });
-
-      test('in another spelling stays taken and is stored as typed', async () => {
-        const lead = await created(aLead({ contact: email('Ada@Example.org') }));
-
-        const now = await corrected(lead, { contact: email('ada@example.org') });
-
-        expect(await found(lead)).toEqual(now);
-        expect(now.contact.value).toBe('ada@example.org');
-        expect(await holderOf(email('ADA@example.org'))).toBe(lead.id);
       });
 
       test('gets exactly the given claims, including those that the lead already has', async () => {

@@ -2,10 +2,9 @@ import { createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
-import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
-import { run, temporaryFolder } from '../support/processes.ts';
+import { run } from '../support/processes.ts';
 import { aGateway } from './a-gateway.ts';
 
 async function aCore(host: string) {
@@ -13,32 +12,6 @@ async function aCore(host: string) {
   onTestFinished(() => core.stop());
   return core;
 }
-
-test.each([
-  ['TLS', false, false, 0],
-  ['mutual TLS', true, true, 0],
-  ['mutual TLS, without a certificate for it,', true, false, 1],
-])(
-  "a core with %s is found healthy by its container's check if that may connect",
-  async (_, isMutual, hasOwn, status) => {
-    const folder = temporaryFolder();
-    const authority = await anAuthority('The authority of the tests');
-    const server = writeCertificate(folder, 'server', await authority.issue('core.example.test', 'server'));
-    const client = writeCertificate(folder, 'client', await authority.issue('check', 'client'));
-    const settings = {
-      CORE_TLS_CERT_FILE: server.cert,
-      CORE_TLS_KEY_FILE: server.key,
-      ...(isMutual && { CORE_TLS_CLIENT_CA_FILE: writeCertificate(folder, 'authority', authority).cert }),
-      ...(hasOwn && { CORE_CLIENT_CERT_FILE: client.cert, CORE_CLIENT_KEY_FILE: client.key }),
-    };
-    const core = await startTestCore(settings);
-    onTestFinished(() => core.stop());
-    const check = (port: number) => run('src/check-health.ts', { env: { ...settings, CORE_PORT: `${port}` } }).ended();
-
-    expect(await check(core.port)).toBe(status);
-    expect(await check(1)).toBe(1);
-  },
-);
 
 /** Addresses to listen on, and the host of the URL by which this machine reaches them. */
 const ADDRESSES = [

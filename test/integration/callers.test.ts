@@ -128,15 +128,6 @@ describe('callers of a file', () => {
     expect(await as(caller, token)('DirectoryService/ListStudios')).toMatchObject({ studios: [] });
   });
 
-  test('the hash of an empty token, as a tool may write it by mistake, admits no caller', async () => {
-    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ mistake: entry('', ['crm']) }).path });
-    for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic eDp5', 'x']) {
-      expect(await outcomeOf(caller.call('DirectoryService/ListStudios', {}, { authorization }))).toMatchObject(
-        UNAUTHENTICATED,
-      );
-    }
-  });
-
   test('CORE_TOKEN may do everything in addition to a file, unless the file lists it', async () => {
     const file = aFileOf({ other: entry(newCoreToken(), ['read']) });
     const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
@@ -305,16 +296,6 @@ describe('a file that changes', () => {
     file.put({ reporting: entry(token, ['read']) });
     await expect.poll(list).toBeDefined();
     expect(core.output().match(/callers not reloaded/g)).toHaveLength(2);
-  });
-
-  test('ends a watch that its caller is no longer allowed', async () => {
-    const token = newCoreToken();
-    const file = aFileOf({ crm: entry(token, ['crm']) });
-    const { caller } = await aCore({ CORE_CALLERS_FILE: file.path });
-    const stream = caller.stream('LeadIntakeService/WatchLeadChanges', {}, { authorization: `Bearer ${token}` });
-    const all = Array.fromAsync(stream);
-    file.put({ crm: entry(token, ['read']) });
-    expect(await all).toEqual([]);
   });
 });
 

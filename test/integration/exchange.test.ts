@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { PublicLead } from '../../common/rules/public-api.ts';
 import { leadListSchema, leadResponseSchema } from '../../gateway/operations/schemas.ts';
@@ -18,7 +17,6 @@ import {
 } from '../support/exchange-calls.ts';
 import {
   aCreation,
-  CORE_TOKEN,
   grpcCaller,
   type PackedStatus,
   refusalIn,
@@ -36,7 +34,6 @@ import {
   suspendStudio,
 } from '../support/grpc-studios.ts';
 import { scrape } from '../support/metrics.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
 import { aSharedCore } from './shared-core.ts';
 import { millis, type WireLead, type WireTime } from './wire-lead.ts';
@@ -190,23 +187,6 @@ describe('each item gets one result, that of a single call', () => {
     expect(countLeads(core.path, key.owner.studioId)).toBe(4);
   });
 
-  test('the compared refusals are of every kind', async () => {
-    const pairs = await itemsWithResults();
-    expect(pairs.flatMap(([, expected]) => ('refusal' in expected ? [expected.refusal] : []))).toMatchObject([
-      { reason: 'IDEMPOTENCY_CONFLICT' },
-      { reason: 'LEAD_ALREADY_OPEN', metadata: { leadId: expect.any(String) } },
-      ...times(3, () => ({ reason: 'SOURCE_INVALID' })),
-      { reason: 'INVALID_REQUEST', fields: ['displayName', 'contact.phone', 'sourceId', 'note'] },
-      { reason: 'INVALID_REQUEST', fields: ['idempotencyKey', 'displayName', 'contact'] },
-      ...times(2, () => ({ reason: 'LEAD_NOT_FOUND' })),
-      ...times(3, () => ({ reason: 'INVALID_REQUEST', fields: ['leadId'] })),
-      { reason: 'INVALID_REQUEST', fields: ['pageToken'] },
-      { reason: 'INVALID_REQUEST', fields: ['pageSize'] },
-      { reason: 'INVALID_REQUEST', fields: ['pageToken'] },
-      { reason: 'INVALID_REQUEST', fields: ['pageSize', 'pageToken'] },
-    ]);
-  });
-
   const inSevens = (items: readonly object[]) =>
     times(Math.ceil(items.length / 7), (index) => items.slice(7 * index, 7 * index + 7));
 });
@@ -352,36 +332,6 @@ describe('a key', () => {
   });
 
   // @proves exchange-4
-  test('is distinguished from another whose hash is followed by the bytes of a source id', async () => {
-    const sourceId = await putSource(caller, key.owner.studioId);
-    const longer = ['', ' ', ' undefined'].flatMap((between) => [
-      Buffer.concat([key.secretSha256, Buffer.from(`${between}${sourceId}`)]),
-      Buffer.concat([key.secretSha256, Buffer.from(between)]),
-    ]);
-    // One of these values is the hash itself.
-    const wrong = longer.filter(({ length }) => length !== 32);
-    expect(wrong).toHaveLength(5);
-
-    const outcomes = await send(
-      createItem(aCreation({ sourceId })),
-      ...wrong.flatMap((secretSha256) => [
-        { secretSha256, createLead: aCreation() },
-        { secretSha256, createLead: aCreation({ sourceId }) },
-        { secretSha256, authenticate: {} },
-      ]),
-      createItem(),
-    );
-
-    const [first, ...others] = outcomes;
-    const last = others.pop();
-    expect(jsonOf(first?.answer)).toMatchObject({ lead: { sourceId } });
-    expect(jsonOf(last?.answer)).toMatchObject({ lead: { sourceId: null } });
-    for (const { refusal } of others)
-      expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['secretSha256'] });
-    expect(countLeads(core.path, key.owner.studioId)).toBe(2);
-  });
-
-  // @proves exchange-4
   test('is checked again for each message, with its permissions', {
     tags: ['5.8', '5.10', '5.11'],
   }, async () => {
@@ -432,85 +382,6 @@ describe('an item', () => {
     expect([first, third]).toMatchObject(times(2, () => ({ body: expect.any(Buffer) })));
     expect(refusalIn(second?.error as PackedStatus)).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['request'] });
     expect(countLeads(core.path, key.owner.studioId)).toBe(1);
-  });
-
-  test('has its own log line, with the request id of the caller and without any content', async () => {
-    const own = run('src/main.ts', {
-      env: { DATABASE_URL: `sqlite:${join(temporaryFolder(), 'leads.db')}`, CORE_TOKEN },
-    });
-    const client = grpcCaller(new URL(await addressOf(own)).host);
-    onTestFinished(() => client.close());
-    const logged = await createKey(client);
-    const { studioId, apiKeyId } = logged.owner;
-    const creator = await createKey(client, { studioId, scopes: ['API_KEY_SCOPE_LEADS_CREATE'] });
-    const secret = aCreation({
-      displayName: 'Secret name',
-      note: 'Secret note',
-      contact: { email: 'secret@example.org' },
-    });
-    const unknown = randomBytes(32);
-    const missing = newId();
-
-    const call = openExchange(client);
-    call.send([{ ...createItem(secret, logged), requestId: 'create-0' }]);
-    const { leadId } = (await call.outcome(0)).answer ?? {};
-    call.send([
-      { ...createItem(secret, logged), requestId: 'create-1' },
-      { ...createItem({ ...secret, idempotencyKey: newId() }, logged), requestId: 'create-2' },
-      { ...createItem({ ...secret, displayName: '' }, logged), requestId: 'create-3' },
-      { ...authenticateItem(logged), requestId: 'key-0' },
-      { secretSha256: unknown, authenticate: {}, requestId: 'key-1' },
-      { ...getItem(leadId ?? '', logged), requestId: 'get-0' },
-      { ...getItem(missing, logged), requestId: 'get-1' },
-      { ...listItem({}, logged), requestId: 'list-0' },
-      { ...listItem({}, creator), requestId: 'list-1' },
-      { secretSha256: logged.secretSha256, requestId: 'nothing-0' },
-      listItem({}, logged),
-      { ...listItem({}, logged), requestId: 'Secret "name' },
-    ]);
-    await allOutcomes(call, 13);
-    await refusalOf(openExchange(client, { authorization: 'Bearer stolen' }).ended);
-    own.child.kill('SIGTERM');
-    expect(await own.ended()).toBe(0);
-
-    const lines = own
-      .output()
-      .split('\n')
-      .filter((line) => line.includes('"operation"') && !/"(Put|Create)(Studio|Member|ApiKey)"/.test(line))
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const summaries = lines.map(({ operation, requestId, outcome, studioId, apiKeyId, leadId, replayed }) => [
-      requestId,
-      operation,
-      outcome,
-      studioId,
-      apiKeyId,
-      leadId,
-      replayed,
-    ]);
-    const byText = (a: unknown, b: unknown) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
-    expect(summaries.sort(byText)).toEqual(
-      [
-        ['create-0', 'CreateLead', 'ok', studioId, undefined, leadId, false],
-        ['create-1', 'CreateLead', 'ok', studioId, undefined, leadId, true],
-        ['create-2', 'CreateLead', 'LEAD_ALREADY_OPEN', studioId, undefined, leadId, undefined],
-        ['create-3', 'CreateLead', 'INVALID_REQUEST', studioId, undefined, undefined, undefined],
-        ['key-0', 'AuthenticateApiKey', 'ok', studioId, apiKeyId, undefined, undefined],
-        ['key-1', 'AuthenticateApiKey', 'KEY_INVALID', undefined, undefined, undefined, undefined],
-        ['get-0', 'GetLead', 'ok', studioId, undefined, leadId, undefined],
-        ['get-1', 'GetLead', 'LEAD_NOT_FOUND', studioId, undefined, missing, undefined],
-        ['list-0', 'ListLeads', 'ok', studioId, undefined, undefined, undefined],
-        ['list-1', 'ListLeads', 'SCOPE_FORBIDDEN', studioId, undefined, undefined, undefined],
-        ['nothing-0', 'Exchange', 'INVALID_REQUEST', studioId, undefined, undefined, undefined],
-        ...times(2, () => [undefined, 'ListLeads', 'ok', studioId, undefined, undefined, undefined]),
-        [undefined, 'Exchange', 'CALLER_UNAUTHENTICATED', undefined, undefined, undefined, undefined],
-      ].sort(byText),
-    );
-    for (const line of lines) expect(line.durationMs).toEqual(expect.any(Number));
-    expect(own.output()).not.toMatch(/secret|@example|stolen/i);
-    for (const hash of [unknown, logged.secretSha256]) {
-      for (const form of ['hex', 'base64', 'base64url'] as const)
-        expect(own.output()).not.toContain(hash.toString(form));
-    }
   });
 });
 

@@ -319,8 +319,8 @@ test('one caller has a number of streams at most; one that ends makes room for a
   for (const watch of watches) watch.cancel();
 });
 
-describe('a reader of 60 MB', () => {
-  const PAGES = 100;
+describe('a reader of 30 MB', () => {
+  const PAGES = 50;
 
   /** The page that the reader has, the page in flight, and those that the network buffers. */
   const MAX_READ_AHEAD = 10;
@@ -332,11 +332,15 @@ describe('a reader of 60 MB', () => {
   }
 
   // @proves bounds-41
-  test('that reads nothing has only a few messages buffered, delays no other caller, and gets all leads later', async () => {
+  test('that reads nothing, however long, has few messages buffered, delays no other caller, and gets all leads later', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
     const { core, leads } = await aLargeStudio();
     const held = await heldExport(core);
 
     expect(await pagesRead(core)).toBeLessThan(MAX_READ_AHEAD);
+    for (const _ of times(60, () => 0)) vi.advanceTimersByTime(MAX_CALL_MS);
+    await core.caller.call('LeadIntakeService/ListLeads', { studioId: 's1' });
 
     expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
   });
@@ -374,18 +378,6 @@ describe('a reader of 60 MB', () => {
     const next = await aCore(core.path);
     exportedIds.push(...idsIn(await exported(next.caller, { studioId: 's1', resumeToken })));
     expect(exportedIds).toEqual(idsOf(leads));
-  });
-
-  test('may take longer than any other call, and than the deadline for the arrival of a request', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const { core, leads } = await aLargeStudio();
-    const held = await heldExport(core);
-
-    for (const _ of times(60, () => 0)) vi.advanceTimersByTime(MAX_CALL_MS);
-    await core.caller.call('LeadIntakeService/ListLeads', { studioId: 's1' });
-
-    expect([...held.first, ...(await held.rest())]).toEqual(idsOf(leads));
   });
 });
 

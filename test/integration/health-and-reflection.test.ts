@@ -8,11 +8,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { Readiness } from '../../common/readiness.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import {
-  type ServerReflectionRequest,
-  ServerReflectionRequestSchema,
-  ServerReflectionResponseSchema,
-} from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
-import {
   type HealthCheckRequest,
   HealthCheckRequestSchema,
   HealthCheckResponseSchema,
@@ -165,28 +160,6 @@ test('health is available without a token and with the right one, and refused wi
   expect(await check(client, CORE_TOKEN)).toBe(Status.SERVING);
   // Even on a connection on which the right token was presented.
   await expect(check(client, 'another')).rejects.toMatchObject({ code: grpcStatus.UNAUTHENTICATED });
-});
-
-test('reflection requires the token, like everything but health', async () => {
-  const core = await startTestCore({ CORE_REFLECTION: 'yes' });
-  onTestFinished(() => core.stop());
-  const services = (token?: string) => {
-    const metadata = new Metadata();
-    if (token) metadata.set('authorization', `Bearer ${token}`);
-    const call = clientOf(core.port).makeBidiStreamRequest(
-      '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
-      (request: ServerReflectionRequest) => Buffer.from(toBinary(ServerReflectionRequestSchema, request)),
-      (bytes) => fromBinary(ServerReflectionResponseSchema, bytes).messageResponse.case,
-      metadata,
-    );
-    call.end(create(ServerReflectionRequestSchema, { messageRequest: { case: 'listServices', value: '' } }));
-    return new Promise((resolve) => {
-      call.on('data', resolve).on('error', (error: ServiceError) => resolve(error.code));
-    });
-  };
-  expect(await services()).toBe(grpcStatus.UNAUTHENTICATED);
-  expect(await services('another')).toBe(grpcStatus.UNAUTHENTICATED);
-  expect(await services(CORE_TOKEN)).toBe('listServicesResponse');
 });
 
 describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl', () => {

@@ -57,43 +57,6 @@ describe('ImportLeads', () => {
     expect(timestampDate(change?.firstChangeTime as never).getTime()).toBeGreaterThan(Date.now() - 60_000);
   });
 
-  test('writes nothing when repeated, whatever changes of the leads', async () => {
-    const { studioId } = await service.aStudioWithKey();
-    const request = { studioId, leads: times(100, () => anImport({ note: 'x'.repeat(2000) })) };
-    const first = await service.leads.importLeads(request);
-    const [leadId = ''] = idsOf(first.results);
-    await service.leads.changeLeadStage({ studioId, leadId, stage: LeadStage.LOST });
-
-    const again = await service.leads.importLeads(request);
-
-    expect(idsOf(again.results)).toEqual(idsOf(first.results));
-    expect(again.results.every(({ outcome }) => outcome.case === 'imported' && outcome.value.replayed)).toBe(true);
-    expect(await service.countLeads(studioId)).toBe(100);
-  });
-
-  test('claims the contact of an open lead, and not of a closed one', async () => {
-    const { studioId, secret } = await service.aStudioWithKey();
-    const [open, closed] = [anImport(), anImport({ stage: LeadStage.LOST })];
-    const { results } = await service.leads.importLeads({
-      studioId,
-      leads: [
-        open,
-        closed,
-        anImport({ contact: closed.contact }),
-        anImport({ contact: closed.contact, stage: LeadStage.WON }),
-      ],
-    });
-    expect(reasonsOf(results)).toEqual([undefined, undefined, undefined, undefined]);
-
-    const post = (value: string) => service.post(secret, { displayName: 'Ada', contact: anEmail(value) });
-    expect((await post(open.contact.value.value)).status).toBe(409);
-    const { leads } = await service.leads.findLeads({ studioId, contact: closed.contact });
-    expect(leads[0]?.stage).toBe(LeadStage.NEW);
-    expect(leads.map(({ stage }) => stage).sort()).toEqual([LeadStage.NEW, LeadStage.WON, LeadStage.LOST]);
-    const rival = await service.leads.importLeads({ studioId, leads: [anImport({ contact: open.contact })] });
-    expect(reasonsOf(rival.results)).toEqual(['LEAD_ALREADY_OPEN']);
-  });
-
   // @proves imports-3
   test('recognises a lead by its id, whatever became of it, and no lead of another studio', async () => {
     const { studioId, secret } = await service.aStudioWithKey();

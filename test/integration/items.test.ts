@@ -16,12 +16,11 @@ import {
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { allOutcomes, type ExchangeAnswer, exchange, jsonOf, openExchange } from '../support/exchange-calls.ts';
-import { aCreation, type Creation, grpcCaller, refusalOf, startTestCore, type TestCore } from '../support/grpc.ts';
+import { allOutcomes, type ExchangeAnswer, jsonOf, openExchange } from '../support/exchange-calls.ts';
+import { aCreation, type Creation, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
 import { countLeads, createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { idTextOf } from '../support/raw-sqlite.ts';
-import { startProxy } from '../support/tcp-proxy.ts';
 import { openUnreadCall } from '../support/unread-call.ts';
 import { aSharedCore } from './shared-core.ts';
 import { withToken } from './transports.ts';
@@ -147,40 +146,7 @@ describe('a caller that does not read its results', () => {
 });
 
 // @proves exchange-6
-describe('a caller that disconnects during a call', () => {
-  test('has its leads at most once, can repeat them, and does not delay a stop', async () => {
-    const { other, client, own } = await anotherCore();
-    const { breaking, disconnect } = await aBreakableCaller(other);
-    const messages = times(30, () => times(100, () => requested({}, own)));
-    const call = openExchange(breaking);
-    for (const message of messages) call.send(message);
-    await call.outcome(0);
-    disconnect();
-    expect(await refusalOf(call.ended)).toMatchObject({ code: 'UNAVAILABLE' });
-
-    const outcomes = await exchange(client, messages);
-
-    const ids = outcomes.map(({ answer }) => answer?.leadId);
-    expect(new Set(ids).size).toBe(3000);
-    for (const [index, { answer }] of call.outcomes) expect(answer?.leadId).toBe(ids[index]);
-    expect(countLeads(other.path, own.owner.studioId)).toBe(3000);
-    await expectPromptStop(other);
-  });
-});
-
-// @proves exchange-6
 describe('a core that stops', () => {
-  test('ends a call without an error after the results of its items', async () => {
-    const { other, client, own } = await anotherCore();
-    const call = openExchange(client);
-    call.send([requested({}, own)]);
-    await call.outcome(0);
-
-    await expectPromptStop(other);
-
-    await call.ended;
-  });
-
   test.each([0, 2])(
     'has sent the results of all items that it processed, and written nothing else (round %i)',
     async (round) => {
@@ -352,17 +318,6 @@ async function anotherCore() {
     await other.stop();
   });
   return { other, client, own: await createKey(client) };
-}
-
-/** A caller whose connection the test can break. */
-async function aBreakableCaller({ port }: TestCore) {
-  const proxy = await startProxy('127.0.0.1', port);
-  const breaking = grpcCaller(`127.0.0.1:${proxy.port}`);
-  onTestFinished(async () => {
-    breaking.close();
-    await proxy.stop();
-  });
-  return { breaking, disconnect: () => proxy.refuse() };
 }
 
 /** Stops a core whose timeout for open connections never comes: it must wait for no peer. */

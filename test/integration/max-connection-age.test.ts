@@ -53,9 +53,6 @@ function aCaller(port = core.port): GrpcCaller {
   return caller;
 }
 
-/** A call that any caller with the token may make. */
-const list = (caller: GrpcCaller) => caller.call('DirectoryService/ListStudios');
-
 describe('a connection that is old', () => {
   // @proves node-15
   test('is ended by GOAWAY with its next call, which gets its response; later streams are not processed, and the GOAWAY says so', async () => {
@@ -212,18 +209,6 @@ describe('on a connection that becomes old,', () => {
 
 // @proves crashes-26
 describe('under load no call fails when its connection becomes old', () => {
-  test.each([
-    ['gRPC', aGrpcCaller],
-    ['Connect', aConnectCaller],
-  ] as const)('of callers by %s', async (_, aCallerOf) => {
-    const proxy = await aProxy();
-    const call = aCallerOf(proxy.port);
-
-    const failures = await underLoad(() => proxy.opened() >= 4, call);
-
-    expect(failures).toEqual([]);
-  });
-
   test('of callers of a gateway, and exactly the acknowledged leads exist', async () => {
     const proxy = await aProxy();
     const { url, studio } = await aGatewayWithStudio(`http://127.0.0.1:${proxy.port}`);
@@ -351,17 +336,6 @@ const endedStreams = (frames: Frames): number[] =>
 /** The last stream id of each GOAWAY frame. */
 const goAways = (frames: Frames): number[] =>
   frames.filter(({ type }) => type === FRAME.goAway).map(({ payload }) => payload.readUInt32BE(0));
-
-function aGrpcCaller(port: number) {
-  const caller = aCaller(port);
-  return () => list(caller);
-}
-
-function aConnectCaller(port: number) {
-  const { directory, close } = connectToCore(`http://127.0.0.1:${port}`, CORE_TOKEN);
-  onTestFinished(() => close());
-  return () => directory.listStudios({});
-}
 
 /** A proxy to the core that counts connections. */
 async function aProxy() {

@@ -8,9 +8,6 @@ import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type CreateLeadOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { moveLead } from '../contract/store-actions.ts';
 import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
-import { jsonOf, openExchange } from '../support/exchange-calls.ts';
-import { aCreation as aWireCreation, grpcCaller, startTestCore } from '../support/grpc.ts';
-import { createKey } from '../support/grpc-studios.ts';
 import { describeWithMongo, describeWithMongoServer, failure, isCommand, startWireServer } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -107,39 +104,6 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     expect(new Set(outcomes)).toEqual(new Set(['created']));
     for (const { lead } of creations) expect(await store.findLead(studioId, lead.id)).toEqual(lead);
     expect(await countLeads()).toBe(creations.length);
-  });
-
-  test('a creation whose insert is slow does not delay others in its call', async () => {
-    const core = await startTestCore({ DATABASE_URL: databaseUrl });
-    const caller = grpcCaller(`127.0.0.1:${core.port}`);
-    try {
-      const { secretSha256 } = await createKey(caller, { studioId });
-      const request = (displayName: string) => ({ secretSha256, createLead: aWireCreation({ displayName }) });
-      const call = openExchange(caller);
-      proxy.loseReplies({ of: isCommand('insert'), by: 'silence' });
-      const slow = request('slow');
-      call.send([slow]);
-      await expect.poll(() => proxy.lost(), { timeout: 20_000 }).toBe(1);
-
-      call.send([...times(20, () => request('fast')), request('')]);
-      for (const index of times(20, (each) => 1 + each)) {
-        expect((await call.outcome(index)).answer).toMatchObject({ replayed: false });
-      }
-      expect((await call.outcome(21)).refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['displayName'] });
-      expect(call.outcomes.has(0)).toBe(false);
-
-      const { answer } = await call.outcome(0);
-      expect(jsonOf(answer)).toMatchObject({ lead: { displayName: 'slow' } });
-      expect(answer?.replayed).toBe(false);
-      call.send([slow]);
-      expect((await call.outcome(22)).answer).toEqual({ ...answer, replayed: true });
-      call.end();
-      await call.ended;
-      expect(await countLeads()).toBe(21);
-    } finally {
-      caller.close();
-      await core.stop();
-    }
   });
 
   /** In a separate studio, a creation for each possible conflict; none conflicts with another. */

@@ -111,50 +111,6 @@ const warnings = (running: RunningProcess): Record<string, unknown>[] =>
 
 // @proves secrets-9 node-21
 describe('a certificate of a core that is replaced', () => {
-  test('is used for new connections; existing ones stay open, and no call fails', async () => {
-    const [former, renewed] = [await aCertificate(), await aCertificate()];
-    const core = await aCore(presenting(former));
-    const socket = await handshake(core.port);
-    let isOver = false;
-    const failures: unknown[] = [];
-    const callers = times(8, async () => {
-      const caller = aCaller(core.port);
-      while (!isOver) await list(caller).catch((error) => failures.push(error));
-    });
-    await untilPresented(core.port, former);
-
-    presenting(renewed);
-
-    await untilPresented(core.port, renewed);
-    await sleep(200);
-    isOver = true;
-    await Promise.all(callers);
-    expect(failures.slice(0, 3)).toEqual([]);
-    expect(socket.destroyed).toBe(false);
-  });
-
-  test('key first: the former stays in use until both match, which is logged once; then the log has the new expiry', async () => {
-    const [former, renewed] = [await aCertificate(), await aCertificate()];
-    const env = presenting(former);
-    const { port, running } = await aLoggingCore(env);
-    writeFile('core-key.pem', renewed.key);
-
-    await running.printed(/certificates not reloaded/);
-    await sleep(SEVERAL_CHECKS_MS);
-    expect(warnings(running)).toEqual([
-      expect.objectContaining({
-        level: 40,
-        fault: `${env.CORE_TLS_KEY_FILE} is the key of another certificate than that of ${env.CORE_TLS_CERT_FILE}`,
-      }),
-    ]);
-    await untilPresented(port, former);
-
-    writeFile('core.pem', renewed.cert);
-    const [line] = await running.printed(/^.*certificates reloaded.*$/m);
-    await untilPresented(port, renewed);
-    expect(JSON.parse(line).until).toEqual({ [env.CORE_TLS_CERT_FILE ?? '']: expect.stringMatching(/^\d{4}-.*Z$/) });
-  });
-
   test.each<[what: string, damage: (other: Certificate) => unknown, said: RegExp]>([
     [
       'by a part of it',

@@ -1,16 +1,16 @@
 import { overlap } from './claims.ts';
-import { answered, type Protocol, type Work } from './protocol.ts';
+import { answered, type Work } from './protocol.ts';
 import type { Rules } from './rules.ts';
 import { type Call, type Found, freeNumber, type Row, type Step, type World, withCaller, withNewRow } from './world.ts';
 
-/** A single insert that the unique indexes decide. Whatever its outcome, the response is read from what is stored. */
-export const createLead: Protocol = {
-  startsAt: 'insert',
-  steps(work) {
-    if (work.call.at === 'insert') return insertSteps(work);
-    return work.call.at === 'written' ? writtenSteps(work) : lookSteps(work);
-  },
-};
+/**
+ * The possible next steps of a call: a single insert that the unique indexes decide. Whatever its outcome, the response is read
+ * from what is stored. Each step is one message to the database, which is carried out or not.
+ */
+export function creationSteps(work: Work): Iterable<Step> {
+  if (work.call.at === 'insert') return insertSteps(work);
+  return work.call.at === 'written' ? writtenSteps(work) : lookSteps(work);
+}
 
 function* insertSteps(work: Work): Iterable<Step> {
   const { scenario, rules, world, caller, call, request } = work;

@@ -1,11 +1,10 @@
 import type { PROMISES } from './invariants.ts';
 import type { Design } from './lead-system.ts';
-import { reserveKey } from './reserve-key.ts';
 import type { SCENARIOS } from './scenarios.ts';
 
 /** A plausible but flawed design, and the promise that it breaks. */
 interface Flaw extends Design {
-  readonly breaks: keyof typeof PROMISES | 'stuck';
+  readonly breaks: keyof typeof PROMISES;
   readonly in: keyof typeof SCENARIOS;
 }
 
@@ -89,27 +88,5 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     rules: { closingFrees: false },
     breaks: 'a closed lead has no claims',
     in: RIVAL,
-  },
-  'the key is reserved first, and an abandoned reservation is deleted': {
-    protocol: reserveKey(true),
-    rules: { keyIndex: false },
-    without: [
-      'a conflicting open lead has another key and the same contact',
-      'a key with a lead never gets a conflict with another open lead',
-    ],
-    breaks: 'one lead per key',
-    in: RIVAL,
-  },
-  'the key is reserved first, and an abandoned reservation stays': {
-    protocol: reserveKey(false),
-    rules: { keyIndex: false },
-    breaks: 'stuck',
-    in: RIVAL,
-  },
-  'the key is reserved first, and a reservation counts as a lead': {
-    protocol: reserveKey(false),
-    rules: { keyIndex: false },
-    breaks: 'a conflict means other data under the same key',
-    in: OTHER_DATA,
   },
 };

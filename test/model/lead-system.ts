@@ -1,25 +1,20 @@
 import { regionSteps } from './claims.ts';
 import { correctionSteps } from './corrections.ts';
-import { createLead } from './create-lead.ts';
+import { creationSteps } from './create-lead.ts';
 import type { System } from './explorer.ts';
 import { PROMISES } from './invariants.ts';
-import type { Protocol } from './protocol.ts';
 import { RULES, type Rules } from './rules.ts';
 import { callerSteps, databaseSteps, moverSteps } from './surroundings.ts';
 import type { Request, Scenario, World } from './world.ts';
 
-/** The protocol, the rules that it follows, and the promises that are not checked. */
+/** The rules that are followed, and the promises that are not checked. */
 export interface Design {
   readonly rules?: Partial<Rules>;
-  readonly protocol?: Protocol;
   readonly without?: readonly (keyof typeof PROMISES)[];
 }
 
 /** All possible steps of a scenario, and the states that must never be reached. */
-export function leadSystem(
-  scenario: Scenario,
-  { rules: changes = {}, protocol = createLead, without = [] }: Design = {},
-): System<World> {
+export function leadSystem(scenario: Scenario, { rules: changes = {}, without = [] }: Design = {}): System<World> {
   const rules = { ...RULES, ...changes };
   const { requests } = scenario;
   const promises = Object.entries(PROMISES).filter(([name]) => !without.some((each) => each === name));
@@ -30,10 +25,9 @@ export function leadSystem(
       region: 0,
       rows: [],
       late: [],
-      reservations: [],
     },
     *steps(world) {
-      yield* callerSteps(rules, world, requests, protocol.startsAt);
+      yield* callerSteps(rules, world, requests);
       yield* databaseSteps(rules, world);
       yield* moverSteps(scenario, rules, world);
       yield* correctionSteps(scenario, rules, world);
@@ -41,7 +35,7 @@ export function leadSystem(
       for (const [caller, call] of world.callers.entries()) {
         if (!('number' in call)) continue;
         const work = { scenario, rules, world, caller, call, request: requests[caller] as Request };
-        for (const [label, next] of protocol.steps(work)) yield [`caller ${caller}: ${label}`, next];
+        for (const [label, next] of creationSteps(work)) yield [`caller ${caller}: ${label}`, next];
       }
     },
     fault: (world) => promises.find(([, isKept]) => !isKept(world, requests))?.[0],

@@ -1,5 +1,5 @@
 import type { Rules } from './rules.ts';
-import { type Answer, type Call, type Request, type Scenario, type Step, type World, withCaller } from './world.ts';
+import { type Answer, type Call, type Request, type Scenario, type World, withCaller } from './world.ts';
 
 /** A call that works on its caller's request. */
 export interface Work {
@@ -9,15 +9,6 @@ export interface Work {
   readonly caller: number;
   readonly call: Call;
   readonly request: Request;
-}
-
-/** A protocol for creating a lead. */
-export interface Protocol {
-  readonly startsAt: Call['at'];
-  /**
-   * Returns the possible next steps of a call. Each step is one message to the database, which is carried out or not.
-   */
-  steps(work: Work): Iterable<Step>;
 }
 
 /** Returns the world after a call has ended and its caller has the answer. */

@@ -2,7 +2,6 @@ import { claimsOf, overlap } from './claims.ts';
 import { isRefused } from './create-lead.ts';
 import type { Rules } from './rules.ts';
 import {
-  type Call,
   freeNumber,
   type Mover,
   type Request,
@@ -15,19 +14,14 @@ import {
 } from './world.ts';
 
 /** Callers send requests, and repeat them when the process that served them has died. */
-export function* callerSteps(
-  rules: Rules,
-  world: World,
-  requests: readonly Request[],
-  startsAt: Call['at'],
-): Iterable<Step> {
+export function* callerSteps(rules: Rules, world: World, requests: readonly Request[]): Iterable<Step> {
   for (const [caller, { at }] of world.callers.entries()) {
     if (at === 'silent' || at === 'unsure') {
       const number = freeNumber(world, caller);
       const claims = claimsOf(rules, world.region, requests[caller]?.contact ?? '');
       yield [
         `caller ${caller} sends its request`,
-        withCaller(world, caller, { at: startsAt, number, id: number, claims }),
+        withCaller(world, caller, { at: 'insert', number, id: number, claims }),
       ];
     } else if (at !== 'answered') {
       yield [`caller ${caller}: its process dies`, withCaller(world, caller, { at: 'unsure' })];

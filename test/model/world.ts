@@ -49,7 +49,7 @@ export type Found = Pick<Row, 'id' | 'key' | 'data'>;
 /** A process's work on a request: one attempt of its caller. */
 export interface Call {
   /** The next step of the work. */
-  readonly at: 'reserve' | 'insert' | 'written' | 'look' | 'settle';
+  readonly at: 'insert' | 'written' | 'look';
   readonly number: number;
   /** The id of the lead that it creates. */
   readonly id: number;
@@ -90,14 +90,6 @@ export interface Mover {
   readonly claims?: readonly string[];
 }
 
-/** A reservation of a key for a call, used only by protocols of several writes. */
-export interface Reservation {
-  readonly key: string;
-  readonly data: string;
-  readonly lead: number;
-  readonly settled: boolean;
-}
-
 /** The state of the system. Callers are in the order of the scenario's requests. */
 export interface World {
   readonly callers: readonly Caller[];
@@ -107,7 +99,6 @@ export interface World {
   readonly rows: readonly Row[];
   /** Inserts that may still be carried out although no call waits for them. */
   readonly late: readonly Row[];
-  readonly reservations: readonly Reservation[];
 }
 
 /** A label of what happens, and the world after it. */
@@ -133,10 +124,10 @@ export function withRow(world: World, row: Row, changes: Partial<Row> | null): W
  * Returns a number that is not in use. Callers draw from separate numbers, so that the order of requests does not
  * multiply states.
  */
-export function freeNumber({ callers, movers, rows, late, reservations }: World, caller: number): number {
+export function freeNumber({ callers, movers, rows, late }: World, caller: number): number {
   const used = new Set<number | undefined>();
   for (const { id, by } of [...rows, ...late]) used.add(id).add(by);
-  for (const { lead } of [...movers, ...reservations]) used.add(lead);
+  for (const { lead } of movers) used.add(lead);
   for (const each of callers) {
     if (each.at === 'answered') used.add(each.by).add(each.lead);
     else if ('number' in each) used.add(each.number).add(each.id).add(each.byKey?.id).add(each.byContact?.id);
