@@ -6,7 +6,6 @@ import {
   aLead,
   aLeadSource,
   anApiKey,
-  aSecretHash,
   aStudio,
   BY,
   claimsOf,
@@ -15,6 +14,7 @@ import {
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
+import { READS, WRITES } from './every-call.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, keysIn, leadsIn, sourcesIn } from './store-actions.ts';
 
@@ -74,21 +74,10 @@ export function durabilityContract(opened: () => OpenedStore): void {
       await expect(another.check()).resolves.toBeUndefined();
     });
 
-    const lead = aLead();
-    const calls: Record<string, (closed: Store) => Promise<unknown>> = {
-      check: (closed) => closed.check(),
-      createLead: (closed) => closed.createLead(lead, claimsOf(lead)),
-      findLead: (closed) => closed.findLead(STUDIO_ID, lead.id),
-      listLeads: (closed) => closed.listLeads(STUDIO_ID, null, 10),
-      findCredential: (closed) => closed.findCredential(aSecretHash()),
-      putStudio: (closed) => closed.putStudio(aStudio(), BY),
-      findStudio: (closed) => closed.findStudio(STUDIO_ID),
-    };
-
     test('a closed store is unavailable', async () => {
       await store.close();
 
-      for (const [name, call] of Object.entries(calls)) {
+      for (const { name, call } of [...READS, ...WRITES]) {
         await expect(call(store), name).rejects.toBeInstanceOf(StoreUnavailable);
       }
     });

@@ -1,13 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type Collection,
-  type CreateIndexesOptions,
-  type Db,
-  type Document,
-  type IndexSpecification,
-  MongoClient,
-  UUID,
-} from 'mongodb';
+import { type Collection, type Db, type Document, type IndexSpecification, MongoClient, UUID } from 'mongodb';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
@@ -20,7 +12,6 @@ import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { aStoreOnAFake, nameOf, refusal } from '../support/fake-mongodb.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { freePort } from '../support/servers.ts';
 import { duplicatesContract } from './duplicates-contract.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 
@@ -138,42 +129,20 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'already-open' });
   });
 
-  test.each<[string, RegExp, Document, CreateIndexesOptions]>([
-    ['that is not unique', /"idempotencyKey" is not unique/, {}, {}],
-    ['of another name that is not unique', /"byKey" is not unique/, {}, { name: 'byKey' }],
-    [
-      'of another key',
-      /has the key \{"studioId":1,"idempotency":1\}/,
-      { studioId: 1, idempotency: 1 },
-      { unique: true },
-    ],
-  ])(
-    'with an index %s nothing is created, the check reports it, and creations succeed once it is dropped',
-    async (...given) => {
-      const [, pattern, key, options] = given;
-      const { url, leads, open } = await aDatabase();
-      const named = { name: 'idempotencyKey', ...options };
-      const indexKey = Object.keys(key).length > 0 ? key : { studioId: 1, 'idempotency.key': 1 };
-      await leads.createIndex(indexKey as Record<string, 1>, named);
-      const store = await open();
-      // A server may allow the correct index beside it, which is enough.
-      const names = (await leads.indexes()).map(({ name }) => name);
-      if (named.name !== 'idempotencyKey' && names.includes('idempotencyKey')) {
-        expect(await create(store)).toMatchObject({ kind: 'created' });
-        return;
-      }
-      await untilChecked(store, pattern);
-      const message = await checked(store);
-      expect(message).toMatch(/^no records are created: leads\.idempotencyKey .*cannot be built: another index/);
-      await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
-      expect(await leads.countDocuments()).toBe(0);
-      expect(await doctorFaults(url)).toEqual([expect.stringMatching(pattern)]);
+  test('with an index that is not unique nothing is created, the check reports it, and creations succeed once it is dropped', async () => {
+    const { url, leads, open } = await aDatabase();
+    await leads.createIndex({ studioId: 1, 'idempotency.key': 1 }, { name: 'idempotencyKey' });
+    const store = await open();
+    await untilChecked(store, /^no records are created: .*"idempotencyKey" is not unique/);
+    await untilChecked(store, /cannot be built: another index/);
+    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(await leads.countDocuments()).toBe(0);
+    expect(await doctorFaults(url)).toEqual([expect.stringMatching(/"idempotencyKey" is not unique/)]);
 
-      await leads.dropIndex(named.name);
-      await untilChecked(store, /^ok$/);
-      expect(await create(store)).toMatchObject({ kind: 'created' });
-    },
-  );
+    await leads.dropIndex('idempotencyKey');
+    await untilChecked(store, /^ok$/);
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
 
   // @proves crashes-29
   describe('with duplicates', () => {
@@ -300,6 +269,7 @@ describe('an index as MongoDB lists it', () => {
   test.each([
     ['partial', listing({ partialFilterExpression: { stage: 'new' } }), 'is partial'],
     ['sparse', listing({ sparse: true }), 'is sparse'],
+    ['of another key', listing({ name: openContact?.name, key: { studioId: 1, openContact: 1 } }), 'has the key'],
     ['in another order', listing({ name: openContact?.name, key: { openContactKey: 1, studioId: 1 } }), 'has the key'],
     ['hidden', listing({ hidden: true }), 'is hidden'],
     ['with a collation', listing({ collation: { locale: 'en', strength: 1 } }), 'has a collation'],
@@ -310,15 +280,4 @@ describe('an index as MongoDB lists it', () => {
     expect(await faultsOf(listed)).toEqual([expect.stringContaining(fault)]);
     expect(await faultsOf(listed, listing({}))).toEqual([]);
   });
-});
-
-test('when the database is unreachable, the check says why, without credentials of the address', async () => {
-  const store = await openMongoStore(`mongodb://user:open-sesame@127.0.0.1:${await freePort()}/leads`);
-  onTestFinished(() => store.close());
-
-  const error = await store.check().catch((error) => error);
-
-  expect(error).toBeInstanceOf(StoreUnavailable);
-  expect(errorSummary(error)).toMatch(/cannot be reached: .*ECONNREFUSED/);
-  expect(errorSummary(error)).not.toContain('open-sesame');
 });

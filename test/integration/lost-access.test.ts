@@ -30,7 +30,7 @@ const certified = { may: CALLER_ROLES, certificateSubject: SUBJECT };
 
 type Way = readonly [token: string | undefined, before: CallerEntries, after: CallerEntries];
 
-/** Every way to lose access: the token, if not the certificate, and the callers of the file before and after. */
+/** Ways to lose access: the token, if not the certificate, and the callers of the file before and after. */
 const WAYS: Readonly<Record<string, Way>> = {
   'is removed': [TOKEN, { admin, it }, { admin }],
   'loses its token, and has another': [TOKEN, { admin, it }, { admin, it: entry(newCoreToken(), CALLER_ROLES) }],
