@@ -5,7 +5,7 @@ import type { Studio } from '../../src/domain/studio.ts';
 import type { CreateLeadOutcome, Store } from '../../src/store/store.ts';
 import { aClaim, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
-import { actionsOn, describeThroughStores, moveLead } from './store-actions.ts';
+import { actionsOn, describeThroughStores } from './store-actions.ts';
 
 /** The promises about claims, and about the regions that they were computed by. */
 export function claimContract(opened: () => OpenedStore): void {
@@ -55,24 +55,6 @@ export function claimContract(opened: () => OpenedStore): void {
       expect(new Set(claimed).size).toBe(claimed.length);
       // No two neighbouring claims are both free.
       expect(claimed.length).toBeGreaterThanOrEqual(14);
-    });
-
-    test('closing releases every claim, and reopening stores the claims given with it', async () => {
-      const first = aLead();
-      await created(first, claimsOf(first, { contactKeys: [aClaim('a'), aClaim('b')] }));
-      await moved(first, 'won');
-      const second = aLead();
-      await created(second, claimsOf(second, { contactKeys: [aClaim('b')] }));
-
-      const claims = claimsOf(first, { contactKeys: [aClaim('c'), aClaim('b')] });
-      expect(await moveLead(store, first, 'new', { claims })).toEqual({ kind: 'already-open', leadId: second.id });
-      await moved(second, 'lost');
-      await moved(first, 'new', { claims });
-
-      expect(await holderOf('a')).toEqual([]);
-      expect(await holderOf('c')).toEqual([first.id]);
-      const rival = aLead();
-      await created(rival, claimsOf(rival, { contactKeys: [aClaim('a')] }));
     });
 
     test('a closed lead is found by the claims that it had, and by those given when it was closed', async () => {

@@ -157,22 +157,5 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       expect((await store.listLeads(STUDIO_ID, null, 100)).records).toEqual([]);
       for (const { lead } of await store.listLeadChanges(100)) expect(lead).not.toHaveProperty('displayName');
     });
-
-    test('erased leads are listed in pages', async () => {
-      const leads = await Promise.all(times(7, () => created()));
-      const erased = leads.filter((_, index) => index % 2 === 0);
-      for (const lead of erased) await erase(lead);
-
-      const walked: string[] = [];
-      let after: string | null = null;
-      do {
-        const { leads: part, next } = await store.walkErasedLeads(STUDIO_ID, after, 3);
-        walked.push(...part.map(({ id }) => id));
-        after = next;
-      } while (after !== null);
-
-      expect(walked).toEqual(erased.map(({ id }) => id));
-      expect(await store.walkErasedLeads('studio-2', null, 3)).toEqual({ leads: [], next: null });
-    });
   });
 }

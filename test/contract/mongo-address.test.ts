@@ -59,12 +59,6 @@ const accepted = [...SINGLE, ...TOGETHER]
   )
   .filter((options) => mongoUrlFault(`mongodb://127.0.0.1:1/?${options}`) === undefined);
 
-test('the driver accepts most options, and each is tried', () => {
-  expect(accepted.length).toBeGreaterThan(100);
-  for (const name of ['directConnection', 'readPreference', 'replicaSet', 'loadBalanced', 'w', 'serverMonitoringMode'])
-    expect(accepted.some((options) => options.startsWith(`${name}=`))).toBe(true);
-});
-
 // @proves crashes-33
 describe('whatever the address says', () => {
   // The driver warns of options that it will drop.

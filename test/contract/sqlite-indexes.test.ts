@@ -124,16 +124,6 @@ describe('the indexes in SQLite', () => {
     expect(leadsIn(direct)).toBe(0);
   });
 
-  test('an index works under any name', async () => {
-    const { store, direct } = aDatabase();
-    direct.exec(`
-      DROP INDEX leads_by_idempotency_key;
-      CREATE UNIQUE INDEX another ON leads (studio_number, idempotency_key)`);
-
-    expect(await checked(store)).toBe('ok');
-    expect(await create(store)).toMatchObject({ kind: 'created' });
-  });
-
   test.each([
     ['closed', `UPDATE leads SET stage = 'lost' WHERE id = ${ID_BYTES}`],
     ['deleted', `DELETE FROM leads WHERE id = ${ID_BYTES}`],

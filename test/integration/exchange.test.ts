@@ -404,26 +404,6 @@ describe('a message', () => {
     expect([...call.outcomes.keys()].sort((a, b) => a - b)).toEqual(times(100, (index) => index));
     expect(countLeads(core.path, key.owner.studioId)).toBe(100);
   });
-
-  test('fits a hundred of the largest items', async () => {
-    const sourceId = await putSource(caller, key.owner.studioId);
-    const items = times(100, () => ({
-      ...createItem(
-        aCreation({
-          displayName: '🦉'.repeat(160),
-          note: '🦉'.repeat(2000),
-          contact: { email: `${newId()}${'🦉'.repeat(206)}@example.org` },
-          sourceId,
-        }),
-      ),
-      requestId: 'x'.repeat(128),
-      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-    }));
-
-    const outcomes = await send(...items);
-
-    expect(outcomes.filter(({ answer }) => answer?.replayed === false)).toHaveLength(100);
-  });
 });
 
 // @proves exchange-5

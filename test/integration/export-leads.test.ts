@@ -380,28 +380,3 @@ describe('a reader of 30 MB', () => {
     expect(exportedIds).toEqual(idsOf(leads));
   });
 });
-
-describe('a list of studios', () => {
-  const list = (core: Core, request: object) =>
-    core.caller.call<{ studios: { id: string }[]; nextPageToken: string }>('DirectoryService/ListStudios', request);
-
-  test('has all studios, by id, page by page', async () => {
-    const core = await aCore();
-    const ids = times(105, (index) => `studio-${String(index).padStart(3, '0')}`);
-    for (const id of ids.toReversed()) await core.store.putStudio(aStudio({ id, status: 'suspended' }), BY);
-    await core.store.putStudio(aStudio({ id: 'studio-000', regionCode: 'DE' }), BY);
-
-    const usual = await list(core, {});
-    expect(usual.studios[0]).toMatchObject({ status: 'STUDIO_STATUS_ACTIVE', regionCode: 'DE' });
-    const rest = await list(core, { pageToken: usual.nextPageToken });
-    expect([usual, rest].map(({ studios }) => studios.map(({ id }) => id))).toEqual([
-      ids.slice(0, 100),
-      ids.slice(100),
-    ]);
-    expect(rest.nextPageToken).toBe('');
-    expect(await list(core, { pageSize: 2000 })).toMatchObject({
-      studios: ids.map((id) => ({ id })),
-      nextPageToken: '',
-    });
-  });
-});

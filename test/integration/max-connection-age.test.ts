@@ -12,10 +12,8 @@ import { FLAG, FRAME, frame, framesIn, headerBlock, PREFACE, wire } from '../sec
 import { times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
-import { openExchange } from '../support/exchange-calls.ts';
 import {
   aCreateLeadRequest,
-  aCreation,
   CORE_TOKEN,
   type GrpcCaller,
   grpcCaller,
@@ -112,27 +110,6 @@ describe('a connection that is old', () => {
 
 // @proves crashes-26
 describe('on a connection that becomes old,', () => {
-  test('an exchange ends without an error, with all results; the next one uses another connection', async () => {
-    const caller = aCaller();
-    const key = await createKey(caller);
-    const item = () => ({ secretSha256: key.secretSha256, createLead: aCreation() });
-    const call = openExchange(caller);
-    await call.send(times(100, item));
-    await sleep(0.8 * MAX_AGE_MS);
-
-    await call.send(times(100, item));
-    const ended = call.ended.then(() => 'ended');
-    expect(await Promise.race([ended, sleep(5000, 'still open')])).toBe('ended');
-
-    expect(call.outcomes.size === 100 || call.outcomes.size === 200).toBe(true);
-    for (const { answer } of call.outcomes.values()) expect(answer).toBeDefined();
-    const next = openExchange(caller);
-    await next.send([item()]);
-    expect((await next.outcome(0)).answer).toBeDefined();
-    next.end();
-    await next.ended;
-  });
-
   // @proves crashes-26
   test.each(['1.1', '2'] as const)(
     'long-lived calls are ended by the core, also without other calls, over HTTP/%s',

@@ -56,15 +56,6 @@ describe('UpdateLead', () => {
     expect(answer).toEqual({ ...rest, updateTime: answer.updateTime });
   });
 
-  test('accepts a lead as it was read, and ignores fields that only the service sets', async () => {
-    const lead = await aLead();
-
-    expect(await update({ ...lead, stage: 'LEAD_STAGE_WON', note: 'x' })).toMatchObject({
-      stage: 'LEAD_STAGE_NEW',
-      note: 'x',
-    });
-  });
-
   test("compares contacts as the studio's region reads them", async () => {
     await caller.call('DirectoryService/PutStudio', { studio: { id: studioId, regionCode: 'DE' } });
     const other = await aLead({ contact: { phone: '030 1234567' } });

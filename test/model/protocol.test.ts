@@ -46,17 +46,4 @@ describe('the protocol for creating and moving leads', () => {
 
     expect(new Set([...broken, NOT_WITH_LATE_INSERTS])).toEqual(new Set(Object.keys(PROMISES)));
   });
-
-  test('reports a fault with a shortest trace: a key is looked up, and its lead is written, just too early', () => {
-    const { in: scenario, ...design } = FLAWS['the key is looked up before the contact'] as (typeof FLAWS)[string];
-
-    expect(explore(leadSystem(SCENARIOS[scenario], design)).fault?.trace).toEqual([
-      'caller 0 sends its request',
-      'caller 0: its insert is written',
-      'caller 0: the answer to its insert is lost',
-      'caller 0: it looks up its key',
-      'a majority stores lead 0',
-      'caller 0: it looks up its contact',
-    ]);
-  });
 });
