@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRegistry, fromJson, type JsonObject, toJson } from '@bufbuild/protobuf';
 import { createClient, type Transport } from '@connectrpc/connect';
-import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import {
@@ -17,7 +17,7 @@ import {
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
 import { allOutcomes, type ExchangeAnswer, jsonOf, openExchange } from '../support/exchange-calls.ts';
-import { aCreation, type Creation, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
+import { aCreation, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
 import { countLeads, createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { idTextOf } from '../support/raw-sqlite.ts';
@@ -215,43 +215,6 @@ describe('a core that stops', () => {
     expect(sent.map(([key]) => [key, written.get(key)])).toEqual(sent);
     expect(written.size).toBe(sent.filter(([, leadId]) => leadId !== undefined).length);
   }
-});
-
-describe('clients of other protocols', () => {
-  test.each<[string, (options: { baseUrl: string; httpVersion: '2' }) => Transport]>([
-    ['Connect', (options) => createConnectTransport({ ...options, interceptors: [withToken] })],
-    [
-      'Connect with binary messages',
-      (options) => createConnectTransport({ ...options, useBinaryFormat: true, interceptors: [withToken] }),
-    ],
-    ["Connect's gRPC", (options) => createGrpcTransport({ ...options, interceptors: [withToken] })],
-  ])('%s: each item gets the result of a single call', async (_, transport) => {
-    const first = requested();
-    const another = (overrides: Partial<Creation> = {}) =>
-      requested({ ...first.createLead, idempotencyKey: newId(), ...overrides });
-    const results: JsonResult[] = [];
-    async function* messages() {
-      yield [first];
-      while (results.length < 1) await sleep(1);
-      yield [first, another({ note: '' }), another()];
-    }
-
-    for await (const message of sendOver(transport({ baseUrl: core.url, httpVersion: '2' }), messages())) {
-      results.push(...message);
-    }
-
-    const { lead } = await create(first.createLead);
-    const byIndex = results.toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0));
-    expect(byIndex.map(({ leadId, replayed, error }) => error ?? { leadId, replayed })).toMatchObject([
-      { leadId: lead.id, replayed: undefined },
-      { leadId: lead.id, replayed: true },
-      {
-        code: 3,
-        details: [{ reason: 'INVALID_REQUEST', domain: 'leadintake' }, { fieldViolations: [{ field: 'note' }] }],
-      },
-      { code: 6, details: [{ reason: 'LEAD_ALREADY_OPEN', domain: 'leadintake', metadata: { leadId: lead.id } }] },
-    ]);
-  });
 });
 
 // @proves connect-2
