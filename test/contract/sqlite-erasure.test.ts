@@ -10,7 +10,7 @@ import { Checkpoints, openSqliteStore } from '../../src/store/sqlite/sqlite-stor
 import { aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
-import { addressOf, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { ID_BYTES } from '../support/raw-sqlite.ts';
 import { correctLead, moveLead } from './store-actions.ts';
 

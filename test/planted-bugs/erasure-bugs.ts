@@ -1,7 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const SQLITE = 'src/store/sqlite/leads.ts';
-const MONGO = 'src/store/mongo/leads.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const REMAINS = 'test/contract/sqlite-erasure.test.ts';
 const NO_BYTE =
