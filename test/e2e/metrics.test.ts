@@ -1,25 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { growth, type Samples, scrape } from '../support/metrics.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { rawConversation } from '../support/raw-http.ts';
-import {
-  aCapture,
-  aSeparateService,
-  aService,
-  CORE_TOKEN,
-  LEADS,
-  type StudioWithKey,
-  startService,
-} from '../support/service.ts';
+import { aCapture, aSeparateService, aService, CORE_TOKEN, LEADS, type StudioWithKey } from '../support/service.ts';
 import { canClocksBeSet, MachineClock } from '../world/clock.ts';
 
 const METRICS = {
@@ -40,10 +29,6 @@ async function counted(read: () => Promise<Samples>, name: RegExp, work: () => P
   const grown = growth(before, await read());
   return Object.fromEntries(Object.entries(grown).filter(([series]) => name.test(series)));
 }
-
-/** Polls the value of a series. */
-const polled = (read: () => Promise<Samples>, series: string) =>
-  expect.poll(async () => (await read()).get(series), { interval: 100 });
 
 /** One request for each outcome of a creation. */
 async function createInEveryWay(): Promise<void> {
@@ -175,45 +160,6 @@ describe('the metrics', () => {
     },
   );
 
-  test('count the requests that wait for a core that is too slow, until they are refused', async () => {
-    const sockets = new Set<Socket>();
-    const silent = createServer((socket) => sockets.add(socket)).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy();
-      silent.close();
-    });
-    const CORE_URL = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-    const { get, gatewayMetrics } = await aSeparateService({ gateway: { ...METRICS.gateway, CORE_URL } });
-
-    const requests = times(40, () => get(newKeySecret()));
-
-    await polled(gatewayMetrics, 'lead_intake_gateway_requests_under_way').toBe(40);
-    const waiting = 'lead_intake_gateway_core_requests_waiting{operation="AuthenticateApiKey"}';
-    expect((await gatewayMetrics()).get(waiting)).toBeGreaterThan(0);
-    for (const { status } of await Promise.all(requests)) expect(status).toBe(503);
-    await polled(gatewayMetrics, 'lead_intake_gateway_requests_under_way').toBe(0);
-    const after = await gatewayMetrics();
-    expect(after.get(waiting)).toBe(0);
-    const refused =
-      'lead_intake_gateway_request_duration_seconds_count{operation="listLeads",outcome="integration_unavailable"}';
-    expect(after.get(refused)).toBe(40);
-  });
-
-  test('show that a process is stopping while it drains', async () => {
-    const SHUTDOWN_DRAIN_MS = '1000';
-    const own = await startService({
-      core: { ...METRICS.core, SHUTDOWN_DRAIN_MS },
-      gateway: { ...METRICS.gateway, SHUTDOWN_DRAIN_MS },
-    });
-
-    const stopped = own.dispose();
-
-    await polled(own.gatewayMetrics, 'lead_intake_gateway_stopping').toBe(1);
-    await polled(own.coreMetrics, 'lead_intake_core_stopping').toBe(1);
-    await stopped;
-  });
-
   // @proves bounds-33
   test('have the same series whatever names requests contain', async () => {
     const randomName = (): string => randomBytes(6).toString('hex');
@@ -263,10 +209,5 @@ describe('the metrics', () => {
       expect((await fetch(new URL('/', url))).status).toBe(404);
     }
     expect((await fetch(`${own.url}/metrics`)).status).toBe(404);
-  });
-
-  test('are not served unless an address is set', async () => {
-    const own = await aSeparateService();
-    expect([own.gatewayMetricsUrl, own.coreMetricsUrl]).toEqual([undefined, undefined]);
   });
 });

@@ -59,16 +59,6 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
 
   // @proves crashes-18
   describe('when replies to commands get lost', () => {
-    // A creation sends four commands: for the key, its studio, the studio again with the source, and the insert.
-    test.each(times(5, (index) => index + 1))(
-      'a creation that loses the reply to its command %i gets a true response, and a retry creates no second lead',
-      async (from) => {
-        for (const count of [1, 3]) {
-          await createWith({ of: isCommand('find', 'insert'), from, count }, { sourceId: studio.sourceId });
-        }
-      },
-    );
-
     test('an insert whose reply is lost after the write is one lead whatever the response, again and again', async () => {
       for (const count of times(6, (index) => 1 + (index % 3))) {
         await createWith({ of: isCommand('insert'), count });
@@ -103,47 +93,6 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       expect(retried.headers.get('idempotent-replayed')).toBe('true');
       await leadOf(retried, 201);
       expect(await service.countLeads(studio.studioId)).toBe(before + 1);
-    });
-
-    test('many requests with one key, while replies get lost, make one lead', async () => {
-      const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
-      proxy.loseReplies({ of: isCommand('find', 'insert'), from: 10, count: 20 });
-
-      const answers = await Promise.all(times(40, () => service.post(studio.secret, capture, key)));
-      for (const answer of answers) {
-        if (answer.status !== 201) await expectProblem(answer, 503, 'integration_unavailable');
-      }
-      const created = await Promise.all(
-        answers.filter(({ status }) => status === 201).map((each) => leadOf(each, 201)),
-      );
-
-      proxy.heal();
-      await recovered();
-      const lead = await leadOf(await service.post(studio.secret, capture, key), 201);
-      for (const each of created) expect(each).toEqual(lead);
-      expect(await service.countLeads(studio.studioId)).toBe(1);
-    });
-
-    test('many leads for one contact, while replies get lost, are one; the other callers get a 409 or may retry', async () => {
-      const contact = { type: 'email', value: `${randomUUID()}@example.org` };
-      const captures = times(40, (index) => ({ capture: aCapture({ contact, note: `${index}` }), key: randomUUID() }));
-      proxy.loseReplies({ of: isCommand('find', 'insert'), from: 10, count: 20 });
-      const postAll = () =>
-        Promise.all(
-          captures.map(({ capture, key }) => service.post(studio.secret, capture, { 'idempotency-key': key })),
-        );
-
-      const first = await postAll();
-      proxy.heal();
-      await recovered();
-      const again = await postAll();
-
-      const statuses = again.map(({ status }) => status);
-      expect(statuses.filter((status) => status === 201)).toHaveLength(1);
-      expect(statuses.filter((status) => status === 409)).toHaveLength(captures.length - 1);
-      // The responses during the failure were true.
-      for (const [index, { status }] of first.entries()) expect([503, statuses[index]]).toContain(status);
-      expect(await service.countLeads(studio.studioId)).toBe(1);
     });
 
     test.each<[string, Omit<Loss, 'of'>]>([
@@ -258,19 +207,6 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
       expect(performance.now() - sentAt).toBeLessThan(ANSWERED_WITHIN_MS);
       for (const answer of answers) await leadOf(answer, 201);
     });
-
-    test('a key that was retried meanwhile creates one lead afterwards', async () => {
-      const [capture, key] = [aCapture(), { 'idempotency-key': randomUUID() }];
-      for (const answer of await Promise.all(times(20, () => service.post(studio.secret, capture, key)))) {
-        await expectProblem(answer, 503, 'integration_unavailable');
-      }
-
-      end();
-      await recovered();
-
-      await leadOf(await service.post(studio.secret, capture, key), 201);
-      expect(await service.countLeads(studio.studioId)).toBe(1);
-    });
   });
 
   // @proves mongodb-3
@@ -288,31 +224,6 @@ describeWithMongoServer('a service whose MongoDB fails', () => {
     const { secret, studioId } = await starting.aStudioWithKey();
     await leadOf(await starting.post(secret, aCapture()), 201);
     expect(await starting.countLeads(studioId)).toBe(1);
-  });
-
-  test('a database that is killed under load and restarted has every acknowledged lead, and each retry gets its one lead', async () => {
-    const captures = times(150, () => ({ capture: aCapture(), key: { 'idempotency-key': randomUUID() } }));
-    const create = ({ capture, key }: (typeof captures)[number]) => service.post(studio.secret, capture, key);
-    const underWay = captures.map(async (each, index) => {
-      // They arrive one after the other, so that the kill finds some before, some during and some after their write.
-      await new Promise((resolve) => setTimeout(resolve, index * 3));
-      return create(each);
-    });
-    await Promise.all(underWay.slice(0, 20));
-    await mongo.kill();
-    const first = await Promise.all(underWay);
-    await expectNotReady();
-    await expectProblem(await service.post(studio.secret, aCapture()), 503, 'integration_unavailable', []);
-
-    await mongo.revive();
-    await recovered();
-
-    for (const [index, answer] of first.entries()) {
-      const again = await leadOf(await create(captures[index] as (typeof captures)[number]), 201);
-      if (answer.status === 201) expect(await leadOf(answer, 201)).toEqual(again);
-      else await expectProblem(answer, 503, 'integration_unavailable', []);
-    }
-    expect(await service.countLeads(studio.studioId)).toBe(captures.length);
   });
 
   test.each([

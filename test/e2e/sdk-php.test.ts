@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test, vi } from 'vitest';
-import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
@@ -110,23 +109,6 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect([printed, await service.countLeads(studioId)]).toEqual(['Unknown', 2]);
   });
 
-  test('reads page by page, times in UTC', async () => {
-    const { secret } = await service.aStudioWithKey();
-    const printed = await runWith(
-      `$leads = new LeadIntakeClient($url, $key);
-      foreach (['Ada', 'Grace', 'Mary'] as $name) {
-        $created = $leads->createLead(new LeadCapture($name, Contact::email("$name@example.org")))->lead;
-      }
-      foreach ($leads->allLeads(limit: 2) as $lead) echo $lead->displayName, ' ';
-      $lead = $leads->getLead($created->id);
-      var_dump($lead == $created, LeadStage::tryFrom($lead->stage) === LeadStage::New);
-      echo $lead->createdAt->format('Y-m-d\\TH:i:s.vp');`,
-      secret,
-    );
-    const { leads } = (await (await service.get(secret)).json()) as { leads: [{ createdAt: string }] };
-    expect(printed).toBe(`Mary Grace Ada bool(true)\nbool(true)\n${leads[0].createdAt}`);
-  });
-
   test('also sends through a PSR-18 client, and logs failures without secrets or personal data', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
@@ -159,36 +141,6 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     ]);
     expect(log).not.toMatch(new RegExp(`${secret}|grace`, 'i'));
     expect(await service.countLeads(studioId)).toBe(1);
-  });
-
-  test('reports the missing transport', async () => {
-    const printed = await runWith(
-      `try { new LeadIntakeClient($url, $key); } catch (LogicException $error) { echo $error->getMessage(); }`,
-      newKeySecret(),
-      service.url,
-      // Without its configuration file, PHP does not load curl.
-      ['-n'],
-    );
-    expect(printed).toBe('to send requests, enable the curl extension, or give a Psr18Transport');
-  });
-
-  test('refuses invalid arguments before it sends a request', async () => {
-    const printed = await runWith(
-      `$refused = [
-        fn () => new LeadIntakeClient('http://a', $key, deadlineSeconds: 0),
-        fn () => (new LeadIntakeClient('http://a', $key))->createLead($grace, "\\n"),
-        fn () => (new LeadIntakeClient('http://a', $key))->createLead(new LeadCapture("\\xff", Contact::phone('12345'))),
-      ];
-      foreach ($refused as $each) {
-        try { $each(); } catch (InvalidArgumentException $error) { echo $error->getMessage(), "\\n"; }
-      }`,
-      newKeySecret(),
-    );
-    expect(printed.split('\n')).toEqual([
-      'deadlineSeconds and attemptTimeoutSeconds must be more than 0',
-      'idempotencyKey has characters that a header cannot contain',
-      'the lead cannot be sent: Malformed UTF-8 characters, possibly incorrectly encoded',
-    ]);
   });
 
   test('has every field and value of the OpenAPI document', async () => {

@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { commandsIn, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
@@ -93,21 +91,4 @@ describe('the recipe for Next.js', () => {
     },
     report,
   }));
-
-  test('the report has what a visitor wrote until it is discarded', async () => {
-    onTable(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
-      VALUES ('${randomUUID()}', '{"displayName":"Mary","note":"Zoë"}', 'refused', 1, 1, 1)`);
-    expect(await report()).toMatch(/^\S{36}, from \S+, refused: .+\n {2}\{"displayName":"Mary","note":"Zoë"\}\n$/);
-    const [key = ''] = (await report()).split(',');
-    expect(await leadsCommand(`discard ${key}`)).toEqual({ status: 0, stdout: '', stderr: '' });
-    expect(await report()).toBe('');
-  });
-
-  test('says in one line that the key of the worker is wrong, and loses nothing', async () => {
-    const before = leads();
-    const wrong = startBlock('nextjs-worker', `${newKeySecret().slice(0, -1)}\n`);
-    expect(await wrong.ended()).toBe(1);
-    expect(wrong.output()).toMatch(/^leads\.mjs: apiKey must .+\n$/);
-    expect(leads()).toEqual(before);
-  });
 });

@@ -13,7 +13,6 @@ import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 vi.setConfig({ testTimeout: 400_000 });
 
 const service = aService();
-const scarce = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '4' } });
 let folder: string;
 const proxies: TcpProxy[] = [];
 beforeAll(() => {
@@ -158,57 +157,6 @@ for (const command of commandsOf('rest').trim().split('\n')) {
       expect(created).toMatchObject({ displayName: lead.displayName, note: lead.note });
       expect(leadIn(await create(service.url, studio, lead, key))).toEqual(created);
       expect(await service.countLeads(studio.studioId)).toBe(1);
-    });
-
-    test('creates one lead when the response is lost after the write', async () => {
-      const studio = await service.aStudioWithKey();
-      const proxy = await proxyTo(service, 1);
-
-      const { id } = leadIn(await create(proxy.url, studio, aCapture()));
-
-      expect(proxy.lost()).toBe(1);
-      expect(await service.countLeads(studio.studioId)).toBe(1);
-      expect((await service.get(studio.secret, `/${id}`)).status).toBe(200);
-    });
-
-    test('waits for Retry-After when the quota is used up', async () => {
-      const studio = await scarce.aStudioWithKey();
-      const { url, received } = await proxyTo(scarce);
-
-      // On a slow machine a new quota window may begin before the program sends its request.
-      do {
-        await scarce.post(studio.secret, aCapture());
-        received.creations = 0;
-        leadIn(await create(url, studio, aCapture()));
-      } while (received.creations === 1);
-
-      // Refused once: an earlier retry would have been refused again.
-      expect(received.creations).toBe(2);
-    });
-
-    test('treats a contact with an open lead as a normal outcome', async () => {
-      const studio = await service.aStudioWithKey();
-      const lead = aCapture();
-      await service.post(studio.secret, lead);
-
-      expect(await create(service.url, studio, lead)).toEqual({ status: 0, stdout: 'open already\n', stderr: '' });
-    });
-
-    test('does not retry a refusal, and prints its reason', async () => {
-      const studio = await service.aStudioWithKey();
-      const { url, received } = await proxyTo(service);
-      const key = randomUUID();
-      leadIn(await create(service.url, studio, aCapture(), key));
-
-      expect(await create(url, studio, aCapture(), key)).toMatchObject({
-        status: 1,
-        stderr: expect.stringContaining('integration_idempotency_conflict'),
-      });
-      expect(await create(url, studio, aCapture({ displayName: '' }))).toMatchObject({
-        status: 1,
-        stderr: expect.stringContaining('displayName'),
-      });
-      expect(received.creations).toBe(2);
     });
 
     test('without a response, exits with status 75 and prints the key for the retry', async () => {

@@ -149,19 +149,6 @@ describe('a key', () => {
     await expectOpen(studio.secret);
   });
 
-  test('of an issuer who became staff is refused until the issuer is an owner or admin again', {
-    tags: ['5.10', '7.integration_issuer_forbidden'],
-  }, async () => {
-    const studio = await service.aStudioWithKey();
-    const { studioId, memberId } = studio;
-
-    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.STAFF } });
-    await expectClosed(studio, 403, 'integration_issuer_forbidden');
-
-    await service.directory.putMember({ member: { studioId, id: memberId, role: MemberRole.ADMIN } });
-    await expectOpen(studio.secret);
-  });
-
   test('of a removed issuer is refused until another owner or admin replaces it', {
     tags: ['3.2.renewed', '5.10', '7.integration_issuer_forbidden'],
   }, async () => {

@@ -102,12 +102,4 @@ describe.each([
       expect(written).toBe(0);
     },
   );
-
-  test('a request with all faults from one check on is refused for the first', { tags: ['7.order'] }, async () => {
-    for (const [index, { status, code }] of FAULTS.entries()) {
-      const { response, written } = await sendWith(isKnown, ...FAULTS.slice(index).map(({ name }) => name));
-      await expectProblem(response, status, code);
-      expect(written).toBe(0);
-    }
-  });
 });

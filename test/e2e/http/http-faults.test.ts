@@ -69,16 +69,6 @@ test.each<[string, string[], () => string]>([
   await expectProblem(answer as Response, 400, 'integration_invalid_request', fields);
 });
 
-test.each<[path: string, method: string, status: number]>([
-  ['/v1/nowhere', 'POST', 404],
-  ['/nowhere', 'PUT', 404],
-  ['/healthz', 'POST', 405],
-  [`${LEADS}/0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11`, 'PATCH', 405],
-])('any other request that may have a body, and has none, gets a response: %s %s', async (path, method, status) => {
-  const request = lines(`${method} ${path} HTTP/1.1`, HOST, auth(), 'Content-Type: application/json', '');
-  expect((await rawRequest(service.url, request)).status).toBe(status);
-});
-
 // @proves node-2
 test.each<[string, string[], () => string]>([
   ['no Host', ['Host'], () => lines(GET, auth(), '')],
@@ -118,14 +108,6 @@ const ID = '0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11';
 const OTHER_PROTOCOLS = `DESCRIBE ANNOUNCE SETUP PLAY PAUSE TEARDOWN GET_PARAMETER SET_PARAMETER REDIRECT RECORD FLUSH PRI`;
 const UNDEFINED_METHODS = ['FROB', 'get', 'X-Y.Z', 'G', 'GETS', ...OTHER_PROTOCOLS.split(' ')];
 
-test.each(['/healthz', '/docs', '/docs/search', '/docs/assets/style.css', '/v1/openapi.json'])(
-  'broken percent-encoding in a query is refused, whatever is asked for: %s',
-  async (path) => {
-    const answer = await rawRequest(service.url, lines(`GET ${path}?q=%zz HTTP/1.1`, HOST, ''));
-    await expectProblem(answer, 400, 'integration_invalid_request', []);
-  },
-);
-
 describe.each(UNDEFINED_METHODS)('a method that HTTP does not define, %s,', (method) => {
   test.each([
     [LEADS, 'GET, POST'],
@@ -146,24 +128,6 @@ describe.each(UNDEFINED_METHODS)('a method that HTTP does not define, %s,', (met
       expect(JSON.parse(body.toString())).toMatchObject({ code: 'method_not_allowed', requestId: 'mine' });
     }
   });
-
-  test.each([`${LEADS}?%zz`, `${LEADS}?x#a`, '/v1/%zz', '/v1/nowhere?%zz', 'nowhere'])(
-    'gets 400 for an address that is invalid, as GET does: %s',
-    async (address) => {
-      for (const each of [method, 'GET']) {
-        const answer = await rawRequest(service.url, lines(`${each} ${address} HTTP/1.1`, HOST, ''));
-        await expectProblem(answer, 400, 'integration_invalid_request', []);
-      }
-    },
-  );
-
-  test.each(['/v1/nowhere', `${LEADS}/`, `${LEADS}/${ID}/more`, 'http://x/v1', '*'])(
-    'gets 404 where nothing is: %s',
-    async (path) => {
-      const answer = await rawRequest(service.url, lines(`${method} ${path} HTTP/1.1`, HOST, ''));
-      await expectProblem(answer, 404, 'route_not_found');
-    },
-  );
 });
 
 describe.each([
@@ -208,21 +172,6 @@ describe.each([
       });
     },
   );
-
-  test('is refused in the same way where a body is ignored', { tags: ['7.no-http', '8.quota-headers'] }, async () => {
-    const bytes = lines(GET, HOST, auth(), framing, 'X-Request-Id: mine', '') + body;
-    const [answer, ...more] = (await rawConversation(service.url, bytes)) as [RawAnswer];
-    expect(more).toEqual([]);
-    expect(answer).toMatchObject({ status: 400, headers: { 'x-request-id': 'mine', connection: 'close' } });
-    expect(answer.headers.ratelimit).toMatch(/r=\d+/);
-  });
-
-  test('behind an earlier request on its connection is answered after it, with its own id', async () => {
-    const bytes = lines(GET, HOST, auth(), '') + post(framing, 'X-Request-Id: mine') + body;
-    const answers = await rawConversation(service.url, bytes);
-    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
-    expect(answers[1]?.headers['x-request-id']).toBe('mine');
-  });
 });
 
 // @proves bounds-6
@@ -259,15 +208,6 @@ test('a connection is closed after the response to what is not HTTP', async () =
   socket.end('nonsense\r\n\r\n');
   socket.resume();
   await once(socket, 'close');
-});
-
-test('callers that disconnect during a request do not affect others', async () => {
-  const { port, hostname } = new URL(service.url);
-  const cut = post('Content-Length: 100').concat('{"displayName":"A');
-  for (const length of [1, 10, cut.length - 30, cut.length - 17, cut.length]) {
-    const socket = connect(Number(port), hostname, () => socket.write(cut.slice(0, length), () => socket.destroy()));
-    await once(socket, 'close');
-  }
 });
 
 test.each(['#limit=1', '#', '/#', '?limit=1#x', '?x#%zz'])(

@@ -1,20 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
-import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { MemberRole, StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
-import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { DAY_MS, times } from '../../support/builders.ts';
-import {
-  aCapture,
-  anEmail,
-  aSeparateService,
-  aService,
-  expectProblem,
-  LEADS,
-  leadOf,
-  type StudioWithKey,
-} from '../../support/service.ts';
+import { times } from '../../support/builders.ts';
+import { aCapture, anEmail, aSeparateService, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
 const service = aService();
 
@@ -81,12 +68,6 @@ describe('the same key with the same data', () => {
     }
   });
 
-  test('gets it in any letter case of the source id', async () => {
-    const original = await created();
-    const capture = { ...original.capture, sourceId: original.sourceId.toUpperCase() };
-    await expectReplay(await service.post(original.secret, capture, under(original.key)), original);
-  });
-
   // @proves leads-8
   test('gets it after the lead was corrected, also when its contact has an open lead again', {
     tags: ['4.1.1', '4.1.original', '4.2.current-state'],
@@ -121,20 +102,6 @@ describe('the same key with the same data', () => {
     });
 
     await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
-  });
-
-  test('gets it with another API key of the studio', { tags: ['4.1.memory'] }, async () => {
-    const original = await created();
-    const { studioId, memberId } = original;
-    const { secret } = await service.apiKeys.createApiKey({
-      studioId,
-      memberId,
-      name: 'Another',
-      scopes: [ApiKeyScope.LEADS_CREATE],
-      expireTime: timestampFromMs(Date.now() + DAY_MS),
-    });
-
-    await expectReplay(await service.post(secret, original.capture, under(original.key)), original);
   });
 
   test('gets it after a restart of the core', { tags: ['4.1.memory'] }, async () => {
@@ -193,83 +160,7 @@ describe('the same key with other data', () => {
       await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
     },
   );
-
-  test('is refused when it only looks the same', { tags: ['4.1.same-data'] }, async () => {
-    const { secret } = await service.aStudioWithKey();
-    const [contact, key] = [anEmail(), randomUUID()];
-    await leadOf(await service.post(secret, aCapture({ contact, displayName: 'Zo\u00eb' }), under(key)), 201);
-
-    const response = await service.post(secret, aCapture({ contact, displayName: 'Zoe\u0308' }), under(key));
-
-    await expectProblem(response, 409, 'integration_idempotency_conflict');
-  });
 });
-
-describe('a key is bound by a success only', () => {
-  /** A condition that refuses a valid request, and how to undo it. */
-  test.each<[string, number, (studio: StudioWithKey) => Promise<() => Promise<unknown>>]>([
-    [
-      'a disabled source',
-      400,
-      async ({ studioId, sourceId }) => {
-        const source = { studioId, id: sourceId, name: 'Web form' };
-        await service.directory.putLeadSource({ leadSource: { ...source, enabled: false } });
-        return () => service.directory.putLeadSource({ leadSource: { ...source, enabled: true } });
-      },
-    ],
-    [
-      'a suspended studio',
-      402,
-      async ({ studioId: id }) => {
-        await service.directory.putStudio({ studio: { id, status: StudioStatus.SUSPENDED } });
-        return () => service.directory.putStudio({ studio: { id, status: StudioStatus.ACTIVE } });
-      },
-    ],
-    [
-      'a demoted issuer',
-      403,
-      async ({ studioId, memberId: id }) => {
-        await service.directory.putMember({ member: { studioId, id, role: MemberRole.STAFF } });
-        return () => service.directory.putMember({ member: { studioId, id, role: MemberRole.OWNER } });
-      },
-    ],
-    [
-      'an open lead of the contact',
-      409,
-      async ({ studioId, secret }) => {
-        const { id } = await leadOf(await service.post(secret, aCapture({ contact: anEmail('ada@example.org') })), 201);
-        return () => service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
-      },
-    ],
-  ])('not by a refusal for %s', { tags: ['4.1.success'] }, async (_, status, hinder) => {
-    const studio = await service.aStudioWithKey();
-    const capture = aCapture({ contact: anEmail('ada@example.org'), sourceId: studio.sourceId });
-    const key = randomUUID();
-    const unhinder = await hinder(studio);
-    expect((await service.post(studio.secret, capture, under(key))).status).toBe(status);
-
-    await unhinder();
-    const response = await service.post(studio.secret, capture, under(key));
-
-    expect(response.headers.has('idempotent-replayed')).toBe(false);
-    await leadOf(response, 201);
-  });
-});
-
-test.each(['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', ...times(8, uuidOfVersion)])(
-  'every kind of UUID is a key: %s',
-  { tags: ['4.1.headers'] },
-  async (key) => {
-    const { secret, studioId } = await service.aStudioWithKey();
-    const capture = aCapture();
-    const bytes = await (await service.post(secret, capture, under(key))).bytes();
-    await expectReplay(await service.post(secret, capture, under(key)), { bytes, studioId });
-  },
-);
-
-function uuidOfVersion(index: number): string {
-  return `0b4c1d6a-9d3e-${index + 1}a53-${'89ab'[index % 4]}a5f-6f1f0f0d7c11`;
-}
 
 describe('of concurrent requests', () => {
   // @proves leads-3

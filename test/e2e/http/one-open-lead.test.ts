@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { times } from '../../support/builders.ts';
-import { comparedContacts } from '../../support/contact-lists.ts';
 import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf, PUBLIC_URL } from '../../support/service.ts';
 
 const service = aService();
@@ -47,20 +44,6 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test.each(comparedContacts('same'))(
-    'gets no second one in another spelling: $title',
-    { tags: ['4.1.same-contact'] },
-    async ({ region, contacts: [first, ...others] }) => {
-      const { secret, studioId } = await service.aStudioWithKey(region === null ? {} : { regionCode: region });
-      await leadOf(await service.post(secret, aCapture({ contact: first })), 201);
-      for (const contact of others) {
-        const response = await service.post(secret, aCapture({ contact }));
-        await expectProblem(response, 409, 'integration_lead_already_open');
-      }
-      expect(await service.countLeads(studioId)).toBe(1);
-    },
-  );
-
   test.each([
     ['new', undefined],
     ['contacted', LeadStage.CONTACTED],
@@ -74,40 +57,6 @@ describe('a contact with an open lead', () => {
 
     await expectProblem(await service.post(secret, aCapture({ contact })), 409, 'integration_lead_already_open');
 
-    expect(await service.countLeads(studioId)).toBe(1);
-  });
-
-  test('gets no second one when its lead was closed and reopened', async () => {
-    const { secret, studioId } = await service.aStudioWithKey();
-    const contact = anEmail();
-    const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
-    await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.LOST });
-    await service.leads.changeLeadStage({ studioId, leadId: id, stage: LeadStage.CONTACTED });
-
-    const response = await service.post(secret, aCapture({ contact }));
-
-    expect(response.headers.get('link')).toBe(linkTo(id));
-    await expectProblem(response, 409, 'integration_lead_already_open');
-  });
-
-  test.each([
-    ['DE', undefined],
-    [undefined, 'DE'],
-    ['DE', 'FR'],
-  ])('gets no second one when the region of the studio changes from %s to %s', async (before, after) => {
-    const { secret, studioId } = await service.aStudioWithKey(before === undefined ? {} : { regionCode: before });
-    const contact = aPhone('030 7654321');
-    await leadOf(await service.post(secret, aCapture({ contact })), 201);
-
-    await service.directory.putStudio({
-      studio: { id: studioId, ...(after !== undefined && { regionCode: after }) },
-      updateMask: { paths: ['region_code'] },
-    });
-
-    for (const value of ['030 7654321', '030/7654321']) {
-      const response = await service.post(secret, aCapture({ contact: aPhone(value) }));
-      await expectProblem(response, 409, 'integration_lead_already_open');
-    }
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
@@ -132,48 +81,9 @@ describe('a contact with an open lead', () => {
     expect(await service.countLeads(studioId)).toBe(3);
   });
 
-  test('gets no second one when the studio is suspended and made active again', async () => {
-    const { secret, studioId } = await service.aStudioWithKey({ regionCode: 'DE' });
-    const contact = aPhone('030 7654321');
-    await leadOf(await service.post(secret, aCapture({ contact })), 201);
-    for (const status of [StudioStatus.SUSPENDED, StudioStatus.ACTIVE]) {
-      await service.directory.putStudio({ studio: { id: studioId, status } });
-    }
-
-    await expectProblem(await service.post(secret, aCapture({ contact })), 409, 'integration_lead_already_open');
-    const e164 = aCapture({ contact: aPhone('+49 30 7654321') });
-    await expectProblem(await service.post(secret, e164), 409, 'integration_lead_already_open');
-  });
-
-  test.each(comparedContacts('different'))(
-    'does not block a different one: $title',
-    { tags: ['4.1.same-contact'] },
-    async ({ region, contacts }) => {
-      const { secret, studioId } = await service.aStudioWithKey(region === null ? {} : { regionCode: region });
-      for (const contact of contacts) await leadOf(await service.post(secret, aCapture({ contact })), 201);
-      expect(await service.countLeads(studioId)).toBe(contacts.length);
-    },
-  );
-
   test('does not block one of the same text and another type', { tags: ['4.1.same-contact'] }, async () => {
     const { response } = await second(anEmail('12345@12345'), aPhone('12345@12345'));
     await leadOf(response, 201);
-  });
-
-  test('gets one lead from 100 concurrent requests with different keys', { tags: ['4.1.3'] }, async () => {
-    const { secret, studioId } = await service.aStudioWithKey();
-    const contact = anEmail();
-
-    const responses = await Promise.all(times(100, () => service.post(secret, aCapture({ contact }))));
-
-    const [created, ...more] = responses.filter(({ status }) => status === 201);
-    expect(more).toEqual([]);
-    const { id } = await leadOf(created as Response, 201);
-    for (const response of responses.filter(({ status }) => status !== 201)) {
-      expect(response.headers.get('link')).toBe(linkTo(id));
-      await expectProblem(response, 409, 'integration_lead_already_open');
-    }
-    expect(await service.countLeads(studioId)).toBe(1);
   });
 });
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { document, expectDocumentedAnswer, PUBLIC_URL } from '../../support/documented.ts';
-import { aService, expectProblem, LEADS } from '../../support/service.ts';
+import { aService, LEADS } from '../../support/service.ts';
 
 const service = aService();
 
@@ -15,13 +15,6 @@ test('the OpenAPI document is public, and is the one that responses are checked 
   expect(response.headers.get('cache-control')).toBe('no-store');
   expect(response.headers.has('ratelimit')).toBe(false);
   expect(await response.json()).toEqual(document);
-});
-
-test.each(['HEAD', 'POST', 'DELETE'])('the OpenAPI document supports only GET: %s', async (method) => {
-  const response = await fetch(service.url + PATH, { method });
-  expect(response.headers.get('allow')).toBe('GET');
-  if (method === 'HEAD') expect(response.status).toBe(405);
-  else await expectProblem(response, 405, 'method_not_allowed');
 });
 
 test('the OpenAPI document has the version, the operations and the server address', {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -61,25 +60,6 @@ describe.each(Object.entries(UNREADABLE))('before %s on the same connection', (_
     }
     expect(await service.countLeads(studio.studioId)).toBe(before + 10);
   });
-
-  test('each of several creations gets its own response', async () => {
-    expect(await statusesOf([creation() + creation() + creation(), unreadable], 1)).toEqual([201, 201, 201, status]);
-  });
-});
-
-test('a request that was refused before its body arrived gets no second response when the body breaks off', async () => {
-  const { hostname, port } = new URL(service.url);
-  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
-  let received = '';
-  socket.on('data', (chunk) => {
-    received += chunk;
-    // Closes this direction only.
-    socket.end();
-  });
-  socket.write(creation({ secret: 'unknown', promisedBytes: 10 }));
-  await new Promise((resolve) => socket.on('error', () => {}).on('end', resolve));
-
-  expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
 });
 
 /** Shorter than the idle timeout, and than the time that a request has to arrive; milliseconds. */
@@ -110,12 +90,6 @@ describe('a caller that half-closes its connection and reads', () => {
     expect(await service.countLeads(studioId)).toBe(40);
   });
 
-  test('gets the responses before an incomplete request, and a 400 for that one', async () => {
-    const before = await service.countLeads(studio.studioId);
-    expect(await answeredBeforeEnd(creation() + creation({ promisedBytes: 10 }))).toEqual([201, 400]);
-    expect(await service.countLeads(studio.studioId)).toBe(before + 1);
-  });
-
   test.each([
     ['nothing', () => '', []],
     ['half a head', () => reading().slice(0, -10), [400]],
@@ -125,37 +99,6 @@ describe('a caller that half-closes its connection and reads', () => {
     expect(await answeredBeforeEnd(bytes())).toEqual(answered);
     expect(performance.now() - begun).toBeLessThan(AT_ONCE_MS);
   });
-
-  test('has its connection closed immediately when it is idle', async () => {
-    const { hostname, port } = new URL(service.url);
-    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
-    const closed = once(socket, 'end');
-    socket.write(reading());
-    await once(socket, 'data');
-    await sleep(50);
-    const begun = performance.now();
-    socket.end();
-    await closed;
-    expect(performance.now() - begun).toBeLessThan(AT_ONCE_MS);
-  });
-});
-
-test('HTTP/1.0 cannot have a chunked body, and what follows is not a request', async () => {
-  const chunked = lines(
-    `POST ${LEADS} HTTP/1.0`,
-    'Connection: keep-alive',
-    `Authorization: Bearer ${studio.secret}`,
-    'Transfer-Encoding: chunked',
-    '',
-    '0',
-    '',
-    `GET ${LEADS} HTTP/1.1`,
-    'Host: a',
-    `Authorization: Bearer ${studio.secret}`,
-    '',
-  );
-
-  expect(await statusesOf([chunked], 0)).toEqual([400]);
 });
 
 // @proves node-9 bounds-9

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { describeWithRedisServer, type RedisServer, startRedis } from '../../support/servers.ts';
-import { aCapture, aSeparateService, aService, expectProblem, keyLookUps, leadOf } from '../../support/service.ts';
+import { aCapture, aService, expectProblem, keyLookUps, leadOf } from '../../support/service.ts';
 
 describeWithRedisServer('a gateway that counts in Redis', () => {
   let redis: RedisServer;
@@ -59,15 +59,4 @@ describeWithRedisServer('a gateway that counts in Redis', () => {
       expect(await service.countLeads(studioId)).toBe(2);
     },
   );
-
-  test('begins a new window when Redis has lost the old one', async () => {
-    const limited = await aSeparateService({
-      gateway: { REDIS_URL: redis.url, QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '600' },
-    });
-    const { secret } = await limited.aStudioWithKey();
-    expect((await limited.get(secret)).status).toBe(200);
-    await expectProblem(await limited.get(secret), 429, 'integration_rate_limited');
-    await redis.flush();
-    expect((await limited.get(secret)).status).toBe(200);
-  });
 });

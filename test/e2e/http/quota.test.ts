@@ -85,17 +85,6 @@ describe('the quota of a key', () => {
     await expectLimited(await call(secret));
   });
 
-  test('counts a replay', { tags: ['8.counted'] }, async () => {
-    const { secret } = await service.aStudioWithKey();
-    const [capture, headers] = [aCapture(), { 'idempotency-key': randomUUID() }];
-    await leadOf(await service.post(secret, capture, headers), 201);
-
-    const replay = await service.post(secret, capture, headers);
-
-    expect(replay.headers.get('idempotent-replayed')).toBe('true');
-    expect(left(replay)).toBe(LIMIT - 2);
-  });
-
   // @proves bounds-29
   test('is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
     tags: ['8.counted'],
@@ -219,14 +208,5 @@ describe('while requests cannot be counted', () => {
       await expectProblem(await call(), 503, 'integration_rate_unavailable', []);
     }
     expect(await uncounted.countLeads(studioId)).toBe(0);
-  });
-
-  test('the key and its scope are checked first', {
-    tags: ['7.integration_rate_unavailable', '7.order'],
-  }, async () => {
-    const uncounted = await aSeparateService({ gateway: away });
-    const { secret } = await uncounted.aStudioWithKey({ scopes: [ApiKeyScope.LEADS_READ] });
-    await expectProblem(await uncounted.get(`${secret}x`), 401, 'integration_key_invalid');
-    await expectProblem(await uncounted.post(secret, aCapture()), 403, 'integration_scope_forbidden');
   });
 });

@@ -71,14 +71,6 @@ describe('an id', () => {
     const { secret } = await service.aStudioWithKey();
     await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request', ['id']);
   });
-
-  test.each(['/%', '/%zz', '/%4', '/%C0%AF', '/%ED%A0%80', `/${randomUUID()}%FF`])(
-    'in broken percent-encoding is refused: %s',
-    async (path) => {
-      const { secret } = await service.aStudioWithKey();
-      await expectProblem(await rawGet(secret, path), 400, 'integration_invalid_request');
-    },
-  );
 });
 
 test('a body, a media type and an Idempotency-Key on a read are ignored', {

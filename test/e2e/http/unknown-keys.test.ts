@@ -64,14 +64,6 @@ describe('keys that the core does not know', () => {
     }
     expect((await service.get(unseen.secret)).status).toBe(200);
   });
-
-  test('do not count where they are valid, however many', async () => {
-    const service = await aSeparateService({ deadlines: { keyCacheMs: 0 }, gateway: { QUOTA_LIMIT: '1000000' } });
-    const { secret } = await service.aStudioWithKey();
-    for (let sent = 0; sent <= MAX_UNKNOWN_KEYS; sent += 50) {
-      for (const { status } of await Promise.all(times(50, () => service.get(secret)))) expect(status).toBe(200);
-    }
-  });
 });
 
 // @proves bounds-25

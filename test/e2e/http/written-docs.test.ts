@@ -1,18 +1,10 @@
-import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { BOUNDS, PAGE_SIZE } from '../../../common/rules/field-rules.ts';
 import { isKeySecret, secretsIn } from '../../../common/rules/key-secret.ts';
-import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../../../gateway/docs/reference-script.ts';
 import { PROBLEMS } from '../../../gateway/problems.ts';
-import { bash, hasShellAndCurl, ROOT, temporaryFolder } from '../../support/processes.ts';
+import { bash, hasShellAndCurl } from '../../support/processes.ts';
 import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, aSeparateService, aService, expectProblem, LEADS, PUBLIC_URL } from '../../support/service.ts';
-
-const execute = promisify(execFile);
+import { aSeparateService, aService, expectProblem, PUBLIC_URL } from '../../support/service.ts';
 
 const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS: '77' } });
 
@@ -83,17 +75,6 @@ describe('every page', () => {
     const location = new URL(response.headers.get('location') ?? '', `http://proxy.example.test/any/prefix${path}/`);
     expect([response.status, location.pathname]).toEqual([308, `/any/prefix${path}`]);
   });
-
-  test.each([...PAGES, '/docs/assets/scalar.js', '/docs/retries.md', '/llms.txt'])(
-    'supports only GET: %s',
-    async (path) => {
-      for (const method of ['HEAD', 'POST']) {
-        const response = await fetch(service.url + path, { method });
-        expect(response.status).toBe(405);
-        expect(response.headers.get('allow')).toBe('GET');
-      }
-    },
-  );
 
   test.each(['/docs/assets/scalar.js', '/docs/assets/style.css', '/docs', '/docs/limits'])(
     'and its assets get 304 when they are unchanged: %s',
@@ -166,23 +147,6 @@ describe('an asset', () => {
     }
   });
 
-  test.each([
-    ['if-match', '"other"'],
-    ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-    ['if-modified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-    ['if-none-match', '"other"'],
-    ['if-range', '"other"'],
-    ['range', 'bytes=9999999-'],
-  ])('is sent whole whatever the conditions of the request: %s', async (name, value) => {
-    const assets = ['scalar.js', 'reference.js', 'style.css', 'icon.svg'].map((file) => `/docs/assets/${file}`);
-    for (const path of [...assets, '/docs', '/docs/limits.md', '/v1/openapi.json']) {
-      const whole = await get(path);
-      const response = await get(path, { [name]: value });
-      expect({ path, status: response.status }).toEqual({ path, status: 200 });
-      expect((await response.text()) === (await whole.text())).toBe(true);
-    }
-  });
-
   const script = (acceptEncoding: string) => get('/docs/assets/scalar.js', { 'accept-encoding': acceptEncoding });
 
   test.each(['gzip', 'GZIP', 'br, gzip', 'gzip;q=0.001, identity;q=0', '*', 'identity;q=0, *', '*;q=0, gzip'])(
@@ -218,21 +182,6 @@ describe('an asset', () => {
     expect(plain.headers.get('content-encoding')).toBeNull();
     expect(plain.headers.get('vary')).toBe('accept-encoding');
     await plain.body?.cancel();
-  });
-
-  test('is replaced as a whole by an installation, so that a response that has begun goes on', async () => {
-    const folder = temporaryFolder();
-    const former = Buffer.alloc(6_000_000, 'former');
-    for (const name of [REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT]) {
-      const file = join(folder, name);
-      writeFileSync(file, former);
-      const sent = openSync(file, 'r');
-      await execute(process.execPath, ['gateway/docs/build/take-reference.ts', folder], { cwd: ROOT });
-      expect(readFileSync(sent).equals(former)).toBe(true);
-      closeSync(sent);
-      expect(readFileSync(file).equals(readFileSync(join(REFERENCE_FOLDER, name)))).toBe(true);
-    }
-    expect(readdirSync(folder).toSorted()).toEqual([REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT]);
   });
 });
 
@@ -354,13 +303,6 @@ describe('the page of a problem', () => {
     },
   );
 
-  test('of a code with an unknown outcome, and only of these, leaves open whether anything was written', async () => {
-    const open: string[] = [];
-    for (const [code] of CODES)
-      if ((await textOf(`/docs/problems/${code}`)).includes('<p>Unknown.</p>')) open.push(code);
-    expect(open).toEqual(['internal_error', 'integration_unavailable']);
-  });
-
   test('is in the list, with status and title', async () => {
     const list = shown(await textOf('/docs/problems'));
     for (const [code, { status, title }] of CODES) expect(list).toContain(`${status} ${code}${title}`);
@@ -429,25 +371,6 @@ test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page 
   expect(second).toContain('idempotent-replayed: true');
   expect(list).toContain('"displayName":"Joan Clarke"');
   expect(list).toContain('integration_lead_not_found');
-});
-
-test('the loop on the page of retries creates one lead, also while the service is unavailable', async () => {
-  const [, code = ''] = /language-js">([\s\S]*?)<\/code>/.exec(await textOf('/docs/retries')) ?? [];
-  const { createLead } = await import(`data:text/javascript,${encodeURIComponent(shown(code))}`);
-  const { studioId, secret } = await service.aStudioWithKey();
-  const [key, capture] = [randomUUID(), aCapture()];
-  const attempts = vi.spyOn(globalThis, 'fetch');
-  await service.stopCore();
-
-  const created = createLead(service.url + LEADS, secret, key, capture);
-  await expect.poll(() => attempts.mock.calls.length).toBeGreaterThan(1);
-  await service.startCore();
-
-  expect(await created).toMatchObject({ status: 201, body: { lead: { displayName: capture.displayName } } });
-  expect(await service.countLeads(studioId)).toBe(1);
-  const again = await createLead(service.url + LEADS, secret, randomUUID(), capture);
-  expect(again).toMatchObject({ status: 409, body: { code: 'integration_lead_already_open' } });
-  attempts.mockRestore();
 });
 
 test('an address with HTML characters is escaped', async () => {
