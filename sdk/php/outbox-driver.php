@@ -38,6 +38,7 @@ function resultOf(string $command, array $arguments): object
     }
     $pdo = connect($settings);
     $outbox = new Outbox($pdo, $table);
+    isset($arguments['before']) && $pdo->exec($arguments['before']);
     switch ($command) {
         case 'set-up':
             $outbox->setUp();
@@ -48,7 +49,6 @@ function resultOf(string $command, array $arguments): object
             }
             return (object) [];
         case 'deliver':
-            isset($arguments['before']) && $pdo->exec($arguments['before']);
             $listener = isset($arguments['onSettled']) ? ['onSettled' => listener($arguments['onSettled'])] : [];
             $options = array_intersect_key($arguments, ['limit' => 1, 'keepSettledDays' => 1]);
             return $outbox->deliver(client(), ...$options, ...$listener);

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
@@ -13,15 +15,19 @@ vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 
 const service = aService();
 
+const README = 'sdk/php/README.md';
+
 // @proves leads-23 others-12
 describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
   const scratch = sharedFolder();
   let website: PhpWebsite;
   beforeAll(async () => {
     website = await aPhpWebsite(scratch());
-    website.write('first-lead.php', exampleOf('sdk/php/README.md', 'first-lead'));
-    website.write('contact-form.php', exampleOf('sdk/php/README.md', 'contact-form'));
+    website.write('first-lead.php', exampleOf(README, 'first-lead'));
+    website.write('contact-form.php', exampleOf(README, 'contact-form'));
   });
+
+  const aCopy = () => website.copy(join(scratch(), randomUUID()));
 
   /** The environment of a program of the website. */
   const envFor = (secret: string, url: string) => ({ LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
@@ -166,5 +172,147 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       '',
     );
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
+  });
+
+  // @proves leads-24
+  test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
+    const website = aCopy();
+    const { secret, studioId } = await service.aStudioWithKey();
+    const send = (url: string) => website.run('send-leads.php', { LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret });
+    const onTable = (sql: string) =>
+      website.runStatements(
+        `echo json_encode((new PDO('sqlite:website.db'))->query("${sql}")->fetchAll(PDO::FETCH_NUM));`,
+      );
+    website.write('form.php', exampleOf(README, 'outbox-form'));
+    website.write('send-leads.php', exampleOf(README, 'outbox-send'));
+    website.write('leads-in-need.php', exampleOf(README, 'outbox-attention'));
+    // The form creates the table: a visitor may come before the cron job has run.
+    await website.runStatements(
+      `require 'form.php';
+      $website = new PDO('sqlite:website.db');
+      $form = ['name' => 'Grace', 'email' => 'grace@example.org', 'message' => 'Zoë 😀', 'key' => 'one page'];
+      storeEnquiry($website, $form);
+      storeEnquiry($website, $form);`,
+    );
+    // Nothing listens there.
+    expect(await send('http://127.0.0.1:1')).toBe('0 delivered, 1 wait');
+    const faults = await website.runStatements(
+      `require 'form.php';
+      $form = ['name' => 'Ada', 'email' => 'nowhere', 'message' => 'Psst', 'key' => 'another page'];
+      $website = new PDO('sqlite:website.db');
+      echo json_encode(storeEnquiry($website, $form));
+      (new LeadIntake\\Outbox\\Outbox($website, 'example_com_leads'))->add(['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'nowhere']]);`,
+    );
+    expect(Object.keys(JSON.parse(faults))).toEqual(['contact.value']);
+    await onTable(
+      "UPDATE example_com_leads SET next_attempt_at = 0 WHERE reason = 'no answer: Couldn''t connect to server'",
+    );
+    expect(await send(service.url)).toBe('1 delivered, 0 wait');
+    expect(await send(service.url)).toBe('0 delivered, 0 wait');
+    // The visitor goes back, and corrects the address.
+    await website.runStatements(
+      `require 'form.php';
+      $form = ['name' => 'Grace H.', 'email' => 'grace.h@example.org', 'message' => '', 'key' => 'one page'];
+      storeEnquiry(new PDO('sqlite:website.db'), $form);`,
+    );
+    expect(await send(service.url)).toBe('1 delivered, 0 wait');
+
+    const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
+    expect(leads).toMatchObject([
+      { displayName: 'Grace H.', note: null },
+      { displayName: 'Grace', note: 'Zoë 😀' },
+    ]);
+    expect(await service.countLeads(studioId)).toBe(2);
+    expect(await website.run('leads-in-need.php')).toMatch(
+      /^\S{36} refused since \S+: 400 integration_invalid_request: .*contact\.value.*\(request .+\)$/,
+    );
+    const rows = await onTable('SELECT state, capture FROM example_com_leads ORDER BY state');
+    expect(JSON.parse(rows)).toEqual([
+      ['delivered', null],
+      ['delivered', null],
+      ['refused', expect.stringContaining('nowhere')],
+    ]);
+  });
+
+  const expectNothingLost = async (website: PhpWebsite) => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await website.runStatements(
+      `use LeadIntake\\LeadIntakeClient;
+      use LeadIntake\\Outbox\\Outbox;
+      $pdo = new PDO('sqlite::memory:', options: [
+        PDO::ATTR_ERRMODE => PDO::ERRMODE_SILENT,
+        PDO::ATTR_CASE => PDO::CASE_UPPER,
+        PDO::ATTR_ORACLE_NULLS => PDO::NULL_TO_STRING,
+        PDO::ATTR_STRINGIFY_FETCHES => true,
+        PDO::ATTR_DEFAULT_FETCH_MODE => PDO::FETCH_KEY_PAIR,
+      ]);
+      $grace = ['displayName' => 'Grace', 'contact' => ['type' => 'email', 'value' => 'grace@example.org']];
+      $outbox = new Outbox($pdo, 'example_com_leads');
+      try { $outbox->add($grace); } catch (PDOException $error) { echo $error->getMessage(), "\\n"; }
+      echo $pdo->getAttribute(PDO::ATTR_ERRMODE) === PDO::ERRMODE_SILENT ? "silent again\\n" : "changed\\n";
+      $outbox->setUp();
+      $key = $outbox->add($grace);
+      $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'));
+      echo json_encode($outbox->deliver($client)), "\\n";
+      $entry = $outbox->newest()[0];
+      var_dump($entry->idempotencyKey === $key, $entry->capture, $entry->reason, $entry->leadId !== null);`,
+      { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
+    );
+    expect(printed.split('\n')).toEqual([
+      expect.stringContaining('no such table'),
+      'silent again',
+      '{"delivered":1,"alreadyOpen":0,"refused":0,"postponed":0,"waiting":0,"stoppedBecause":null}',
+      'bool(true)',
+      'NULL',
+      'NULL',
+      'bool(true)',
+    ]);
+  };
+
+  // @proves leads-24 others-13
+  test('the outbox loses nothing silently, whatever the settings of PDO', () => expectNothingLost(aCopy()));
+
+  test('an outbox that ignores errors of PDO in its silent mode is caught', async () => {
+    const website = aCopy();
+    plantInCopy(website.folder, {
+      file: 'vendor/lead-intake/client/src/Outbox/PdoDatabase.php',
+      find: '$this->pdo->setAttribute(\\PDO::ATTR_ERRMODE, \\PDO::ERRMODE_EXCEPTION);',
+      put: '',
+    });
+    await expect(expectNothingLost(website)).rejects.toThrow('bool');
+  });
+
+  test('the outbox ends a pass at the time limit of a job, wherever it comes', async () => {
+    const website = aCopy();
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.runStatements(
+      `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
+      use LeadIntake\\Outbox\\Outbox;
+      use LeadIntake\\Transport\\{Response, Transport};
+      $pdo = new PDO('sqlite:website.db', options: [PDO::ATTR_TIMEOUT => 10]);
+      $outbox = new Outbox($pdo, 'example_com_leads');
+      $outbox->setUp();
+      function show(mixed $what): void { echo json_encode($what), "\\n"; }
+      pcntl_async_signals(true);
+      pcntl_signal(SIGALRM, function () {
+        throw new LogicException('over');
+      });
+      class Interrupted implements Transport {
+        public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response {
+          posix_kill(posix_getpid(), SIGALRM);
+        }
+      }
+      $interrupt = fn () => posix_kill(posix_getpid(), SIGALRM);
+      foreach ([null, new Interrupted()] as $transport) {
+        $outbox->add(new LeadCapture('Ada', Contact::phone('12345')));
+        $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), transport: $transport);
+        try { $outbox->deliver($client, onSettled: $interrupt); } catch (LogicException $error) { show($error->getMessage()); }
+      }
+      show($pdo->query('SELECT state, attempts, reason FROM example_com_leads')->fetchAll(PDO::FETCH_NUM));`,
+      { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
+    );
+    const waits = ['waiting', 1, null];
+    expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual(['over', 'over', [waits, waits]]);
+    expect(await service.countLeads(studioId)).toBe(1);
   });
 });

@@ -1,55 +1,88 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
+import { PYTHON_OUTBOX_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
+import { ROOT, sharedFolder, watch } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import { queryFile } from '../support/website-databases.ts';
 
 // The package and its dependencies are downloaded, built and installed, which takes a while on a busy machine.
 vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 
-const MYPY = 'mypy==2.4.1';
-
 const execute = promisify(execFile);
 const service = aService();
 
-const firstLead = exampleOf('sdk/python/README.md', 'first-lead');
-const contactForm = exampleOf('sdk/python/README.md', 'contact-form');
+/** The programs of the README, by their file names on a website. */
+const PROGRAMS = {
+  'first_lead.py': 'first-lead',
+  'async_form.py': 'contact-form',
+  'website.py': 'outbox-website',
+  'contact_form.py': 'outbox-form',
+  'send_leads.py': 'outbox-worker',
+  'leads_in_need.py': 'outbox-attention',
+  'with_sqlalchemy.py': 'outbox-sqlalchemy',
+};
 
-// @proves leads-23
-describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
-  let website: string;
-  let bin: string;
-  const write = (file: string, text: string) => writeFileSync(join(website, file), text);
-  afterAll(() => rmSync(website, { recursive: true }));
-  beforeAll(async () => {
-    website = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
-    bin = await pythonWithClient(website, MYPY);
-    write('contact_form.py', contactForm);
-  });
+/** The folder of a website with the programs of the README. */
+class Website {
+  readonly #bin: string;
+  readonly folder: string;
 
-  /** Runs a program of the website against the service; returns its output. */
-  async function run(program: string, secret: string, url = service.url): Promise<string> {
+  constructor(bin: string, folder: string) {
+    this.#bin = bin;
+    this.folder = folder;
+    mkdirSync(folder);
+    for (const [file, mark] of Object.entries(PROGRAMS)) {
+      writeFileSync(join(folder, file), exampleOf('sdk/python/README.md', mark));
+    }
+  }
+
+  /** Runs one of its programs, or statements; returns the output. */
+  async run(program: string, secret = newKeySecret(), url = service.url): Promise<string> {
     const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: secret };
-    // Warnings, such as of unclosed resources, are errors.
-    const { stdout } = await execute(join(bin, 'python'), ['-W', 'error', '-c', program], { cwd: website, env });
+    const args = program.endsWith('.py') ? [program] : ['-W', 'error', '-c', program];
+    const { stdout } = await execute(join(this.#bin, 'python'), args, { cwd: this.folder, env });
     return stdout.trim();
   }
 
+  /** Starts its worker. */
+  work(secret: string) {
+    const env = { PATH: process.env.PATH, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret };
+    const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
+    return watch(spawn(join(this.#bin, 'python'), ['send_leads.py'], { cwd: this.folder, env, stdio }));
+  }
+
+  /** The rows of the table, oldest first. */
+  rows = () =>
+    queryFile(join(this.folder, 'website.db'), 'SELECT state, capture FROM example_com_leads ORDER BY created_at');
+}
+
+// @proves leads-23
+describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
+  const scratch = sharedFolder();
+  let bin: string;
+  beforeAll(async () => {
+    bin = await pythonWithClient(scratch(), 'mypy==2.4.1', 'SQLAlchemy==2.1.9');
+  });
+  const aWebsite = () => new Website(bin, join(scratch(), randomUUID()));
+  const run: Website['run'] = (...args) => aWebsite().run(...args);
+
   /** A program that runs `body` with a client. */
   const withClient = (body: string): string => `
-import asyncio, contact_form, lead_intake, os, uuid
+import asyncio, async_form, lead_intake, os, uuid
 from lead_intake import EmailContact, LeadCapture
 grace = LeadCapture("Grace", EmailContact("grace@example.org"), note="Asks for a trial.")
 async def main():
@@ -68,7 +101,7 @@ asyncio.run(main())`;
 
   test('creates the first lead of its README, once installed from its package', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
-    const [, id] = /^lead (\S+)$/.exec(await run(firstLead, secret)) ?? [];
+    const [, id] = /^lead (\S+)$/.exec(await run('first_lead.py', secret)) ?? [];
     const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
     expect(leads).toMatchObject([{ id, displayName: 'Grace Hopper' }]);
     expect(await service.countLeads(studioId)).toBe(1);
@@ -79,8 +112,8 @@ asyncio.run(main())`;
     const key = randomUUID();
     const printed = await run(
       withClient(`for key in ("${key}", "${key}", str(uuid.uuid4())):
-    print(await contact_form.on_contact_form(leads, grace, key))
-print(*await contact_form.names(leads))`),
+    print(await async_form.on_contact_form(leads, grace, key))
+print(*await async_form.names(leads))`),
       secret,
     );
     const [first = '', ...others] = printed.split('\n');
@@ -176,5 +209,174 @@ print(json.dumps({
       '',
     );
     expect(JSON.parse(printed)).toEqual(DOCUMENTED_TYPES);
+  });
+
+  // @proves leads-26
+  test('the outbox does what its README shows: stores, sends, and lists what needs attention', async () => {
+    const website = aWebsite();
+    const { secret, studioId } = await service.aStudioWithKey();
+    const faults = await website.run(`
+import sqlite3, contact_form, website, with_sqlalchemy
+from lead_intake import EmailContact, LeadCapture
+connection = website.connect()
+send = contact_form.on_contact_form
+ada = LeadCapture("Ada", EmailContact("nowhere"))
+for each in (
+    send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀"),
+    send(connection, "a form", "Grace", "grace@example.org", "Zoë 😀"),
+    send(connection, "another form", "Ada", "nowhere", ""),
+    with_sqlalchemy.on_contact_form("another form", ada),
+):
+    print(*each)
+with_sqlalchemy.engine.dispose()
+with connection:
+    website.outbox.add(connection, ada)
+try:
+    with connection:
+        send(connection, "", "Eve", "eve@example.org", "")
+except ValueError:
+    connection.close()`);
+    expect(faults.split('\n')).toEqual(['contact.value', 'contact.value']);
+    expect(website.rows()).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }]);
+
+    const worker = website.work(secret);
+    try {
+      await vi.waitUntil(() => website.rows().every(({ state }) => state !== 'waiting'), { timeout: 60_000 });
+      worker.child.kill('SIGTERM');
+      expect(await worker.ended()).toBe(0);
+    } finally {
+      await worker.kill();
+    }
+    expect(worker.output()).not.toMatch(/Grace|grace@|nowhere/);
+    expect(website.rows()).toEqual([
+      { state: 'delivered', capture: null },
+      { state: 'refused', capture: expect.stringContaining('nowhere') },
+    ]);
+    const { leads } = (await (await service.get(secret)).json()) as { leads: object[] };
+    expect(leads).toMatchObject([{ displayName: 'Grace', note: 'Zoë 😀' }]);
+    expect(await service.countLeads(studioId)).toBe(1);
+    const [first, ...others] = (await website.run('leads_in_need.py')).split('\n');
+    expect(first).toBe('1 leads need a person');
+    const why = `^[\\da-f]{8}-[\\da-f]{4}-[\\da-f]{4}-[89ab][\\da-f]{3}-[\\da-f]{12} refused since \\S+ \\S+: 400 integration_invalid_request: .*contact\\.value: .+\\(request .+\\)$`;
+    expect(others).toEqual([expect.stringMatching(new RegExp(why))]);
+
+    // A visitor who goes back and corrects the address is not lost, although the first lead exists.
+    await website.run(`
+import contact_form, website
+contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.org", "Zoë 😀")
+contact_form.on_contact_form(website.connect(), "a form", "Grace", "grace@example.com", "Zoë 😀")`);
+    expect(website.rows().map(({ state }) => state)).toEqual(['delivered', 'refused', 'waiting']);
+  });
+
+  const expectAnyConnection = async (website: Website) => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.run(
+      `
+import os, sqlite3, uuid
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+import with_sqlalchemy
+from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
+from lead_intake.outbox import Outbox
+
+def connect(row_factory=None, **options):
+    connection = sqlite3.connect("website.db", **options)
+    connection.row_factory = row_factory
+    return connection
+
+def as_dict(cursor, row):
+    return dict(zip([column[0] for column in cursor.description], row))
+
+engine = with_sqlalchemy.engine
+ways = {
+    "as it comes": connect,
+    "autocommit": lambda: connect(isolation_level=None),
+    "rows": lambda: connect(sqlite3.Row),
+    "dictionaries": lambda: connect(as_dict),
+    "a Connection": engine.connect,
+    "autocommit of an engine": engine.execution_options(isolation_level="AUTOCOMMIT").connect,
+    "a Session": lambda: Session(engine),
+    "a scoped Session": scoped_session(sessionmaker(engine)),
+}
+with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
+    for way, connect_so in ways.items():
+        outbox = Outbox(connect_so, table="example_com_leads")
+        outbox.set_up()
+        capture = LeadCapture(way, EmailContact(f"{uuid.uuid4()}@example.org"))
+        connection = connect_so()
+        key = outbox.add(connection, capture)
+        outbox.add(connection, capture, idempotency_key=key)
+        connection.commit()
+        connection.close()
+        with_sqlalchemy.on_contact_form(str(uuid.uuid4()), capture)
+        first, second = outbox.deliver(leads), outbox.deliver(leads)
+        print(way, first.delivered, first.already_open, second.delivered + second.waiting, sep=", ")
+engine.dispose()`,
+      secret,
+    );
+    const ways = printed.split('\n').map((line) => line.split(', '));
+    expect(ways.map(([, ...counts]) => counts)).toEqual(Array(8).fill(['1', '1', '0']));
+    expect(await service.countLeads(studioId)).toBe(8);
+    for (const { capture } of website.rows()) expect(capture).toBe(null);
+  };
+
+  // @proves leads-26
+  test('the outbox accepts connections of any configuration, and has committed when it returns', () =>
+    expectAnyConnection(aWebsite()));
+
+  test.for(PYTHON_OUTBOX_BUGS)('is caught when it is faulty: $name', async ({ patches, says }) => {
+    const website = aWebsite();
+    // Precedes the installed package on the import path.
+    cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
+    for (const { file, ...patch } of patches) {
+      plantInCopy(website.folder, { ...patch, file: file.replace('sdk/python/src/', '') });
+    }
+    await expect(expectAnyConnection(website)).rejects.toThrow(says);
+  });
+
+  test('the outbox ends a pass at the time limit of a job, wherever it comes', async () => {
+    const website = aWebsite();
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await website.run(
+      `
+import os, sqlite3
+from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
+from lead_intake.outbox import Outbox
+
+connect = lambda: sqlite3.connect("website.db", timeout=10, isolation_level=None)
+outbox = Outbox(connect, table="example_com_leads")
+outbox.set_up()
+connection = connect()
+import signal
+
+class OverTime(Exception): ...
+
+def end(number, frame):
+    raise OverTime
+
+signal.signal(signal.SIGALRM, end)
+for name in ("Ada", "Grace"):
+    outbox.add(connection, LeadCapture(name, EmailContact(f"{name}@example.org")))
+with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
+    for on_settled in (lambda lead: signal.raise_signal(signal.SIGALRM), None):
+        if on_settled is None:
+            leads.create_lead = lambda *args, **options: signal.raise_signal(signal.SIGALRM)
+        try:
+            outbox.deliver(leads, on_settled=on_settled)
+        except OverTime as error:
+            print("over")
+print(*connection.execute("SELECT state, attempts, reason FROM example_com_leads"))
+`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual(['over', 'over', "('waiting', 1, None) ('waiting', 1, None)"]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
+  test('passes the strict type check, with all of the client', async () => {
+    const website = aWebsite();
+    const mypy = (...args: string[]) =>
+      execute(join(bin, 'mypy'), ['--strict', '--python-version', '3.10', ...args], { cwd: website.folder });
+    await mypy(...Object.keys(PROGRAMS));
+    await mypy('-p', 'lead_intake');
   });
 });

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
@@ -13,66 +14,22 @@ import {
   type LeadIntakeClientOptions,
   LeadIntakeError,
   NoAnswerError,
-  type ProblemError,
 } from '../../sdk/index.ts';
+import { createOutbox, OutboxError } from '../../sdk/outbox/index.ts';
 import { ROOT } from '../support/processes.ts';
-import { aService, type StudioWithKey } from '../support/service.ts';
+import { aService } from '../support/service.ts';
 
 const service = aService();
 
-const capture = (overrides: Partial<LeadCapture> = {}): LeadCapture => ({
+const capture = (): LeadCapture => ({
   displayName: 'Grace Hopper',
   contact: { type: 'email', value: `${randomUUID()}@example.org` },
-  ...overrides,
 });
 
 // test/e2e/client-conformance.test.ts covers what every client does, with sdk/conformance. These tests cover the types of this one, with
 // a real service.
 
-/** A client of a service, and the number of requests that it has sent. */
-function clientOf({ secret }: Pick<StudioWithKey, 'secret'>, options: Partial<LeadIntakeClientOptions> = {}) {
-  let sent = 0;
-  const countingFetch: typeof fetch = (url, init) => {
-    sent += 1;
-    return fetch(url, init);
-  };
-  const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret, fetch: countingFetch, ...options });
-  return { client, sent: () => sent };
-}
-
 const urlOf = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-
-/** Returns the error of a request that has to fail. */
-async function errorOf(request: Promise<unknown>): Promise<LeadIntakeError> {
-  const error = await request.then(
-    (answer) => new Error(`it has not failed, but answered ${JSON.stringify(answer)}`),
-    (error) => error,
-  );
-  if (!(error instanceof LeadIntakeError)) throw error;
-  return error;
-}
-
-test('a refusal has everything that the service reports', async () => {
-  const { client } = clientOf(await service.aStudioWithKey());
-
-  const error = (await errorOf(
-    client.createLead(capture({ displayName: '', note: '' }), { idempotencyKey: 'x' }),
-  )) as ProblemError;
-
-  expect(error).toMatchObject({
-    name: 'ProblemError',
-    message: expect.stringMatching(/^400 integration_invalid_request \(.*displayName.*\): The request is not valid\.$/),
-    code: 'integration_invalid_request',
-    status: 400,
-    type: expect.stringMatching(/^https:.*\/integration_invalid_request$/),
-    title: 'The request is not valid.',
-    requestId: expect.stringMatching(/./),
-    retryAfterSeconds: undefined,
-    attempts: 1,
-    written: 'no',
-  });
-  expect(Object.keys(error.fields).sort()).toEqual(['Idempotency-Key', 'displayName', 'note']);
-});
 
 test('a response that decompresses to more than 4 MiB is rejected before its end', async () => {
   const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
@@ -81,19 +38,12 @@ test('a response that decompresses to more than 4 MiB is rejected before its end
   }).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const { client } = clientOf({ secret: newKeySecret() }, { baseUrl: urlOf(server), deadlineMs: 1000 });
+  const client = createLeadIntakeClient({ baseUrl: urlOf(server), apiKey: newKeySecret(), deadlineMs: 1000 });
 
-  const error = await errorOf(client.createLead(capture()));
+  const error = await client.createLead(capture()).catch((error) => error);
 
   expect(error).toBeInstanceOf(NoAnswerError);
   expect(error).toMatchObject({ written: 'unknown', cause: new Error('the answer 201 is longer than 4 MiB') });
-});
-
-test('a key in place of the options is refused before anything is sent', async () => {
-  const { client, sent } = clientOf({ secret: newKeySecret() });
-  const request = client.createLead(capture(), randomUUID() as unknown as object);
-  await expect(request).rejects.toThrow(TypeError);
-  expect(sent()).toBe(0);
 });
 
 test("follows the environment's proxies where Node does, as its README says", async () => {
@@ -113,3 +63,45 @@ test("follows the environment's proxies where Node does, as its README says", as
   await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { cwd: ROOT, env });
   expect(tunnels).toBe(1);
 });
+
+test('a connection that returns rows as arrays is refused, and nothing is sent', async () => {
+  const { studioId, secret } = await service.aStudioWithKey();
+  const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: secret });
+  const database = new DatabaseSync(':memory:', { returnArrays: true });
+  const outbox = createOutbox();
+  await outbox.setUp(database);
+  expect(() => outbox.add(database, capture())).toThrow(OutboxError);
+  await expect(outbox.deliver(database, client)).rejects.toThrow(OutboxError);
+  expect(await service.countLeads(studioId)).toBe(0);
+});
+
+/** A driver that returns the same, whatever it is asked. */
+const sqliteDriver = (result: unknown) => ({ prepare: () => ({ run: () => result, all: () => result }) });
+const statement = { run: () => statement, all: () => statement };
+
+const UNSUITABLE: Readonly<Record<string, unknown>> = {
+  'whose statements are promised': { prepare: async () => statement },
+  'whose statements cannot be prepared': { prepare: () => Promise.reject(new Error('closed')) },
+  'that counts nothing': sqliteDriver({ changes: Number.NaN }),
+  'for PostgreSQL that counts nothing': { query: async () => ({ rows: undefined, rowCount: Number.NaN }) },
+};
+
+test.each(Object.entries(UNSUITABLE))(
+  'a driver %s is refused by each operation, and no lead seems stored',
+  async (_, driver) => {
+    const connection = driver as DatabaseSync;
+    const outbox = createOutbox();
+    const client = createLeadIntakeClient({ baseUrl: service.url, apiKey: newKeySecret() });
+    const operations = {
+      setUp: () => outbox.setUp(connection),
+      add: () => outbox.add(connection, capture()),
+      deliver: () => outbox.deliver(connection, client),
+      needsAttention: () => outbox.needsAttention(connection),
+      retry: () => outbox.retry(connection, randomUUID()),
+      discard: () => outbox.discard(connection, randomUUID()),
+    };
+    for (const [name, operation] of Object.entries(operations)) {
+      await expect((async () => operation())(), name).rejects.toThrow(/^The database connection has not returned /);
+    }
+  },
+);

@@ -1,9 +1,6 @@
 import type { ClientBug, ClientPatch } from './client-bugs.ts';
 
 const CURL = 'sdk/php/src/Transport/CurlTransport.php';
-const PDO_DATABASE = 'sdk/php/src/Outbox/PdoDatabase.php';
-const TABLE = 'sdk/php/src/Outbox/Internal/Table.php';
-const OUTBOX = 'sdk/php/src/Outbox/Outbox.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
 
 export const PHP_BUGS: readonly ClientBug[] = [
@@ -74,45 +71,5 @@ export const PHP_SECRET_BUGS: readonly ClientPatch[] = [
     file: 'src/Outbox/Outbox.php',
     find: 'add(#[\\SensitiveParameter] LeadCapture|array $capture',
     put: 'add(LeadCapture|array $capture',
-  },
-];
-
-/** Faults of the outbox for PHP; `caughtBy` is the title of a test of its suite. */
-export const PHP_OUTBOX_BUGS: readonly ClientBug[] = [
-  {
-    name: 'errors of PDO in its silent mode are ignored',
-    caughtBy: 'loses nothing silently, whatever the settings of PDO',
-    says: 'bool',
-    patches: [
-      {
-        file: PDO_DATABASE,
-        find: '$this->pdo->setAttribute(\\PDO::ATTR_ERRMODE, \\PDO::ERRMODE_EXCEPTION);',
-        put: '',
-      },
-    ],
-  },
-  {
-    name: 'data is kept after delivery',
-    caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
-    says: 'refused since',
-    patches: [{ file: TABLE, find: "'state = ?, lead_id = ?, capture = NULL,", put: "'state = ?, lead_id = ?," }],
-  },
-  {
-    name: 'other data for a waiting idempotency key is ignored',
-    caughtBy: 'refuses invalid calls before anything is written',
-    says: 'to deeply equal',
-    patches: [{ file: OUTBOX, find: '!CaptureJson::areSame($json, $stored)', put: 'false' }],
-  },
-  {
-    name: 'delivery inside an open transaction is allowed',
-    caughtBy: 'refuses invalid calls before anything is written',
-    says: 'to deeply equal',
-    patches: [{ file: PDO_DATABASE, find: 'Dialect::SQLite => !$this->canBegin(),', put: 'Dialect::SQLite => false,' }],
-  },
-  {
-    name: 'a response of any length is read',
-    caughtBy: 'limits the length of a response',
-    says: 'Command failed',
-    patches: [{ file: CURL, find: '> Response::MAX_BYTES', put: '> PHP_INT_MAX' }],
   },
 ];

@@ -5,7 +5,6 @@ const ATTEMPT = `${PACKAGE}/_attempt.py`;
 const SENDING = `${PACKAGE}/_sending.py`;
 const DATABASE = `${PACKAGE}/outbox/_database.py`;
 const POOLS = `${PACKAGE}/_pools.py`;
-const ROWS = `${PACKAGE}/outbox/_rows.py`;
 
 const dripsAreWaitedFor: Pick<ClientBug, 'name' | 'caughtBy' | 'says'> = {
   name: 'a response that arrives byte by byte has no deadline',
@@ -79,19 +78,10 @@ export const PYTHON_POOL_BUGS: readonly ClientBug[] = [
   },
 ];
 
-/** Faults of the outbox for Python; `caughtBy` is the title of a test of its suite. */
-export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
-  {
-    name: 'data is kept after delivery',
-    caughtBy: 'does what its README shows: stores, sends, and lists what needs attention',
-    says: 'to deeply equal',
-    patches: [
-      { file: ROWS, find: 'lead_id = ?, settled_at = ?, capture = NULL,', put: 'lead_id = ?, settled_at = ?,' },
-    ],
-  },
+/** Faults of the outbox for Python, on connections of any configuration. */
+export const PYTHON_OUTBOX_BUGS: readonly Omit<ClientBug, 'caughtBy'>[] = [
   {
     name: 'the worker does not commit',
-    caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'to deeply equal',
     patches: [
       { file: DATABASE, find: 'self._connection.commit() return changed', put: 'return changed' },
@@ -104,14 +94,7 @@ export const PYTHON_OUTBOX_BUGS: readonly ClientBug[] = [
   },
   {
     name: 'rows are assumed to be tuples',
-    caughtBy: 'accepts connections of any configuration, and has committed when it returns',
     says: 'Command failed',
     patches: [{ file: DATABASE, find: 'row.values() if isinstance(row, dict) else row', put: 'row' }],
-  },
-  {
-    name: 'other data for a waiting idempotency key is ignored',
-    caughtBy: 'refuses invalid calls before anything is written',
-    says: 'to deeply equal',
-    patches: [{ file: ROWS, find: 'stored_text is not None and', put: 'False and' }],
   },
 ];
