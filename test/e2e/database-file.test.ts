@@ -52,19 +52,6 @@ describe('an unusable database file is reported in one line, with what to do, an
     },
   );
 
-  test('by npm start, for its default file', async () => {
-    const cwd = temporaryFolder();
-    writeFileSync(join(cwd, 'data'), 'no folder');
-
-    const running = run('start.ts', { cwd });
-
-    expect(await running.ended()).toBe(1);
-    expect(running.output()).toMatch(
-      /^StoreUnavailable: the database file data\/lead-intake\.db cannot be created: a part of its path is a file/m,
-    );
-    expect(running.output()).not.toMatch(/^ {4}at |Command failed/m);
-  });
-
   test('when the user may not write its folder', async () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o755);

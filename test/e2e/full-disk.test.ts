@@ -103,19 +103,4 @@ describeWithSmallDisks('a service on SQLite whose disk is full', () => {
     disk.free();
     await expect.poll(storeUp, { timeout: READINESS_WITHIN_MS }).toBe(1);
   });
-
-  test('that was stopped reports at its next start which file has no room', async () => {
-    const disk = await aSmallDisk(4096);
-    const { core: first, DATABASE_URL } = await aService(disk);
-    first.child.kill('SIGTERM');
-    await first.ended();
-    disk.fill();
-
-    const { core } = await aCore(disk);
-
-    expect(await core.ended()).toBe(1);
-    expect(core.output()).toContain(
-      `the database file ${DATABASE_URL.slice('sqlite:'.length)} cannot be read or written: check whether its disk is full`,
-    );
-  });
 });

@@ -1,6 +1,4 @@
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { expect, onTestFinished, test } from 'vitest';
@@ -58,47 +56,4 @@ test('reads, health and readiness are answered while another process holds the l
   expect(isCreated).toBe(false);
   await other.unlock();
   expect((await creation).status).toBe(201);
-});
-
-// @proves crashes-30
-test('reads, health and readiness are answered during a vacuum, and a creation that waits is made after it', async () => {
-  const { path, DATABASE_URL, create, ask } = await aDeployment();
-  const database = new DatabaseSync(path, { timeout: 100_000 });
-  onTestFinished(() => database.close());
-  // Enough for a vacuum that lasts a while.
-  database.exec(`
-    CREATE TABLE filler (id INTEGER PRIMARY KEY, bytes BLOB);
-    WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 60)
-    INSERT INTO filler (bytes) SELECT randomblob(1048576) FROM numbers;
-    PRAGMA busy_timeout = 0`);
-  const isLocked = () => {
-    try {
-      database.exec('BEGIN IMMEDIATE; ROLLBACK');
-      return false;
-    } catch {
-      return true;
-    }
-  };
-
-  /** Whether all was answered while the vacuum held the lock and a creation waited for it. */
-  const isServedDuringVacuum = async () => {
-    const vacuum = run('operator/cli.ts', { args: ['vacuum'], env: { DATABASE_URL } });
-    let isOver = false;
-    const end = vacuum.ended().finally(() => {
-      isOver = true;
-    });
-    while (!isLocked()) {
-      if (isOver) return false;
-      await sleep(1);
-    }
-    const creation = create();
-    const answers = await ask();
-    const isStillLocked = isLocked();
-    expect((await creation).status).toBe(201);
-    expect(await end).toBeTypeOf('number');
-    expect(answers).toEqual(ALL_WELL);
-    return isStillLocked;
-  };
-  // A vacuum may end too early for the answers.
-  for (let attempt = 1; !(await isServedDuringVacuum()); attempt += 1) expect(attempt).toBeLessThan(5);
 });

@@ -3,9 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { requestObserver } from '../../gateway/observation.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
@@ -220,11 +218,3 @@ async function startLine(process: RunningProcess): Promise<Line> {
   const [line] = await process.printed(/^.*settings in force.*$/m);
   return JSON.parse(line) as Line;
 }
-
-test('no observer is created when the log level excludes request lines', () => {
-  const warnings = pino({ level: 'warn' });
-  const lines = pino({ level: 'info' });
-
-  expect(requestObserver(warnings, undefined)).toBeUndefined();
-  expect(requestObserver(lines, undefined)).toBeDefined();
-});

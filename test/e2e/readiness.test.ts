@@ -42,29 +42,6 @@ test('any number of readiness probes of a gateway check the core once a second',
   expect(core.calls()).toBeLessThanOrEqual(2 + (performance.now() - begun) / 1000);
 });
 
-test('failing probes of a gateway are no errors in its log, which has the reason once', async () => {
-  const gateway = run('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
-  const url = await addressOf(gateway);
-  await gateway.printed(/not ready: the core is unavailable/);
-  const answers = await Promise.all(times(20, () => fetch(`${url}/readyz`)));
-  expect(answers.map(({ status }) => status)).toEqual(times(20, () => 503));
-  await expect.poll(() => gateway.output().match(/"operation":"readyz"/g)?.length).toBe(20);
-  expect(gateway.output()).not.toMatch(/"level":50|"stack"/);
-  expect(gateway.output().match(/not ready/g)).toHaveLength(1);
-});
-
-test('a gateway that stops is not ready immediately, whatever the last check found', async () => {
-  const core = await aCountingCore();
-  const gateway = await startGateway(readGatewayConfig({ ...SILENT, SHUTDOWN_DRAIN_MS: '3000', CORE_URL: core.url }));
-  expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-
-  const stopped = gateway.stop();
-
-  const answer = await fetch(`${gateway.url}/readyz`);
-  expect(await answer.json()).toMatchObject({ status: 503, detail: 'Not ready: the gateway is stopping.' });
-  await stopped;
-});
-
 // @proves crashes-15
 test('a core whose database is unavailable logs the reason at start, without the credentials of its address', async () => {
   const core = run('src/main.ts', { env: { DATABASE_URL: 'mongodb://operator:not-to-be-seen@127.0.0.1:1/leads' } });

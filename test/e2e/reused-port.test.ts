@@ -91,19 +91,6 @@ describeWithOwnNetwork('two gateways and two cores with REUSE_PORT', () => {
     // The kernel gave connections to both gateways.
     for (const gateway of first.slice(2)) expect(gateway.output()).toContain('"operation":"createLead"');
   });
-
-  test('that are restarted, or killed, create each lead once for callers that repeat', async () => {
-    const deployment = await aDeployment(false);
-    await deployment.more();
-    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      for (const index of FILES.keys()) {
-        await deployment.restart(index, signal);
-        await deployment.more();
-      }
-    }
-    const { 'no answer': _, 503: __, ...others } = await deployment.end();
-    expect(others).toEqual({});
-  });
 });
 
 /** The preface of HTTP/2, and an empty SETTINGS frame. */

@@ -207,11 +207,3 @@ test.each([
   await check('right.ts');
   await expect(check('wrong.ts')).rejects.toMatchObject({ stdout: expect.stringMatching(/^wrong\.ts[\s\S]*"fax"/) });
 });
-
-test('CommonJS loads the package by require', async () => {
-  write(
-    'load.cjs',
-    `console.log(typeof require('lead-intake-sdk').createLeadIntakeClient, typeof require('lead-intake-sdk/outbox').keyFor);`,
-  );
-  expect((await run(process.execPath, ['load.cjs'], options())).stdout.trim()).toBe('function function');
-});

@@ -8,8 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as sdk from '../../sdk/index.ts';
-import { createOutbox, keyFor, OutboxError } from '../../sdk/outbox/index.ts';
-import { PHP_SECRET_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { createOutbox, OutboxError } from '../../sdk/outbox/index.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { Canaries } from '../support/canaries.ts';
 import { describeWithTools } from '../support/examples.ts';
@@ -112,31 +111,21 @@ $scenarios = [
   fn () => new LeadIntakeClient($url, $key . 'x'),
   fn () => new LeadIntakeClient($url, substr($key, 0, -1) . "\n"),
   fn () => new LeadIntakeClient("https://marked:$key@api.example.com", $key),
-  fn () => new LeadIntakeClient($url, $key, deadlineSeconds: 0),
   fn () => $client($url)->createLead($lead("\xff" . getenv('MARKED_NAME'))),
-  fn () => $client($url)->createLead($lead(), "\n"),
   fn () => $of_service->createLead($lead('')),
   fn () => $client($url)->createLead($lead()),
   fn () => $client($url)->createLead($lead('Other'), $used),
   fn () => $client('http://127.0.0.1:1')->createLead($lead()),
   fn () => $client($echo)->createLead($lead()),
-  fn () => $client($echo)->listLeads(),
   fn () => $by_guzzle->createLead($lead()),
   fn () => $client('http://127.0.0.1:1', transport: $guzzle)->createLead($lead()),
-  fn () => $client($url)->createLead($lead(), 7),
   fn () => new LeadCapture(getenv('MARKED_NAME'), getenv('MARKED_EMAIL'), note: getenv('MARKED_NOTE')),
   fn () => $lost->add($lead()),
-  fn () => $lost->retry($stored, $lead()),
   fn () => $outbox->add($lead('Other'), $stored),
   fn () => $outbox->add($lead("\xff" . getenv('MARKED_NAME'))),
   fn () => $outbox->add($lead(str_repeat(getenv('MARKED_NAME'), 9000))),
-  fn () => $outbox->add([getenv('MARKED_NAME')]),
-  fn () => $outbox->add($lead(), 'not a UUID'),
-  fn () => $outbox->retry($used, $lead()),
   fn () => Outbox::keyFor('x', $lead("\xff" . getenv('MARKED_NAME'))),
-  fn () => Outbox::keyFor('', $lead()),
   fn () => $outbox->deliver($client($url), onSettled: fn (#[SensitiveParameter] $entry) => throw new DomainException('of the website')),
-  fn () => $outbox->retry($stored),
   fn () => $outbox->deliver($client($url), onSettled: $settled),
 ];
 foreach ($scenarios as $index => $scenario) {
@@ -157,7 +146,7 @@ foreach ([$of_service, $by_guzzle, clone $of_service, $outbox] as $object) {
     return { leaks: leaksIn(printed, canaries), printed };
   }
 
-  // @proves secrets-6
+  // @proves secrets-6 others-15
   test('no exception and no dump shows the key or the visitor, with arguments in traces', async () => {
     const { leaks, printed } = await leaksOf();
     const shown = new Set([...printed.matchAll(/^# (\S+) of/gm)].map(([, name]) => name));
@@ -169,11 +158,15 @@ foreach ([$of_service, $by_guzzle, clone $of_service, $outbox] as $object) {
     expect(leaks).toEqual([]);
   });
 
-  test.for(PHP_SECRET_BUGS)('a client that has forgotten $find is caught', async (patch) => {
+  test('an outbox whose traces show its arguments is caught', async () => {
     const copy = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
     try {
       cpSync(join(ROOT, 'sdk/php'), copy, { recursive: true });
-      plantInCopy(copy, patch);
+      plantInCopy(copy, {
+        file: 'src/Outbox/Outbox.php',
+        find: 'add(#[\\SensitiveParameter] LeadCapture|array $capture',
+        put: 'add(LeadCapture|array $capture',
+      });
       expect((await leaksOf(copy)).leaks).not.toEqual([]);
     } finally {
       rmSync(copy, { recursive: true });
@@ -229,8 +222,6 @@ scenarios = [
     lambda: LeadIntakeClient(url, key + "x"),
     lambda: LeadIntakeClient(url, key[:-1] + "\n"),
     lambda: LeadIntakeClient(f"https://marked:{key}@api.example.com", key),
-    lambda: LeadIntakeClient(url, key, deadline_seconds=0),
-    lambda: of_service.create_lead(lead(), idempotency_key="\n"),
     lambda: of_service.create_lead(lead("")),
     lambda: of_service.create_lead(lead()),
     lambda: of_service.create_lead(lead("Other"), idempotency_key=used),
@@ -238,25 +229,18 @@ scenarios = [
     lambda: of_service.create_lead({"displayName": name}),
     lambda: client("http://127.0.0.1:1").create_lead(lead()),
     lambda: client(echo).create_lead(lead()),
-    lambda: client(echo).list_leads(),
-    lambda: asyncio.run(of_async.create_lead(lead(""))),
     lambda: asyncio.run(client("http://127.0.0.1:1", AsyncLeadIntakeClient).create_lead(lead())),
     lambda: asyncio.run(client(echo, AsyncLeadIntakeClient).create_lead(lead())),
     lambda: LeadCapture(name, EmailContact(email), note, 1, 2),
     lambda: Outbox(lambda: website, table="lost").add(website, lead()),
     lambda: lost.add(Session(engine), lead()),
     lambda: lost.add(engine.connect(), lead()),
-    lambda: lost.retry(stored, lead()),
     lambda: outbox.add(website, lead("Other"), idempotency_key=stored),
     lambda: outbox.add(website, lead("\ud83e" + name)),
     lambda: outbox.add(website, lead(name * 9000)),
-    lambda: outbox.add(website, [name]),
     lambda: outbox.add(website, {"displayName": float("nan"), "note": name}),
     lambda: outbox.add(website, {"displayName": {name}, "note": note}),
-    lambda: outbox.add(website, lead(), idempotency_key="not a UUID"),
-    lambda: outbox.retry(used, lead()),
     lambda: key_for("x", lead("\ud83e" + name)),
-    lambda: key_for("", lead()),
     lambda: outbox.deliver(of_service, on_settled=fail),
 ]
 for index, scenario in enumerate(scenarios):
@@ -312,7 +296,6 @@ test('in TypeScript, no error and no inspection shows the key or the visitor', a
     () => create({ apiKey: `${apiKey}x` }),
     () => create({ apiKey: `${apiKey.slice(0, -1)}\n` }),
     () => create({ baseUrl: `https://marked:${apiKey}@api.example.com` }),
-    () => ofService.createLead(lead(), { idempotencyKey: '\n' }),
     () => ofService.createLead(lead(), 'a key' as unknown as object),
     () => ofService.createLead(circular as unknown as sdk.LeadCapture),
     () => ofService.createLead(lead('')),
@@ -321,17 +304,11 @@ test('in TypeScript, no error and no inspection shows the key or the visitor', a
     () => ofService.createLead(lead(), { signal: AbortSignal.abort() }),
     () => client('http://127.0.0.1:1').createLead(lead()),
     () => client(echoUrl).createLead(lead()),
-    () => client(echoUrl).listLeads(),
     () => lost.add(database, lead()),
-    () => lost.retry(database, stored, lead()),
     () => outbox.add(database, lead('Other'), { idempotencyKey: stored }),
     () => outbox.add(database, lead(`${NAME}\ud83e`)),
     () => outbox.add(database, lead(NAME.repeat(9000))),
-    () => outbox.add(database, NAME as unknown as sdk.LeadCapture),
     () => outbox.add(database, circular as unknown as sdk.LeadCapture),
-    () => outbox.add(database, lead(), { idempotencyKey: 'not a UUID' }),
-    () => outbox.retry(database, idempotencyKey, lead()),
-    () => keyFor('', lead()),
     () => outbox.deliver(database, ofService, { onSettled: () => Promise.reject(new Error('of the website')) }),
   ];
   const shown = (value: unknown) => inspect(value, { depth: 20, showHidden: true }) + JSON.stringify(value) + value;

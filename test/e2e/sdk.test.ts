@@ -8,13 +8,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
-import {
-  createLeadIntakeClient,
-  type LeadCapture,
-  type LeadIntakeClientOptions,
-  LeadIntakeError,
-  NoAnswerError,
-} from '../../sdk/index.ts';
+import { createLeadIntakeClient, type LeadCapture, NoAnswerError } from '../../sdk/index.ts';
 import { createOutbox, OutboxError } from '../../sdk/outbox/index.ts';
 import { ROOT } from '../support/processes.ts';
 import { aService } from '../support/service.ts';

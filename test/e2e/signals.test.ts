@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -69,16 +68,6 @@ describe('a process that gets SIGTERM while it starts ends in order', () => {
       }
     }
   });
-});
-
-test('npm start ends with status 1 when the core fails while the gateway is being stopped', async () => {
-  const running = run('start.ts', { cwd: temporaryFolder(), env: { SHUTDOWN_DRAIN_MS: '4000' } });
-  const [, url = ''] = await running.printed(/REST API {2}(http:\S+)\/v1\/integrations\/leads/);
-  running.child.kill('SIGTERM');
-  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
-  execFileSync('pkill', ['-KILL', '-P', String(running.child.pid), '-f', 'src/main.ts']);
-
-  expect(await running.ended()).toBe(1);
 });
 
 test.each(['core', 'gateway'])('the command of the systemd unit of a %s hears SIGTERM', async (name) => {

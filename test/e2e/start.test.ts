@@ -1,5 +1,4 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -68,27 +67,6 @@ describe('npm start, with no settings', () => {
     const { lead } = (await created.json()) as { lead: unknown };
     expect(await listed.json()).toEqual({ leads: [lead], nextCursor: null });
   });
-
-  test('prints the address of its documentation', async () => {
-    const running = run('start.ts', { cwd: temporaryFolder() });
-    const [, docs = '', openapi = ''] = await running.printed(/Docs {6}(\S+) .* at (\S+)\)/);
-
-    expect(await (await fetch(docs)).text()).toContain('<html');
-    expect(await (await fetch(openapi)).json()).toMatchObject({ openapi: expect.stringMatching(/^3\.1/) });
-  });
-
-  test('stops both processes, with status 0, on one Ctrl-C', async () => {
-    const running = run('start.ts', { cwd: temporaryFolder() });
-    const url = await gatewayOf(running);
-    expect(await isAnswering(url)).toBe(true);
-
-    running.child.kill('SIGINT');
-
-    // Its output closes only after all processes that it started have ended.
-    expect(await running.ended()).toBe(0);
-    expect(await isAnswering(url)).toBe(false);
-    expect(running.output()).not.toMatch(/has ended|Error/);
-  });
 });
 
 describe('npm start', () => {
@@ -137,17 +115,6 @@ describe('npm start', () => {
     // Its output closes only after all processes have ended.
     await shell.ended();
     expect(await isAnswering(url)).toBe(false);
-  });
-
-  test('creates no demo data in a configured database', async () => {
-    const cwd = temporaryFolder();
-    const running = run('start.ts', { cwd, env: { DATABASE_URL: `sqlite:${join(cwd, 'own.db')}` } });
-
-    await running.printed(/Lead Intake is running/);
-
-    expect(running.output()).not.toMatch(/demo/);
-    expect(existsSync(join(cwd, 'own.db'))).toBe(true);
-    expect(existsSync(join(cwd, 'data'))).toBe(false);
   });
 
   test('ends with status 1 when a port is in use', async () => {

@@ -79,46 +79,6 @@ describe('a trace', () => {
     expect(receiver.text()).not.toContain(secret);
   });
 
-  test('has a span of the commit that its request shares with others', async () => {
-    const service = await startTraced();
-    const { secret } = await service.aStudioWithKey();
-    await leadOf(await service.post(secret, aCapture()), 201);
-    const traces = times(20, () => aTrace());
-    await Promise.all(traces.map(({ headers }) => service.post(secret, aCapture(), headers)));
-    await service.dispose();
-
-    for (const { traceId, spanId } of traces) {
-      expect(treeBelow(traceId, spanId)).toEqual(creation({}, { 'core: sqlite commit': {} }));
-    }
-  });
-
-  test.each(['', 'nonsense', `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`, `ff-${'1'.repeat(32)}-${'1'.repeat(16)}-01`])(
-    'begins at the gateway when the caller sends no valid traceparent: %j',
-    async (traceparent) => {
-      const service = await startTraced();
-      const { secret } = await service.aStudioWithKey();
-      await service.get(secret, '', { traceparent });
-      await service.dispose();
-
-      const first = receiver.spans.find(({ name }) => name === 'listLeads');
-      expect(first).toMatchObject({ service: 'lead-intake-gateway', parentSpanId: '', failed: false });
-      expect(Object.keys(treeBelow(first?.traceId ?? '', first?.spanId ?? ''))).toContain('gateway: core ListLeads');
-    },
-  );
-
-  test('shows where a request failed', async () => {
-    const service = await startTraced();
-    const { secret } = await service.aStudioWithKey();
-    await service.stopCore();
-    const { traceId, headers } = aTrace();
-    expect((await service.get(secret, '', headers)).status).toBe(503);
-    await service.startCore();
-    await service.dispose();
-
-    const failed = receiver.spans.filter((span) => span.traceId === traceId && span.failed).map(({ name }) => name);
-    expect(failed.sort()).toEqual(['core AuthenticateApiKey', 'listLeads']);
-  });
-
   // @proves bounds-32
   test('that cannot be exported affects no request, and delays the stop by less than 8 s', async () => {
     await receiver.stop();

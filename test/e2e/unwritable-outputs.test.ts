@@ -1,6 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { existsSync, openSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +12,6 @@ import { scrape } from '../support/metrics.ts';
 import { PLANTED, ROOT, temporaryFolder } from '../support/processes.ts';
 import { describeIf, freePort } from '../support/servers.ts';
 import { CORE_TOKEN, createAt, LEADS } from '../support/service.ts';
-import { aSmallDisk, describeWithSmallDisks } from '../support/small-disk.ts';
 
 /** More requests than the log may keep lines, and the tracer spans, that wait. */
 const REQUESTS = 3600;
@@ -232,25 +231,6 @@ const droppedIn = (lines: ReturnType<typeof linesOf>, msg: RegExp) =>
     .reduce((sum, n) => sum + n, 0);
 
 // @proves crashes-14
-describeWithSmallDisks('the log on a disk that was full', () => {
-  test('has whole lines, and one that says how many are missing', async () => {
-    const disk = await aSmallDisk(4096);
-    const path = join(disk.folder, 'log');
-    const gateway = await start('gateway/main.ts', { within: disk.within, into: path });
-    disk.fill();
-    await lostBy(gateway, LINES);
-    disk.free();
-
-    const [command = '', ...args] = [...disk.within, 'cat', path];
-    const log = () => spawnSync(command, args, { encoding: 'utf8', maxBuffer: Number.POSITIVE_INFINITY }).stdout;
-    await expect.poll(() => log().includes('log lines dropped')).toBe(true);
-    const lost = (await scrape(gateway.metrics)).get(LINES);
-    await expect.poll(() => droppedIn(linesOf(log()), /^log lines dropped/)).toBe(lost);
-    expect(await gateway.stop()).toBe(0);
-  });
-});
-
-// @proves crashes-14
 test('a log whose reader was late has whole lines, and one that says how many are missing', async () => {
   const gateway = await start('gateway/main.ts', { stdout: 'pipe' });
   await lostBy(gateway, LINES);
@@ -263,24 +243,6 @@ test('a log whose reader was late has whole lines, and one that says how many ar
   const lost = (await scrape(gateway.metrics)).get(LINES);
   await expect.poll(() => droppedIn(linesOf(log), /^log lines dropped/)).toBe(lost);
   expect(await gateway.stop()).toBe(0);
-});
-
-describeIf(existsSync('/proc/self/fd'), 'a pipe that two processes share and nothing reads', 'run it on Linux', () => {
-  test('stops the one as little when the other has ended', async () => {
-    const path = join(temporaryFolder(), 'pipe');
-    spawnSync('sh', ['-c', 'mkfifo "$0"', path]);
-    const stdout = openSync(path, 'r+');
-    onTestFinished(() => closeSync(stdout));
-    const first = await start('gateway/main.ts', { stdout });
-    const second = await start('gateway/main.ts', { stdout });
-    await lostBy(first, LINES);
-
-    // Node now makes the pipe block, as it was before.
-    expect(await first.stop()).toBe(0);
-
-    await lostBy(second, LINES);
-    expect(await second.stop()).toBe(0);
-  });
 });
 
 // @proves crashes-14

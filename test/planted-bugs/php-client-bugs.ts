@@ -1,4 +1,4 @@
-import type { ClientBug, ClientPatch } from './client-bugs.ts';
+import type { ClientBug } from './client-bugs.ts';
 
 const CURL = 'sdk/php/src/Transport/CurlTransport.php';
 const SENDER = 'sdk/php/src/Internal/Sender.php';
@@ -43,33 +43,5 @@ export const PHP_FORM_BUGS: readonly ClientBug[] = [
     caughtBy: 'what the service refuses is said before any thanks; what was entered stays in the form',
     says: 'to deeply equal',
     patches: [{ file: 'public/form.php', find: '$capture->faults() as', put: '[] as' }],
-  },
-  {
-    name: 'a form that is sent twice is two leads',
-    caughtBy: 'a double click',
-    says: 'to deeply equal',
-    patches: [{ file: 'public/form.php', find: 'Outbox::keyFor("contact $page", $capture)', put: 'null' }],
-  },
-  {
-    name: 'a page is bound to its first visit',
-    caughtBy: 'a cached page an hour later, when the lead is closed',
-    says: 'to deeply equal',
-    patches: [
-      {
-        file: 'vendor/lead-intake/client/src/Outbox/Outbox.php',
-        find: 'intdiv($submittedAt?->getTimestamp() ?? time(), 3600)',
-        put: '0',
-      },
-    ],
-  },
-];
-
-/** Functions of the client for PHP whose arguments traces show; the test of secrets catches each. */
-export const PHP_SECRET_BUGS: readonly ClientPatch[] = [
-  { file: 'src/LeadIntakeClient.php', find: '#[\\SensitiveParameter] string $apiKey', put: 'string $apiKey' },
-  {
-    file: 'src/Outbox/Outbox.php',
-    find: 'add(#[\\SensitiveParameter] LeadCapture|array $capture',
-    put: 'add(LeadCapture|array $capture',
   },
 ];

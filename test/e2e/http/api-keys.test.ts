@@ -1,17 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
 import { MemberRole } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
-import {
-  aCapture,
-  anotherGateway,
-  aService,
-  BOTH_SCOPES,
-  expectProblem,
-  LEADS,
-  type StudioWithKey,
-} from '../../support/service.ts';
+import { aService, BOTH_SCOPES, type StudioWithKey } from '../../support/service.ts';
 
 const service = aService();
 
@@ -118,46 +109,4 @@ describe('a studio', () => {
     for (const secret of secrets) expect((await service.get(secret)).status).toBe(200);
     await expect(anotherKey(studio)).rejects.toThrow(/20 keys/);
   });
-});
-
-// @proves isolation-2
-describe('a key that is no longer valid', () => {
-  /** Sends a gateway all operations concurrently, and one that it refuses without the core. */
-  async function requestAll(url: string, secret: string): Promise<Response[]> {
-    const authorization = `Bearer ${secret}`;
-    const post = (body: string) => ({
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
-      body,
-    });
-    return Promise.all([
-      fetch(url + LEADS, post(JSON.stringify(aCapture()))),
-      fetch(`${url}${LEADS}/${randomUUID()}`, { headers: { authorization } }),
-      fetch(url + LEADS, { headers: { authorization } }),
-      fetch(url + LEADS, post('{')),
-    ]);
-  }
-
-  test.each<[string, (studio: StudioWithKey) => Promise<unknown>]>([
-    ['replaced', (studio) => service.apiKeys.replaceApiKey(studio)],
-    ['revoked', (studio) => service.apiKeys.revokeApiKey(studio)],
-  ])(
-    'because it was %s is refused by every gateway once the RPC returns, also when they cache it',
-    { tags: ['3.2.replaced', '3.2.revoked', '5.7'] },
-    async (_, end) => {
-      const gateways = [service.url, await anotherGateway(service)];
-      for (const _ of times(5, () => 0)) {
-        const studio = await service.aStudioWithKey();
-        for (const url of gateways) {
-          expect((await requestAll(url, studio.secret)).map(({ status }) => status)).toEqual([201, 404, 200, 400]);
-        }
-
-        await end(studio);
-
-        const answers = await Promise.all(gateways.map((url) => requestAll(url, studio.secret)));
-        for (const answer of answers.flat()) await expectProblem(answer, 401, 'integration_key_invalid', []);
-        expect(await service.countLeads(studio.studioId)).toBe(gateways.length);
-      }
-    },
-  );
 });

@@ -18,20 +18,16 @@ type Part<Value> = readonly (readonly [name: string, value: Value, fields: reado
 
 const KEYS: Part<readonly string[]> = [
   ['a good key', ['Idempotency-Key: 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11'], []],
-  ['no key', [], ['Idempotency-Key']],
   ['a key that is no UUID', ['Idempotency-Key: 1'], ['Idempotency-Key']],
   ['an empty key', ['Idempotency-Key:'], ['Idempotency-Key']],
 ];
 
 const TYPES: Part<readonly string[]> = [
   ['a good media type', ['Content-Type: application/json'], []],
-  ['no media type', [], ['Content-Type']],
   ['another media type', ['Content-Type: text/plain'], ['Content-Type']],
-  ['a media type that is none', ['Content-Type: nonsense'], ['Content-Type']],
   ['an empty media type', ['Content-Type:'], ['Content-Type']],
   ['two media types', ['Content-Type: application/json', 'Content-Type: text/plain'], ['Content-Type']],
   ['another charset', ['Content-Type: application/json; charset=latin1'], ['Content-Type']],
-  ['two charsets', ['Content-Type: application/json; charset=utf-8; charset=latin1'], ['Content-Type']],
   [
     'two charsets, the other first',
     ['Content-Type: application/json; charset=latin1; charset="utf-8"'],
@@ -47,7 +43,6 @@ const inChunks = (body: string) =>
 const BODIES: Part<string> = [
   ['a good body', withLength(VALID), []],
   ['no body', lines(''), ['body']],
-  ['an empty body', withLength(''), ['body']],
   ['a body that is no JSON', withLength('{'), ['body']],
   ['a body with two faults', withLength('{"displayName":"","x":1}'), ['displayName', 'x', 'contact']],
   ['the same in chunks', inChunks('{"displayName":"","x":1}'), ['displayName', 'x', 'contact']],
@@ -78,7 +73,6 @@ describe.each(KEYS)('a creation with %s', (_, keyLines, ofKey) => {
 
 const LIMITS: Part<string> = [
   ['no limit', '', []],
-  ['a good limit', '&limit=1', []],
   ['limit 0', '&limit=0', ['limit']],
   ['a limit that is too high', '&limit=101', ['limit']],
   ['a limit that is no number', '&limit=x', ['limit']],

@@ -105,19 +105,11 @@ describe('a cursor', () => {
   });
 
   test.each([
-    ['empty', 'cursor='],
-    ['without a value', 'cursor'],
-    ['of 512 characters', `cursor=${'A'.repeat(512)}`],
     ['of 513 characters', `cursor=${'A'.repeat(513)}`],
-    ['with padding', `cursor=${'A'.repeat(43)}=`],
     ['in plain base64', `cursor=${'A'.repeat(42)}%2B%2F`],
-    ['with a dot', `cursor=${'A'.repeat(43)}.`],
-    ['with a blank', `cursor=${'A'.repeat(43)}%20`],
     ['with a line end', `cursor=${'A'.repeat(44)}%0A`],
     ['with a NUL', 'cursor=%00'],
-    ['with another letter', 'cursor=%C3%BC'],
     ["a lead's id", `cursor=${randomUUID()}`],
-    ['the word null', 'cursor=null'],
   ])(
     'that the service did not create is refused: %s',
     { tags: ['4.3.cursor', '4.3.parameters', '7.integration_invalid_request'] },
