@@ -165,6 +165,7 @@ test('an operator corrects and finds a lead with data from standard input; fault
   }
 });
 
+// @proves commands-1
 test.each([
   [
     'a refusal with its reason and the faulty fields',
