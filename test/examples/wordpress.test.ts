@@ -137,21 +137,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       .map((each) => each.split(';')[0])
       .join('; ');
     const { secret } = await service.aStudioWithKey();
-    const brokenBy = (piece: string) => secret.slice(0, 20) + piece + secret.slice(20);
     const address = service.url;
     const isNoKey = 'apiKey must be the whole secret of an API key';
     const isNoAddress = 'baseUrl must be an address';
-    const noKeys = [
-      brokenBy('\n'),
-      brokenBy('\0'),
-      brokenBy('é'),
-      secret.slice(1),
-      `${secret.slice(0, -1)}~`,
-      '',
-      'lik_…',
-    ];
-    const noText = [[secret], { a: secret }, 7, false, null];
-    const noAddresses = ['ftp://example.com', `${address}/v1`, 'https://user:pass@example.com', ...noText];
+    const noKeys = [`${secret.slice(0, 20)}\n${secret.slice(20)}`, secret.slice(1), ''];
+    const noText = [[secret], 7];
+    const noAddresses = [`${address}/v1`, ...noText];
     const noDatabase = 'the database has failed';
     const faults: { constants?: object; settings?: unknown; statements?: string; notice?: string }[] = [
       ...['text', [], ...noAddresses.map((url) => ({ url }))].map((settings) => ({ settings, notice: isNoAddress })),
@@ -314,29 +305,6 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         .locator('tr', { hasText: leads[0]?.id ?? '' })
         .getByText('delivered')
         .waitFor();
-
-      // What a visitor with an open lead writes is shown with that lead's id, until somebody has seen it.
-      await enter('Grace <i>Hopper</i>', 'grace@example.org', 'A second message');
-      await visitor.getByText('Thank you.').waitFor();
-      await cron();
-      await admin.reload();
-      await admin.getByText('1 lead needs somebody to look at it.').waitFor();
-      await keep(admin);
-      await report();
-      const mails = textOf('mails');
-      expect(JSON.parse(mails.split('\n').at(-2) ?? '')).toMatchObject({
-        to: 'admin@example.org',
-        message: `1 lead needs somebody to look at it.\n${site('wp-admin/tools.php?page=lead-intake-leads')}`,
-      });
-      const again = admin.locator('tr', { hasText: 'A second message' }).first();
-      expect(await again.innerText()).toContain(
-        `Grace <i>Hopper</i>\ngrace@example.org\nA second message\n${leads[0]?.id}`,
-      );
-      await press(again.getByRole('button', { name: 'Seen' }));
-      expect(await rows()).toMatchObject([{ state: 'delivered' }, { state: 'discarded', capture: null }]);
-      await report();
-      expect(textOf('mails')).toBe(mails);
-      expect(await service.countLeads(studio.studioId)).toBe(1);
 
       // Another plugin adds a lead; with a key in wp-config.php the form has no field for it.
       const hook = exampleOf('examples/recipes/wordpress/README.md', 'wordpress-hook');
