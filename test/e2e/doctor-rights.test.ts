@@ -16,17 +16,10 @@ type Files = Readonly<Record<'database' | 'token' | 'callers' | 'cert' | 'key', 
 /** What differs from the documented rights, and the file and words that are to blame; undefined: all of it can be used. */
 const SITUATIONS: readonly [what: string, change: (files: Files) => void, blamed?: keyof Files, words?: string][] = [
   ['everything is readable by that user alone', () => {}],
-  ['the folder of the secrets can be entered, and not be listed', ({ token }) => chmodSync(dirname(token), 0o711)],
-  ['the secrets cannot be written', ({ token, key }) => [token, key].map((path) => chmodSync(path, 0o400))],
   ['the folder of the database cannot be listed', ({ database }) => chmodSync(dirname(database), 0o300), 'database'],
-  ['the folder of the database cannot be written', ({ database }) => chmodSync(dirname(database), 0o500), 'database'],
-  ['the folder of the database is that of root', ({ database }) => chownSync(dirname(database), 0, 0), 'database'],
   ['the database cannot be written', ({ database }) => chmodSync(database, 0o400), 'database'],
-  ['the database is a file of root', ({ database }) => chownSync(database, 0, 0), 'database'],
   ['the log of the database is a file of root', ({ database }) => leftByRoot(`${database}-wal`), 'database', '-wal'],
   ['the token is a file of root', ({ token }) => chownSync(token, 0, 0), 'token'],
-  ['the callers are in a file of root', ({ callers }) => chownSync(callers, 0, 0), 'callers'],
-  ['the certificate is a file of root', ({ cert }) => chownSync(cert, 0, 0), 'cert'],
   ['the key is a file of root', ({ key }) => chownSync(key, 0, 0), 'key'],
 ];
 

@@ -1,14 +1,15 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
+import { CLI, executed } from '../support/command-line.ts';
 import { commandsIn, missingTools, type Outcome, runCommands } from '../support/examples.ts';
 import { MARKDOWN_PAGES } from '../support/markdown.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
-import { addressOf, hasShellAndCurl, ROOT, run, temporaryFolder, watch } from '../support/processes.ts';
+import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../support/processes.ts';
 import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
 import { LEADS } from '../support/service.ts';
@@ -81,13 +82,15 @@ async function aPlace() {
   return { folder, tokenFile, coreUrl, url, ports: { CORE_PORT, GATEWAY_PORT } };
 }
 
-/** A SQLite database with a studio `STUDIO`, its owner, a key and three leads, made by the command line. */
-async function aDatabase() {
-  const folder = temporaryFolder();
-  const path = join(folder, 'lead-intake.db');
-  const env = { DATABASE_URL: `sqlite:${path}` };
-  const cli = async (...args: string[]) => JSON.parse(await printed(`npx lead-intake --json ${args.join(' ')}`, env));
-  const csv = join(folder, 'leads.csv');
+const shared = sharedFolder();
+let prepared: ReturnType<typeof prepare> | undefined;
+
+/** Makes a SQLite database with a studio `STUDIO`, its owner, a key and three leads. */
+async function prepare() {
+  const path = join(shared(), 'lead-intake.db');
+  const cli = async (...args: string[]) =>
+    JSON.parse((await executed(CLI, ['--json', ...args], { env: { DATABASE_URL: `sqlite:${path}` } })).stdout);
+  const csv = join(shared(), 'leads.csv');
   writeFileSync(
     csv,
     `displayName,email,stage,createTime
@@ -99,8 +102,21 @@ Mary,mary@example.org,new,2024-05-06T10:00:00Z
   await cli('studios', 'put', 'STUDIO', '--region', 'DE');
   await cli('members', 'put', 'STUDIO', 'owner', '--role', 'owner');
   const key = await cli('keys', 'create', 'STUDIO', '--member', 'owner', '--name', 'Website');
-  await printed(`npx lead-intake leads import STUDIO ${csv}`, env);
-  const leads = async () => (await printed('npx lead-intake leads export', env)).trim().split('\n').filter(Boolean);
+  await cli('leads', 'import', 'STUDIO', csv);
+  return { path, key };
+}
+
+/** A copy of that database, with the command line on it. */
+async function aDatabase() {
+  prepared ??= prepare();
+  const { path: original, key } = await prepared;
+  const folder = temporaryFolder();
+  const path = join(folder, 'lead-intake.db');
+  copyFileSync(original, path);
+  const env = { DATABASE_URL: `sqlite:${path}` };
+  const printedBy = async (...args: string[]) => (await executed(CLI, args, { env })).stdout;
+  const cli = async (...args: string[]) => JSON.parse(await printedBy('--json', ...args));
+  const leads = async () => (await printedBy('leads', 'export')).trim().split('\n').filter(Boolean);
   const [lead = ''] = await leads();
   return { folder, path, env, cli, key, lead: JSON.parse(lead), leads };
 }

@@ -174,10 +174,6 @@ describe('one line of a start', () => {
     for (const [env, said] of [
       [{}, { tls: false, mutualTls: false, letsIn: ['every program that can connect'] }],
       [
-        { CORE_TOKEN, ...tls },
-        { tls: true, mutualTls: false, letsIn: ['CORE_TOKEN'] },
-      ],
-      [
         { CORE_CALLERS_FILE: callers, ...tls, CORE_TLS_CLIENT_CA_FILE: ca },
         { tls: true, mutualTls: true, letsIn: ['1 callers of CORE_CALLERS_FILE'] },
       ],
@@ -195,7 +191,6 @@ describe('one line of a start', () => {
         { CORE_TOKEN, CORE_URL: 'https://localhost:1', QUOTA_STUDIO_LIMIT: '9' },
         { tls: true, presents: ['CORE_TOKEN'], studioLimit: 9 },
       ],
-      [{ REDIS_URL: 'redis://127.0.0.1:1' }, { countsIn: 'Redis' }],
       [{ REDIS_URL: 'redis://127.0.0.1:1', REDIS_CLUSTER: 'yes' }, { countsIn: 'Redis Cluster' }],
     ] as const) {
       expect(await startLine(run('gateway/main.ts', { env }))).toMatchObject(said);

@@ -129,18 +129,6 @@ test('work that several requests share has a span in the trace of each that is s
 describeWithMongo('a trace on MongoDB', (mongoUrl) => {
   const aDatabase = () => new URL(`/test-${randomUUID()}`, mongoUrl()).href;
 
-  test('has a span of what several requests share, and of the key of all of them in the first one', async () => {
-    const service = await startTraced({ core: { DATABASE_URL: aDatabase() } });
-    const { secret } = await service.aStudioWithKey();
-    const traces = times(5, () => aTrace());
-    await createTogether(service, secret, traces);
-    await service.dispose();
-
-    const [first, ...others] = traces.map(({ traceId, spanId }) => treeBelow(traceId, spanId)['core: CreateLead']);
-    expect(first).toEqual({ 'core: mongodb find': {}, 'core: mongodb insert': {} });
-    for (const other of others) expect(other).toEqual({ 'core: mongodb insert': {} });
-  });
-
   describeWithRedis('and Redis', (redisUrl) => {
     test('continues into both', async () => {
       const service = await startTraced({
