@@ -11,7 +11,6 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/contract/mongo-address.test.ts': 'every option of an address to MongoDB',
   'test/contract/sqlite-erasure.test.ts': 'each way to erase, beside cores of their own',
   'test/crash/': 'kills, power failures, broken connections, overload',
-  'test/e2e/balance.test.ts': 'calls spread over restarted cores',
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file, in each format',
   'test/e2e/locked-file.test.ts': 'a database file that another process locks',

@@ -1,10 +1,10 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { aDatabase, backUp, beginBackup } from '../support/backups.ts';
-import { ROOT, type RunningProcess, temporaryFolder } from '../support/processes.ts';
+import { type RunningProcess, temporaryFolder } from '../support/processes.ts';
 
 /** Large enough that writing it takes a while; megabytes. */
 const LARGE_MB = 128;
@@ -27,30 +27,6 @@ test('a backup has all current data, nothing that was deleted, and is readable b
   expect(backup.prepare('SELECT count(*) AS count FROM ballast').get()).toEqual({ count: 2 });
   backup.close();
   expect(readdirSync(dirname(file))).toEqual([basename(file)]);
-});
-
-// @proves backups-2
-test('the file of an earlier release is backed up unchanged, before a core migrates it', async () => {
-  const folder = temporaryFolder();
-  const [path, file] = [join(folder, 'leads.db'), join(folder, 'before.db')];
-  copyFileSync(join(ROOT, 'test/upgrade/sqlite-1.1.db'), path);
-
-  expect(await backUp(`sqlite:${path}`, file)).toEqual([0, expect.stringContaining(file)]);
-
-  const contents = [path, file].map((each) => {
-    const database = new DatabaseSync(each, { readOnly: true });
-    try {
-      return {
-        ...database.prepare('PRAGMA user_version').get(),
-        leads: database.prepare('SELECT * FROM leads ORDER BY id').all(),
-      };
-    } finally {
-      database.close();
-    }
-  });
-  expect(contents[0]?.leads.length).toBeGreaterThan(3);
-  expect(contents[1]).toEqual(contents[0]);
-  expect(contents[1]).toMatchObject({ user_version: 8 });
 });
 
 // @proves backups-2

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -26,31 +24,6 @@ function commandLine() {
   };
   return { path, env, cli, given, json: async (...args: string[]) => JSON.parse(await cli('--json', ...args)) };
 }
-
-test('an operator lists more sources than a page has, and removes one; a record that cannot be read is reported', async () => {
-  const { path, cli, json } = commandLine();
-  await cli('studios', 'put', 's1');
-  const database = new DatabaseSync(path, { timeout: 100_000 });
-  const insert = database.prepare("INSERT INTO lead_sources (studio_id, id, name, enabled) VALUES ('s1', ?, ?, 1)");
-  const ids = times(1003, newId);
-  database.exec('BEGIN IMMEDIATE');
-  for (const [index, id] of ids.entries()) insert.run(id, index === 0 ? '' : 'Form');
-  database.exec('COMMIT');
-  database.close();
-
-  const listing = await cli('--json', 'sources', 'list', 's1').catch((error) => error);
-  expect(listing).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining(`the lead source ${ids[0]} of studio s1 cannot be read: name is invalid`),
-  });
-  expect(JSON.parse(listing.stdout).map(({ id }: { id: string }) => id)).toEqual(ids.slice(1));
-  expect(await json('sources', 'remove', 's1', ids[1] as string)).toMatchObject({ removed: { id: ids[1] } });
-  const refusal = await cli('sources', 'put', 's1', '--name', 'Fair').catch((error) => error);
-  expect(refusal).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('DIRECTORY_LIMIT_REACHED: The studio has'),
-  });
-});
 
 test('an operator sets up a studio, and issues, replaces, lists and revokes a key, as text and as JSON', async () => {
   const { cli, json } = commandLine();
@@ -80,6 +53,8 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
   expect(await json('sources', 'list', 's1')).toEqual([
     { studioId: 's1', id: source.id, name: 'Old form', enabled: false },
   ]);
+
+  expect(await json('sources', 'remove', 's1', source.id)).toMatchObject({ removed: { id: source.id } });
 
   const manager = ['s1', '--member', 'owner'];
   const created = await json('keys', 'create', ...manager, '--name', 'Site', '--scope', 'leads.create', '--days', '30');
@@ -183,22 +158,6 @@ test.each([
 
   expect(failure).toMatchObject({ code: 1, stdout: '' });
   for (const text of messages) expect(failure.stderr).toContain(text);
-});
-
-test('a command ends with an error when MongoDB does not respond', async () => {
-  const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const cli = run('operator/cli.ts', {
-    args: ['studios', 'get', 's1'],
-    env: { DATABASE_URL: `mongodb://127.0.0.1:${port}/leads` },
-  });
-
-  await once(server, 'connection');
-  // The command's timeout is 3 s; the driver's own would be 30 s.
-  expect(await Promise.race([cli.ended(), sleep(20_000, 'still waits')])).toBe(1);
-  expect(cli.output()).toMatch(/^the database cannot be reached.*\n$/);
 });
 
 // @proves feed-7

@@ -123,18 +123,6 @@ describe('a driver', () => {
     const verdict = await verdictOn(script);
     expect(verdict).toMatchObject({ verdict: 'failed', reasons: [expect.stringContaining(reason)] });
   });
-
-  test('that does not support the request has not passed', async () => {
-    const verdict = await verdictOn(`read request; echo '{"id":1,"unsupported":"no network"}'`);
-    expect(verdict).toMatchObject({ verdict: 'not-supported', reasons: ['no network'] });
-  });
-
-  test('that does not end with status 0 has failed', async () => {
-    const verdicts = await runSuite(['sh', '-c', `read request; echo '{"id":1,"unsupported":"any"}'; exit 1`], {
-      only: ['creating/created'],
-    });
-    expect(verdicts.at(-1)).toMatchObject({ name: 'the end of the driver', verdict: 'failed' });
-  });
 });
 
 describe('the conversations', () => {

@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { examine } from '../../operator/doctor/examine.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
@@ -106,35 +105,6 @@ test.each([
   writeFileSync(key, other);
   expect(await wrongWith("core's certificate", 'core', settings)).toContain(
     'fault: its key belongs to another certificate',
-  );
-});
-
-test('valid certificates and authorities are reported with their expiry', async () => {
-  const folder = temporaryFolder();
-  const [expired, authority] = [
-    await anAuthority('that goes', [daysFromNow(-10), daysFromNow(-1)]),
-    await anAuthority('that comes', [daysFromNow(-10), daysFromNow(900.5)]),
-  ];
-  const server = await authority.issue('localhost', 'server', [daysFromNow(-10), daysFromNow(60.5)]);
-  const { cert, key } = writeCertificate(folder, 'core', server);
-  const ca = join(folder, 'authorities.pem');
-  writeFileSync(ca, expired.cert + authority.cert);
-  const settings = {
-    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
-    CORE_TLS_CERT_FILE: cert,
-    CORE_TLS_KEY_FILE: key,
-    CORE_TLS_CLIENT_CA_FILE: ca,
-  };
-
-  expect(await examine(['core'], settings)).toEqual(
-    expect.arrayContaining([
-      {
-        what: "core's certificate",
-        verdict: 'ok',
-        says: expect.stringMatching(/^is valid for 60 days, until \d{4}-/),
-      },
-      { what: "core's authorities", verdict: 'ok', says: expect.stringMatching(/^is valid for 900 days, until /) },
-    ]),
   );
 });
 

@@ -83,13 +83,8 @@ test('all leads are exported to standard output, and to a file whose export is i
 
 test.each([
   ['an unknown studio', ['leads', 'export', '--studio', 's3', '--output', 'unwritten'], 'STUDIO_NOT_FOUND'],
-  ['an invalid token', ['leads', 'export', '--resume-from', 'x'], 'resumeToken'],
   ['two positions to resume from', ['leads', 'export', '--resume', '--resume-from', 'x'], 'cannot be used with'],
-  ['--resume without a file', ['leads', 'export', '--resume'], '--output'],
   ['an unknown format', ['leads', 'export', '--format', 'xlsx'], 'ndjson, csv'],
-  ['a missing folder', ['leads', 'export', '--output', '/nowhere/out'], '/nowhere/out: ENOENT'],
-  ['the leads of an unknown studio', ['leads', 'list', '--studio', 's3'], 'STUDIO_NOT_FOUND'],
-  ['a limit of 0', ['leads', 'list', '--studio', 's1', '--limit', '0'], 'at least 1'],
   [
     'a lead of another studio',
     ['leads', 'get', '--studio', 's1', '01890a5d-ac96-774b-bcce-b302099a8057'],

@@ -3,7 +3,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { times } from '../support/builders.ts';
-import { CLI, executed } from '../support/command-line.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { addressOf, run, temporaryFolder } from '../support/processes.ts';
 import { CORE_TOKEN } from '../support/service.ts';
@@ -59,20 +58,4 @@ test('a studio with thousands of revoked keys: clients get the live ones first, 
   }
   for (const page of [{ pageSize: -1 }, { pageToken: 'x' }])
     await expect(apiKeys.listApiKeys({ ...studio, ...page })).rejects.toThrow(/not valid/);
-});
-
-test("an operator's list has the live keys and the newest of the others, says so, and has all when asked", async () => {
-  const { DATABASE_URL, studio, live, newest } = await aCoreWithManyKeys();
-  const list = async (...args: string[]) => {
-    const { stdout, stderr } = await executed(CLI, ['--json', 'keys', 'list', studio.studioId, ...args], {
-      env: { DATABASE_URL },
-    });
-    return { ids: JSON.parse(stdout).map(({ id }: { id: string }) => id), stderr };
-  };
-
-  expect(await list()).toEqual({
-    ids: [...newest.slice(0, 999), live],
-    stderr: 'older keys are left out, which are no longer valid: --all lists them\n',
-  });
-  expect(await list('--all')).toEqual({ ids: [...newest.slice(0, 999), live, ...newest.slice(999)], stderr: '' });
 });

@@ -51,18 +51,6 @@ test('a core whose database is unavailable logs the reason at start, without the
 });
 
 // @proves crashes-15
-test('a gateway whose core is unavailable logs the reason at start, and nothing while it is available', async () => {
-  const core = await aCountingCore();
-  const away = run('gateway/main.ts', { env: { CORE_URL: 'http://127.0.0.1:1' } });
-  await away.printed(/"level":40,.*"reason":"[^"]*ECONNREFUSED[^"]*".*not ready: the core is unavailable/);
-
-  const there = run('gateway/main.ts', { env: { CORE_URL: core.url } });
-  const url = await addressOf(there);
-  expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  expect(there.output()).not.toContain('not ready');
-});
-
-// @proves crashes-15
 test('a gateway whose token the core refuses is not ready, and logs the reason; with the right one it is ready', async () => {
   const CORE_TOKEN = 'the token of the core, as long as it needs';
   const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${temporaryFolder()}/leads.db`, CORE_TOKEN } });

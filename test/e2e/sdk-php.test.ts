@@ -281,38 +281,4 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     });
     await expect(expectNothingLost(website)).rejects.toThrow('bool');
   });
-
-  test('the outbox ends a pass at the time limit of a job, wherever it comes', async () => {
-    const website = aCopy();
-    const { secret, studioId } = await service.aStudioWithKey();
-    const printed = await website.runStatements(
-      `use LeadIntake\\{Contact, LeadCapture, LeadIntakeClient};
-      use LeadIntake\\Outbox\\Outbox;
-      use LeadIntake\\Transport\\{Response, Transport};
-      $pdo = new PDO('sqlite:website.db', options: [PDO::ATTR_TIMEOUT => 10]);
-      $outbox = new Outbox($pdo, 'example_com_leads');
-      $outbox->setUp();
-      function show(mixed $what): void { echo json_encode($what), "\\n"; }
-      pcntl_async_signals(true);
-      pcntl_signal(SIGALRM, function () {
-        throw new LogicException('over');
-      });
-      class Interrupted implements Transport {
-        public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response {
-          posix_kill(posix_getpid(), SIGALRM);
-        }
-      }
-      $interrupt = fn () => posix_kill(posix_getpid(), SIGALRM);
-      foreach ([null, new Interrupted()] as $transport) {
-        $outbox->add(new LeadCapture('Ada', Contact::phone('12345')));
-        $client = new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), transport: $transport);
-        try { $outbox->deliver($client, onSettled: $interrupt); } catch (LogicException $error) { show($error->getMessage()); }
-      }
-      show($pdo->query('SELECT state, attempts, reason FROM example_com_leads')->fetchAll(PDO::FETCH_NUM));`,
-      { LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
-    );
-    const waits = ['waiting', 1, null];
-    expect(printed.split('\n').map((line) => JSON.parse(line))).toEqual(['over', 'over', [waits, waits]]);
-    expect(await service.countLeads(studioId)).toBe(1);
-  });
 });

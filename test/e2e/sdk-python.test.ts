@@ -333,45 +333,6 @@ engine.dispose()`,
     await expect(expectAnyConnection(website)).rejects.toThrow(says);
   });
 
-  test('the outbox ends a pass at the time limit of a job, wherever it comes', async () => {
-    const website = aWebsite();
-    const { secret, studioId } = await service.aStudioWithKey();
-    const printed = await website.run(
-      `
-import os, sqlite3
-from lead_intake import EmailContact, LeadCapture, LeadIntakeClient
-from lead_intake.outbox import Outbox
-
-connect = lambda: sqlite3.connect("website.db", timeout=10, isolation_level=None)
-outbox = Outbox(connect, table="example_com_leads")
-outbox.set_up()
-connection = connect()
-import signal
-
-class OverTime(Exception): ...
-
-def end(number, frame):
-    raise OverTime
-
-signal.signal(signal.SIGALRM, end)
-for name in ("Ada", "Grace"):
-    outbox.add(connection, LeadCapture(name, EmailContact(f"{name}@example.org")))
-with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]) as leads:
-    for on_settled in (lambda lead: signal.raise_signal(signal.SIGALRM), None):
-        if on_settled is None:
-            leads.create_lead = lambda *args, **options: signal.raise_signal(signal.SIGALRM)
-        try:
-            outbox.deliver(leads, on_settled=on_settled)
-        except OverTime as error:
-            print("over")
-print(*connection.execute("SELECT state, attempts, reason FROM example_com_leads"))
-`,
-      secret,
-    );
-    expect(printed.split('\n')).toEqual(['over', 'over', "('waiting', 1, None) ('waiting', 1, None)"]);
-    expect(await service.countLeads(studioId)).toBe(1);
-  });
-
   test('passes the strict type check, with all of the client', async () => {
     const website = aWebsite();
     const mypy = (...args: string[]) =>

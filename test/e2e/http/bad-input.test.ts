@@ -1,7 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { lines, rawRequest } from '../../support/raw-http.ts';
-import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
+import { aCapture, anEmail, aService, expectProblem, leadOf } from '../../support/service.ts';
 
 const service = aService();
 
@@ -195,26 +194,6 @@ describe('an Idempotency-Key', () => {
     const response = await service.post(secret, aCapture(), { 'idempotency-key': `"${UUID}"` });
     const { fields } = await expectProblem(response, 400, 'integration_invalid_request', ['Idempotency-Key']);
     expect(fields?.['Idempotency-Key']).toEqual([expect.stringContaining('leave the quotes out')]);
-  });
-
-  test('that is given twice is refused, even if both are the same', { tags: ['4.1.headers'] }, async () => {
-    const { secret, studioId } = await service.aStudioWithKey();
-    const body = JSON.stringify(aCapture());
-    const head = lines(
-      `POST ${LEADS} HTTP/1.1`,
-      'Host: leads.example.test',
-      `Authorization: Bearer ${secret}`,
-      'Content-Type: application/json',
-      `Content-Length: ${body.length}`,
-      `Idempotency-Key: ${UUID}`,
-      `Idempotency-Key: ${UUID}`,
-      '',
-    );
-
-    const response = await rawRequest(service.url, head + body);
-
-    await expectProblem(response, 400, 'integration_invalid_request', ['Idempotency-Key']);
-    expect(await service.countLeads(studioId)).toBe(0);
   });
 });
 

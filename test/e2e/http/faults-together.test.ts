@@ -20,6 +20,7 @@ const KEYS: Part<readonly string[]> = [
   ['a good key', ['Idempotency-Key: 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11'], []],
   ['a key that is no UUID', ['Idempotency-Key: 1'], ['Idempotency-Key']],
   ['an empty key', ['Idempotency-Key:'], ['Idempotency-Key']],
+  ['a key twice', Array(2).fill('Idempotency-Key: 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11'), ['Idempotency-Key']],
 ];
 
 const TYPES: Part<readonly string[]> = [

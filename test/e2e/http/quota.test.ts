@@ -152,24 +152,6 @@ describe('a refusal by the quota', () => {
       const responses = await Promise.all(times(5, () => brief.get(secret)));
       expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429, 429, 429, 429]);
     });
-
-    // @proves quota-5
-    test('sooner for a later refusal: the time to wait is the rest of the window', {
-      tags: ['7.1'],
-    }, async () => {
-      const { secret } = await brief.aStudioWithKey();
-      const retryAfters = [(await refusalOf(secret)).retryAfter];
-      for (;;) {
-        const response = await brief.get(secret);
-        if (response.status === 200) break;
-        const { retryAfter } = await expectLimited(response);
-        expect(response.headers.get('ratelimit')).toBe(`"default";r=0;t=${retryAfter}`);
-        retryAfters.push(retryAfter);
-        await sleep(100);
-      }
-      expect(retryAfters).toEqual(retryAfters.toSorted((a, b) => b - a));
-      expect(retryAfters.at(-1)).toBeLessThan(WINDOW_SECONDS);
-    });
   });
 });
 

@@ -115,20 +115,4 @@ describeWithRedis('quotas of their own', (redisUrl) => {
       await expect.poll(() => limitsOf(secret), { timeout: 10_000 }).toEqual([limit, limit]);
     }
   });
-
-  test('of a studio apply at every gateway for all its keys, until removed', { tags: ['8.quota'] }, async () => {
-    const { service, limitsOf } = await twoGateways();
-    const studio = await service.aStudioWithKey();
-    const { studioId: id } = studio;
-    const [another = ''] = await moreKeys(service, studio, 1);
-    expect(await limitsOf(another)).toEqual([1000, 1000]);
-
-    await service.directory.putStudio({ studio: { id, quotaLimit: 600 } });
-    for (const secret of [studio.secret, another]) {
-      await expect.poll(() => limitsOf(secret), { timeout: 10_000 }).toEqual([600, 600]);
-    }
-
-    await service.directory.putStudio({ studio: { id }, updateMask: { paths: ['quota_limit'] } });
-    await expect.poll(() => limitsOf(another), { timeout: 10_000 }).toEqual([1000, 1000]);
-  });
 });
