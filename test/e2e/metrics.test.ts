@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { METHODS } from 'node:http';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { growth, type Samples, scrape } from '../support/metrics.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
@@ -82,27 +81,6 @@ describe('the metrics', () => {
       'lead_intake_core_batch_requests_count{operation="CreateLead"}': 4,
       'lead_intake_core_store_duration_seconds_count{command="commit",outcome="ok"}': 4,
       'lead_intake_core_store_batch_size_count{command="commit"}': 4,
-    });
-  });
-
-  test('count the decisions of the quota', async () => {
-    const decisions = async (settings: Record<string, string>) => {
-      const own = await aSeparateService({ gateway: { ...METRICS.gateway, ...settings } });
-      const { secret } = await own.aStudioWithKey();
-      return counted(own.gatewayMetrics, /quota_duration_seconds_count/, async () => {
-        for (const _ of times(5, () => 0)) await own.get(secret);
-      });
-    };
-    expect(await decisions({ QUOTA_LIMIT: '2' })).toEqual({
-      'lead_intake_gateway_quota_duration_seconds_count{decision="admitted"}': 2,
-      'lead_intake_gateway_quota_duration_seconds_count{decision="limited"}': 3,
-    });
-    // In a window of a second no refusal could be kept, so requests wait before they are refused.
-    expect(await decisions({ QUOTA_LIMIT: '2', QUOTA_WINDOW_SECONDS: '1' })).toHaveProperty([
-      'lead_intake_gateway_quota_duration_seconds_count{decision="delayed"}',
-    ]);
-    expect(await decisions({ REDIS_URL: 'redis://127.0.0.1:1' })).toEqual({
-      'lead_intake_gateway_quota_duration_seconds_count{decision="unavailable"}': 5,
     });
   });
 

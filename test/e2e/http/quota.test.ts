@@ -126,22 +126,6 @@ describe('a refusal by the quota', () => {
       }
     }
 
-    // @proves quota-5
-    test('not before, at any moment', { tags: ['7.1'] }, async () => {
-      const refusals = times(20, (index) => async () => {
-        const { secret } = await brief.aStudioWithKey();
-        const sentAt = performance.now();
-        const { retryAfter } = await refusalOf(secret);
-        const end = sentAt + retryAfter * 1000;
-        await sleep(Math.max(0, sentAt + (retryAfter * 1000 * index) / 20 - performance.now()));
-        const again = await brief.get(secret);
-        // In the last second the request is held back until then.
-        if (performance.now() < end) await expectLimited(again);
-        else expect([200, 429]).toContain(again.status);
-      });
-      await Promise.all(refusals.map((refusal) => refusal()));
-    });
-
     // @proves quota-5 bounds-27
     test('for a request of its last second, which is held back until then', { tags: ['7.1'] }, async () => {
       const { secret } = await brief.aStudioWithKey();

@@ -1,6 +1,5 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
-import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import { describeWithRedis } from '../../support/servers.ts';
 import {
@@ -59,28 +58,6 @@ describe('the quota of a studio', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(LONG_SECONDS - 60);
     const { detail } = await expectProblem(refused, 429, 'integration_rate_limited', []);
     expect(detail).toContain("The studio's 12 requests per 3600 s are used up");
-  });
-
-  test('is refunded a request that turns out not to count, as that of the key is', {
-    tags: ['8.counted'],
-  }, async () => {
-    const studio = await service.aStudioWithKey();
-    const others = await moreKeys(service, studio, 2);
-    const { studioId: id } = studio;
-    await service.get(studio.secret);
-    await service.directory.putStudio({ studio: { id, status: StudioStatus.SUSPENDED } });
-    // The gateway has the key cached: the request is counted before the core reports the suspended studio.
-    const refused = await service.get(studio.secret);
-    await expectProblem(refused, 402, 'subscription_suspended', []);
-    await service.directory.putStudio({ studio: { id, status: StudioStatus.ACTIVE } });
-
-    const answers = [];
-    for (const secret of [studio.secret, ...others].flatMap((each) => times(KEY_LIMIT, () => each))) {
-      answers.push((await service.get(secret)).status);
-    }
-
-    expect(answers.filter((status) => status === 200)).toHaveLength(STUDIO_LIMIT - 1);
-    expect(answers.slice(0, 5)).toEqual([200, 200, 200, 200, 429]);
   });
 });
 
