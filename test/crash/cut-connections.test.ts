@@ -54,7 +54,7 @@ describe.each(['the gateway', 'the core'] as const)('on the connection to %s', (
   );
 });
 
-// @proves crashes-5
+// @proves crashes-5 crashes-18
 describeWithMongo('on the connection to the database', (mongoUrl) => {
   test.each(PARTS)(
     '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',

@@ -19,20 +19,17 @@ describe('an unusable database file is reported in one line, with what to do, an
     expect(running.output()).not.toMatch(/^ {4}at /m);
   });
 
-  test.each([[['studios', 'put', 'demo']], [['vacuum']]])(
-    'a file of another application stays unchanged: %j',
-    async (args) => {
-      const path = join(temporaryFolder(), 'shop.db');
-      const shop = new DatabaseSync(path);
-      shop.exec('CREATE TABLE orders (id INTEGER)');
-      shop.close();
-      const before = readFileSync(path);
+  test('a file of another application stays unchanged', async () => {
+    const path = join(temporaryFolder(), 'shop.db');
+    const shop = new DatabaseSync(path);
+    shop.exec('CREATE TABLE orders (id INTEGER)');
+    shop.close();
+    const before = readFileSync(path);
 
-      const running = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${path}` } });
+    const running = run('operator/cli.ts', { args: ['vacuum'], env: { DATABASE_URL: `sqlite:${path}` } });
 
-      expect(await running.ended()).toBe(1);
-      expect(running.output()).toBe(`the database file ${path} belongs to another program: name a file of its own\n`);
-      expect(readFileSync(path)).toEqual(before);
-    },
-  );
+    expect(await running.ended()).toBe(1);
+    expect(running.output()).toBe(`the database file ${path} belongs to another program: name a file of its own\n`);
+    expect(readFileSync(path)).toEqual(before);
+  });
 });

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import pg from 'pg';
 import { expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { LeadCapture } from '../../sdk/index.ts';
@@ -569,44 +568,6 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
     });
     await website.run('add', { leads: [{ capture: aCapture(), key, end: 'commit-anyway' }] });
     await website.run('discard', { key });
-  });
-
-  test.runIf(kind === 'PostgreSQL')(
-    `${name}: a database in LATIN1 stores what visitors write`,
-    async ({ onTestFinished }) => {
-      const website = await aWebsite();
-      const address = website.database.address as pg.ClientConfig;
-      const database = `${address.database}_latin1`;
-      await website.database.run(`CREATE DATABASE ${database} ENCODING LATIN1 TEMPLATE template0 LOCALE 'C'`);
-      const client = new pg.Client({ ...address, database });
-      await client.connect();
-      onTestFinished(() => client.end());
-      await client.query('CREATE TABLE visits (note VARCHAR(200))');
-      const env = { OUTBOX_DATABASE: JSON.stringify({ ...address, database }) };
-      await website.run('set-up', {}, env);
-      const capture = aCapture({ note: 'Zoë 😀 ключ' });
-      await website.run('add', { leads: [{ capture }] }, env);
-      const { result, before } = await website.run('deliver', { onSettled: 'print' }, env);
-      expect(result).toMatchObject({ delivered: 1 });
-      expect(before).toEqual([{ settled: expect.objectContaining({ capture }) }]);
-      // So are reasons.
-      await website.run('add', { leads: [{ capture: { ...aCapture(), ключ: '😀' } }] }, env);
-      expect((await website.run('deliver', {}, env)).result).toMatchObject({ refused: 1 });
-    },
-  );
-
-  testOnce(`${name}: a lead in flight is no pause for other workers`, async ({ onTestFinished }) => {
-    const website = await aWebsite();
-    const held = Promise.withResolvers<ServerResponse>();
-    const slow = await aServer(onTestFinished, (_, response) => held.resolve(response));
-    await website.add(aCapture());
-    await website.database.run(`UPDATE ${TABLE} SET reason = '429 any: '`);
-    const first = website.run('deliver', {}, slow);
-    const response = await held.promise;
-    await website.add(aCapture());
-    expect((await website.run('deliver')).result).toMatchObject({ delivered: 1, stoppedBecause: null });
-    answer(response, 201, { lead: { id: randomUUID() } });
-    expect((await first).result).toMatchObject({ delivered: 1, waiting: 0 });
   });
 
   // @proves leads-19
