@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from 'vitest';
-import { times } from '../../support/builders.ts';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { DAY_MS, times } from '../../support/builders.ts';
 import { aCapture, anEmail, aSeparateService, aService, expectProblem, LEADS, leadOf } from '../../support/service.ts';
 
 const service = aService();
@@ -102,6 +104,20 @@ describe('the same key with the same data', () => {
     });
 
     await expectReplay(await service.post(original.secret, original.capture, under(original.key)), original);
+  });
+
+  test('gets it with another API key of the studio', { tags: ['4.1.memory'] }, async () => {
+    const original = await created();
+    const { studioId, memberId } = original;
+    const { secret } = await service.apiKeys.createApiKey({
+      studioId,
+      memberId,
+      name: 'Another',
+      scopes: [ApiKeyScope.LEADS_CREATE],
+      expireTime: timestampFromMs(Date.now() + DAY_MS),
+    });
+
+    await expectReplay(await service.post(secret, original.capture, under(original.key)), original);
   });
 
   test('gets it after a restart of the core', { tags: ['4.1.memory'] }, async () => {

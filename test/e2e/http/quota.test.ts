@@ -82,6 +82,17 @@ describe('the quota of a key', () => {
     await expectLimited(await call(secret));
   });
 
+  test('counts a replay', { tags: ['8.counted'] }, async () => {
+    const { secret } = await service.aStudioWithKey();
+    const [capture, headers] = [aCapture(), { 'idempotency-key': randomUUID() }];
+    await leadOf(await service.post(secret, capture, headers), 201);
+
+    const replay = await service.post(secret, capture, headers);
+
+    expect(replay.headers.get('idempotent-replayed')).toBe('true');
+    expect(left(replay)).toBe(LIMIT - 2);
+  });
+
   // @proves bounds-29
   test('is not used by a request that is refused before it: no key, suspended studio, missing scope, unknown path', {
     tags: ['8.counted'],
