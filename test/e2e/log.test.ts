@@ -183,6 +183,20 @@ describe('one line of a start', () => {
     }
   });
 
+  test('says how a gateway reaches its core, and where it counts', async () => {
+    const defaults = { limit: 600, windowSeconds: 60 };
+    for (const [env, said] of [
+      [{}, { ...defaults, tls: false, presents: [], countsIn: 'the memory of this process' }],
+      [
+        { CORE_TOKEN, CORE_URL: 'https://localhost:1', QUOTA_STUDIO_LIMIT: '9' },
+        { tls: true, presents: ['CORE_TOKEN'], studioLimit: 9 },
+      ],
+      [{ REDIS_URL: 'redis://127.0.0.1:1', REDIS_CLUSTER: 'yes' }, { countsIn: 'Redis Cluster' }],
+    ] as const) {
+      expect(await startLine(run('gateway/main.ts', { env }))).toMatchObject(said);
+    }
+  });
+
   test('names the settings that count as unset, and the variables that are none', async () => {
     const unused = { CORE_PORT: 'tcp://10.96.12.7:50051', PUBLIC_URL: '', CORE_SECRET: 'x' };
     const gateway = run('gateway/main.ts', { env: unused });

@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -115,6 +116,17 @@ describe('npm start', () => {
     // Its output closes only after all processes have ended.
     await shell.ended();
     expect(await isAnswering(url)).toBe(false);
+  });
+
+  test('creates no demo data in a configured database', async () => {
+    const cwd = temporaryFolder();
+    const running = run('start.ts', { cwd, env: { DATABASE_URL: `sqlite:${join(cwd, 'own.db')}` } });
+
+    await running.printed(/Lead Intake is running/);
+
+    expect(running.output()).not.toMatch(/demo/);
+    expect(existsSync(join(cwd, 'own.db'))).toBe(true);
+    expect(existsSync(join(cwd, 'data'))).toBe(false);
   });
 
   test('ends with status 1 when a port is in use', async () => {

@@ -50,6 +50,18 @@ describe('a list', () => {
     expect(listed).toEqual(await leadOf(await service.get(secret, `/${id}`)));
   });
 
+  test('that ends with a full page has no further cursor', { tags: ['4.3.paging'] }, async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    await leadsOf(studioId, 4);
+
+    const first = await pageOf(secret, '?limit=2');
+    const second = await pageOf(secret, `?limit=2&cursor=${first.next}`);
+
+    expect(first.next).not.toBeNull();
+    expect(second.ids.length).toBe(2);
+    expect(second.next).toBeNull();
+  });
+
   test('is not affected by leads that are created or changed meanwhile', {
     tags: ['4.3.newest-first', '4.3.steady'],
   }, async () => {
