@@ -66,7 +66,6 @@ export const SLOW = [
   'contract/mongo-refusals',
   'e2e/http/concurrent-requests',
   'e2e/http/documented-answers',
-  'e2e/http/lists-of-studios',
   'e2e/http/overload',
   'e2e/http/quota',
   'e2e/http/written-docs',
