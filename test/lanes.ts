@@ -40,6 +40,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/security/personal-data.test.ts': 'personal data in the output of each call and command',
   'test/security/terminal.test.ts': 'what a terminal shows of hostile names',
   'test/security/unread-rest-answers.test.ts': 'responses that are not read',
+  'test/simulation/mongo-': 'the store contract on a simulated replica set, and its commands beside those of a server',
   'test/simulation/simulation.test.ts': 'lives of the whole service on a simulated machine',
   'test/soak/': 'response times, which only a quiet machine measures',
   'test/unit/core-sessions.test.ts': 'connections that fall silent',

@@ -1,0 +1,284 @@
+import { randomUUID } from 'node:crypto';
+import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import {
+  type ApiKeyDocument,
+  apiKeyDocument,
+  type LeadDocument,
+  leadDocument,
+  leadKey,
+  type StudioDocument,
+} from '../../src/store/mongo/documents.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import type { Store, UnreadableRecord } from '../../src/store/store.ts';
+import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import type { Damage, OpenedStore } from './opened-store.ts';
+import { correctLead } from './store-actions.ts';
+import { storeContract } from './store-contract.ts';
+
+/** The collection of each kind of record. */
+const COLLECTIONS = {
+  lead: 'leads',
+  creation: 'leads',
+  original: 'leads',
+  claim: 'leads',
+  mark: 'leads',
+  key: 'apiKeys',
+  studio: 'studios',
+  region: 'studios',
+  member: 'studios',
+  source: 'studios',
+  event: 'studios',
+  'lead with events': 'leads',
+  'key with events': 'apiKeys',
+};
+
+const lead = (field: string, value: unknown): Damage => ({ kind: 'lead', field, value });
+const key = (field: string, value: unknown): Damage => ({ kind: 'key', field, value });
+
+const DAMAGES: readonly Damage[] = [
+  lead('stage', 'qualified'),
+  lead('stage', undefined),
+  lead('stage', 1),
+  lead('createdAt', undefined),
+  lead('createdAt', 'yesterday'),
+  lead('createdAt', Long.MAX_VALUE),
+  lead('updatedAt', new Date(8.64e15)),
+  lead('displayName', undefined),
+  lead('displayName', ''),
+  lead('displayName', 'x'.repeat(1_000_000)),
+  lead('contact', null),
+  lead('contact', 'ada@example.org'),
+  lead('contact.type', 'toString'),
+  lead('contact.value', undefined),
+  lead('sourceId', 'website'),
+  lead('sourceId', undefined),
+  lead('note', { text: 'x' }),
+  lead('note', 'x'.repeat(10_000)),
+  ...[undefined, null, '', 'x'.repeat(44)].map(
+    (value) => ({ kind: 'creation', field: 'idempotency.fingerprint', value }) as const,
+  ),
+  ...[undefined, '1', 99].map(
+    (value) => ({ kind: 'creation', field: 'idempotency.fingerprintVersion', value }) as const,
+  ),
+  ...[null, 'Ada', {}, { displayName: '', sourceId: null, note: null }].map(
+    (value) => ({ kind: 'original', field: 'original', value }) as const,
+  ),
+  ...[
+    undefined,
+    null,
+    'yesterday',
+    [],
+    { since: 1 },
+    { revision: 'first' },
+    { revision: Long.MAX_VALUE },
+    { kinds: null },
+  ].map((value) => ({ kind: 'mark', field: 'changes', value }) as const),
+  key('name', undefined),
+  key('name', 'x'.repeat(5_000_000)),
+  key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),
+  key('scopes', 'leads.read'),
+  key('memberId', 'a.b'),
+  key('memberId', 'x'.repeat(5_000_000)),
+  key('memberId', null),
+  key('createdAt', undefined),
+  key('expiresAt', undefined),
+  key('expiresAt', '2099-01-01'),
+  key('revokedAt', 'no'),
+  key('secretHint', undefined),
+  key('secretHint', ''),
+  key('secretHint', 'x'.repeat(5_000_000)),
+  key('lastUsedAt', 5),
+  ...[0, -1, 1.5, '5', 1_000_000_001].map((value) => key('quotaLimit', value)),
+  ...['closed', undefined, null, 1, 'toString'].map((value) => ({ kind: 'studio', field: 'status', value }) as const),
+  ...['XX', 49, undefined].map((value) => ({ kind: 'studio', field: 'regionCode', value }) as const),
+  ...[0, '5', {}].map((value) => ({ kind: 'studio', field: 'quotaLimit', value }) as const),
+  ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
+    (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
+  ),
+  ...['DE', {}, null, ['XX'], [['DE']]].map((value) => ({ kind: 'region', field: 'formerRegions', value }) as const),
+  ...['soon', { step: 'first' }, { formerRules: [null] }].map(
+    (value) => ({ kind: 'region', field: 'renewal', value }) as const,
+  ),
+  ...['boss', null, 1].map((value) => ({ kind: 'member', field: 'role', value }) as const),
+  ...[null, {}, { name: 'x' }, { name: 5, enabled: true }, { name: 'x', enabled: 'yes' }, 'x'].map(
+    (value) => ({ kind: 'source', field: 'source', value }) as const,
+  ),
+  ...[
+    [null],
+    'none',
+    [{ action: 'studio-sold', memberId: null, time: new Date() }],
+    [{ action: 'api-key-created' }],
+    ...['memberId', 'from', 'to'].map((field) => [
+      { action: 'studio-status-changed', memberId: null, time: new Date(), [field]: 'x'.repeat(5_000_000) },
+    ]),
+  ].map((value) => ({ kind: 'event', field: 'history', value }) as const),
+  ...(['lead with events', 'key with events'] as const).flatMap((kind) =>
+    ['history', 'appliedRequests'].flatMap((field) => ['none', {}, null, 1].map((value) => ({ kind, field, value }))),
+  ),
+];
+
+function idOf(kind: Damage['kind'], { studioId, id }: { readonly studioId: string; readonly id: string }) {
+  if (COLLECTIONS[kind] === 'leads') return leadKey(studioId, id);
+  return COLLECTIONS[kind] === 'apiKeys' ? new UUID(id) : studioId;
+}
+
+/**
+ * The store contract on MongoDB, with what only its documents can hold.
+ *
+ * @param urlOf returns the address of a database by its name
+ */
+export function mongoStoreContract(urlOf: (database: string) => string): void {
+  /** Creates a database: a direct connection, and a way to open stores on it. */
+  function aDatabase() {
+    const url = urlOf(`test-${randomUUID()}`);
+    const client = new MongoClient(url);
+    const stores: Store[] = [];
+    return {
+      client,
+      async open(onUnreadable?: (record: UnreadableRecord) => void): Promise<Store> {
+        const store = await openMongoStore(url, undefined, onUnreadable);
+        stores.push(store);
+        return store;
+      },
+      async dispose(): Promise<void> {
+        for (const each of stores) await each.close();
+        await client.db().dropDatabase();
+        await client.close();
+      },
+    };
+  }
+
+  /** Fills a document up to MongoDB's limit. */
+  async function fillDocument(collection: Collection<Document>, filter: Document): Promise<void> {
+    let filler = 0;
+    for (const size of [1_000_000, 100_000, 10_000, 1000, 100, 10, 1]) {
+      const fits = async () => {
+        filler += 1;
+        return collection.updateOne(filter, { $set: { [`filler${filler}`]: 'x'.repeat(size) } }).then(
+          () => true,
+          () => false,
+        );
+      };
+      while (await fits());
+    }
+  }
+
+  describe('a studio whose document is full', () => {
+    const studioId = STUDIO_ID;
+    let client: MongoClient;
+    let store: Store;
+
+    async function fillUp() {
+      const studios = client.db().collection<StudioDocument>('studios');
+      const sources = Object.fromEntries(times(15_000, () => [newId(), { name: '🦉'.repeat(160), enabled: true }]));
+      await studios.updateOne({ _id: studioId }, { $set: { sources } });
+      await fillDocument(studios as unknown as Collection<Document>, { _id: studioId });
+    }
+
+    beforeEach(async () => {
+      const database = aDatabase();
+      client = database.client;
+      store = await database.open();
+      await store.putStudio(aStudio(), BY);
+      return database.dispose;
+    });
+
+    // @proves limits-8
+    test('can be suspended, with an event that replaces the earlier ones', async () => {
+      for (const status of ['suspended', 'active'] as const) await store.putStudio(aStudio({ status }), BY);
+      await fillUp();
+
+      await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).resolves.toMatchObject({
+        status: 'suspended',
+      });
+
+      expect(await store.findStudio(studioId)).toEqual(aStudio({ status: 'suspended' }));
+      expect(await store.listAuditEvents(studioId, null)).toMatchObject([{ from: 'active', to: 'suspended' }]);
+    }, 60_000);
+
+    // @proves limits-8
+    test('can be suspended even where no event fits', async () => {
+      await fillUp();
+
+      await expect(store.putStudio(aStudio({ status: 'suspended' }), BY)).resolves.toMatchObject({
+        status: 'suspended',
+      });
+
+      expect(await store.findStudio(studioId)).toEqual(aStudio({ status: 'suspended' }));
+      const { records, next } = await store.listLeadSources(studioId, null, 1000);
+      expect([records.length, next]).toEqual([1000, records.at(-1)?.id]);
+    }, 60_000);
+  });
+
+  const openContractStore = async (): Promise<OpenedStore> => {
+    const { client, open, dispose } = aDatabase();
+    const reported: UnreadableRecord[] = [];
+    const another = () => open((record) => reported.push(record));
+    const store = await another();
+    return {
+      store,
+      async reopen() {
+        await store.close();
+        return another();
+      },
+      another,
+      reported,
+      async damage({ kind, field, value }, ...records) {
+        const id = records[0]?.id ?? '';
+        const path = { member: `members.${id}`, source: `sources.${id}` }[kind as string] ?? field;
+        const _id: Document = { $in: records.map((record) => idOf(kind, record)) };
+        const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
+        await client.db().collection<Document>(COLLECTIONS[kind]).updateMany({ _id }, change);
+      },
+      async fill({ members = [], sources = [], keys = [], events = [] }) {
+        const historyOf = (apiKeyId: string | null) =>
+          events
+            .filter((event) => event.apiKeyId === apiKeyId)
+            .map(({ action, memberId, time }) => ({ action, memberId, time }));
+        if (keys.length > 0) {
+          const documents = keys.map((key) => ({ ...apiKeyDocument(key, key.id), history: historyOf(key.id) }));
+          await client.db().collection<ApiKeyDocument>('apiKeys').insertMany(documents);
+        }
+        const change = {
+          ...(events.length > 0 && { history: historyOf(null) }),
+          members: Object.fromEntries(members.map(({ id, role }) => [id, role])),
+          sources: Object.fromEntries(sources.map(({ id, name, enabled }) => [id, { name, enabled }])),
+        };
+        await client.db().collection<StudioDocument>('studios').updateOne({ _id: STUDIO_ID }, { $set: change });
+      },
+      async makeLeads(...leads) {
+        const documents = leads.map((lead) => leadDocument(lead, claimsOf(lead)));
+        await client.db().collection<LeadDocument>('leads').insertMany(documents);
+      },
+      async makeStudios(...ids) {
+        const studios = ids.map((_id) => ({ _id, status: 'active', regionCode: null }) as StudioDocument);
+        await client.db().collection<StudioDocument>('studios').insertMany(studios);
+      },
+      dispose,
+    };
+  };
+
+  test('an erased document has no personal data', async () => {
+    const { client, open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    const store = await open();
+    await store.putStudio(aStudio(), BY);
+    const lead = aLead({ displayName: 'Ada Lovelace', note: 'Calls back.', sourceId: randomUUID() });
+    const claims = claimsOf(lead);
+    await store.createLead(lead, claims);
+    const { studioId, id: leadId, contact } = lead;
+    await correctLead(store, lead, { displayName: 'Ada King' });
+    await store.eraseLead({ studioId, leadId, memberId: null, now: new Date() });
+
+    const document = JSON.stringify(await client.db().collection('leads').findOne({}));
+    const personal = ['Ada', 'Calls', contact.value, lead.sourceId, claims.fingerprint.sha256, ...claims.contactKeys];
+    for (const text of personal) expect(document).not.toContain(text);
+    expect(document).toContain(leadId);
+    expect(document).toContain(claims.idempotencyKey);
+  });
+
+  // @proves leads-13 mongodb-14
+  storeContract('MongoDB', DAMAGES, openContractStore);
+}

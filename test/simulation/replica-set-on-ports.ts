@@ -1,0 +1,22 @@
+import { vi } from 'vitest';
+import { portToKeep } from '../crash/deployment.ts';
+import { times } from '../support/builders.ts';
+import { ReplicaSet } from './replica-set/replica-set.ts';
+
+/** Starts a simulated replica set on real ports, in real time. The caller must stop it. */
+export async function replicaSetOnPorts(): Promise<ReplicaSet> {
+  const ports = await Promise.all(times(3, portToKeep));
+  const set = new ReplicaSet(ports, {
+    // Nobody is elected because the machine is busy.
+    electionMs: 600_000,
+    fail(error) {
+      setImmediate(() => {
+        throw error;
+      });
+    },
+  });
+  for (const number of ports.keys()) set.start(number);
+  set.elect(0);
+  await vi.waitUntil(() => set.primary());
+  return set;
+}

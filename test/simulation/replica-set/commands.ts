@@ -1,0 +1,331 @@
+import { BSON, type Document, Long } from 'mongodb';
+import { type Change, Collection, type Data, ID_INDEX, type IndexSpec } from './data.ts';
+import { aggregated, projected } from './queries.ts';
+import { MAX_DOCUMENT_BYTES, seedOf, updateOf } from './updates.ts';
+import { NotSimulated, Refusal, textOf } from './values.ts';
+
+/* The commands that the product sends, and those of tests. */
+
+/** A statement of a retryable write, and what it has replied. */
+export interface Statement {
+  /** The session and the number of its transaction. */
+  readonly transaction: string;
+  readonly id: number;
+  readonly result: StatementResult;
+}
+
+interface StatementResult {
+  readonly n: number;
+  readonly nModified?: number;
+  readonly upserted?: unknown;
+}
+
+/** The primary, for a command. */
+export interface Primary {
+  readonly data: Data;
+  /** Rests of results, by the number of their cursor. */
+  readonly cursors: Map<string, Document[]>;
+  /** The number of the entry up to which a command reads. */
+  readAt(command: Document): number;
+  /** Adds an entry to the log, and applies it. */
+  append(change: Change, statement?: Statement): void;
+  /** What a statement that was executed has replied. */
+  resultOf(transaction: string, id: number): StatementResult | undefined;
+  /** Lets others do something. @throws Refusal when it is not primary any more */
+  yield(): Promise<void>;
+  /** The time that building an index takes. */
+  build(): Promise<void>;
+}
+
+const LATEST = Number.POSITIVE_INFINITY;
+
+/** The number of documents in the first part of a result. */
+const FIRST_BATCH = 101;
+
+const namespaceOf = (command: Document): string => `${command.$db}.${Object.values(command)[0]}`;
+
+const collectionOf = ({ data }: Primary, namespace: string): Collection =>
+  data.collections.get(namespace) ?? new Collection();
+
+function existing({ data }: Primary, namespace: string): Collection {
+  const collection = data.collections.get(namespace);
+  if (!collection) throw new Refusal(26, 'NamespaceNotFound', `ns does not exist: ${namespace}`);
+  return collection;
+}
+
+interface CommandKind {
+  readonly writes?: boolean;
+  readonly fields: readonly string[];
+  run(primary: Primary, command: Document, namespace: string): Document | Promise<Document>;
+}
+
+/** Fields of every command. What they ask for is done elsewhere, or changes no result. */
+const GENERAL = [
+  ...['$db', 'lsid', '$clusterTime', '$readPreference', 'txnNumber', 'maxTimeMS', 'readConcern', 'writeConcern'],
+  ...['comment', 'allowDiskUse', 'cursor'],
+];
+
+export const COMMANDS: Readonly<Record<string, CommandKind>> = {
+  ping: { fields: [], run: () => ({}) },
+  endSessions: { fields: [], run: () => ({}) },
+
+  find: {
+    fields: ['filter', 'sort', 'projection', 'skip', 'limit', 'batchSize', 'singleBatch'],
+    run(primary, command, namespace) {
+      const { filter = {}, sort, projection, skip, limit, batchSize, singleBatch } = command;
+      const amount = { sort, skip: Number(skip ?? 0), limit: Number(limit ?? 0) };
+      const found = collectionOf(primary, namespace).find(primary.readAt(command), filter, amount);
+      const documents = found.map((document) => projected(document, projection));
+      const first = batchOf(documents, Number(batchSize ?? FIRST_BATCH));
+      return cursorWith(primary, namespace, 'firstBatch', first, singleBatch ? [] : documents.slice(first.length));
+    },
+  },
+
+  aggregate: {
+    fields: ['pipeline'],
+    run(primary, command, namespace) {
+      const [{ $match = {} } = {}] = command.pipeline;
+      const found = collectionOf(primary, namespace).find(primary.readAt(command), $match);
+      const documents = aggregated(found, command.pipeline);
+      const first = batchOf(documents, Number(command.cursor?.batchSize ?? FIRST_BATCH));
+      return cursorWith(primary, namespace, 'firstBatch', first, documents.slice(first.length));
+    },
+  },
+
+  getMore: {
+    fields: ['collection', 'batchSize'],
+    run(primary, { getMore, collection, $db, batchSize }) {
+      const rest = primary.cursors.get(`${getMore}`);
+      if (!rest) throw new Refusal(43, 'CursorNotFound', `cursor id ${getMore} not found`);
+      primary.cursors.delete(`${getMore}`);
+      const next = batchOf(rest, Number(batchSize ?? LATEST));
+      return cursorWith(primary, `${$db}.${collection}`, 'nextBatch', next, rest.slice(next.length), getMore);
+    },
+  },
+
+  killCursors: {
+    fields: ['cursors'],
+    run(primary, { cursors }) {
+      for (const cursor of cursors) primary.cursors.delete(`${cursor}`);
+      return { cursorsKilled: cursors };
+    },
+  },
+
+  insert: {
+    writes: true,
+    fields: ['documents', 'ordered', 'stmtIds', 'stmtId', 'bypassEmptyTsReplacement'],
+    run: (primary, command, namespace) =>
+      eachStatement(primary, command, command.documents, (document) => {
+        const collection = collectionOf(primary, namespace);
+        if (BSON.calculateObjectSize(document) > MAX_DOCUMENT_BYTES)
+          throw new Refusal(10334, 'BSONObjectTooLarge', 'object to insert too large');
+        return { changes: [inserted(collection, namespace, document)], result: { n: 1 } };
+      }),
+  },
+
+  update: {
+    writes: true,
+    fields: ['updates', 'ordered', 'stmtIds', 'stmtId', 'bypassDocumentValidation'],
+    run: (primary, command, namespace) =>
+      eachStatement(primary, command, command.updates, ({ q, u, multi = false, upsert = false, ...others }) => {
+        const [unknown] = Object.keys(others);
+        if (unknown) throw new NotSimulated(`the field ${unknown} of an update`);
+        const change = updateOf(u);
+        const collection = collectionOf(primary, namespace);
+        const found = collection.find(LATEST, q, { limit: multi ? 0 : 1 });
+        if (found.length === 0 && upsert) {
+          const document = change(seedOf(q));
+          const changes = [inserted(collection, namespace, document)];
+          return { changes, result: { n: 1, nModified: 0, upserted: document._id } };
+        }
+        const changes = found.flatMap((before): Change[] => {
+          const document = change(before);
+          if (document === before) return [];
+          collection.expectUnique(namespace, document);
+          return [{ kind: 'document', namespace, id: textOf(document._id), document }];
+        });
+        return { changes, result: { n: found.length, nModified: changes.length } };
+      }),
+  },
+
+  delete: {
+    writes: true,
+    fields: ['deletes', 'ordered', 'stmtIds', 'stmtId'],
+    run: (primary, command, namespace) =>
+      eachStatement(primary, command, command.deletes, ({ q, limit }) => {
+        const found = collectionOf(primary, namespace).find(LATEST, q, { limit: Number(limit) });
+        const changes = found.map(
+          ({ _id }): Change => ({ kind: 'document', namespace, id: textOf(_id), document: undefined }),
+        );
+        return { changes, result: { n: found.length } };
+      }),
+  },
+
+  listIndexes: {
+    fields: ['includeBuildUUIDs'],
+    run(primary, _, namespace) {
+      const collection = existing(primary, namespace);
+      const ready = [ID_INDEX, ...collection.indexes.values()].map((spec) => ({ v: 2, ...spec }));
+      const building = [...collection.building.values()].map((spec) => ({ spec, buildUUID: new BSON.UUID() }));
+      return cursorWith(primary, namespace, 'firstBatch', [...ready, ...building], []);
+    },
+  },
+
+  createIndexes: {
+    writes: true,
+    fields: ['indexes', 'commitQuorum'],
+    async run(primary, { indexes }, namespace) {
+      for (const spec of indexes) await createIndex(primary, namespace, spec);
+      return {};
+    },
+  },
+
+  dropIndexes: {
+    writes: true,
+    fields: ['index'],
+    run(primary, { index }, namespace) {
+      const indexes = [...existing(primary, namespace).indexes.values()];
+      const dropped = indexes.filter(
+        ({ name, key }) => index === '*' || index === name || textOf(index) === textOf(key),
+      );
+      if (dropped.length === 0 && index !== '*') throw new Refusal(27, 'IndexNotFound', 'index not found');
+      for (const spec of dropped) primary.append({ kind: 'no index', namespace, spec });
+      return { nIndexesWas: indexes.length + 1 };
+    },
+  },
+
+  drop: {
+    writes: true,
+    fields: [],
+    run(primary, _, namespace) {
+      if (primary.data.collections.has(namespace)) primary.append({ kind: 'no collection', namespace });
+      return {};
+    },
+  },
+
+  dropDatabase: {
+    writes: true,
+    fields: [],
+    run(primary, { $db }) {
+      const namespaces = [...primary.data.collections.keys()].filter((name) => name.startsWith(`${$db}.`));
+      for (const namespace of namespaces) primary.append({ kind: 'no collection', namespace });
+      return {};
+    },
+  },
+};
+
+/** @throws NotSimulated unless the command and each of its fields is known */
+export function commandKind(command: Document): CommandKind {
+  const [name = '', ...fields] = Object.keys(command);
+  const kind = COMMANDS[name];
+  if (!kind) throw new NotSimulated(`the command ${name}`);
+  const unknown = fields.find((field) => !kind.fields.includes(field) && !GENERAL.includes(field));
+  if (unknown) throw new NotSimulated(`the field ${unknown} of the command ${name}`);
+  return kind;
+}
+
+export const run = async (primary: Primary, command: Document): Promise<Document> =>
+  commandKind(command).run(primary, command, namespaceOf(command));
+
+/** As many of the documents as one reply has room for. */
+function batchOf(documents: readonly Document[], count: number): Document[] {
+  let bytes = 0;
+  const end = documents.findIndex((document, index) => {
+    bytes += BSON.calculateObjectSize(document);
+    return index >= count || (index > 0 && bytes > MAX_DOCUMENT_BYTES);
+  });
+  return documents.slice(0, end < 0 ? documents.length : end);
+}
+
+function cursorWith(
+  { cursors }: Primary,
+  namespace: string,
+  name: 'firstBatch' | 'nextBatch',
+  batch: readonly Document[],
+  rest: Document[],
+  known: Long = Long.fromNumber(1 + Math.floor(Math.random() * 2 ** 48)),
+): Document {
+  if (rest.length > 0) cursors.set(`${known}`, rest);
+  return { cursor: { id: rest.length > 0 ? known : Long.ZERO, ns: namespace, [name]: batch } };
+}
+
+/** @throws Refusal when an index has another document with a value of it */
+function inserted(collection: Collection, namespace: string, document: Document): Change {
+  const id = textOf(document._id);
+  if (collection.get(id, LATEST)) {
+    const details = { keyPattern: ID_INDEX.key, keyValue: { _id: document._id } };
+    throw new Refusal(
+      11000,
+      'DuplicateKey',
+      `E11000 duplicate key error collection: ${namespace} index: _id_`,
+      details,
+    );
+  }
+  collection.expectUnique(namespace, document);
+  return { kind: 'document', namespace, id, document };
+}
+
+/** Executes the statements of a write one after the other; one that was executed under its number only replies again. */
+async function eachStatement(
+  primary: Primary,
+  { lsid, txnNumber, stmtIds, stmtId = 0, ordered, update }: Document,
+  statements: readonly Document[],
+  execute: (statement: Document) => { readonly changes: readonly Change[]; readonly result: StatementResult },
+): Promise<Document> {
+  const transaction = txnNumber === undefined ? undefined : `${textOf(lsid.id)} ${txnNumber}`;
+  const results: StatementResult[] = [];
+  const upserted: Document[] = [];
+  const writeErrors: Document[] = [];
+  for (const [index, statement] of statements.entries()) {
+    await primary.yield();
+    const id = Number(stmtIds?.[index] ?? Number(stmtId) + index);
+    try {
+      let result = transaction === undefined ? undefined : primary.resultOf(transaction, id);
+      if (!result) {
+        const executed = execute(statement);
+        result = executed.result;
+        const record = transaction === undefined ? undefined : { transaction, id, result };
+        for (const change of executed.changes) primary.append(change, record);
+      }
+      results.push(result);
+      if (result.upserted !== undefined) upserted.push({ index, _id: result.upserted });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      writeErrors.push({ index, code: error.code, errmsg: error.message, ...error.details });
+      if (ordered !== false) break;
+    }
+  }
+  return {
+    n: results.reduce((sum, { n }) => sum + n, 0),
+    ...(update !== undefined && { nModified: results.reduce((sum, { nModified = 0 }) => sum + nModified, 0) }),
+    ...(upserted.length > 0 && { upserted }),
+    ...(writeErrors.length > 0 && { writeErrors }),
+  };
+}
+
+/** What makes two indexes of one key different. */
+const signatureOf = ({ name: _, v, background, ...signature }: IndexSpec & { v?: unknown; background?: unknown }) =>
+  textOf({ unique: false, ...signature });
+
+async function createIndex(primary: Primary, namespace: string, spec: IndexSpec): Promise<void> {
+  const collection = () => primary.data.collections.get(namespace);
+  while (collection()?.building.has(spec.name)) await primary.build();
+  const indexes = [...(collection()?.indexes.values() ?? [])];
+  const namesake = indexes.find(({ name }) => name === spec.name);
+  if (namesake && signatureOf(namesake) === signatureOf(spec)) return;
+  if (namesake)
+    throw new Refusal(86, 'IndexKeySpecsConflict', 'an index of that name has another key, or other options');
+  if (indexes.some((each) => signatureOf(each) === signatureOf(spec)))
+    throw new Refusal(85, 'IndexOptionsConflict', 'the index exists with a different name');
+  const built = collection();
+  if (built && built.all(LATEST).length > 0) {
+    built.building.set(spec.name, spec);
+    try {
+      await primary.build();
+      built.expectBuildable(namespace, spec);
+    } finally {
+      built.building.delete(spec.name);
+    }
+  }
+  primary.append({ kind: 'index', namespace, spec });
+}

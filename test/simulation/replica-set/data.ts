@@ -1,0 +1,273 @@
+import type { Document } from 'mongodb';
+import { isCondition, matches, sorted } from './queries.ts';
+import { NotSimulated, Refusal, textOf, valuesAt } from './values.ts';
+
+/* What a member of the replica set has stored: the state after each entry of its log that is not too old to be read or undone. */
+
+/** An index, as `createIndexes` is given it. */
+export interface IndexSpec {
+  readonly name: string;
+  readonly key: Readonly<Record<string, number>>;
+  readonly unique?: boolean;
+  readonly partialFilterExpression?: Document;
+}
+
+/** What an entry of the log changes. */
+export type Change =
+  /** A document; undefined: it is deleted. */
+  | {
+      readonly kind: 'document';
+      readonly namespace: string;
+      readonly id: string;
+      readonly document: Document | undefined;
+    }
+  | { readonly kind: 'index'; readonly namespace: string; readonly spec: IndexSpec }
+  | { readonly kind: 'no index'; readonly namespace: string; readonly spec: IndexSpec }
+  | { readonly kind: 'no collection'; readonly namespace: string };
+
+/** A document after an entry of the log. */
+interface Version {
+  readonly at: number;
+  readonly document: Document | undefined;
+}
+
+/** Finds the ids of documents by texts, of which a document has one or more. */
+class Lookup {
+  readonly #ids = new Map<string, Set<string>>();
+  readonly textsOf: (document: Document) => readonly string[];
+
+  constructor(textsOf: (document: Document) => readonly string[]) {
+    this.textsOf = textsOf;
+  }
+
+  add(id: string, document: Document): void {
+    for (const text of this.textsOf(document)) {
+      const ids = this.#ids.get(text);
+      if (ids) ids.add(id);
+      else this.#ids.set(text, new Set([id]));
+    }
+  }
+
+  /** @param others the other versions of the document */
+  remove(id: string, document: Document, others: readonly Document[]): void {
+    const kept = new Set(others.flatMap((other) => this.textsOf(other)));
+    for (const text of this.textsOf(document)) {
+      if (kept.has(text)) continue;
+      const ids = this.#ids.get(text);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#ids.delete(text);
+    }
+  }
+
+  find(text: string): Iterable<string> {
+    return this.#ids.get(text) ?? [];
+  }
+}
+
+const pathOf = (field: string): string[] => field.split('.');
+
+/** The values of a field that an index has entries for: each of an array, and null for none. */
+function indexedValues(document: Document, field: string): string[] {
+  const values = valuesAt(document, pathOf(field));
+  const texts = values.flatMap((value) =>
+    Array.isArray(value) ? (value.length === 0 ? ['nothing'] : value.map(textOf)) : [textOf(value)],
+  );
+  return [...new Set(texts.length === 0 ? ['null'] : texts)];
+}
+
+/** The entries of an index for a document. @throws Refusal */
+function entriesOf({ key, partialFilterExpression }: IndexSpec, document: Document): string[] {
+  if (partialFilterExpression && !matches(document, partialFilterExpression)) return [];
+  const values = Object.keys(key).map((field) => indexedValues(document, field));
+  if (values.filter(({ length }) => length > 1).length > 1)
+    throw new Refusal(171, 'CannotIndexParallelArrays', 'cannot index parallel arrays');
+  return values.reduce(
+    (entries: string[], each) => entries.flatMap((entry) => each.map((text) => `${entry} ${text}`)),
+    [''],
+  );
+}
+
+/** The documents of a collection and its indexes. */
+export class Collection {
+  readonly indexes = new Map<string, IndexSpec>();
+  /** Indexes that are being built: they enforce nothing. */
+  readonly building = new Map<string, IndexSpec>();
+  readonly #documents = new Map<string, Version[]>();
+  readonly #unique = new Map<string, Lookup>();
+  /** By each field of an index. */
+  readonly #byField = new Map<string, Lookup>();
+
+  *#allVersions(): Generator<[string, Document]> {
+    for (const [id, versions] of this.#documents)
+      for (const { document } of versions) if (document) yield [id, document];
+  }
+
+  #lookups(): Lookup[] {
+    return [...this.#unique.values(), ...this.#byField.values()];
+  }
+
+  addIndex(spec: IndexSpec): void {
+    this.indexes.set(spec.name, spec);
+    const added: Lookup[] = [];
+    if (spec.unique) {
+      const lookup = new Lookup((document) => entriesOf(spec, document));
+      this.#unique.set(spec.name, lookup);
+      added.push(lookup);
+    }
+    for (const field of Object.keys(spec.key)) {
+      if (this.#byField.has(field)) continue;
+      const lookup = new Lookup((document) => indexedValues(document, field));
+      this.#byField.set(field, lookup);
+      added.push(lookup);
+    }
+    for (const [id, document] of this.#allVersions()) for (const lookup of added) lookup.add(id, document);
+  }
+
+  removeIndex({ name }: IndexSpec): void {
+    this.indexes.delete(name);
+    this.#unique.delete(name);
+  }
+
+  /** Adds a version of a document. */
+  put(id: string, version: Version): void {
+    const versions = this.#documents.get(id);
+    if (versions) versions.push(version);
+    else this.#documents.set(id, [version]);
+    if (version.document) for (const lookup of this.#lookups()) lookup.add(id, version.document);
+  }
+
+  /** Removes the versions of a document for which `isGone` holds. */
+  #remove(id: string, isGone: (version: Version, next: Version | undefined) => boolean): void {
+    const versions = this.#documents.get(id) ?? [];
+    const gone = versions.filter((version, index) => isGone(version, versions[index + 1]));
+    if (gone.length === 0) return;
+    const kept = versions.filter((version) => !gone.includes(version));
+    const others = kept.flatMap(({ document }) => document ?? []);
+    for (const { document } of gone)
+      if (document) for (const lookup of this.#lookups()) lookup.remove(id, document, others);
+    if (kept.length > 0) this.#documents.set(id, kept);
+    else this.#documents.delete(id);
+  }
+
+  /** Removes what was written after an entry of the log. */
+  undo(id: string, after: number): void {
+    this.#remove(id, ({ at }) => at > after);
+  }
+
+  /** Removes versions that no reader and no undoing needs, once everything up to an entry is on a majority. */
+  prune(id: string, upTo: number): void {
+    this.#remove(id, ({ at, document }, next) => (next ? next.at <= upTo : document === undefined && at <= upTo));
+  }
+
+  /** A document as it was after an entry of the log. */
+  get(id: string, at: number): Document | undefined {
+    return this.#documents.get(id)?.findLast((version) => version.at <= at)?.document;
+  }
+
+  /** @throws Refusal when another document has an entry of a unique index */
+  expectUnique(namespace: string, document: Document): void {
+    const id = textOf(document._id);
+    for (const [name, lookup] of this.#unique) {
+      const spec = this.indexes.get(name) as IndexSpec;
+      for (const entry of lookup.textsOf(document)) {
+        for (const other of lookup.find(entry)) {
+          const latest = other === id ? undefined : this.get(other, Number.POSITIVE_INFINITY);
+          if (latest && lookup.textsOf(latest).includes(entry)) throw duplicate(namespace, spec, document);
+        }
+      }
+    }
+  }
+
+  /** @throws Refusal when documents have an entry of a unique index in common */
+  expectBuildable(namespace: string, spec: IndexSpec): void {
+    const holders = new Set<string>();
+    for (const document of this.all(Number.POSITIVE_INFINITY)) {
+      for (const entry of entriesOf(spec, document)) {
+        if (spec.unique && holders.has(entry)) throw duplicate(namespace, spec, document);
+        holders.add(entry);
+      }
+    }
+  }
+
+  /** All documents as they were after an entry of the log. */
+  all(at: number): Document[] {
+    return [...this.#documents.keys()].flatMap((id) => this.get(id, at) ?? []);
+  }
+
+  /** Finds documents as they were after an entry of the log. */
+  find(
+    at: number,
+    filter: Document,
+    { sort, skip = 0, limit = 0 }: { sort?: Document; skip?: number; limit?: number } = {},
+  ) {
+    const ids = this.#candidates(filter);
+    const documents = ids ? [...ids].flatMap((id) => this.get(id, at) ?? []) : this.all(at);
+    const found = sorted(
+      documents.filter((document) => matches(document, filter)),
+      sort,
+    );
+    return found.slice(skip, limit === 0 ? undefined : skip + limit);
+  }
+
+  /** A set of ids with all that match a filter; undefined: no index helps. */
+  #candidates(filter: Document): Set<string> | undefined {
+    const sets = Object.entries(filter).flatMap(([field, condition]): Set<string>[] => {
+      if (field === '$or') {
+        const each = (condition as Document[]).map((one) => this.#candidates(one));
+        return each.every((ids) => ids !== undefined) ? [new Set(each.flatMap((ids) => [...ids]))] : [];
+      }
+      if (field === '$and') return (condition as Document[]).flatMap((each) => this.#candidates(each) ?? []);
+      const wanted: unknown[] | undefined = isCondition(condition)
+        ? (condition.$in ?? (condition.$eq && [condition.$eq]))
+        : [condition];
+      if (!wanted || wanted.some((value) => value instanceof RegExp || Array.isArray(value))) return [];
+      const texts = wanted.map(textOf);
+      if (field === '_id') return [new Set(texts)];
+      const lookup = this.#byField.get(field);
+      return lookup ? [new Set(texts.flatMap((text) => [...lookup.find(text)]))] : [];
+    });
+    return sets.reduce(
+      (best: Set<string> | undefined, each) => (best && best.size <= each.size ? best : each),
+      undefined,
+    );
+  }
+}
+
+function duplicate(namespace: string, { name, key }: IndexSpec, document: Document): Refusal {
+  const values = Object.keys(key).map((field) => [field, valuesAt(document, pathOf(field))[0] ?? null]);
+  const message = `E11000 duplicate key error collection: ${namespace} index: ${name}`;
+  return new Refusal(11000, 'DuplicateKey', message, { keyPattern: key, keyValue: Object.fromEntries(values) });
+}
+
+export const ID_INDEX: IndexSpec = { name: '_id_', key: { _id: 1 } };
+
+/** The collections of a member, after the entries of its log that were applied. */
+export class Data {
+  readonly collections = new Map<string, Collection>();
+
+  apply(at: number, change: Change): void {
+    const { namespace } = change;
+    if (change.kind === 'no collection') {
+      this.collections.delete(namespace);
+      return;
+    }
+    const collection = this.collections.get(namespace) ?? new Collection();
+    this.collections.set(namespace, collection);
+    if (change.kind === 'document') collection.put(change.id, { at, document: change.document });
+    else if (change.kind === 'index') collection.addIndex(change.spec);
+    else collection.removeIndex(change.spec);
+  }
+
+  undo(at: number, change: Change): void {
+    const collection = this.collections.get(change.namespace);
+    if (change.kind === 'no collection') throw new NotSimulated('the rollback of a dropped collection');
+    if (change.kind === 'document') collection?.undo(change.id, at - 1);
+    else if (change.kind === 'index') collection?.removeIndex(change.spec);
+    else collection?.addIndex(change.spec);
+  }
+
+  /** Forgets what nobody reads any more, once an entry is on a majority. */
+  settle(at: number, change: Change): void {
+    if (change.kind === 'document') this.collections.get(change.namespace)?.prune(change.id, at);
+  }
+}

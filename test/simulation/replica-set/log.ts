@@ -1,0 +1,61 @@
+import type { Statement } from './commands.ts';
+import { type Change, Data } from './data.ts';
+
+/** An entry of the log. A member that becomes primary begins with one that changes nothing. */
+export interface Entry {
+  readonly term: number;
+  /** Its place in the cluster's time: seconds, and a number within the second. */
+  readonly time: bigint;
+  readonly change: Change | undefined;
+  readonly statement: Statement | undefined;
+}
+
+/** What a member keeps when its process is killed. */
+export class Disk {
+  term = 0;
+  /** The member that it has voted for in its term. */
+  votedFor: number | undefined;
+  /** The entries that are on the disk; those behind them are lost with the process. */
+  synced = 0;
+  readonly log: Entry[] = [];
+}
+
+/** The state of a member after the entries of its log, as far as they are applied; only a primary needs it. */
+export class AppliedLog {
+  readonly data = new Data();
+  readonly #statements = new Map<string, Map<number, Statement>>();
+  #applied = 0;
+  #settled = 0;
+
+  /** Applies what is not applied yet. */
+  catchUp(log: readonly Entry[]): void {
+    for (; this.#applied < log.length; this.#applied += 1) {
+      const { change, statement } = log[this.#applied] as Entry;
+      if (change) this.data.apply(this.#applied + 1, change);
+      if (!statement) continue;
+      const statements = this.#statements.get(statement.transaction) ?? new Map();
+      this.#statements.set(statement.transaction, statements.set(statement.id, statement));
+    }
+  }
+
+  /** Undoes the entries of a log behind a number of them. */
+  undo(log: readonly Entry[], length: number): void {
+    for (; this.#applied > length; this.#applied -= 1) {
+      const { change, statement } = log[this.#applied - 1] as Entry;
+      if (change) this.data.undo(this.#applied, change);
+      if (statement) this.#statements.get(statement.transaction)?.delete(statement.id);
+    }
+  }
+
+  /** Forgets what is older than the entries that are on a majority. */
+  settle(log: readonly Entry[], commitPoint: number): void {
+    for (; this.#settled < Math.min(commitPoint, this.#applied); this.#settled += 1) {
+      const { change } = log[this.#settled] as Entry;
+      if (change) this.data.settle(this.#settled + 1, change);
+    }
+  }
+
+  statement(transaction: string, id: number): Statement | undefined {
+    return this.#statements.get(transaction)?.get(id);
+  }
+}

@@ -1,0 +1,207 @@
+import type { Document } from 'mongodb';
+import {
+  areEqual,
+  compare,
+  fieldOf,
+  isObject,
+  kindOf,
+  NotSimulated,
+  Refusal,
+  textOf,
+  valuesAt,
+  withField,
+} from './values.ts';
+
+/* Filters, projections, orders and pipelines, as far as the product uses them. */
+
+/** Whether something is a condition such as `{ $gt: 5 }`. */
+export const isCondition = (value: unknown): value is Document =>
+  isObject(value) && Object.keys(value).length > 0 && Object.keys(value).every((name) => name.startsWith('$'));
+
+export function matches(document: Document, filter: Document): boolean {
+  return Object.entries(filter).every(([name, condition]) => {
+    if (name === '$or') return (condition as Document[]).some((each) => matches(document, each));
+    if (name === '$and') return (condition as Document[]).every((each) => matches(document, each));
+    if (name === '$expr') return evaluate(document, condition) === true;
+    if (name.startsWith('$')) throw new NotSimulated(`${name} in a filter`);
+    return meets(valuesAt(document, name.split('.')), condition);
+  });
+}
+
+type Test = (values: readonly unknown[], wanted: unknown) => boolean;
+
+/** The values, and those in each array among them. */
+const withElements = (values: readonly unknown[]): unknown[] =>
+  values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
+
+const equals: Test = (values, wanted) =>
+  wanted instanceof RegExp
+    ? withElements(values).some((value) => typeof value === 'string' && wanted.test(value))
+    : withElements(values).some((value) => areEqual(value, wanted));
+
+/** Only values of one kind are before or behind each other. */
+const isOrdered =
+  (isMet: (order: number) => boolean): Test =>
+  (values, wanted) =>
+    withElements(values).some((value) => kindOf(value) === kindOf(wanted) && isMet(compare(value, wanted)));
+
+const isAnyOf: Test = (values, wanted) => (wanted as unknown[]).some((each) => equals(values, each));
+
+const TESTS: Readonly<Record<string, Test>> = {
+  $eq: equals,
+  $ne: (values, wanted) => !equals(values, wanted),
+  $in: isAnyOf,
+  $nin: (values, wanted) => !isAnyOf(values, wanted),
+  $lt: isOrdered((order) => order < 0),
+  $lte: isOrdered((order) => order <= 0),
+  $gt: isOrdered((order) => order > 0),
+  $gte: isOrdered((order) => order >= 0),
+  $exists: (values, wanted) =>
+    values.some((value) => value !== undefined) === (wanted === true || Number(wanted) === 1),
+  $not: (values, wanted) => !meets(values, wanted),
+  $size: (values, wanted) => values.some((value) => Array.isArray(value) && value.length === Number(wanted)),
+};
+
+function meets(values: readonly unknown[], condition: unknown): boolean {
+  if (!isCondition(condition)) return equals(values, condition);
+  return Object.entries(condition).every(([name, wanted]) => {
+    const test = TESTS[name];
+    if (!test) throw new NotSimulated(`${name} in a filter`);
+    return test(values, wanted);
+  });
+}
+
+/** Evaluates an expression of an aggregation. */
+function evaluate(document: Document, expression: unknown): unknown {
+  if (typeof expression === 'string' && expression.startsWith('$')) {
+    return expression
+      .slice(1)
+      .split('.')
+      .reduce((value: unknown, name) => fieldOf(value, name), document);
+  }
+  if (!isObject(expression)) return expression;
+  if (!isCondition(expression)) {
+    const fields = Object.entries(expression).map(([name, each]) => [name, evaluate(document, each)] as const);
+    return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
+  }
+  const [[name = '', given] = []] = Object.entries(expression);
+  const values = (Array.isArray(given) ? given : [given]).map((each) => evaluate(document, each));
+  const [first, second] = values;
+  switch (name) {
+    case '$lt':
+      return compare(first, second) < 0;
+    case '$ifNull':
+      return first ?? second;
+    case '$size':
+      return (first as unknown[]).length;
+    case '$objectToArray':
+      if (!isObject(first)) throw new Refusal(40390, 'Location40390', '$objectToArray requires a document input');
+      return Object.entries(first);
+    default:
+      throw new NotSimulated(`${name} in an expression`);
+  }
+}
+
+/** Returns the fields of a document that a projection names, or all but those that it excludes. */
+export function projected(document: Document, projection: Document = {}): Document {
+  const paths = Object.entries(projection).map(([path, value]) => ({
+    path,
+    isIn: value === true || Number(value) === 1,
+  }));
+  if (paths.length === 0) return document;
+  if (paths.every(({ isIn }) => !isIn)) {
+    return paths.reduce((rest, { path }) => {
+      if (path.includes('.')) throw new NotSimulated(`the exclusion of ${path}`);
+      return withField(rest, path, undefined);
+    }, document);
+  }
+  const kept = paths.filter(({ isIn }) => isIn).map(({ path }) => path.split('.'));
+  const names = paths.some(({ path, isIn }) => path === '_id' && !isIn) ? kept : [['_id'], ...kept];
+  return only(document, names) as Document;
+}
+
+function only(value: unknown, paths: readonly (readonly string[])[]): unknown {
+  if (Array.isArray(value)) return value.map((each) => only(each, paths)).filter((each) => each !== undefined);
+  if (!isObject(value)) return undefined;
+  const fields = Object.entries(value).flatMap(([name, each]): [string, unknown][] => {
+    const inside = paths.filter(([first]) => first === name).map(([, ...rest]) => rest);
+    if (inside.length === 0) return [];
+    const kept = inside.some((rest) => rest.length === 0) ? each : only(each, inside);
+    return kept === undefined ? [] : [[name, kept]];
+  });
+  return Object.fromEntries(fields);
+}
+
+/** Returns documents in an order such as `{ slot: -1 }`. Of an array, its least or its greatest element counts. */
+export function sorted(documents: readonly Document[], order: Document = {}): Document[] {
+  const paths = Object.entries(order).map(([path, way]) => ({ path: path.split('.'), way: Number(way) }));
+  const placed = documents.map((document) => ({
+    document,
+    place: paths.map(({ path, way }) =>
+      valuesAt(document, path)
+        .flat()
+        .reduce((best, value, index) => (index === 0 || way * compare(value, best) < 0 ? value : best), undefined),
+    ),
+  }));
+  placed.sort((a, b) => {
+    for (const [index, { way }] of paths.entries()) {
+      const difference = way * compare(a.place[index], b.place[index]);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  });
+  return placed.map(({ document }) => document);
+}
+
+/** Runs the stages of an aggregation. */
+export function aggregated(documents: readonly Document[], pipeline: readonly Document[]): Document[] {
+  return pipeline.reduce(
+    (found: Document[], stage) => {
+      const [[name = '', given] = []] = Object.entries(stage);
+      switch (name) {
+        case '$match':
+          return found.filter((document) => matches(document, given));
+        case '$skip':
+          return found.slice(Number(given));
+        case '$limit':
+          return found.slice(0, Number(given));
+        case '$unwind':
+          return found.flatMap((document) => unwound(document, given));
+        case '$group':
+          return grouped(found, given);
+        default:
+          throw new NotSimulated(`the stage ${name}`);
+      }
+    },
+    [...documents],
+  );
+}
+
+/** A document for each element of an array; one without the field when there is none. */
+function unwound(document: Document, { path, preserveNullAndEmptyArrays }: Document): Document[] {
+  const [, ...names] = /^\$([^.]+)(?:\.(.+))?$/.exec(path) ?? [];
+  const [name = '', rest] = names;
+  if (preserveNullAndEmptyArrays !== true) throw new NotSimulated('$unwind that drops documents');
+  const value = fieldOf(document, name);
+  if (rest !== undefined) {
+    if (!isObject(value)) return [document];
+    const inner = unwound(value, { path: `$${rest}`, preserveNullAndEmptyArrays });
+    return inner.map((each) => withField(document, name, each));
+  }
+  if (!Array.isArray(value)) return [document];
+  return value.length === 0
+    ? [withField(document, name, undefined)]
+    : value.map((each) => withField(document, name, each));
+}
+
+/** Groups with sums, in the order of their first documents. */
+function grouped(documents: readonly Document[], { _id, ...sums }: Document): Document[] {
+  const groups = Map.groupBy(documents, (document) => textOf(evaluate(document, _id)));
+  return [...groups.values()].map((inGroup) => {
+    const counts = Object.entries(sums).map(([name, sum]) => {
+      if (textOf(sum) !== textOf({ $sum: 1 })) throw new NotSimulated(`the accumulator ${textOf(sum)}`);
+      return [name, inGroup.length];
+    });
+    return { _id: evaluate(inGroup[0] as Document, _id), ...Object.fromEntries(counts) };
+  });
+}

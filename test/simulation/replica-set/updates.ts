@@ -1,0 +1,87 @@
+import { BSON, type Document } from 'mongodb';
+import { isCondition } from './queries.ts';
+import { areEqual, fieldOf, isObject, NotSimulated, Refusal, textOf, withField } from './values.ts';
+
+/** The largest document; bytes. */
+export const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
+
+type Change = (before: unknown) => unknown;
+
+/** What each operator makes of a field. */
+const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Change>> = {
+  $set: (given) => () => given,
+  $unset: () => () => undefined,
+  $push: (given, path) => {
+    const { $each, $slice, ...others } = given as Document;
+    if (!Array.isArray($each) || Object.keys(others).length > 0) throw new NotSimulated(`$push of ${textOf(given)}`);
+    return (before = []) => {
+      if (!Array.isArray(before)) throw new Refusal(2, 'BadValue', `The field '${path}' must be an array`);
+      return [...before, ...$each].slice(Number($slice ?? 0));
+    };
+  },
+};
+
+/** Returns what an update makes of a document: the same one when it changes nothing. @throws Refusal */
+export function updateOf(update: Document): (document: Document) => Document {
+  if (!isCondition(update)) throw new NotSimulated(`an update such as ${Object.keys(update)}`);
+  const changes = Object.entries(update).flatMap(([name, fields]) =>
+    Object.entries(fields as Document).map(([path, given]) => {
+      const operator = OPERATORS[name];
+      if (!operator) throw new NotSimulated(`${name} in an update`);
+      return { path, isRemoval: name === '$unset', change: operator(given, path) };
+    }),
+  );
+  // New fields are added in the order of their names.
+  changes.sort((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
+  const conflict = changes.find(({ path }, index) => `${changes[index + 1]?.path}.`.startsWith(`${path}.`));
+  if (conflict)
+    throw new Refusal(40, 'ConflictingUpdateOperators', `Updating '${conflict.path}' would create a conflict`);
+  return (document) => {
+    const after = changes.reduce(
+      (changed, { path, isRemoval, change }) => changedAt(changed, path.split('.'), isRemoval, change),
+      document,
+    );
+    if (!areEqual(after._id, document._id)) throw new Refusal(66, 'ImmutableField', "'_id' is immutable");
+    if (after !== document && BSON.calculateObjectSize(after) > MAX_DOCUMENT_BYTES)
+      throw new Refusal(17419, 'Location17419', 'Resulting document after update is too large');
+    return after;
+  };
+}
+
+function changedAt(
+  document: Document,
+  [name = '', ...rest]: readonly string[],
+  isRemoval: boolean,
+  change: Change,
+): Document {
+  const before = fieldOf(document, name);
+  if (rest.length === 0) return replaced(document, name, change(before));
+  if (Array.isArray(before) && /^\d+$/.test(rest[0] ?? '')) throw new NotSimulated('an update of an element of a list');
+  if (before === undefined ? isRemoval : isRemoval && !isObject(before)) return document;
+  if (before !== undefined && !isObject(before)) {
+    throw new Refusal(
+      28,
+      'PathNotViable',
+      `Cannot create field '${rest[0]}' in element {${name}: ${kindText(before)}}`,
+    );
+  }
+  return replaced(document, name, changedAt(before ?? {}, rest, isRemoval, change));
+}
+
+/** The same document when nothing changes. */
+const replaced = (document: Document, name: string, value: unknown): Document => {
+  const before = fieldOf(document, name);
+  const isSame = value === undefined ? before === undefined : before !== undefined && areEqual(before, value);
+  return isSame ? document : withField(document, name, value);
+};
+
+const kindText = (value: unknown): string => textOf(value).slice(0, 40);
+
+/** Returns the document that an upsert begins with: what its filter says of it. */
+export function seedOf(filter: Document): Document {
+  for (const [name, value] of Object.entries(filter)) {
+    if (name.startsWith('$') || name.includes('.') || isCondition(value))
+      throw new NotSimulated(`an upsert by ${name}`);
+  }
+  return { ...('_id' in filter ? {} : { _id: new BSON.ObjectId() }), ...filter };
+}

@@ -1,0 +1,151 @@
+import type { BSON, Document } from 'mongodb';
+
+/* Values of documents, as MongoDB compares them. Numbers keep their types: they are objects of the driver's. */
+
+/** Something that the simulated replica set does not know: the product, or a test, has begun to use it. */
+export class NotSimulated extends Error {
+  constructor(what: string) {
+    super(`the simulated replica set does not know ${what}`);
+  }
+}
+
+/** A command, or a statement of one, that the server refuses. */
+export class Refusal extends Error {
+  readonly code: number;
+  readonly codeName: string;
+  readonly details: Document;
+
+  constructor(code: number, codeName: string, message: string, details: Document = {}) {
+    super(message);
+    this.code = code;
+    this.codeName = codeName;
+    this.details = details;
+  }
+}
+
+/** The kinds of values, in the order in which they are sorted. */
+const KINDS = [
+  'null',
+  'number',
+  'string',
+  'object',
+  'array',
+  'bytes',
+  'id',
+  'boolean',
+  'date',
+  'time',
+  'regex',
+] as const;
+type Kind = (typeof KINDS)[number];
+
+const BSON_KINDS: Readonly<Record<string, Kind>> = {
+  ...{ Int32: 'number', Double: 'number', Long: 'number', Binary: 'bytes', ObjectId: 'id', Timestamp: 'time' },
+};
+
+export function kindOf(value: unknown): Kind {
+  if (value === null || value === undefined) return 'null';
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return typeof value as Kind;
+  if (Array.isArray(value)) return 'array';
+  if (value instanceof Date) return 'date';
+  if (value instanceof RegExp) return 'regex';
+  const { _bsontype: type } = value as { readonly _bsontype?: string };
+  const kind = type === undefined ? 'object' : BSON_KINDS[type];
+  if (!kind) throw new NotSimulated(`a value of type ${type}`);
+  return kind;
+}
+
+export const isObject = (value: unknown): value is Document => kindOf(value) === 'object';
+
+const bytesOf = (value: BSON.Binary): Uint8Array => value.buffer.subarray(0, value.position);
+
+/** Returns texts that are equal exactly when MongoDB takes the values for equal. */
+export function textOf(value: unknown): string {
+  const kind = kindOf(value);
+  switch (kind) {
+    case 'null':
+      return 'null';
+    case 'array':
+      return `[${(value as unknown[]).map(textOf).join()}]`;
+    case 'object':
+      return `{${Object.entries(value as Document)
+        .map(([name, each]) => `${JSON.stringify(name)}:${textOf(each)}`)
+        .join()}}`;
+    case 'bytes':
+      return `x${(value as BSON.Binary).sub_type}:${Buffer.from(bytesOf(value as BSON.Binary)).toString('base64')}`;
+    case 'date':
+      return `d${(value as Date).getTime()}`;
+    case 'string':
+      return JSON.stringify(value);
+    default:
+      return `${kind} ${value}`;
+  }
+}
+
+export const areEqual = (a: unknown, b: unknown): boolean =>
+  a === b || (kindOf(a) === kindOf(b) && textOf(a) === textOf(b));
+
+/** Returns a negative number when `a` is sorted before `b`. */
+export function compare(a: unknown, b: unknown): number {
+  const kind = kindOf(a);
+  const byKind = KINDS.indexOf(kind) - KINDS.indexOf(kindOf(b));
+  if (byKind !== 0) return byKind;
+  switch (kind) {
+    case 'null':
+      return 0;
+    case 'string':
+      return a === b ? 0 : Buffer.compare(Buffer.from(a as string), Buffer.from(b as string));
+    case 'date':
+      return (a as Date).getTime() - (b as Date).getTime();
+    case 'bytes': {
+      const [one, other] = [a as BSON.Binary, b as BSON.Binary];
+      return (
+        one.position - other.position || one.sub_type - other.sub_type || Buffer.compare(bytesOf(one), bytesOf(other))
+      );
+    }
+    case 'array':
+    case 'object':
+      return compareEntries(Object.entries(a as Document), Object.entries(b as Document), kind === 'object');
+    case 'id':
+      return Buffer.compare((a as BSON.ObjectId).id, (b as BSON.ObjectId).id);
+    default:
+      return Number(a) - Number(b);
+  }
+}
+
+function compareEntries(a: [string, unknown][], b: [string, unknown][], areNamed: boolean): number {
+  for (const [index, [name, value]] of a.entries()) {
+    const other = b[index];
+    if (!other) return 1;
+    const byKind = KINDS.indexOf(kindOf(value)) - KINDS.indexOf(kindOf(other[1]));
+    const byName = areNamed ? Buffer.compare(Buffer.from(name), Buffer.from(other[0])) : 0;
+    const order = byKind || byName || compare(value, other[1]);
+    if (order !== 0) return order;
+  }
+  return a.length - b.length;
+}
+
+/** Returns an own property: names such as `constructor` are inherited by every object. */
+export const fieldOf = (value: unknown, name: string): unknown =>
+  isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+
+/** Returns a copy of a document with another value of a field; undefined removes it. */
+export function withField(document: Document, name: string, value: unknown): Document {
+  const { [name]: _, ...others } = document;
+  if (value === undefined) return others;
+  const changed = Object.hasOwn(document, name) ? { ...document } : others;
+  return Object.defineProperty(changed, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/**
+ * Returns what a path leads to, through the objects of every array on its way; undefined for a field that is missing. What
+ * it leads to may be an array itself.
+ */
+export function valuesAt(value: unknown, path: readonly string[]): unknown[] {
+  const [name, ...rest] = path;
+  if (name === undefined) return [value];
+  if (Array.isArray(value)) return value.filter(isObject).flatMap((each) => valuesAt(each, path));
+  const next = fieldOf(value, name);
+  if (next === undefined || rest.length === 0) return [next];
+  return valuesAt(next, rest);
+}

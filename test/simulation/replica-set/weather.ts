@@ -1,0 +1,36 @@
+import type { Document } from 'mongodb';
+
+/** What happens to commands of clients. */
+export class Weather {
+  /** The probability that the reply to a write is lost, wholly or in part, or the write itself; a third as many reads are. */
+  losses = 0;
+  /** The probability that a command takes up to three seconds, as if a disk was slow. */
+  slowness = 0;
+  /** Replies to the next commands of a name, which are not executed. */
+  readonly replies: { readonly name: string; readonly reply: Document }[] = [];
+
+  /** What is lost of a command; `share` of the reply arrives before the connection breaks. */
+  lossOf(name: string): 'request' | 'silence' | { readonly share: number } | undefined {
+    const isWrite = name === 'insert' || name === 'update';
+    if (this.losses === 0 || Math.random() >= this.losses / (isWrite ? 1 : 3)) return undefined;
+    const which = Math.random();
+    if (which < 0.25) return 'request';
+    if (which < 0.35) return 'silence';
+    return { share: which < 0.6 ? 0 : Math.random() };
+  }
+
+  delayOf(name: string): number {
+    const isSlow = this.slowness > 0 && name !== 'listIndexes' && Math.random() < this.slowness;
+    return isSlow ? Math.random() * 3000 : 0;
+  }
+
+  replyOf(name: string): Document | undefined {
+    const index = this.replies.findIndex((each) => each.name === name);
+    return index < 0 ? undefined : this.replies.splice(index, 1)[0]?.reply;
+  }
+
+  /** Whether something else happens between two statements. */
+  yields(): boolean {
+    return Math.random() < 0.1;
+  }
+}
