@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Plan, planFrom, USUAL } from '../world/plan.ts';
+import { withReplicaSetSteps } from './replica-set-scenarios.ts';
 
 /** What happened in a life, and which promises were broken. */
 export interface Life {
@@ -22,10 +23,15 @@ export interface Life {
 /** The longest time that a life may take, on a busy machine; milliseconds. */
 const LIVES_FOR_MS = 600_000;
 
-/** Returns the plan of a seed, without what only real machines have. */
-export function simulatedPlanFrom(seed: number, steps: number): Plan {
+/** The database of a life. */
+export const DATABASES = ['sqlite', 'mongodb'] as const;
+export type Database = (typeof DATABASES)[number];
+
+/** Returns the plan of a seed, without what only real machines have. On MongoDB, things happen to the replica set in between. */
+export function simulatedPlanFrom(seed: number, steps: number, database: Database = 'sqlite'): Plan {
   const { disk, tls } = USUAL;
-  return { ...planFrom(seed, steps), disk, tls };
+  const plan = { ...planFrom(seed, steps), disk, tls };
+  return database === 'mongodb' ? { ...plan, steps: withReplicaSetSteps(seed, plan.steps) } : plan;
 }
 
 /** Lives a life in a process of its own, so that nothing is left of the one before. */
@@ -33,9 +39,14 @@ export async function live(
   seed: number,
   plan: Plan,
   {
+    database = 'sqlite',
     options = [],
     env = {},
-  }: { readonly options?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
+  }: {
+    readonly database?: Database;
+    readonly options?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Life> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-simulation-'));
   try {
@@ -47,6 +58,8 @@ export async function live(
       `${seed}`,
       planFile,
       lifeFile,
+      '--database',
+      database,
     ];
     // One who debugs it takes his time, and has to know the address.
     const [inspecting, timeout] = options.includes('--from') ? [['--inspect-wait=0'], 0] : [[], LIVES_FOR_MS];

@@ -8,7 +8,7 @@ import { replaceNode } from './replace-node.ts';
 
 /*
  * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes what happened to another.
- * `--trace FILE` writes every event, `--from NUMBER` stops a debugger before an event.
+ * `--database mongodb` lives it on a replica set, `--trace FILE` writes every event, `--from NUMBER` stops a debugger before an event.
  */
 
 /** The number of events that are shown with a broken promise. */
@@ -16,7 +16,7 @@ const SHOWN_EVENTS = 40;
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { trace: { type: 'string' }, from: { type: 'string' } },
+  options: { database: { type: 'string' }, trace: { type: 'string' }, from: { type: 'string' } },
 });
 const [seed = '', planFile = '', lifeFile = ''] = positionals;
 const plan = JSON.parse(readFileSync(planFile, 'utf8'));
@@ -26,15 +26,24 @@ void [process.stdout, process.stdin];
 replaceNode();
 const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINITY : SHOWN_EVENTS).turnOn();
 if (values.from) machine.debugFrom = Number(values.from);
-useNetwork(new Network());
+const network = new Network();
+useNetwork(network);
 const { runPlan } = await import('../world/run-plan.ts');
-const { startSimulatedWorld } = await import('./simulated-world.ts');
+const { REPLICA_SET_SCENARIOS } = await import('./replica-set-scenarios.ts');
+const startWorld =
+  values.database === 'mongodb'
+    ? (await import('./simulated-mongo-world.ts')).startSimulatedMongoWorld
+    : (await import('./simulated-world.ts')).startSimulatedWorld;
 watchEscapes();
 const faults: string[] = [];
 process.on('uncaughtException', (error) => faults.push(`an error that nothing catches: ${error.stack}`));
 
 const result = await machine
-  .runUntil(machine.outside.run(() => runPlan(plan, seed, (settings) => startSimulatedWorld(machine, settings))))
+  .runUntil(
+    machine.outside.run(() =>
+      runPlan(plan, seed, (settings) => startWorld(machine, settings, network), REPLICA_SET_SCENARIOS),
+    ),
+  )
   .catch((error) => ({ violations: [`the life cannot end: ${error.stack}`], unknown: [], trace: '' }));
 const { hash, lines } = machine.trace();
 if (values.trace) writeFileSync(values.trace, `${lines.join('\n')}\n`);

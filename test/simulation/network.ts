@@ -15,7 +15,7 @@ const WINDOW_BYTES = 64 * 1024;
 const MIN_LATENCY_MS = 0.02;
 const MAX_LATENCY_MS = 0.8;
 
-/** How often a node that is suspended is tried again; milliseconds. */
+/** How often a node that is suspended, or cut off, is tried again; milliseconds. */
 const RETRY_MS = 20;
 
 /** Below the first port that the system gives away. */
@@ -28,6 +28,8 @@ const SPLITS = 0.02;
 export class Network {
   readonly listeners = new Map<number, Listener>();
   connections = 0;
+  /** Whether nothing passes between two nodes: what is sent waits, as if it was lost and sent again. */
+  isCut: (one: SimulatedNode, other: SimulatedNode) => boolean = () => false;
   #ports = FIRST_PORT;
 
   /** A port that nobody has had. */
@@ -206,7 +208,7 @@ export class SimulatedSocket extends Duplex {
       this.#transmit();
       return;
     }
-    if (peer.node.isPaused) {
+    if (peer.node.isPaused || network.isCut(node, peer.node)) {
       this.#arriveIn(RETRY_MS);
       return;
     }
@@ -270,7 +272,7 @@ export function connect(port: number, allowHalfOpen = false): SimulatedSocket {
   const establish = () => {
     if (socket.destroyed) return;
     const listener = network.listeners.get(port);
-    if (listener?.node.isPaused) {
+    if (listener && (listener.node.isPaused || network.isCut(node, listener.node))) {
       attempt(RETRY_MS);
       return;
     }

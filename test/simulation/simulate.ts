@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import type { Plan } from '../world/plan.ts';
 import { USUAL } from '../world/plan.ts';
 import { shrinkPlan } from '../world/shrink-plan.ts';
-import { type Life, live, simulatedPlanFrom } from './life.ts';
+import { DATABASES, type Database, type Life, live, simulatedPlanFrom } from './life.ts';
 
 /** The time for finding a shorter plan that breaks a promise; milliseconds. */
 const SHRINKS_FOR_MS = 120_000;
@@ -30,6 +30,7 @@ export async function simulate(
   steps: number,
   forMs: number,
   report: (line: string) => void = () => {},
+  database: Database = 'sqlite',
 ): Promise<Simulations> {
   const end = performance.now() + forMs;
   const all = { lives: 0, events: 0, virtualMs: 0 };
@@ -39,8 +40,8 @@ export async function simulate(
     while (!failed && performance.now() < end) {
       const { value: seed, done } = waiting.next();
       if (done) return;
-      const plan = simulatedPlanFrom(seed, steps);
-      const life = await live(seed, plan);
+      const plan = simulatedPlanFrom(seed, steps, database);
+      const life = await live(seed, plan, { database });
       all.lives += 1;
       all.events += life.events;
       all.virtualMs += life.virtualMs;
@@ -52,14 +53,17 @@ export async function simulate(
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, liveOn));
-  return { ...all, failure: failed && (await shortest(failed)) };
+  return { ...all, failure: failed && (await shortest(failed, database)) };
 }
 
 /** Describes the shortest known life that breaks a promise. */
-async function shortest({ seed, plan, life }: { seed: number; plan: Plan; life: Life }): Promise<string> {
+async function shortest(
+  { seed, plan, life }: { seed: number; plan: Plan; life: Life },
+  database: Database,
+): Promise<string> {
   let shown = life;
   const runOnce = async (shorter: Plan) => {
-    const lived = await live(seed, shorter);
+    const lived = await live(seed, shorter, { database });
     if (lived.violations.length > 0) shown = lived;
     return { ...lived, trace: lived.story };
   };
@@ -67,7 +71,7 @@ async function shortest({ seed, plan, life }: { seed: number; plan: Plan; life: 
   const { plan: short } = await shrinkPlan(found, USUAL, runOnce, performance.now() + SHRINKS_FOR_MS);
   const { steps, ...settings } = short;
   return [
-    `seed ${seed} breaks promises; \`npm run simulate -- --seed ${seed}\` shows it again`,
+    `seed ${seed} breaks promises; \`npm run simulate -- --database ${database} --seed ${seed}\` shows it again`,
     ...shown.violations.slice(0, SHOWN),
     '',
     `a plan of ${steps.length} steps that does: ${JSON.stringify(settings)}`,
@@ -88,6 +92,7 @@ export function* seedsFrom(first: number): Generator<number> {
 if (import.meta.main) {
   const { values } = parseArgs({
     options: {
+      database: { type: 'string', default: 'sqlite' },
       seed: { type: 'string' },
       seconds: { type: 'string', default: '60' },
       steps: { type: 'string', default: '160' },
@@ -96,15 +101,22 @@ if (import.meta.main) {
     },
   });
   const { seed, seconds, steps, trace, from } = values;
+  const database = DATABASES.find((each) => each === values.database);
+  if (!database) throw new Error(`--database is one of ${DATABASES.join(', ')}`);
   if (seed !== undefined && (trace ?? from) !== undefined) {
     const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
-    const { violations, events, story } = await live(Number(seed), simulatedPlanFrom(Number(seed), Number(steps)), {
-      options,
-    });
+    const plan = simulatedPlanFrom(Number(seed), Number(steps), database);
+    const { violations, events, story } = await live(Number(seed), plan, { database, options });
     console.log([...violations, '', story, '', `${events} events`].join('\n'));
   } else {
     const seeds = seed === undefined ? seedsFrom(Math.floor(Math.random() * 2 ** 30)) : [Number(seed)];
-    const { failure, lives, virtualMs } = await simulate(seeds, Number(steps), Number(seconds) * 1000, console.log);
+    const { failure, lives, virtualMs } = await simulate(
+      seeds,
+      Number(steps),
+      Number(seconds) * 1000,
+      console.log,
+      database,
+    );
     console.log(failure ?? `every promise is kept: lives ${lives}, simulated seconds ${(virtualMs / 1000).toFixed(0)}`);
     process.exitCode = failure ? 1 : 0;
   }

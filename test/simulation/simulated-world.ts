@@ -9,7 +9,7 @@ import { readCoreConfig } from '../../src/config.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import type { CommandLine } from '../world/command-line.ts';
-import { SqliteAccess } from '../world/direct-access.ts';
+import { type DirectAccess, SqliteAccess } from '../world/direct-access.ts';
 import type { Settings } from '../world/settings.ts';
 import type { Part, World } from '../world/world.ts';
 import { SimulatedCommandLine } from './command-line.ts';
@@ -20,7 +20,7 @@ const PORTS = { core: 7001, gateway: 7002 } as const;
 type Start = (settings: Settings) => Promise<Running>;
 
 /** A process of the product on a machine. */
-class SimulatedPart implements Part {
+export class SimulatedPart implements Part {
   readonly name: string;
   readonly losesCounts = true;
   readonly nodes: SimulatedNode[] = [];
@@ -101,28 +101,45 @@ class SimulatedPart implements Part {
   }
 }
 
-/** Starts a core on SQLite and a gateway on a machine, with a proxy before each. */
-export async function startSimulatedWorld(machine: Machine, more: Settings): Promise<World> {
-  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-simulation-'));
-  const databaseUrl = `sqlite:${join(folder, 'data', 'leads.db')}`;
+/** What the worlds on different databases do not have in common. */
+export interface Deployment {
+  readonly databaseUrl: string;
+  readonly corePorts: readonly number[];
+  readonly gatewayPort: number;
+  /** Returns the port that leads to the cores; it is called on the node of the network, before there is a token. */
+  portToCores(tokenOf: () => string): Promise<number>;
+  /** What can fail beside the product. */
+  readonly others?: readonly Part[];
+  readonly unexpectedEnds: string[];
+  accessBy(commandLine: CommandLine): DirectAccess;
+}
+
+/** Starts cores and a gateway on a machine, with a proxy before each kind. */
+export async function startDeployment(machine: Machine, more: Settings, deployment: Deployment): Promise<World> {
+  const { databaseUrl, corePorts, gatewayPort, others = [], unexpectedEnds } = deployment;
   const network = new SimulatedNode('network', machine);
+  let token = '';
+  const corePort = await network.run(() => deployment.portToCores(() => token));
   const [toCore, toGateway] = await network.run(() =>
-    Promise.all([startProxy('127.0.0.1', PORTS.core), startProxy('127.0.0.1', PORTS.gateway)]),
+    Promise.all([startProxy('127.0.0.1', corePort), startProxy('127.0.0.1', gatewayPort)]),
   );
+  token = crypto.randomUUID();
   const settings = {
-    CORE_PORT: `${PORTS.core}`,
-    CORE_TOKEN: crypto.randomUUID(),
+    CORE_TOKEN: token,
     CORE_URL: `http://127.0.0.1:${toCore.port}`,
-    GATEWAY_PORT: `${PORTS.gateway}`,
+    GATEWAY_PORT: `${gatewayPort}`,
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
     // Short, so that connections end many times.
     CORE_CONNECTION_MAX_AGE_MS: '1500',
     ...more,
   };
-  const unexpectedEnds: string[] = [];
   const failed = (what: string) => unexpectedEnds.push(what);
-  const core = new SimulatedPart('core', machine, settings, (env) => startCore(readCoreConfig(env)), failed);
+  const startCoreWith: Start = (env) => startCore(readCoreConfig(env));
+  const cores = corePorts.map((port, index) => {
+    const name = corePorts.length === 1 ? 'core' : `core ${index + 1}`;
+    return new SimulatedPart(name, machine, { ...settings, CORE_PORT: `${port}` }, startCoreWith, failed);
+  });
   const gateway = new SimulatedPart(
     'gateway',
     machine,
@@ -130,9 +147,9 @@ export async function startSimulatedWorld(machine: Machine, more: Settings): Pro
     (env) => startGateway(readGatewayConfig(env)),
     failed,
   );
-  const parts = [core, gateway];
-  for (const part of parts) await part.start();
-  const commandLine = new SimulatedCommandLine(machine, settings);
+  const product = [...cores, gateway];
+  for (const part of product) await part.start();
+  const commandLine = new SimulatedCommandLine(machine, settings) as unknown as CommandLine;
   return {
     isSimulated: true,
     begin(name, code) {
@@ -141,25 +158,44 @@ export async function startSimulatedWorld(machine: Machine, more: Settings): Pro
       return node;
     },
     urls: [`http://127.0.0.1:${toGateway.port}`],
-    gatewayUrls: [`http://127.0.0.1:${PORTS.gateway}`],
-    coreUrls: [`http://127.0.0.1:${PORTS.core}`],
+    gatewayUrls: [`http://127.0.0.1:${gatewayPort}`],
+    coreUrls: corePorts.map((port) => `http://127.0.0.1:${port}`),
     // They tell of the real process.
     metricsUrls: [],
-    coreToken: settings.CORE_TOKEN,
+    coreToken: token,
     databaseUrl,
-    parts,
+    parts: [...product, ...others],
     links: { gateway: toGateway, core: toCore },
-    commandLine: commandLine as unknown as CommandLine,
-    directAccess: new SqliteAccess(commandLine as unknown as CommandLine),
+    commandLine,
+    directAccess: deployment.accessBy(commandLine),
     certificates: undefined,
-    clocks: parts.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
+    clocks: product.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
     disk: undefined,
     processes: () => [],
-    outputs: () => parts.map((part) => part.output()),
+    outputs: () => product.map((part) => part.output()),
     unexpectedEnds,
     async stop() {
-      for (const part of parts) await part.kill();
+      for (const part of [...product, ...others]) await part.kill();
       network.kill();
+    },
+  };
+}
+
+/** Starts a core on SQLite and a gateway on a machine. */
+export async function startSimulatedWorld(machine: Machine, more: Settings): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-simulation-'));
+  const world = await startDeployment(machine, more, {
+    databaseUrl: `sqlite:${join(folder, 'data', 'leads.db')}`,
+    corePorts: [PORTS.core],
+    gatewayPort: PORTS.gateway,
+    portToCores: async () => PORTS.core,
+    unexpectedEnds: [],
+    accessBy: (commandLine) => new SqliteAccess(commandLine),
+  });
+  return {
+    ...world,
+    async stop() {
+      await world.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -7,12 +7,15 @@ import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { live, simulatedPlanFrom } from './life.ts';
+import { DATABASES, live, simulatedPlanFrom } from './life.ts';
 import { seedsFrom, simulate } from './simulate.ts';
 
-/** The duration of lives at random; seconds. Without them, the lives are those of the first seeds: always the same. */
+/** The duration of lives at random, on all databases together; seconds. Without them, the lives are those of the first seeds: always the same. */
 const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 0, soak: 3600 });
 const FIRST_SEEDS = Array.from({ length: 12 }, (_, index) => index + 1);
+
+/** How many of the first seeds are lived on a database. */
+const FIRST_LIVES = { sqlite: FIRST_SEEDS.length, mongodb: 4 } as const;
 
 /** The maximum number of steps of a plan. */
 const STEPS = 160;
@@ -30,31 +33,42 @@ const BUGS = [
 ] as const;
 
 // @proves world-1
-test('two lives of one seed are the same, event by event and byte by byte', { timeout: 300_000 }, async () => {
-  const plan = simulatedPlanFrom(2, STEPS);
-  const [one, other] = await Promise.all([live(2, plan), live(2, plan)]);
-  expect(one.violations).toEqual([]);
-  expect(one.events).toBeGreaterThan(10_000);
-  expect([other.trace, other.events, other.story]).toEqual([one.trace, one.events, one.story]);
-  const another = await live(3, plan);
-  expect(another.trace).not.toBe(one.trace);
-});
+test.each(DATABASES)(
+  'two lives of one seed on %s are the same, byte by byte',
+  { timeout: 300_000 },
+  async (database) => {
+    const plan = simulatedPlanFrom(2, STEPS, database);
+    const [one, other] = await Promise.all([live(2, plan, { database }), live(2, plan, { database })]);
+    expect(one.violations).toEqual([]);
+    expect(one.events).toBeGreaterThan(10_000);
+    expect([other.trace, other.events, other.story]).toEqual([one.trace, one.events, one.story]);
+    const another = await live(3, plan, { database });
+    expect(another.trace).not.toBe(one.trace);
+  },
+);
 
 // @proves world-1 leads-12 feed-3
-test('every promise is kept in lives at random', { timeout: SECONDS * 1000 + 600_000 }, async () => {
-  const [seeds, forMs] =
-    SECONDS > 0 ? [seedsFrom(FIRST_SEED), SECONDS * 1000] : [FIRST_SEEDS, Number.POSITIVE_INFINITY];
-  const { failure, lives, virtualMs } = await simulate(seeds, STEPS, forMs);
-  if (failure) {
-    const folder = join(ROOT, '.test-report');
-    mkdirSync(folder, { recursive: true });
-    const file = join(folder, 'simulation.txt');
-    writeFileSync(file, failure);
-    expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
-  }
-  expect(lives).toBeGreaterThanOrEqual(SECONDS > 0 ? 1 : FIRST_SEEDS.length);
-  process.stdout.write(`Simulation: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`);
-});
+test.each(DATABASES)(
+  'every promise is kept in lives on %s',
+  { timeout: SECONDS * 1000 + 600_000 },
+  async (database) => {
+    const first = FIRST_SEEDS.slice(0, FIRST_LIVES[database]);
+    const [seeds, forMs] =
+      SECONDS > 0 ? [seedsFrom(FIRST_SEED), (SECONDS / DATABASES.length) * 1000] : [first, Number.POSITIVE_INFINITY];
+    const { failure, lives, virtualMs } = await simulate(seeds, STEPS, forMs, () => {}, database);
+    if (failure) {
+      const folder = join(ROOT, '.test-report');
+      mkdirSync(folder, { recursive: true });
+      const file = join(folder, `simulation-${database}.txt`);
+      writeFileSync(file, failure);
+      expect.fail(`${failure.slice(0, 2000)}\nthe whole story is in ${file}`);
+    }
+    expect(lives).toBeGreaterThanOrEqual(SECONDS > 0 ? 1 : first.length);
+    process.stdout.write(
+      `Simulation on ${database}: ${lives} lives, ${Math.round(virtualMs / 1000)} simulated seconds\n`,
+    );
+  },
+);
 
 test('npm run simulate lives the life of a seed, and writes its events', { timeout: 300_000 }, async () => {
   const simulate = (...args: readonly string[]) =>

@@ -76,4 +76,8 @@ export function replaceThreads(): void {
     brotliDecompress: inThisThread(zlib.brotliDecompressSync as Compress),
   });
   Object.assign(fs, { writeSync: write });
+  // The driver of MongoDB looks once whether it runs in a container.
+  Object.assign(fs.promises, {
+    access: async (...values: Parameters<typeof fs.accessSync>) => fs.accessSync(...values),
+  });
 }

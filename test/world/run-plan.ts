@@ -16,6 +16,7 @@ import { registerViolations } from './invariants/registers.ts';
 import { timeViolations } from './invariants/times.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
 import { lastPackets } from './scenarios/packet.ts';
+import type { Scenario } from './scenarios/scenario.ts';
 import type { Settings } from './settings.ts';
 import { Simulation } from './simulation.ts';
 import { recordStarvation } from './starvation.ts';
@@ -27,6 +28,8 @@ const ENDS_WITHIN_MS = 150_000;
 
 /** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
+
+type Scenarios = Readonly<Record<string, Scenario>>;
 
 export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
 
@@ -40,8 +43,17 @@ export interface PlanResult {
   readonly trace: string;
 }
 
-/** Runs a plan in a new world, and checks all observations against the promises. */
-export async function runPlan(plan: Plan, name: string, startWorld: StartWorld): Promise<PlanResult> {
+/**
+ * Runs a plan in a new world, and checks all observations against the promises.
+ *
+ * @param more scenarios that only this world has, by name
+ */
+export async function runPlan(
+  plan: Plan,
+  name: string,
+  startWorld: StartWorld,
+  more: Scenarios = {},
+): Promise<PlanResult> {
   const { quota, drainMs, logLevel } = plan;
   const world = await startWorld(
     {
@@ -59,7 +71,10 @@ export async function runPlan(plan: Plan, name: string, startWorld: StartWorld):
     await sim.begin().catch((error) => {
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const { violations, unknown } = await Promise.race([runAndCheck(sim, plan), tooLong(sim)]);
+    const { violations, unknown } = await Promise.race([
+      runAndCheck(sim, plan, { ...SCENARIOS, ...more }),
+      tooLong(sim),
+    ]);
     return { violations, unknown, trace: traceOf(sim.history, violations) };
   } finally {
     stopRecording();
@@ -68,14 +83,18 @@ export async function runPlan(plan: Plan, name: string, startWorld: StartWorld):
   }
 }
 
-async function runAndCheck(sim: Simulation, { steps, quota }: Plan): Promise<Omit<PlanResult, 'trace'>> {
+async function runAndCheck(
+  sim: Simulation,
+  { steps, quota }: Plan,
+  scenarios: Scenarios,
+): Promise<Omit<PlanResult, 'trace'>> {
   const running: Promise<void>[] = [];
   const feed = followFeed(sim);
   for (const { afterMs, name, choice } of steps) {
     if (afterMs > 0) await sleep(afterMs);
     // Otherwise disturbances queue up, and all requests end before the second one begins.
     while (sim.inTurnCount > MAX_IN_TURN) await sleep(5);
-    const scenario = SCENARIOS[name];
+    const scenario = scenarios[name];
     if (!scenario || scenario.isPossible?.(sim) === false) continue;
     running.push(scenario.run(sim, choice).catch((error) => sim.history.fail(`${name} fails: ${error.stack}`)));
   }

@@ -55,6 +55,8 @@ function existing({ data }: Primary, namespace: string): Collection {
 
 interface CommandKind {
   readonly writes?: boolean;
+  /** Whether every member answers it, primary or not. */
+  readonly isOfServer?: boolean;
   readonly fields: readonly string[];
   run(primary: Primary, command: Document, namespace: string): Document | Promise<Document>;
 }
@@ -66,8 +68,8 @@ const GENERAL = [
 ];
 
 export const COMMANDS: Readonly<Record<string, CommandKind>> = {
-  ping: { fields: [], run: () => ({}) },
-  endSessions: { fields: [], run: () => ({}) },
+  ping: { isOfServer: true, fields: [], run: () => ({}) },
+  endSessions: { isOfServer: true, fields: [], run: () => ({}) },
 
   find: {
     fields: ['filter', 'sort', 'projection', 'skip', 'limit', 'batchSize', 'singleBatch'],

@@ -470,7 +470,7 @@ export class Member {
       if (given) return given;
       await sleep(weather.delayOf(name));
       if (performance.now() > untilMs) throw expired();
-      if (name !== 'ping' && name !== 'endSessions') await this.#expectReadable(command, untilMs);
+      if (!kind.isOfServer) await this.#expectReadable(command, untilMs);
       reply = { ...(await run(this.#asPrimary(), command)), ok: 1 };
       if (kind.writes) {
         const writeConcernError = await this.#writeConcernError(writeConcern, untilMs);

@@ -82,8 +82,15 @@ export function textOf(value: unknown): string {
   }
 }
 
-export const areEqual = (a: unknown, b: unknown): boolean =>
-  a === b || (kindOf(a) === kindOf(b) && textOf(a) === textOf(b));
+export function areEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  const kind = kindOf(a);
+  if (kind !== kindOf(b)) return false;
+  // Most comparisons are of ids, and of lists of them.
+  if (kind === 'bytes' || kind === 'string') return compare(a, b) === 0;
+  if (kind === 'array' && (a as unknown[]).length !== (b as unknown[]).length) return false;
+  return textOf(a) === textOf(b);
+}
 
 /** Returns a negative number when `a` is sorted before `b`. */
 export function compare(a: unknown, b: unknown): number {

@@ -1,0 +1,95 @@
+// Loaded before anything lives: an address that names MongoDB would load it.
+import '../../src/store/mongo/mongo-store.ts';
+import { startBalancer } from '../support/balancer.ts';
+import { connectToCore } from '../support/core-clients.ts';
+import { MongoAccess } from '../world/direct-access.ts';
+import type { Settings } from '../world/settings.ts';
+import type { Part } from '../world/world.ts';
+import { type Machine, SimulatedNode } from './machine.ts';
+import type { Network } from './network.ts';
+import { ReplicaSet } from './replica-set/replica-set.ts';
+import type { MongoWorld } from './replica-set-scenarios.ts';
+import { startDeployment } from './simulated-world.ts';
+
+const PORTS = { cores: [7001, 7002], gateway: 7003, members: [7011, 7012, 7013] } as const;
+
+/** The interval of the load balancer's probes; milliseconds. */
+const PROBE_MS = 200;
+
+/** Options that ask for weaker guarantees than the service promises: it must ignore them. */
+const WEAK_GUARANTEES = 'w=0&journal=false&readConcernLevel=local&readPreference=secondaryPreferred';
+
+/** Starts two cores behind a load balancer and a gateway on a machine, on a replica set of three members. */
+export async function startSimulatedMongoWorld(
+  machine: Machine,
+  more: Settings,
+  network: Network,
+): Promise<MongoWorld> {
+  const unexpectedEnds: string[] = [];
+  const members: SimulatedNode[] = [];
+  const set = new ReplicaSet(PORTS.members, {
+    note: (what) => machine.note(what),
+    fail: (error) => unexpectedEnds.push(`the replica set: ${error.stack}`),
+    host(number) {
+      const node = new SimulatedNode(`member ${number + 1}`, machine);
+      members[number] = node;
+      return node;
+    },
+  });
+  const others = PORTS.members.map((_, number): Part => {
+    set.start(number);
+    return {
+      name: `member ${number + 1}`,
+      losesCounts: false,
+      kill: async () => set.kill(number),
+      start: async () => set.start(number),
+      pause: () => members[number]?.pause(),
+      resume: () => members[number]?.resume(),
+    };
+  });
+
+  /** The member that is cut off, and the cores that are with it, by name. */
+  let apart: { readonly member: number; readonly cores: readonly string[] } | undefined;
+  const isApart = (node: SimulatedNode) =>
+    apart !== undefined &&
+    (members[apart.member] === node || apart.cores.some((core) => node.name.startsWith(`${core}-`)));
+  network.isCut = (one, other) =>
+    apart !== undefined && (members.includes(one) || members.includes(other)) && isApart(one) !== isApart(other);
+
+  const world = await startDeployment(machine, more, {
+    databaseUrl: `${set.url('leads')}&${WEAK_GUARANTEES}`,
+    corePorts: PORTS.cores,
+    gatewayPort: PORTS.gateway,
+    portToCores: balanced,
+    others,
+    unexpectedEnds,
+    accessBy: () => new MongoAccess(set.url('leads')),
+  });
+  return {
+    ...world,
+    cluster: {
+      set,
+      cutOff(member, cores) {
+        set.cutOff(member);
+        apart = { member, cores: cores.map((index) => `core ${index + 1}`) };
+      },
+      heal() {
+        if (apart) set.heal(apart.member);
+        apart = undefined;
+      },
+    },
+  };
+}
+
+/** Starts a load balancer before the cores. */
+async function balanced(tokenOf: () => string): Promise<number> {
+  const isServing = async (url: string) => {
+    const { directory, close } = connectToCore(url, tokenOf());
+    const answer = await directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).catch(String);
+    close();
+    return /not.?found/i.test(`${answer}`);
+  };
+  const urls = PORTS.cores.map((port) => `http://127.0.0.1:${port}`);
+  const { url } = await startBalancer(urls, isServing, PROBE_MS);
+  return Number(new URL(url).port);
+}
