@@ -25,11 +25,12 @@ const FIRST_SEED = Number(process.env.SIMULATION_SEED ?? randomInt(2 ** 30));
 
 const PLANTING = new URL('../planted-bugs/plant-in-process.ts', import.meta.url);
 
-/** Planted bugs, and a seed with which each is found. `npm run soak:bugs` tries the others. */
+/** Planted bugs, and a database and a seed with which each is found. `npm run soak:bugs` tries the others. */
 const BUGS = [
-  ['several open leads may claim one contact', 1],
-  ['the contact is checked before the idempotency key', 1],
-  ['an acknowledgement of an older revision removes a newer one', 2],
+  ['several open leads may claim one contact', 'sqlite', 1],
+  ['the contact is checked before the idempotency key', 'sqlite', 1],
+  ['an acknowledgement of an older revision removes a newer one', 'sqlite', 2],
+  ['an insert that fails as a whole is reported as created', 'mongodb', 1],
 ] as const;
 
 // @proves world-1
@@ -109,9 +110,9 @@ test('npm run simulate -- --from stops a debugger before an event', { timeout: 3
 });
 
 describe('a planted bug breaks a promise', () => {
-  test.each(BUGS)('%s', { timeout: 300_000 }, async (PLANTED_BUG, seed) => {
+  test.each(BUGS)('%s, on %s', { timeout: 300_000 }, async (PLANTED_BUG, database, seed) => {
     const env = { PLANTED_BUG, NODE_OPTIONS: `--import=${PLANTING}` };
-    const { violations } = await live(seed, simulatedPlanFrom(seed, STEPS), { env });
+    const { violations } = await live(seed, simulatedPlanFrom(seed, STEPS, database), { database, env });
     expect(violations).not.toEqual([]);
   });
 });
