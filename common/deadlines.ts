@@ -120,6 +120,7 @@ assertLess(
   'a client that waits for its response does not count as a slow sender',
 );
 assertLess({ CORE_HEALTH_MS }, { CORE_CALL_MS }, 'a health check fails before a call does');
+assertLess({ CORE_HEALTH_MS }, { CORE_PING_TIMEOUT_MS }, 'a core that cannot serve is known by its health first');
 assertLess({ CORE_PING_TIMEOUT_MS }, { CORE_PING_INTERVAL_MS }, 'at most one ping is pending');
 assertLess(
   { CORE_PING_TIMEOUT_MS },

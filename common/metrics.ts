@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
+import { brokenInvariants } from './invariants.ts';
 import { droppedLogLines } from './logger.ts';
 import type { Address } from './settings.ts';
 import { hostOfUrl } from './settings.ts';
@@ -41,6 +42,16 @@ export function createRegistry(): Registry {
     registers: [registry],
     collect() {
       for (const [what, isUnusable] of unusableFiles) this.set({ what }, Number(isUnusable));
+    },
+  });
+  new Counter({
+    name: 'lead_intake_invariants_broken_total',
+    help: 'How often what always holds did not, by its name in common/invariants.ts.',
+    labelNames: ['invariant'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [invariant, count] of brokenInvariants) this.inc({ invariant }, count);
     },
   });
   counter(

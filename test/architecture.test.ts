@@ -7,6 +7,7 @@ const ROOT = join(import.meta.dirname, '..');
 /** What an adapter of the store may import besides its driver: the port, and what both adapters share. */
 const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
+  'common/invariants.ts',
   'src/domain/',
   'src/store/checked.ts',
   'src/store/database-state.ts',
@@ -38,11 +39,11 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'common/rules/': [],
   'common/': ['common/rules/'],
   // The core.
-  'src/domain/': ['common/rules/', 'common/units.ts'],
+  'src/domain/': ['common/invariants.ts', 'common/rules/', 'common/units.ts'],
   'src/store/store.ts': ['src/domain/'],
   'src/store/database-state.ts': [],
   'src/store/checked.ts': ['src/domain/', 'common/rules/', 'src/store/store.ts'],
-  'src/store/pages.ts': ['src/store/checked.ts', 'src/store/store.ts'],
+  'src/store/pages.ts': ['common/invariants.ts', 'src/store/checked.ts', 'src/store/store.ts'],
   'src/store/release-1-1.ts': ['src/domain/', 'src/store/store.ts'],
   'src/store/decisions.ts': ['src/domain/', 'src/store/checked.ts', 'src/store/release-1-1.ts', 'src/store/store.ts'],
   'src/store/sqlite/': ADAPTER_IMPORTS,
@@ -54,7 +55,14 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/store/sqlite/',
     'src/store/store.ts',
   ],
-  'src/usecases/': ['common/rules/', 'common/units.ts', 'src/domain/', 'src/store/decisions.ts', 'src/store/store.ts'],
+  'src/usecases/': [
+    'common/invariants.ts',
+    'common/rules/',
+    'common/units.ts',
+    'src/domain/',
+    'src/store/decisions.ts',
+    'src/store/store.ts',
+  ],
   'src/callers-file.ts': ['common/rules/', 'src/domain/'],
   'src/rpc/': ['common/', 'proto/gen/', 'src/callers-file.ts', 'src/domain/', 'src/store/store.ts', 'src/usecases/'],
   'src/config.ts': ['common/', 'src/callers-file.ts', 'src/store/open-store.ts'],

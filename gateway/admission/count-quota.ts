@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
+import { assert } from '../../common/invariants.ts';
 import { Problem } from '../problems.ts';
 import type { PresentedKey } from '../request.ts';
 import {
@@ -24,6 +25,7 @@ export function requestCounter(quota: Quota, { limit, studioLimit, windowSeconds
     const { caller } = key;
     const limits = { key: caller.keyQuotaLimit ?? limit, studio: caller.studioQuotaLimit ?? studioLimit };
     const decision = await consumePatiently(quota, caller, limits);
+    assert(decision.remaining >= 0 && decision.resetSeconds > 0, 'quota_left_not_negative');
     setQuotaHeaders(reply, decision, windowSeconds);
     if (!decision.admitted) {
       throw rateLimited(decision, `The ${decision.of}'s ${decision.limit} requests per ${windowSeconds} s are used up`);

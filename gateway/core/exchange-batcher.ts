@@ -1,3 +1,5 @@
+import { BrokenInvariant } from '../../common/invariants.ts';
+
 /** The maximum number of requests in a message: enough to share its cost. */
 const MAX_PER_MESSAGE = 32;
 
@@ -98,11 +100,13 @@ export class ExchangeBatcher<Request, Answer> {
       if (pending.isSettled) return;
       pending.isSettled = true;
       clearTimeout(timer);
-      this.#count(share, -1);
+      const isCounted = this.#count(share, -1);
       if (pending.call) pending.call.sentWeight -= share.weight;
       // It may be what further ones have waited for.
       if (share.weight > 0) pending.call?.wake();
-      if ('answer' in outcome) resolve(outcome.answer);
+      // Not thrown: it may be the timer that settles.
+      if (!isCounted) reject(new BrokenInvariant('pending_not_negative'));
+      else if ('answer' in outcome) resolve(outcome.answer);
       else reject(outcome.error);
     };
     const late = () => settle({ error: new NoResponse(`no response within ${this.#timeoutMs} ms`) });
@@ -121,11 +125,13 @@ export class ExchangeBatcher<Request, Answer> {
     return promise;
   }
 
-  #count({ group, weight }: Share, sign: 1 | -1): void {
+  /** Returns whether no count fell below 0. */
+  #count({ group, weight }: Share, sign: 1 | -1): boolean {
     this.#pending += sign;
     const sum = this.weightOf(group) + sign * weight;
     if (sum > 0) this.#weights.set(group, sum);
     else this.#weights.delete(group);
+    return this.#pending >= 0 && sum >= 0;
   }
 
   #push(pending: PendingRequest<Request, Answer>): void {

@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import type { ErasedLead, Lead } from './lead.ts';
 
 export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased'] as const;
@@ -31,11 +32,16 @@ const MAX_REVISION = 2 ** 52;
  * time of the change, in milliseconds: a database restored from a backup has lost revisions that consumers have seen, and
  * so are new ones higher than those.
  */
-export const marked = ({ revision, since, kinds }: ChangeMark, kind: ChangeKind, time: Date): ChangeMark => ({
-  revision: Math.max(revision < MAX_REVISION ? revision + 1 : 0, time.getTime()),
-  since: since && since <= time ? since : time,
-  kinds: { ...(since !== null && kinds), [kind]: time },
-});
+export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind, time: Date): ChangeMark {
+  const last = revision < MAX_REVISION ? revision : -1;
+  const next = Math.max(last + 1, time.getTime());
+  assert(next > last, 'revision_grows');
+  return {
+    revision: next,
+    since: since && since <= time ? since : time,
+    kinds: { ...(since !== null && kinds), [kind]: time },
+  };
+}
 
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { assert } from '../../common/invariants.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
 import { type Contact, isSameContact, type OpenClaims } from './contact.ts';
 
@@ -49,8 +50,11 @@ export interface LeadClaims extends OpenClaims {
 export const asCreated = (lead: Lead): Lead => ({ ...lead, stage: 'new', updatedAt: lead.createdAt });
 
 /** Returns the next `updatedAt`: now, but later than the previous one. @rule 2.1.updatedAt 3.1.moves */
-export const nextUpdate = (previous: Date, now: Date): Date =>
-  new Date(Math.max(now.getTime(), previous.getTime() + 1));
+export function nextUpdate(previous: Date, now: Date): Date {
+  const next = new Date(Math.max(now.getTime(), previous.getTime() + 1));
+  assert(next > previous, 'update_time_grows');
+  return next;
+}
 
 /** A hash that decides whether two requests carry the same data, and the version of its computation. */
 export interface Fingerprint {

@@ -1,5 +1,6 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
+import { assert } from '../../common/invariants.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
@@ -68,7 +69,7 @@ export const valuesOf = (caller: Caller | undefined): ContextValues => createCon
 /** Returns the caller of an admitted call. */
 export function callerOf({ values }: { readonly values: ContextValues }): Caller {
   const caller = values.get(CALLER);
-  if (!caller) throw new Error('admitted call has no caller');
+  assert(caller !== undefined, 'caller_of_admitted_call');
   return caller;
 }
 

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { type Duration, type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { assert } from '../../common/invariants.ts';
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
@@ -22,7 +23,7 @@ function enumeration<Word extends string, Wire extends number>(wireOf: Record<Wo
   return {
     toWire(word: Word): Wire {
       const wire = Object.hasOwn(wireOf, word) ? wireOf[word] : undefined;
-      if (wire === undefined) throw new Error('unknown enum value: it has no number on the wire');
+      assert(wire !== undefined, 'enum_on_wire');
       return wire;
     },
     fromWire: (wire: number): Word | undefined => wordOf.get(wire),

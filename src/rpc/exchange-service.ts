@@ -1,11 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { assert, BrokenInvariant } from '../../common/invariants.ts';
 import { textOfHash } from '../../common/rules/key-secret.ts';
 import { type KeyOperation, publicLead, SCOPE_OF } from '../../common/rules/public-api.ts';
-import type {
-  ExchangeItem,
-  ExchangeRequest,
-  ExchangeResultSchema,
+import {
+  type ExchangeItem,
+  type ExchangeRequest,
+  type ExchangeResultSchema,
   ExchangeService,
 } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import type { ApiKeyScope } from '../domain/api-key.ts';
@@ -17,10 +18,10 @@ import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead } from '../usecases/get-lead.ts';
 import { listLeads, pageLimit } from '../usecases/list-leads.ts';
-import { connectionDraining } from './call.ts';
+import { callOf, connectionDraining } from './call.ts';
 import { callerOf } from './caller-access.ts';
 import { bearerToWire, contactFromWire, sourceIdFromWire } from './convert.ts';
-import type { RunCall } from './observation.ts';
+import { type RunCall, refused } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { takeUntil } from './take-until.ts';
 
@@ -82,11 +83,12 @@ export function exchangeService(
    */
   async function* exchange(
     messages: AsyncIterable<ExchangeRequest>,
-    { signal, values }: Pick<HandlerContext, 'signal' | 'values'>,
+    { signal, values, requestHeader }: Pick<HandlerContext, 'signal' | 'values' | 'requestHeader'>,
   ): AsyncGenerator<{ results: Result[] }> {
     const caller = callerOf({ values });
     const ready: { readonly result: Result; readonly leads: number }[] = [];
     let begun = 0;
+    let sentCount = 0;
     /** The number of leads requested by items whose results are not sent yet. */
     let pendingLeads = 0;
     const moreReady = new Condition();
@@ -107,12 +109,17 @@ export function exchangeService(
       }
       const sent = ready.splice(0, countThatFits(ready.map(({ result }) => result)));
       for (const { leads } of sent) pendingLeads -= leads;
+      sentCount += sent.length;
       moreSent.notify();
       yield { results: sent.map(({ result }) => result) };
     }
-    await allRead.catch((error) => {
-      throw connectErrorOf(error);
-    });
+    try {
+      await allRead;
+      assert(sentCount === begun && pendingLeads === 0, 'result_per_item');
+    } catch (error) {
+      if (!(error instanceof BrokenInvariant)) throw connectErrorOf(error);
+      throw await refused(run, callOf(ExchangeService.method.exchange, requestHeader, caller), error);
+    }
 
     async function readAll(): Promise<void> {
       // A caller that has disconnected takes no results; without its signal, a pending wait would never end.

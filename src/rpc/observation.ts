@@ -70,8 +70,8 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
 }
 
 /** Logs and counts a refused call, and returns the error that its caller gets. */
-export const refused = (run: RunCall, call: Call, refusal: Refusal | ConnectError): Promise<ConnectError> =>
-  run<never>(call, () => Promise.reject(refusal)).catch((error) => error);
+export const refused = (run: RunCall, call: Call, reason: Error): Promise<ConnectError> =>
+  run<never>(call, () => Promise.reject(reason)).catch((error) => error);
 
 /** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
 const nameOf = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();

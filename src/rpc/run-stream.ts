@@ -1,4 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
+import { assert } from '../../common/invariants.ts';
 import type { Caller } from '../domain/caller.ts';
 import type { Call } from './call.ts';
 import type { RunCall } from './observation.ts';
@@ -31,6 +32,7 @@ export async function* runStream<Message>(
   // A caller that disconnects between two messages requests no further one, so only the signal reports it.
   signal.addEventListener('abort', cancel);
   try {
+    assert(count(caller, 0) > 0, 'pending_not_negative');
     if (count(caller, 0) > MAX_STREAMS_PER_CALLER) {
       throw new ConnectError('the caller has too many streams', Code.ResourceExhausted);
     }

@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import { type Checked, isUuid } from './checked.ts';
 import { type Page, type ReportUnreadable, UnreadableRecord } from './store.ts';
 
@@ -50,7 +51,9 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
     }
     const last = found.at(-1);
     if (last === undefined || found.length < count) return { records, next: null, skipped };
-    position = idOf(last);
+    const next = idOf(last);
+    assert(next !== position, 'page_moves');
+    position = next;
   }
   return { records, next: position, skipped };
 }

@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Acknowledgement, MAX_ACKNOWLEDGEMENTS } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -30,6 +31,7 @@ export async function acknowledgeLeadChanges(
   const acknowledged = await store.acknowledgeLeadChanges(
     acknowledgements.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() })),
   );
+  assert(acknowledged <= acknowledgements.length, 'acknowledged_at_most_named');
   if (acknowledged > 0) poller.hurry();
   return acknowledged;
 }

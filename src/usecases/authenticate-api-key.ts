@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import { isLive, mayManageKeys } from '../domain/api-key.ts';
 import type { Clock } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -24,6 +25,8 @@ export async function authenticateApiKey(
 
   const credential = await store.findCredential(secretSha256, sourceId);
   if (!credential || studios?.has(credential.studio.id) === false) throw keyInvalid();
+  const { key, studio } = credential;
+  assert(key.studioId === studio.id && !Buffer.compare(key.secretSha256, secretSha256), 'credential_of_secret');
   const refusal = refusalOfCredential(credential, clock());
   if (refusal) throw refusal;
   return credential;

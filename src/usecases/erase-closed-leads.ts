@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import type { Actor } from '../domain/audit.ts';
 import { isOpen, type Lead } from '../domain/lead.ts';
 import type { Clock } from '../domain/new-id.ts';
@@ -66,6 +67,7 @@ async function* pagesOf(
     do {
       const page: Awaited<ReturnType<LeadStore['walkLeads']>> = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
       yield page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
+      assert(page.next === null || page.next !== after, 'page_moves');
       after = page.next;
     } while (after !== null);
   }

@@ -1,4 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { assert } from '../../common/invariants.ts';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import { type ExportPosition, exportPosition, resumeTokenAfter } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
@@ -59,6 +60,7 @@ export async function* exportLeads(
       // A store may return without waiting for I/O, and a long export would then block the event loop.
       await yieldToEventLoop();
       if (next === null) break;
+      assert(next !== after, 'page_moves');
       after = next;
     }
   }

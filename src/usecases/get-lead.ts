@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Lead, LeadView } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -28,6 +29,7 @@ export async function getLead(
   faults.refuseIfAny();
   const lead = await store.findLead(studioId, leadId.toLowerCase());
   if (!lead) throw leadNotFound();
+  assert(lead.studioId === studioId, 'lead_of_studio');
   return lead;
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { assert } from '../../common/invariants.ts';
 import type { LeadChange } from '../domain/lead-change.ts';
 import type { LeadChangeStore } from '../store/store.ts';
 
@@ -53,6 +54,7 @@ export class LeadChangePoller {
   async #poll(): Promise<PollResult> {
     const began = performance.now();
     const found = await this.#store.listLeadChanges(MAX_LEADS_PER_POLL);
+    assert(found.length <= MAX_LEADS_PER_POLL, 'page_within_limit');
     const pollMs = performance.now() - began;
     this.#intervalMs = Math.min(Math.max(MIN_INTERVAL_MS, INTERVAL_PER_POLL * pollMs), MAX_INTERVAL_MS);
     if (!isSame(found, this.#last)) {

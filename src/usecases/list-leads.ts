@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import { crmIdFault, PAGE_SIZE, pageTokenFault } from '../../common/rules/field-rules.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import type { Lead, LeadView } from '../domain/lead.ts';
@@ -42,11 +43,13 @@ export async function listLeads(
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
 
-  const {
-    records: leads,
-    next,
-    skipped: skippedCount,
-  } = await store.listLeads(studioId, before ?? null, pageLimit(pageSize));
+  const limit = pageLimit(pageSize);
+  const { records: leads, next, skipped: skippedCount } = await store.listLeads(studioId, before ?? null, limit);
+  assert(leads.length <= limit, 'page_within_limit');
+  assert(
+    leads.every((lead) => lead.studioId === studioId),
+    'lead_of_studio',
+  );
   return { leads, nextPageToken: next === null ? '' : pageTokenAfter('leads', studioId, next), skippedCount };
 }
 

@@ -1,3 +1,4 @@
+import { assert } from '../../common/invariants.ts';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -59,6 +60,7 @@ export async function* everyStudio(
     const { records, next } = await store.listStudios(position, MAX_PAGE_SIZE);
     yield* records;
     if (next === null) return;
+    assert(next !== position, 'page_moves');
     position = next;
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test } from 'vitest';
@@ -106,6 +107,8 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await end('LeadIntakeOverload');
 
         await fire('LeadIntakeCertificateExpires');
+        await expiring.breakInvariant();
+        await fire('LeadIntakeInvariantBroken');
         expiring.clock.set(3600);
         await fire('LeadIntakeClockWrong');
         await expectEveryPanelDrawn(prometheus);
@@ -169,10 +172,11 @@ async function deployWithCertificates(days: number) {
   const ca = writeCertificate(folder, 'authority', authority).cert;
   const [coreMetrics, gatewayMetrics] = [`127.0.0.1:${await portToKeep()}`, `127.0.0.1:${await portToKeep()}`];
   const clock = new MachineClock('core', join(folder, 'clocks'));
+  const file = join(folder, 'leads.db');
   const core = run('src/main.ts', {
     env: {
       ...clock.settings,
-      DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+      DATABASE_URL: `sqlite:${file}`,
       CORE_TLS_CERT_FILE: server.cert,
       CORE_TLS_KEY_FILE: server.key,
       CORE_TLS_CLIENT_CA_FILE: ca,
@@ -180,9 +184,10 @@ async function deployWithCertificates(days: number) {
     },
   });
   const { port } = new URL(await addressOf(core));
+  const coreUrl = `https://localhost:${port}`;
   const gateway = run('gateway/main.ts', {
     env: {
-      CORE_URL: `https://localhost:${port}`,
+      CORE_URL: coreUrl,
       CORE_CA_FILE: ca,
       CORE_CLIENT_CERT_FILE: client.cert,
       CORE_CLIENT_KEY_FILE: client.key,
@@ -191,7 +196,27 @@ async function deployWithCertificates(days: number) {
   });
   await addressOf(gateway);
   const spoilFiles = () => writeFileSync(server.cert, 'no certificate');
-  return { coreMetrics, gatewayMetrics, clock, spoilFiles, kill: () => Promise.all([core.kill(), gateway.kill()]) };
+  /** Makes the file ignore a new lead, and creates one. */
+  const breakInvariant = async () => {
+    const [cert, key] = [readFileSync(client.cert), readFileSync(client.key)];
+    const calls = connectToCore(coreUrl, undefined, { ca: readFileSync(ca), cert, key });
+    const { studioId } = await arrangeStudio(calls);
+    const database = new DatabaseSync(file);
+    database.exec('CREATE TRIGGER ignored BEFORE INSERT ON leads BEGIN SELECT RAISE(IGNORE); END');
+    database.close();
+    const capture = { displayName: 'Ada', contact: { value: { case: 'email', value: 'ada@example.org' } } } as const;
+    const creation = calls.leads.createLead({ studioId, idempotencyKey: randomUUID(), ...capture });
+    await expect(creation).rejects.toThrow('internal error');
+    calls.close();
+  };
+  return {
+    coreMetrics,
+    gatewayMetrics,
+    clock,
+    breakInvariant,
+    spoilFiles,
+    kill: () => Promise.all([core.kill(), gateway.kill()]),
+  };
 }
 
 /** Waits for alerts, and records which have fired. */

@@ -1,4 +1,5 @@
 import { type Collection, type Filter, MongoServerError, type UpdateFilter, UUID, type WithId } from 'mongodb';
+import { assert } from '../../../common/invariants.ts';
 import { MAX_APPLIED_REQUESTS, MAX_AUDIT_EVENTS } from '../../domain/audit.ts';
 import { historyFault } from '../checked.ts';
 import type { DecidedEvent } from '../decisions.ts';
@@ -186,6 +187,7 @@ export class KeyedMutex {
   }
 
   async #hold<Result>(keys: readonly string[], work: () => Promise<Result>): Promise<Result> {
+    assert(!keys.some((key) => this.#holders.has(key)), 'mutex_key_held_once');
     const running = work();
     for (const key of keys) this.#holders.set(key, running);
     try {

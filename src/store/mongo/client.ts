@@ -10,6 +10,7 @@ import {
   TopologyType,
 } from 'mongodb';
 import { STORE_CALL_MS, STORE_DISCONNECT_MS, STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import { BrokenInvariant } from '../../../common/invariants.ts';
 import { type StoreCommand, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { isDuplicate, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
@@ -146,8 +147,8 @@ async function withinDeadline<Result>(body: (deadline: AbortSignal) => Promise<R
   try {
     return await Promise.race([body(deadline.signal), timeout]);
   } catch (error) {
-    const isTranslated = error instanceof StoreUnavailable || error instanceof UnreadableRecord;
-    throw isTranslated ? error : (serverRefusal(error) ?? new StoreUnavailable('the database does not respond', error));
+    const isOwn = [StoreUnavailable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own);
+    throw isOwn ? error : (serverRefusal(error) ?? new StoreUnavailable('the database does not respond', error));
   } finally {
     clearTimeout(timer);
   }

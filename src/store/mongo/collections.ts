@@ -11,6 +11,7 @@ import {
   type Sort,
 } from 'mongodb';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
+import { assert } from '../../../common/invariants.ts';
 import type { StoreCommand, StoreObserver } from '../store.ts';
 import { type ApiKeyDocument, type LeadDocument, READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
 import { isDuplicate } from './server-refusal.ts';
@@ -222,6 +223,7 @@ export function requestBatcher<Request, Result, Caller = undefined>(
       const requests = batch.flatMap(([first]) => (first ? [first.request] : []));
       const callers = batch.flat().map(({ caller }) => caller);
       const results = await perform(requests, callers);
+      assert(results.length === batch.length, 'result_per_item');
       for (const [index, equal] of batch.entries()) for (const { resolve } of equal) resolve(results[index] as Result);
     } catch (error) {
       for (const { reject } of batch.flat()) reject(error);

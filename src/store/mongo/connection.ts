@@ -14,6 +14,7 @@ import {
   STORE_CLOSE_MS,
   STORE_SILENCE_MS,
 } from '../../../common/deadlines.ts';
+import { BrokenInvariant } from '../../../common/invariants.ts';
 import { describeDuplicates } from '../database-state.ts';
 import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
@@ -183,7 +184,8 @@ export async function untilKnown<Outcome>(
       const outcome = await step(attempt);
       if (outcome !== undefined) return outcome;
     } catch (error) {
-      if (error instanceof NotRepeatable || error instanceof UnreadableRecord) throw error;
+      const isFinal = [NotRepeatable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own);
+      if (isFinal) throw error;
       const refusal = serverRefusal(error);
       if (refusal) throw refusal;
       fault = error;

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
+import { assert, BrokenInvariant } from '../../../common/invariants.ts';
 import { type StoreObserver, StoreUnavailable } from '../store.ts';
 
 /** The maximum number of writes that wait for another process's write lock; further ones are refused immediately. */
@@ -86,10 +87,12 @@ export class GroupCommit<Caller = undefined> {
     if (writes.length === 0) return;
     let finish: ((isDone: boolean) => void) | undefined;
     try {
+      assert(!this.#database.isTransaction, 'no_transaction_left_open');
       this.#begin();
       finish = this.#commitStarted(writes);
       const resolveAll = this.#performAll(writes);
       this.#database.exec('COMMIT');
+      assert(!this.#database.isTransaction, 'no_transaction_left_open');
       this.#lastError = undefined;
       this.#attempts = 0;
       finish?.(true);
@@ -120,8 +123,8 @@ export class GroupCommit<Caller = undefined> {
 
   #refuse(writes: readonly PendingWrite<Caller>[], message: string, cause: unknown): void {
     this.#lastError = cause;
-    const unavailable = new StoreUnavailable(message, cause);
-    for (const { reject } of writes) reject(unavailable);
+    const error = cause instanceof BrokenInvariant ? cause : new StoreUnavailable(message, cause);
+    for (const { reject } of writes) reject(error);
   }
 
   #commitStarted(writes: readonly PendingWrite<Caller>[]) {

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { assert } from '../../../common/invariants.ts';
 import { type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -85,7 +86,9 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
         const rows = selectToResend.all(studio, after ?? '', limit);
         for (const row of rows) {
-          resend.run({ ...markValues(marked(markOf(row), 'resent', now)), number: row[NUMBERED.at.number] as string });
+          const mark = markValues(marked(markOf(row), 'resent', now));
+          const { changes } = resend.run({ ...mark, number: row[NUMBERED.at.number] as string });
+          assert(changes === 1, 'one_row_by_number');
         }
         return { leads: rows.length, skipped: 0, next: lastIdOfFull(rows, limit) };
       }),

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import {
   type Decide,
@@ -83,7 +84,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
       }
       const earlier = findByKey(studioId, studio, idempotencyKey);
       if (earlier) return replayOutcome(earlier, fingerprint);
-      if (holder === undefined) throw new Error('the lead was not inserted, and no conflicting lead was found');
+      assert(holder !== undefined, 'creation_has_outcome');
       return { kind: 'already-open', leadId: holder };
     });
 
@@ -191,7 +192,7 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
     if (claims || isErasure) claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number);
     if (isErasure) {
       deleteFormer.run(number);
-      erase.run(common);
+      assert(erase.run(common).changes === 1, 'one_row_by_number');
       return undefined;
     }
     if (claims) {
@@ -202,7 +203,8 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
     const { displayName, contact, sourceId, note, stage } = { ...(lead as Lead), ...fields };
     const { type: contactType, value: contactValue } = contact;
     const asCreated = original && originalJson(original);
-    update.run({ ...common, displayName, contactType, contactValue, sourceId, note, stage, original: asCreated });
+    const fieldsNow = { displayName, contactType, contactValue, sourceId, note, stage, original: asCreated };
+    assert(update.run({ ...common, ...fieldsNow }).changes === 1, 'one_row_by_number');
     return undefined;
   }
 

@@ -1,0 +1,252 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Writable } from 'node:stream';
+import { fastify } from 'fastify';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { assert, brokenInvariants, type Invariant } from '../../common/invariants.ts';
+import { Readiness } from '../../common/readiness.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
+import { requestCounter } from '../../gateway/admission/count-quota.ts';
+import { problemOfError } from '../../gateway/core/core-problems.ts';
+import { ExchangeBatcher } from '../../gateway/core/exchange-batcher.ts';
+import { createGatewayMetrics } from '../../gateway/observation.ts';
+import { RequestState } from '../../gateway/request.ts';
+import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
+import { readCoreConfig } from '../../src/config.ts';
+import { newId, systemClock } from '../../src/domain/new-id.ts';
+import { createCoreServer } from '../../src/port/server.ts';
+import { callOf } from '../../src/rpc/call.ts';
+import { callerOf, valuesOf } from '../../src/rpc/caller-access.ts';
+import { Callers } from '../../src/rpc/callers.ts';
+import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { KeyedMutex } from '../../src/store/mongo/apply-once.ts';
+import { requestBatcher } from '../../src/store/mongo/collections.ts';
+import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aLead, times } from '../support/builders.ts';
+import { aCreateLeadRequest, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf } from '../support/grpc.ts';
+import { createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
+
+/** What no line of a log may contain. */
+const NAME = 'Ada Canary';
+const EMAIL = 'ada@canary.example';
+
+/** Log lines, as text. */
+const lines: string[] = [];
+const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(String(line))) }));
+
+/** A core in this process, whose store and clock a test can break. */
+let path: string;
+let real: Store;
+let caller: GrpcCaller;
+let key: KeyOfStudio;
+let broken: Partial<Store> = {};
+let now = systemClock;
+const metrics = createCoreMetrics();
+const run = callRunner(log, metrics);
+let stop: () => Promise<void>;
+
+beforeAll(async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
+  path = join(folder, 'leads.db');
+  real = openSqliteStore(path);
+  const store = new Proxy(real, { get: (_, name: keyof Store) => broken[name] ?? real[name] });
+  const silent = pino({ level: 'silent' });
+  const readiness = new Readiness('the database', () => store.check(), silent);
+  const config = readCoreConfig({ CORE_PORT: '0', CORE_TOKEN });
+  const server = createCoreServer(
+    config,
+    { store, clock: () => now(), newId },
+    {
+      callers: new Callers(config.CORE_TOKEN, undefined),
+      log: silent,
+      readiness,
+      draining: new AbortController().signal,
+      run,
+      batchReceived: undefined,
+      credentials: new TlsCredentials({}),
+    },
+  );
+  caller = grpcCaller(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).host);
+  stop = async () => {
+    caller.close();
+    readiness.close();
+    await server.close();
+    await real.close();
+    rmSync(folder, { recursive: true });
+  };
+  key = await createKey(caller);
+});
+afterAll(() => stop());
+afterEach(() => {
+  broken = {};
+  now = systemClock;
+});
+
+const studioId = () => key.owner.studioId;
+const aRequest = () => aCreateLeadRequest(studioId(), { displayName: NAME });
+const createdLead = async () =>
+  (await caller.call<{ lead: { id: string } }>('LeadIntakeService/CreateLead', aRequest())).lead;
+const leadOfAnother = () => aLead({ studioId: 'another', displayName: NAME });
+
+/** Runs work that no RPC reaches in this test, as a call is run. */
+const asCall = (work: () => Promise<object>) =>
+  run(callOf(undefined, new Headers(), undefined), work).catch(({ code, rawMessage }) =>
+    Promise.reject({ code, details: rawMessage }),
+  );
+
+/** Makes the file ignore a kind of write, as long as the work takes. */
+async function ignoring<Result>(write: string, work: () => Promise<Result>): Promise<Result> {
+  const file = new DatabaseSync(path, { timeout: 100_000 });
+  file.exec(`CREATE TRIGGER ignored BEFORE ${write} ON leads BEGIN SELECT RAISE(IGNORE); END`);
+  try {
+    return await work();
+  } finally {
+    file.exec('DROP TRIGGER ignored');
+    file.close();
+  }
+}
+
+/** How the core relies on each invariant, broken; rejects with what the caller of the item gets. */
+const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
+  acknowledged_at_most_named: () => {
+    broken = { acknowledgeLeadChanges: async (named) => named.length + 1 };
+    return caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: [] });
+  },
+  caller_of_admitted_call: () => asCall(async () => callerOf({ values: valuesOf(undefined) })),
+  creation_has_outcome: () => ignoring('INSERT', () => caller.call('LeadIntakeService/CreateLead', aRequest())),
+  credential_of_secret: async () => {
+    broken = { findCredential: () => real.findCredential(key.secretSha256) };
+    return caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256: Buffer.alloc(32, 1) });
+  },
+  enum_on_wire: () => {
+    broken = { findLead: async (studioId) => aLead({ studioId, displayName: NAME, stage: EMAIL as never }) };
+    return caller.call('LeadIntakeService/GetLead', { studioId: studioId(), leadId: newId() });
+  },
+  lead_of_studio: () => {
+    broken = { listLeads: async () => ({ records: [leadOfAnother()], next: null, skipped: 0 }) };
+    return caller.call('LeadIntakeService/ListLeads', { studioId: studioId() });
+  },
+  mutex_key_held_once: () => {
+    const mutex = new KeyedMutex();
+    const unseen = Object.assign([EMAIL], { flatMap: () => [] });
+    const held = mutex.run([EMAIL], () => Promise.resolve({}));
+    return asCall(() => mutex.run(unseen, () => held));
+  },
+  no_transaction_left_open: () => {
+    const database = new DatabaseSync(':memory:');
+    database.exec('BEGIN');
+    return asCall(() => new GroupCommit(database).write(() => ({})));
+  },
+  one_row_by_number: async () => {
+    const { id: leadId } = await createdLead();
+    const move = { studioId: studioId(), leadId, stage: 'LEAD_STAGE_WON' };
+    return ignoring('UPDATE', () => caller.call('LeadIntakeService/ChangeLeadStage', move));
+  },
+  page_moves: async () => {
+    const page = { records: [aLead({ studioId: studioId(), displayName: NAME })], next: newId(), skipped: 0 };
+    broken = { walkLeads: async () => page };
+    await Array.fromAsync(caller.stream('LeadIntakeService/ExportLeads', { studioId: studioId() }));
+  },
+  page_within_limit: () => {
+    const leads = times(3, () => aLead({ studioId: studioId(), displayName: NAME }));
+    broken = { listLeads: async () => ({ records: leads, next: null, skipped: 0 }) };
+    return caller.call('LeadIntakeService/ListLeads', { studioId: studioId(), pageSize: 2 });
+  },
+  result_per_item: () => {
+    const batcher = requestBatcher<string, object>(async () => []);
+    return asCall(() => batcher.submit(EMAIL, new AbortController().signal));
+  },
+  revision_grows: async () => {
+    await createdLead();
+    now = () => new Date(Number.NaN);
+    return caller.call('LeadIntakeService/ResendLeads', { studioId: studioId() });
+  },
+  update_time_grows: async () => {
+    const { id: leadId } = await createdLead();
+    now = () => new Date(Number.NaN);
+    return caller.call('LeadIntakeService/ChangeLeadStage', { studioId: studioId(), leadId, stage: 'LEAD_STAGE_WON' });
+  },
+};
+
+/** The same of the gateway. */
+const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
+  pending_not_negative: () => {
+    const batcher = new ExchangeBatcher<string, string>(async function* (messages) {
+      for await (const items of messages) yield items.map((answer, index) => ({ index, answer }));
+    }, 5000);
+    const share = { group: EMAIL, weight: 1 };
+    const answer = batcher.send(NAME, share);
+    share.weight = 2;
+    return answer.catch((error) => Promise.reject(problemOfError(error)));
+  },
+  quota_left_not_negative: () => {
+    const decision = { admitted: true, waitMs: 0, of: 'key', limit: 1, remaining: -1, resetSeconds: 1 } as const;
+    const count = requestCounter({ consume: async () => decision } as never, {} as never);
+    const bearer = { caller: { studioId: EMAIL, apiKeyId: NAME } } as never;
+    return count(bearer, {} as never);
+  },
+};
+
+const countOf = (name: Invariant) => brokenInvariants.get(name) ?? 0;
+const countIn = (text: string, name: Invariant) =>
+  Number(new RegExp(`^lead_intake_invariants_broken_total\\{invariant="${name}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
+
+/** One line of an error, with the name of the invariant and no data. */
+function expectLogged(name: Invariant): void {
+  const errors = lines.filter((line) => JSON.parse(line).level >= 50);
+  expect(errors).toHaveLength(1);
+  expect(errors[0]).toContain(`the invariant ${name} is broken`);
+  for (const line of lines) expect(line).not.toMatch(new RegExp(`${NAME}|${EMAIL}|canary`, 'i'));
+}
+
+describe('a broken invariant fails the item that relies on it, is counted and logged once without data, and the next is served', () => {
+  test('every invariant is here', () => {
+    expect([...Object.keys(OF_CORE), ...Object.keys(OF_GATEWAY)].sort()).toEqual([...brokenInvariants.keys()].sort());
+  });
+
+  test.each(Object.entries(OF_CORE) as [Invariant, () => Promise<unknown>][])('in the core: %s', async (name, item) => {
+    const before = countOf(name);
+    lines.length = 0;
+    expect(await refusalOf(item())).toEqual({ code: 'INTERNAL', message: 'internal error' });
+    expect(countOf(name)).toBeGreaterThan(before);
+    expect(countIn(await metrics.registry.metrics(), name)).toBe(countOf(name));
+    expectLogged(name);
+    [broken, now] = [{}, systemClock];
+    expect(await createdLead()).toHaveProperty('id');
+  });
+
+  test.each(Object.entries(OF_GATEWAY) as [Invariant, () => Promise<unknown>][])(
+    'in the gateway: %s',
+    async (name, item) => {
+      const before = countOf(name);
+      lines.length = 0;
+      const app = fastify({ loggerInstance: log });
+      onTestFinished(() => app.close());
+      app.addHook('onRequest', async (request) => {
+        request.state = new RequestState();
+      });
+      new ProblemAnswers('https://leads.example', undefined).ofRequests(app as never);
+      app.get('/broken', async () => item());
+      app.get('/whole', async () => ({}));
+      const { statusCode, payload } = await app.inject('/broken');
+      expect(statusCode).toBe(500);
+      expect(payload).toContain('internal_error');
+      expect(payload).not.toContain(name);
+      expect(countOf(name)).toBeGreaterThan(before);
+      expect(countIn(await createGatewayMetrics().registry.metrics(), name)).toBe(countOf(name));
+      expectLogged(name);
+      expect((await app.inject('/whole')).statusCode).toBe(200);
+    },
+  );
+});
+
+test('what holds costs nothing', () => {
+  const before = [...brokenInvariants.values()];
+  assert(true, 'page_moves');
+  expect([...brokenInvariants.values()]).toEqual(before);
+});
