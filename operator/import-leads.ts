@@ -4,7 +4,7 @@ import { printable } from '../common/printable.ts';
 import type { Refusal } from '../src/domain/refusal.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
-import { getStudio } from '../src/usecases/keep-directory.ts';
+import { getStudio } from '../src/usecases/studios.ts';
 import { IMPORT_FORMATS, type ImportLine, type ImportReading } from './import-format.ts';
 import { progressBar } from './progress-bar.ts';
 

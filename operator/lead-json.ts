@@ -3,7 +3,7 @@ import { isContactType } from '../common/rules/field-rules.ts';
 import type { Contact } from '../src/domain/contact.ts';
 import { CORRECTABLE_FIELDS } from '../src/domain/lead.ts';
 import { Faults } from '../src/domain/refusal.ts';
-import type { UpdateLeadCommand } from '../src/usecases/update-lead.ts';
+import type { UpdateLeadCommand } from '../src/usecases/change-lead.ts';
 
 export const CORRECTION_HELP = `
 Reads the new values from standard input, as JSON with the fields of the public

@@ -2,11 +2,8 @@ import { printable } from '../../common/printable.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
-import { getStudio } from '../../src/usecases/keep-directory.ts';
-import { LeadChangePoller } from '../../src/usecases/lead-change-poller.ts';
-import { studioIds } from '../../src/usecases/list-studios.ts';
-import { resendLeads } from '../../src/usecases/resend-leads.ts';
-import { watchLeadChanges } from '../../src/usecases/watch-lead-changes.ts';
+import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/lead-changes.ts';
+import { getStudio, studioIds } from '../../src/usecases/studios.ts';
 import { standardOutput } from '../export-output.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
 

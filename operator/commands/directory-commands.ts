@@ -2,15 +2,13 @@ import { Option } from 'commander';
 import { newId } from '../../src/domain/new-id.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
 import {
-  getStudio,
   listEveryLeadSource,
   putLeadSource,
   putMember,
-  putStudio,
   removeLeadSource,
   removeMember,
-} from '../../src/usecases/keep-directory.ts';
-import { everyStudio } from '../../src/usecases/list-studios.ts';
+} from '../../src/usecases/members-and-sources.ts';
+import { everyStudio, getStudio, putStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';

@@ -3,9 +3,14 @@ import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from 'commander';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope } from '../../src/domain/api-key.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
-import { type FoundSecret, findLeakedKeys } from '../../src/usecases/find-leaked-keys.ts';
-import { createApiKey, listApiKeys, replaceApiKey, revokeApiKey } from '../../src/usecases/manage-api-keys.ts';
-import { putApiKeyQuota } from '../../src/usecases/put-api-key-quota.ts';
+import { type FoundSecret, findLeakedKeys } from '../../src/usecases/authenticate-api-key.ts';
+import {
+  createApiKey,
+  listApiKeys,
+  putApiKeyQuota,
+  replaceApiKey,
+  revokeApiKey,
+} from '../../src/usecases/manage-api-keys.ts';
 import { BY_HAND } from '../command.ts';
 import {
   AUDITED_MEMBER,

@@ -38,7 +38,8 @@ const idFromBytes = (bytes: Buffer): string =>
 const checksum = (scope: string, head: Uint8Array): Buffer =>
   createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
 
-type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
+/** The paginated lists of a studio. */
+export type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
 
 /** Returns the token of the page that follows an id. It is valid only for this list, of this studio or contact. */
 export const pageTokenAfter = (list: ListName, scope: string, id: string): string =>

@@ -1,24 +1,29 @@
-/** The reasons of refusals. A refused request changed nothing. */
-export type RefusalReason =
-  | 'INVALID_REQUEST'
-  | 'SOURCE_INVALID'
-  | 'KEY_INVALID'
-  | 'STUDIO_SUSPENDED'
-  | 'ISSUER_FORBIDDEN'
-  | 'LEAD_NOT_FOUND'
-  | 'IDEMPOTENCY_CONFLICT'
-  | 'LEAD_ALREADY_OPEN'
-  | 'STUDIO_NOT_FOUND'
-  | 'MEMBER_FORBIDDEN'
-  | 'KEY_NOT_FOUND'
-  | 'KEY_LIMIT_REACHED'
-  | 'KEY_REVOKED'
-  | 'KEY_EXPIRED'
-  | 'CALLER_UNAUTHENTICATED'
-  | 'CALLER_FORBIDDEN'
-  | 'DIRECTORY_LIMIT_REACHED'
-  | 'SCOPE_FORBIDDEN'
-  | 'UPDATE_TIME_MISMATCH';
+import { MAX_LIVE_KEYS } from './api-key.ts';
+
+/** The reasons of refusals, and what each says unless there is more to say. A refused request changed nothing. */
+const MESSAGES = {
+  INVALID_REQUEST: 'The request is not valid.',
+  SOURCE_INVALID: 'The source does not belong to the studio or is disabled.',
+  KEY_INVALID: 'The key is unknown, replaced, revoked or expired.',
+  STUDIO_SUSPENDED: 'The studio is suspended.',
+  ISSUER_FORBIDDEN: 'The issuer of the key is no longer an owner or an admin of the studio.',
+  LEAD_NOT_FOUND: 'There is no such lead.',
+  IDEMPOTENCY_CONFLICT: 'The idempotency key was used with other data.',
+  LEAD_ALREADY_OPEN: 'The contact already has an open lead.',
+  STUDIO_NOT_FOUND: 'There is no such studio.',
+  MEMBER_FORBIDDEN: 'Only an owner or an admin of the studio can see and manage its keys.',
+  KEY_NOT_FOUND: 'There is no such key.',
+  KEY_LIMIT_REACHED: `The studio has ${MAX_LIVE_KEYS} keys that are neither revoked nor expired.`,
+  KEY_REVOKED: 'The key is revoked, for good.',
+  KEY_EXPIRED: 'The key has expired: replacing it needs a new expiry.',
+  CALLER_UNAUTHENTICATED: 'The call has no valid token, and no certificate of a known caller.',
+  CALLER_FORBIDDEN: 'The caller may not do that.',
+  DIRECTORY_LIMIT_REACHED: 'The studio has as many as it can.',
+  SCOPE_FORBIDDEN: 'The key does not have the scope.',
+  UPDATE_TIME_MISMATCH: 'The lead has changed since the time that was expected.',
+} as const;
+
+export type RefusalReason = keyof typeof MESSAGES;
 
 export interface FieldFault {
   /** The field's JSON path in the request: `contact.email`. */
@@ -37,7 +42,7 @@ export class Refusal extends Error {
 
   constructor(
     reason: RefusalReason,
-    message: string,
+    message: string = MESSAGES[reason],
     { metadata = {}, faults = [] }: { metadata?: Record<string, string>; faults?: readonly FieldFault[] } = {},
   ) {
     super(message);
@@ -62,6 +67,6 @@ export class Faults {
   }
 
   refusal(): Refusal {
-    return new Refusal('INVALID_REQUEST', 'The request is not valid.', { faults: this.#faults });
+    return new Refusal('INVALID_REQUEST', MESSAGES.INVALID_REQUEST, { faults: this.#faults });
   }
 }

@@ -26,10 +26,10 @@ import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
 import { callOf } from './call.ts';
 import { callerIfAny, callerOf, refuseOtherStudios } from './caller-access.ts';
-import { admitKnownCallers } from './caller-authentication.ts';
+import { admitKnownCallers } from './callers.ts';
 import { type RunCall, refused } from './observation.ts';
 import { accessWithdrawn, connectErrorOf, unauthenticated } from './refusals.ts';
-import { takeUntil } from './take-until.ts';
+import { takeUntil } from './streams.ts';
 
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;

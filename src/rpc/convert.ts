@@ -6,81 +6,66 @@ import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { ApiKey, ApiKeyScope } from '../domain/api-key.ts';
-import type { AuditAction, AuditEvent } from '../domain/audit.ts';
+import { API_KEY_SCOPES, type ApiKey } from '../domain/api-key.ts';
+import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
-import type { ErasedLead, Lead, LeadStage, LeadView } from '../domain/lead.ts';
-import type { ChangeKind, LeadChange } from '../domain/lead-change.ts';
-import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
+import { type ErasedLead, LEAD_STAGES, type Lead, type LeadView } from '../domain/lead.ts';
+import { CHANGE_KINDS, type LeadChange } from '../domain/lead-change.ts';
+import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/store.ts';
+import type { GivenLeadData } from '../usecases/create-lead.ts';
+
+/** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
+type WireName<Word extends string> = Word extends `${infer Head}${'-' | '.'}${infer Tail}`
+  ? `${Uppercase<Head>}_${WireName<Tail>}`
+  : Uppercase<Word>;
 
 /**
- * Maps an enum between the domain and the wire. A wire value that is unspecified or unknown becomes undefined. An
- * unknown domain value throws, which fails only its own result; undefined would fail the whole message.
+ * Maps the words of the domain to an enum of the wire, and back. A wire value that is unspecified or unknown becomes
+ * undefined. An unknown word throws, which fails only its own result; undefined would fail the whole message.
  */
-function enumeration<Word extends string, Wire extends number>(wireOf: Record<Word, Wire>) {
-  const wordOf = new Map(Object.entries<Wire>(wireOf).map(([word, wire]) => [wire as number, word as Word]));
+function enumeration<Word extends string, Wires extends Readonly<Record<WireName<Word>, number>>>(
+  words: readonly Word[],
+  wire: Wires,
+) {
+  type Wire = Wires[WireName<Word>];
+  const pairs = words.map((word) => [word, wire[word.toUpperCase().replace(/[-.]/g, '_') as WireName<Word>]] as const);
+  const wireOf = new Map<Word, Wire>(pairs);
+  const wordOf = new Map<number, Word>(pairs.map(([word, number]) => [number, word]));
   return {
     toWire(word: Word): Wire {
-      const wire = Object.hasOwn(wireOf, word) ? wireOf[word] : undefined;
-      assert(wire !== undefined, 'enum_on_wire');
-      return wire;
+      const number = wireOf.get(word);
+      assert(number !== undefined, 'enum_on_wire');
+      return number;
     },
-    fromWire: (wire: number): Word | undefined => wordOf.get(wire),
+    fromWire: (number: number): Word | undefined => wordOf.get(number),
   };
 }
 
-export const leadStage = enumeration<LeadStage, leads.LeadStage>({
-  new: leads.LeadStage.NEW,
-  contacted: leads.LeadStage.CONTACTED,
-  trial_booked: leads.LeadStage.TRIAL_BOOKED,
-  trial_attended: leads.LeadStage.TRIAL_ATTENDED,
-  won: leads.LeadStage.WON,
-  lost: leads.LeadStage.LOST,
-});
-
-export const apiKeyScope = enumeration<ApiKeyScope, keys.ApiKeyScope>({
-  'leads.read': keys.ApiKeyScope.LEADS_READ,
-  'leads.create': keys.ApiKeyScope.LEADS_CREATE,
-});
-
-export const studioStatus = enumeration<Studio['status'], directory.StudioStatus>({
-  active: directory.StudioStatus.ACTIVE,
-  suspended: directory.StudioStatus.SUSPENDED,
-});
-
-export const memberRole = enumeration<MemberRole, directory.MemberRole>({
-  owner: directory.MemberRole.OWNER,
-  admin: directory.MemberRole.ADMIN,
-  staff: directory.MemberRole.STAFF,
-});
-
-const changeKind = enumeration<ChangeKind, leads.LeadChangeKind>({
-  created: leads.LeadChangeKind.CREATED,
-  'stage-changed': leads.LeadChangeKind.STAGE_CHANGED,
-  updated: leads.LeadChangeKind.UPDATED,
-  resent: leads.LeadChangeKind.RESENT,
-  erased: leads.LeadChangeKind.ERASED,
-});
-
-const auditAction = enumeration<AuditAction, audit.AuditAction>({
-  'api-key-created': audit.AuditAction.API_KEY_CREATED,
-  'api-key-replaced': audit.AuditAction.API_KEY_REPLACED,
-  'api-key-revoked': audit.AuditAction.API_KEY_REVOKED,
-  'api-key-quota-changed': audit.AuditAction.API_KEY_QUOTA_CHANGED,
-  'studio-status-changed': audit.AuditAction.STUDIO_STATUS_CHANGED,
-  'studio-quota-changed': audit.AuditAction.STUDIO_QUOTA_CHANGED,
-  'studio-region-changed': audit.AuditAction.STUDIO_REGION_CHANGED,
-  'studio-member-changed': audit.AuditAction.STUDIO_MEMBER_CHANGED,
-  'lead-stage-changed': audit.AuditAction.LEAD_STAGE_CHANGED,
-  'lead-updated': audit.AuditAction.LEAD_UPDATED,
-  'lead-erased': audit.AuditAction.LEAD_ERASED,
-});
+export const leadStage = enumeration(LEAD_STAGES, leads.LeadStage);
+export const apiKeyScope = enumeration(API_KEY_SCOPES, keys.ApiKeyScope);
+export const studioStatus = enumeration(STUDIO_STATUSES, directory.StudioStatus);
+export const memberRole = enumeration(MEMBER_ROLES, directory.MemberRole);
+const changeKind = enumeration(CHANGE_KINDS, leads.LeadChangeKind);
+const auditAction = enumeration(AUDIT_ACTIONS, audit.AuditAction);
 
 export function contactFromWire(contact: leads.Contact | undefined): Contact | undefined {
   const value = contact?.value;
   return value?.case ? { type: value.case, value: value.value } : undefined;
 }
+
+/** Returns the data of a lead in a request that creates or corrects one. */
+export const leadDataFromWire = ({
+  displayName,
+  contact,
+  sourceId,
+  note,
+}: Pick<leads.Lead, 'displayName' | 'contact' | 'sourceId' | 'note'>): GivenLeadData => ({
+  displayName,
+  contact: contactFromWire(contact),
+  sourceId,
+  note,
+});
 
 /**
  * Returns the source that a creation names, if its id is valid; an invalid one is refused later, in the contract's

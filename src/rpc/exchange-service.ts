@@ -16,14 +16,13 @@ import type { Credential } from '../store/store.ts';
 import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { getLead } from '../usecases/get-lead.ts';
-import { listLeads, pageLimit } from '../usecases/list-leads.ts';
+import { getLead, listLeads, pageLimit } from '../usecases/read-leads.ts';
 import { callOf, connectionDraining } from './call.ts';
 import { callerOf } from './caller-access.ts';
-import { bearerToWire, contactFromWire, sourceIdFromWire } from './convert.ts';
+import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
 import { type RunCall, refused } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
-import { takeUntil } from './take-until.ts';
+import { takeUntil } from './streams.ts';
 
 /** The maximum number of items in a message, and of results in a message. */
 const MAX_ITEMS = 100;
@@ -160,9 +159,9 @@ function operationsOf(deps: Dependencies): Operations {
 
     createLead: {
       name: 'CreateLead',
-      async execute(bearer, { idempotencyKey, displayName, contact, sourceId, note }, summary) {
-        const studioId = bearer.studio.id;
-        const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
+      async execute(bearer, creation, summary) {
+        const { idempotencyKey } = creation;
+        const command = { studioId: bearer.studio.id, idempotencyKey, ...leadDataFromWire(creation) };
         const { lead, replayed } = await createLead(deps, command, bearer);
         summary.leadId = lead.id;
         return { outcome: { case: 'body', value: json({ lead: publicLead(lead) }) }, leadId: lead.id, replayed };

@@ -1,32 +1,57 @@
-import type { ServiceImpl } from '@connectrpc/connect';
-import { type LeadIntakeService, LeadView as WireView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { create, isFieldSet } from '@bufbuild/protobuf';
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
+import {
+  LeadImportedSchema,
+  LeadIntakeService,
+  LeadSchema,
+  type UpdateLeadRequest,
+  WatchLeadChangesResponseSchema,
+  type LeadImport as WireImport,
+  LeadStage as WireStage,
+  LeadView as WireView,
+} from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadView } from '../domain/lead.ts';
-import { Faults } from '../domain/refusal.ts';
-import { changeLeadStage } from '../usecases/change-lead-stage.ts';
-import { createLead } from '../usecases/create-lead.ts';
+import { CORRECTABLE_FIELDS } from '../domain/lead.ts';
+import { Faults, type Refusal } from '../domain/refusal.ts';
+import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
+import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { eraseContact } from '../usecases/erase-contact.ts';
-import { eraseLead } from '../usecases/erase-lead.ts';
-import { findLeads } from '../usecases/find-leads.ts';
-import { getLead } from '../usecases/get-lead.ts';
-import { listLeads } from '../usecases/list-leads.ts';
-import { updateLead } from '../usecases/update-lead.ts';
-import { actorOf } from './caller-access.ts';
-import { contactFromWire, erasedLeadToWire, leadStage, leadToWire } from './convert.ts';
+import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
+import { exportLeads } from '../usecases/export-leads.ts';
+import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
+import {
+  acknowledgeLeadChanges,
+  LeadChangePoller,
+  pullLeadChanges,
+  resendLeads,
+  watchLeadChanges,
+} from '../usecases/lead-changes.ts';
+import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
+import { callOf, connectionDraining } from './call.ts';
+import { actorOf, callerOf, refuseOtherStudios } from './caller-access.ts';
+import {
+  contactFromWire,
+  dateFromWire,
+  durationMsFromWire,
+  erasedLeadToWire,
+  leadChangeToWire,
+  leadDataFromWire,
+  leadStage,
+  leadToWire,
+} from './convert.ts';
 import type { ExchangeContext } from './exchange-service.ts';
-import { leadExporter } from './export-leads.ts';
-import { leadImporter } from './import-leads.ts';
-import { leadChangeMethods } from './lead-changes.ts';
-import { updateFromWire } from './lead-update.ts';
+import { connectErrorOf, statusOf } from './refusals.ts';
+import { runStream, takeUntil } from './streams.ts';
 
-export function leadIntakeService(
-  deps: Dependencies,
-  context: Pick<ExchangeContext, 'run' | 'ending'>,
-): ServiceImpl<typeof LeadIntakeService> {
+type Service = ServiceImpl<typeof LeadIntakeService>;
+type Context = Pick<ExchangeContext, 'run' | 'ending'>;
+
+export function leadIntakeService(deps: Dependencies, { run, ending }: Context): Service {
   return {
-    async createLead({ studioId, idempotencyKey, displayName, contact, sourceId, note }) {
-      const command = { studioId, idempotencyKey, displayName, contact: contactFromWire(contact), sourceId, note };
-      const { lead, replayed } = await createLead(deps, command);
+    ...changeFeed(deps, { run, ending }),
+
+    async createLead({ studioId, idempotencyKey, ...data }) {
+      const { lead, replayed } = await createLead(deps, { studioId, idempotencyKey, ...leadDataFromWire(data) });
       return { lead: leadToWire(lead, 'basic'), replayed };
     },
 
@@ -47,11 +72,40 @@ export function leadIntakeService(
       return { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
     },
 
-    exportLeads: leadExporter(deps, context),
+    /** Sends page after page as fast as the caller reads them. */
+    exportLeads({ studioId, resumeToken }, context) {
+      const caller = callerOf(context);
+      /** What the log line has instead of the request. */
+      const summary = { studioId, leads: 0 };
+      const call = { ...callOf(LeadIntakeService.method.exportLeads, context.requestHeader, caller), request: summary };
+      return runStream(run, call, caller, messages(), context.signal);
 
-    ...leadChangeMethods(deps, context),
+      async function* messages() {
+        refuseOtherStudios(caller, { studioId });
+        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken })) {
+          if (ending.aborted)
+            throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
+          yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
+          summary.leads += leads.length;
+        }
+      }
+    },
 
-    importLeads: leadImporter(deps),
+    async importLeads({ studioId, leads }) {
+      const imported = await importLeads(deps, { studioId, leads: leads.map(importFromWire) });
+      return { results: imported.map((result) => ({ outcome: outcomeOf(result) })) };
+    },
+
+    async changeLeadStage({ studioId, leadId, stage, memberId, requestId }, context) {
+      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, requestId, ...actorOf(context) };
+      return { lead: leadToWire(await changeLeadStage(deps, command), 'full') };
+    },
+
+    async updateLead(request, context) {
+      const faults = new Faults();
+      const command = { ...updateFromWire(request, faults), ...actorOf(context) };
+      return { lead: leadToWire(await updateLead(deps, command, faults), 'full') };
+    },
 
     eraseContact: ({ studioId, contact, memberId }, context) =>
       eraseContact(deps, { studioId, contact: contactFromWire(contact), memberId, ...actorOf(context) }),
@@ -59,23 +113,104 @@ export function leadIntakeService(
     async eraseLead({ studioId, leadId, memberId }, context) {
       return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...actorOf(context) })) };
     },
+  };
+}
 
-    async changeLeadStage({ studioId, leadId, stage, memberId, requestId }, context) {
-      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, requestId, ...actorOf(context) };
-      const lead = await changeLeadStage(deps, command);
-      return { lead: leadToWire(lead, 'full') };
+/** The methods of the change feed. */
+function changeFeed(
+  deps: Dependencies,
+  { run, ending }: Context,
+): Pick<Service, 'pullLeadChanges' | 'watchLeadChanges' | 'acknowledgeLeadChanges' | 'resendLeads'> {
+  const poller = new LeadChangePoller(deps.store);
+  const endOf = (context: HandlerContext) =>
+    AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
+  return {
+    async pullLeadChanges({ max, wait }, context) {
+      const changes = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
+      return { changes: changes.map(leadChangeToWire) };
     },
 
-    async updateLead(request, context) {
-      const faults = new Faults();
-      const command = { ...updateFromWire(request, faults), ...actorOf(context) };
-      const lead = await updateLead(deps, command, faults);
-      return { lead: leadToWire(lead, 'full') };
+    watchLeadChanges(request, context) {
+      const caller = callerOf(context);
+      const call = { ...callOf(LeadIntakeService.method.watchLeadChanges, context.requestHeader, caller), request };
+      const end = endOf(context);
+      return runStream(run, call, caller, messages(), context.signal);
+
+      async function* messages() {
+        refuseOtherStudios(caller, request);
+        for await (const changes of takeUntil(end, watchLeadChanges(poller, end))) {
+          yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
+        }
+      }
     },
+
+    async acknowledgeLeadChanges({ acknowledgements }) {
+      const converted = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
+      return { acknowledgedCount: await acknowledgeLeadChanges(deps, poller, converted) };
+    },
+
+    resendLeads: ({ studioId, pageToken }) => resendLeads(deps, { studioId, pageToken }),
   };
 }
 
 function viewOf(view: WireView): LeadView | undefined {
   if (view === WireView.FULL) return 'full';
   return view === WireView.UNSPECIFIED || view === WireView.BASIC ? 'basic' : undefined;
+}
+
+/** The fields that an update mask may name. */
+const PATHS = CORRECTABLE_FIELDS.map((field) => LeadSchema.field[field].name);
+
+/** Returns the changes: the fields that the mask names, without a mask those present. Adds the faults of the mask. */
+function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
+  const { studioId, lead = create(LeadSchema), updateMask, expectedUpdateTime, memberId, requestId } = request;
+  const paths = updateMask?.paths ?? [];
+  if (lead.studioId !== '' && lead.studioId !== studioId) {
+    faults.note('lead.studioId', 'must be empty, or the same as studioId');
+  }
+  if (paths.some((path) => !PATHS.includes(path))) {
+    faults.note('updateMask', `must name ${PATHS.join(', ')} only; the contact is replaced whole`);
+  }
+  if ((expectedUpdateTime?.nanos ?? 0) % 1_000_000 !== 0) {
+    faults.note('expectedUpdateTime', 'must be in whole milliseconds, as the update_time of a lead is');
+  }
+  const expectedUpdatedAt = dateFromWire(expectedUpdateTime);
+  if (Number.isNaN(expectedUpdatedAt?.getTime())) faults.note('expectedUpdateTime', 'must be a time from 1970 on');
+  const given = leadDataFromWire(lead);
+  const named = CORRECTABLE_FIELDS.filter((field) => {
+    const described = LeadSchema.field[field];
+    return paths.length > 0 ? paths.includes(described.name) : isFieldSet(lead, described);
+  });
+  // A field that is named and absent loses its value, unless it must have one.
+  const fields = named.map((field) => [field, given[field] ?? (field === 'contact' ? undefined : null)]);
+  return {
+    studioId,
+    leadId: lead.id,
+    fields: Object.fromEntries(fields),
+    expectedUpdatedAt,
+    memberId,
+    requestId,
+  };
+}
+
+function outcomeOf(result: ImportedLead) {
+  if (result.kind === 'refused') return refused(result.refusal);
+  const { kind, leadId } = result;
+  // The caller has no id to recognise the lead by, so its key conflicts, as that of any creation.
+  if (leadId === null) return refused(refusalOfCreation({ kind: 'erased' }));
+  const value = create(LeadImportedSchema, { leadId, replayed: kind !== 'imported', erased: kind === 'erased' });
+  return { case: 'imported', value } as const;
+}
+
+const refused = (refusal: Refusal) => ({ case: 'error', value: statusOf(connectErrorOf(refusal)) }) as const;
+
+function importFromWire({ leadId, idempotencyKey, stage, createTime, updateTime, ...data }: WireImport): LeadImport {
+  return {
+    leadId,
+    idempotencyKey,
+    ...leadDataFromWire(data),
+    stage: stage === WireStage.UNSPECIFIED ? 'new' : leadStage.fromWire(stage),
+    createdAt: dateFromWire(createTime),
+    updatedAt: dateFromWire(updateTime),
+  };
 }

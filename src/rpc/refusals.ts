@@ -62,8 +62,7 @@ function refused({ reason, message, metadata, faults }: Refusal): ConnectError {
   return new ConnectError(message, CODES[reason], undefined, faults.length > 0 ? [info, badRequest] : [info]);
 }
 
-export const unauthenticated = () =>
-  new Refusal('CALLER_UNAUTHENTICATED', 'The call has no valid token, and no certificate of a known caller.');
+export const unauthenticated = () => new Refusal('CALLER_UNAUTHENTICATED');
 
 export const forbidden = (name: string | null, what: string): Refusal =>
   new Refusal('CALLER_FORBIDDEN', `The caller ${name} ${what}.`, { metadata: { caller: name ?? '' } });

@@ -1,6 +1,21 @@
-import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import type { ConnectRouter, ConnectRouterOptions, MethodImpl, ServiceImpl } from '@connectrpc/connect';
+import {
+  createRegistry,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromJsonString,
+} from '@bufbuild/protobuf';
+import { isFieldError } from '@bufbuild/protobuf/reflect';
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  type MethodImpl,
+  type ServiceImpl,
+} from '@connectrpc/connect';
 import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
+import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -10,16 +25,14 @@ import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { listAuditEvents } from '../usecases/list-audit-events.ts';
-import { apiKeyService } from './api-key-service.ts';
+import { listAuditEvents } from '../usecases/studios.ts';
 import { auditEventToWire } from './convert.ts';
-import { directoryService } from './directory-service.ts';
 import { type ExchangeContext, exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
 import { leadIntakeService } from './lead-intake-service.ts';
 import type { RunCall } from './observation.ts';
 import { reflectionService } from './reflection-service.ts';
-import { safeJson } from './safe-json.ts';
+import { apiKeyService, directoryService } from './studio-services.ts';
 
 /** The maximum size of a message with a list; bytes. A hundred of the largest leads have about 1 MB. */
 const MAX_BATCH_BYTES = 1024 * 1024;
@@ -103,3 +116,31 @@ function serve<Service extends DescService>(
     router.rpc(method, implementation, { ...optionsOf(method), jsonOptions: safeJson(method.input) });
   }
 }
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+/** Errors of items contain details of these types. */
+const LENIENT = { ignoreUnknownFields: true, registry: createRegistry(ErrorInfoSchema, BadRequestSchema) };
+
+/**
+ * Returns the options for parsing a JSON message. The library replaces invalid UTF-8 with U+FFFD, and its errors quote
+ * what they could not parse, which callers may log; both are refused here instead.
+ */
+export const safeJson = (message: DescMessage) => ({
+  ...LENIENT,
+  textDecoder: {
+    decode(bytes: Uint8Array): string {
+      try {
+        const text = UTF8.decode(bytes);
+        fromJsonString(message, text, LENIENT);
+        return text;
+      } catch (error) {
+        const { cause } = Object(error) as Error;
+        const where = isFieldError(cause) ? `: ${cause.field().name} is not` : '';
+        throw new ConnectError(
+          `the message must be JSON in UTF-8, in the form of the contract${where}`,
+          Code.InvalidArgument,
+        );
+      }
+    },
+  },
+});

@@ -1,10 +1,11 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { assert } from '../../common/invariants.ts';
-import { isLive, mayManageKeys } from '../domain/api-key.ts';
-import type { Clock } from '../domain/new-id.ts';
+import { hashKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
+import { type ApiKey, hintOf, isLive, mayManageKeys } from '../domain/api-key.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import type { Studio } from '../domain/studio.ts';
 import type { ApiKeyStore, Credential } from '../store/store.ts';
-import type { Dependencies } from './dependencies.ts';
-import { keyUseNoter } from './note-key-use.ts';
+import type { Changing } from './dependencies.ts';
 
 /**
  * Authenticates the bearer of an API key.
@@ -16,7 +17,7 @@ import { keyUseNoter } from './note-key-use.ts';
  * @rule 5.8 5.10 5.11 7.order
  */
 export async function authenticateApiKey(
-  { store, clock }: { readonly store: Pick<ApiKeyStore, 'findCredential'>; readonly clock: Clock },
+  { store, clock }: Changing,
   { secretSha256, sourceId, studios }: AuthenticationRequest,
 ): Promise<Credential> {
   const faults = new Faults();
@@ -24,7 +25,7 @@ export async function authenticateApiKey(
   faults.refuseIfAny();
 
   const credential = await store.findCredential(secretSha256, sourceId);
-  if (!credential || studios?.has(credential.studio.id) === false) throw keyInvalid();
+  if (!credential || studios?.has(credential.studio.id) === false) throw new Refusal('KEY_INVALID');
   const { key, studio } = credential;
   assert(key.studioId === studio.id && !Buffer.compare(key.secretSha256, secretSha256), 'credential_of_secret');
   const refusal = refusalOfCredential(credential, clock());
@@ -34,13 +35,11 @@ export async function authenticateApiKey(
 
 /** Returns why a credential is not valid at a time; undefined: it is. */
 export function refusalOfCredential({ key, studio, issuerRole }: Credential, now: Date): Refusal | undefined {
-  if (!isLive(key, now)) return keyInvalid();
-  if (studio.status !== 'active') return new Refusal('STUDIO_SUSPENDED', 'The studio is suspended.');
+  if (!isLive(key, now)) return new Refusal('KEY_INVALID');
+  if (studio.status !== 'active') return new Refusal('STUDIO_SUSPENDED');
   if (mayManageKeys(issuerRole)) return undefined;
-  return new Refusal('ISSUER_FORBIDDEN', 'The issuer of the key is no longer an owner or an admin of the studio.');
+  return new Refusal('ISSUER_FORBIDDEN');
 }
-
-const keyInvalid = () => new Refusal('KEY_INVALID', 'The key is unknown, replaced, revoked or expired.');
 
 interface AuthenticationRequest {
   readonly secretSha256: Uint8Array;
@@ -55,11 +54,84 @@ export type BearerAuthenticator = (
   studios?: ReadonlySet<string>,
 ) => Promise<Credential>;
 
-export function bearerAuthenticator(deps: Pick<Dependencies, 'store' | 'clock'>): BearerAuthenticator {
+export function bearerAuthenticator(deps: Changing): BearerAuthenticator {
   const noteUse = keyUseNoter(deps.store);
   return async (secretSha256, sourceId, studios) => {
     const credential = await authenticateApiKey(deps, { secretSha256, sourceId, studios });
     noteUse(credential.key, deps.clock());
     return credential;
   };
+}
+
+/** The minimum interval between two writes of a key's last use; milliseconds. */
+const WRITE_INTERVAL_MS = 60_000;
+
+/**
+ * Returns a function that records the last use of keys, each at most once a minute. It works in the background:
+ * requests neither wait for the write nor fail with it.
+ */
+export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: ApiKey, now: Date) => void {
+  /** The keys whose use was written, or attempted, in the current minute. */
+  const noted = new Set<string>();
+  let began = 0;
+  // The request ends before the write does, so the write runs outside the request's async context.
+  const outsideRequest = AsyncLocalStorage.snapshot();
+  return ({ id, studioId, lastUsedAt }, now) => {
+    const time = now.getTime();
+    if (lastUsedAt !== null && isWithinInterval(lastUsedAt.getTime(), time)) return;
+    if (!isWithinInterval(began, time)) {
+      noted.clear();
+      began = time;
+    }
+    if (noted.has(id)) return;
+    noted.add(id);
+    const unlessSince = new Date(time - WRITE_INTERVAL_MS);
+    outsideRequest(() => store.recordApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
+  };
+}
+
+/** Whether an interval that has begun lasts. A beginning that is still ahead is one of a clock that was set back. */
+const isWithinInterval = (began: number, time: number): boolean => time >= began && time - began < WRITE_INTERVAL_MS;
+
+/** A secret that was found in a text, and its key. */
+export type FoundSecret = KnownSecret | UnknownSecret;
+
+/** The current secret of a key. */
+interface KnownSecret {
+  /** The last characters of the secret, as in the key's record. The secret itself is not repeated. */
+  readonly secretHint: string;
+  readonly key: ApiKey;
+  readonly studio: Studio;
+  /** Whether it authenticates requests now. */
+  readonly isValid: boolean;
+}
+
+/** A secret of no key: it was replaced, or was never issued here. */
+interface UnknownSecret {
+  readonly secretHint: string;
+  readonly key: null;
+}
+
+/**
+ * Finds the keys of all secrets in a text, which may be one secret or a whole file.
+ *
+ * @returns each secret once, in the order of the text; and the number of texts like a secret with a wrong checksum
+ */
+export async function findLeakedKeys(
+  { store, clock }: Changing,
+  text: string,
+): Promise<{ readonly found: FoundSecret[]; readonly misspelt: number }> {
+  const { secrets, misspelt } = secretsIn(text);
+  const found: FoundSecret[] = [];
+  for (const secret of secrets) {
+    const secretHint = hintOf(secret);
+    const credential = await store.findCredential(hashKeySecret(secret));
+    if (!credential) {
+      found.push({ secretHint, key: null });
+      continue;
+    }
+    const { key, studio } = credential;
+    found.push({ secretHint, key, studio, isValid: refusalOfCredential(credential, clock()) === undefined });
+  }
+  return { found, misspelt };
 }

@@ -1,8 +1,9 @@
 import { DAY_MS } from '../../common/units.ts';
 import { API_KEY_SCOPES, MAX_VALIDITY_DAYS } from '../domain/api-key.ts';
 import type { Dependencies } from './dependencies.ts';
-import { listEveryLeadSource, putLeadSource, putMember, putStudio } from './keep-directory.ts';
 import { createApiKey, listApiKeys } from './manage-api-keys.ts';
+import { listEveryLeadSource, putLeadSource, putMember } from './members-and-sources.ts';
+import { putStudio } from './studios.ts';
 
 const STUDIO_ID = 'demo';
 const MEMBER_ID = 'demo-owner';

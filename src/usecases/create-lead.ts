@@ -1,21 +1,27 @@
-import { crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { type Contact, openClaims } from '../domain/contact.ts';
+import { contactFault, crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Contact } from '../domain/contact.ts';
+import { openClaims } from '../domain/contact.ts';
 import { asCreated, fingerprintOf, type Lead, type LeadData } from '../domain/lead.ts';
-import { type NewId, timeOfId } from '../domain/new-id.ts';
+import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
 import { replayOutcome } from '../store/decisions.ts';
-import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
-import { noteContactFault } from './note-contact-fault.ts';
+import type { CreateLeadOutcome } from '../store/store.ts';
+import type { Dependencies } from './dependencies.ts';
 
-/** A request to create a lead, not yet checked. */
-export interface CreateLeadCommand {
-  readonly studioId: string;
-  readonly idempotencyKey: string;
+/** The data of a lead, not yet checked. */
+export interface GivenLeadData {
   readonly displayName: string;
+  /** Undefined: neither an email address nor a phone number. */
   readonly contact: Contact | undefined;
   readonly sourceId: string | undefined;
   readonly note: string | undefined;
+}
+
+/** A request to create a lead, not yet checked. */
+export interface CreateLeadCommand extends GivenLeadData {
+  readonly studioId: string;
+  readonly idempotencyKey: string;
 }
 
 /** The records that a creation depends on: its studio, and the source that the lead names. */
@@ -30,11 +36,7 @@ export interface CreatedLead {
   readonly replayed: boolean;
 }
 
-interface CreationDependencies {
-  readonly store: Pick<LeadStore, 'createLead' | 'findLeadByIdempotencyKey'> &
-    Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
-  readonly newId: NewId;
-}
+type Creating = Pick<Dependencies, 'store' | 'newId'>;
 
 /**
  * Creates a lead, or replays an earlier creation.
@@ -44,20 +46,26 @@ interface CreationDependencies {
  * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 7.order
  */
 export async function createLead(
-  { store, newId }: CreationDependencies,
+  { store, newId }: Creating,
   command: CreateLeadCommand,
   read?: LeadContext,
 ): Promise<CreatedLead> {
-  const { studioId, idempotencyKey, capture } = validate(command);
+  const { studioId } = command;
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  noteCreationFaults(faults, command);
+  faults.refuseIfAny();
+  const idempotencyKey = command.idempotencyKey.toLowerCase();
+  const capture = leadDataOf(command);
   const fingerprint = fingerprintOf(capture);
 
   const { studio, source } = read ?? (await readLeadContext(store, studioId, capture.sourceId));
-  if (!studio) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
+  if (!studio) throw new Refusal('STUDIO_NOT_FOUND');
 
   if (capture.sourceId !== null && !source?.enabled) {
     // The source may have been disabled after the lead was created; a retry still gets the original response.
     const earlier = await store.findLeadByIdempotencyKey(studioId, idempotencyKey);
-    if (!earlier) throw sourceInvalid();
+    if (!earlier) throw new Refusal('SOURCE_INVALID');
     return resultOf(replayOutcome(earlier, fingerprint));
   }
 
@@ -69,7 +77,7 @@ export async function createLead(
 }
 
 async function readLeadContext(
-  store: CreationDependencies['store'],
+  store: Creating['store'],
   studioId: string,
   sourceId: string | null,
 ): Promise<LeadContext> {
@@ -92,54 +100,57 @@ function resultOf(outcome: CreateLeadOutcome): CreatedLead {
   }
 }
 
-export const sourceInvalid = () =>
-  new Refusal('SOURCE_INVALID', 'The source does not belong to the studio or is disabled.');
-
 /** Returns the refusal for a lead that was not created. */
 export function refusalOfCreation(
   outcome: Exclude<CreateLeadOutcome, { readonly kind: 'created' | 'replayed' }>,
 ): Refusal {
   switch (outcome.kind) {
     case 'idempotency-conflict':
-      return idempotencyConflict();
+      return new Refusal('IDEMPOTENCY_CONFLICT');
     case 'erased':
-      return creationErased();
+      // The fingerprint was erased too, so the data cannot be compared. A late retry must not recreate the person's data.
+      return new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
+        metadata: { erased: 'true' },
+      });
     case 'already-open':
-      return leadAlreadyOpen(outcome.leadId);
+      return new Refusal('LEAD_ALREADY_OPEN', undefined, { metadata: { leadId: outcome.leadId } });
   }
 }
 
-const leadAlreadyOpen = (leadId: string) =>
-  new Refusal('LEAD_ALREADY_OPEN', 'The contact already has an open lead.', { metadata: { leadId } });
-
-/** The fingerprint was erased too, so the data cannot be compared. A late retry must not recreate the person's data. */
-const creationErased = () =>
-  new Refusal('IDEMPOTENCY_CONFLICT', 'The lead that the idempotency key created was erased.', {
-    metadata: { erased: 'true' },
-  });
-
-function idempotencyConflict(): Refusal {
-  return new Refusal('IDEMPOTENCY_CONFLICT', 'The idempotency key was used with other data.');
-}
-
-function validate(command: CreateLeadCommand): { studioId: string; idempotencyKey: string; capture: LeadData } {
-  const { studioId, idempotencyKey, displayName, contact, sourceId, note } = command;
-  const faults = new Faults();
-  faults.note('studioId', crmIdFault(studioId));
+/** Notes the faults of a creation, in the order of the contract. */
+export function noteCreationFaults(faults: Faults, command: Omit<CreateLeadCommand, 'studioId'>): void {
+  const { idempotencyKey, displayName, contact, sourceId, note } = command;
   faults.note('idempotencyKey', uuidFault(idempotencyKey));
-  faults.note('displayName', displayNameFault(displayName));
-  noteContactFault(faults, 'contact', contact);
-  if (sourceId !== undefined) faults.note('sourceId', uuidFault(sourceId));
-  if (note !== undefined) faults.note('note', noteFault(note));
-  faults.refuseIfAny();
-  return {
-    studioId,
-    idempotencyKey: idempotencyKey.toLowerCase(),
-    capture: {
-      displayName,
-      contact: contact as Contact,
-      sourceId: sourceId?.toLowerCase() ?? null,
-      note: note ?? null,
-    },
-  };
+  noteLeadFaults(faults, { displayName, contact, sourceId, note });
 }
+
+/**
+ * Notes the faults of the data of a lead. What is absent, or null, has none.
+ *
+ * @param at precedes the fields' names
+ */
+export function noteLeadFaults(
+  faults: Faults,
+  data: { readonly [Field in keyof GivenLeadData]?: GivenLeadData[Field] | null },
+  at = '',
+): void {
+  const { displayName, contact, sourceId, note } = data;
+  if (typeof displayName === 'string') faults.note(`${at}displayName`, displayNameFault(displayName));
+  if ('contact' in data) noteContactFault(faults, `${at}contact`, contact);
+  if (typeof sourceId === 'string') faults.note(`${at}sourceId`, uuidFault(sourceId));
+  if (typeof note === 'string') faults.note(`${at}note`, noteFault(note));
+}
+
+/** Adds the faults of a required contact. @param field its JSON path in the request */
+export function noteContactFault(faults: Faults, field: string, contact: Contact | null | undefined): void {
+  if (contact) faults.note(`${field}.${contact.type}`, contactFault(contact.type, contact.value));
+  else faults.note(field, 'must have an email or a phone');
+}
+
+/** Returns the data of a lead as they are stored. @param given without faults */
+export const leadDataOf = ({ displayName, contact, sourceId, note }: GivenLeadData): LeadData => ({
+  displayName,
+  contact: contact as Contact,
+  sourceId: sourceId?.toLowerCase() ?? null,
+  note: note ?? null,
+});

@@ -4,9 +4,8 @@ import { pageTokenFault } from '../../common/rules/field-rules.ts';
 import { type ExportPosition, exportPosition, resumeTokenAfter } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import type { DirectoryStore, LeadStore } from '../store/store.ts';
-import { existingStudio } from './keep-directory.ts';
-import { everyStudio } from './list-studios.ts';
+import type { Reading } from './dependencies.ts';
+import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
 const MAX_LEADS_PER_PAGE = 100;
@@ -38,7 +37,7 @@ export interface ExportedLeads {
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function* exportLeads(
-  { store }: { readonly store: DirectoryStore & Pick<LeadStore, 'walkLeads'> },
+  { store }: Reading,
   { studioId, resumeToken }: ExportLeadsQuery,
 ): AsyncGenerator<ExportedLeads> {
   const begin = resumeToken === '' ? null : exportPosition(studioId, resumeToken);

@@ -1,13 +1,14 @@
-import { displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
-import { type Contact, openClaims } from '../domain/contact.ts';
-import { fingerprintOf, type Lead, type LeadStage } from '../domain/lead.ts';
-import { type Clock, newIdAt } from '../domain/new-id.ts';
+import { uuidFault } from '../../common/rules/field-rules.ts';
+import { openClaims } from '../domain/contact.ts';
+import type { Lead, LeadStage } from '../domain/lead.ts';
+import { fingerprintOf } from '../domain/lead.ts';
+import { newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
-import type { CreateLeadOutcome, DirectoryStore, LeadStore } from '../store/store.ts';
-import { type CreateLeadCommand, refusalOfCreation, sourceInvalid } from './create-lead.ts';
-import { existingStudio } from './keep-directory.ts';
-import { noteContactFault } from './note-contact-fault.ts';
+import type { CreateLeadOutcome } from '../store/store.ts';
+import { type CreateLeadCommand, leadDataOf, noteCreationFaults, refusalOfCreation } from './create-lead.ts';
+import type { Changing } from './dependencies.ts';
+import { existingStudio } from './studios.ts';
 
 /** The maximum number of leads in a request. */
 export const MAX_IMPORTED_LEADS = 100;
@@ -33,12 +34,6 @@ export type ImportedLead =
   | { readonly kind: 'erased'; readonly leadId: string | null }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-interface ImportDependencies {
-  readonly store: Pick<LeadStore, 'createLead' | 'presenceOfLead'> &
-    Pick<DirectoryStore, 'findStudio' | 'findLeadSource'>;
-  readonly clock: Clock;
-}
-
 /**
  * Imports leads from another system. Each is independent of the others and follows the rules of creation: its
  * idempotency key is unique, and an open lead claims its contact. A lead whose id the studio has is that lead, whatever
@@ -48,7 +43,7 @@ interface ImportDependencies {
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND for the whole request
  */
 export async function importLeads(
-  { store, clock }: ImportDependencies,
+  { store, clock }: Changing,
   { studioId, leads }: { readonly studioId: string; readonly leads: readonly LeadImport[] },
 ): Promise<ImportedLead[]> {
   const faults = new Faults();
@@ -73,7 +68,8 @@ export async function importLeads(
       if (presence) return { kind: presence === 'erased' ? 'erased' : 'already-there', leadId: known };
     }
     const { idempotencyKey, lead } = validate(unchecked, studio.id, now);
-    if (lead.sourceId !== null && !(await store.findLeadSource(studio.id, lead.sourceId))) throw sourceInvalid();
+    if (lead.sourceId !== null && !(await store.findLeadSource(studio.id, lead.sourceId)))
+      throw new Refusal('SOURCE_INVALID');
     // Ids sort by creation time.
     const id = newIdAt(lead.createdAt);
     const claims = { idempotencyKey, fingerprint: fingerprintOf(lead), ...openClaims(lead.contact, studio) };
@@ -99,16 +95,12 @@ function validate(
   studioId: string,
   now: Date,
 ): { idempotencyKey: string; lead: Omit<Lead, 'id'> } {
-  const { idempotencyKey, displayName, contact, sourceId, note, stage, createdAt = now } = unchecked;
+  const { idempotencyKey, stage, createdAt = now } = unchecked;
   const { updatedAt = createdAt } = unchecked;
   const latest = new Date(now.getTime() + CLOCK_SKEW_MS);
   const faults = new Faults();
   if (unchecked.leadId !== undefined) faults.note('leadId', uuidFault(unchecked.leadId));
-  faults.note('idempotencyKey', uuidFault(idempotencyKey));
-  faults.note('displayName', displayNameFault(displayName));
-  noteContactFault(faults, 'contact', contact);
-  if (sourceId !== undefined) faults.note('sourceId', uuidFault(sourceId));
-  if (note !== undefined) faults.note('note', noteFault(note));
+  noteCreationFaults(faults, unchecked);
   if (!stage) faults.note('stage', 'must be a known stage');
   if (!(createdAt >= new Date(0) && createdAt <= latest)) faults.note('createTime', 'must be a time from 1970 to now');
   if (!(updatedAt >= createdAt && updatedAt <= latest))
@@ -116,15 +108,6 @@ function validate(
   faults.refuseIfAny();
   return {
     idempotencyKey: idempotencyKey.toLowerCase(),
-    lead: {
-      studioId,
-      displayName,
-      contact: contact as Contact,
-      sourceId: sourceId?.toLowerCase() ?? null,
-      note: note ?? null,
-      stage: stage as LeadStage,
-      createdAt,
-      updatedAt,
-    },
+    lead: { studioId, ...leadDataOf(unchecked), stage: stage as LeadStage, createdAt, updatedAt },
   };
 }

@@ -1,23 +1,18 @@
-import { crmIdFault, nameFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
 import type { Requester } from '../domain/audit.ts';
-import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
-import { type Clock, type NewId, timeOfId } from '../domain/new-id.ts';
+import { requestIdentity } from '../domain/audit.ts';
+import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { ApiKeyStore, DirectoryStore } from '../store/store.ts';
+import { quotaLimitFault } from '../domain/studio.ts';
+import type { Changing, Dependencies, Reading } from './dependencies.ts';
+import { noteRequester, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
+import { existingStudio } from './studios.ts';
 
 /** The number of keys on a page; the default is the maximum. The first page has room for more than the live keys. */
 const MAX_KEYS_PER_PAGE = 1000;
 const MIN_KEYS_PER_PAGE = 5 * MAX_LIVE_KEYS;
-
-type Directory = Pick<DirectoryStore, 'findStudio' | 'findMember'>;
-
-interface KeyDependencies {
-  readonly store: ApiKeyStore & Directory;
-  readonly clock: Clock;
-  readonly newId: NewId;
-}
 
 /** The member who manages a studio's keys; not yet checked. */
 export interface KeyManager extends Requester {
@@ -50,7 +45,7 @@ export interface CreateApiKeyCommand extends KeyManager {
  *
  * @rule 2.6.creation 5.6
  */
-export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyCommand): Promise<IssuedKey> {
+export async function createApiKey(deps: Dependencies, command: CreateApiKeyCommand): Promise<IssuedKey> {
   const { store, clock, newId } = deps;
   const { studioId, memberId, name, expiresAt } = command;
   const now = clock();
@@ -79,17 +74,12 @@ export async function createApiKey(deps: KeyDependencies, command: CreateApiKeyC
     lastUsedAt: null,
     quotaLimit: null,
   };
-  if (!(await store.createApiKey(key, now, command.caller))) throw limitReached();
+  if (!(await store.createApiKey(key, now, command.caller))) throw new Refusal('KEY_LIMIT_REACHED');
   return { key, secret };
 }
 
 /** A request for one page of keys, not yet checked. */
-export interface ListApiKeysQuery extends KeyManagerOrOperator {
-  /** 0: the default size. Sizes outside of the bounds count as the nearest bound. */
-  readonly pageSize?: number;
-  /** Empty: the first page. */
-  readonly pageToken?: string;
-}
+export type ListApiKeysQuery = KeyManagerOrOperator & Partial<PageQuery>;
 
 /**
  * Lists the keys of a studio, highest id first. The first page has all live keys, whatever their age.
@@ -98,25 +88,22 @@ export interface ListApiKeysQuery extends KeyManagerOrOperator {
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN
  */
 export async function listApiKeys(
-  { store }: Pick<KeyDependencies, 'store'>,
+  { store }: Reading,
   { pageSize = 0, pageToken = '', ...manager }: ListApiKeysQuery,
 ): Promise<{ readonly apiKeys: readonly ApiKey[]; readonly nextPageToken: string }> {
   const { studioId } = manager;
-  const before = pageToken === '' ? null : idBeforePage('apiKeys', studioId, pageToken);
   const faults = managerFaults(manager);
-  faults.note('pageSize', pageSize < 0 ? 'must not be negative' : undefined);
-  if (before === undefined)
-    faults.note('pageToken', pageTokenFault(pageToken) ?? 'must be unchanged, from this studio');
+  const before = startOfPage('apiKeys', studioId, { pageSize, pageToken }, faults);
   faults.refuseIfAny();
   await authorise(store, manager);
   const size = Math.min(Math.max(pageSize || MAX_KEYS_PER_PAGE, MIN_KEYS_PER_PAGE), MAX_KEYS_PER_PAGE);
   const live = before === null ? await store.listLiveApiKeys(studioId) : [];
-  const { records, next } = await store.listFormerApiKeys(studioId, before ?? null, size - live.length);
+  const { records, next } = await store.listFormerApiKeys(studioId, before, size - live.length);
   // A key that was revoked between the two reads is in both.
   const each = new Map([...live, ...records].map((key) => [key.id, key])).values();
   return {
     apiKeys: [...each].sort((a, b) => (a.id < b.id ? 1 : -1)),
-    nextPageToken: next === null ? '' : pageTokenAfter('apiKeys', studioId, next),
+    nextPageToken: tokenAfter('apiKeys', studioId, next),
   };
 }
 
@@ -132,10 +119,7 @@ export interface ReplaceApiKeyCommand extends KeyManager {
  * KEY_LIMIT_REACHED
  * @rule 3.2.replaced 3.2.renewed 5.7
  */
-export async function replaceApiKey(
-  { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
-  command: ReplaceApiKeyCommand,
-): Promise<IssuedKey> {
+export async function replaceApiKey({ store, clock }: Changing, command: ReplaceApiKeyCommand): Promise<IssuedKey> {
   const { studioId, memberId, expiresAt } = command;
   const now = clock();
   const faults = managerFaults(command);
@@ -159,13 +143,13 @@ export async function replaceApiKey(
     case 'replaced':
       return { key: outcome.key, secret };
     case 'not-found':
-      throw keyNotFound();
+      throw new Refusal('KEY_NOT_FOUND');
     case 'revoked':
-      throw new Refusal('KEY_REVOKED', 'The key is revoked, for good.');
+      throw new Refusal('KEY_REVOKED');
     case 'expired':
-      throw new Refusal('KEY_EXPIRED', 'The key has expired: replacing it needs a new expiry.');
+      throw new Refusal('KEY_EXPIRED');
     case 'limit-reached':
-      throw limitReached();
+      throw new Refusal('KEY_LIMIT_REACHED');
   }
 }
 
@@ -175,7 +159,7 @@ export async function replaceApiKey(
  * @rule 3.2.revoked 5.7
  */
 export async function revokeApiKey(
-  { store, clock }: Pick<KeyDependencies, 'store' | 'clock'>,
+  { store, clock }: Changing,
   command: KeyManagerOrOperator & { readonly keyId: string },
 ): Promise<ApiKey> {
   const faults = managerFaults(command);
@@ -184,7 +168,7 @@ export async function revokeApiKey(
   await authorise(store, command);
   const { studioId, memberId, caller, keyId } = command;
   const key = await store.revokeApiKey(studioId, keyId.toLowerCase(), { memberId, caller, now: clock() });
-  if (!key) throw keyNotFound();
+  if (!key) throw new Refusal('KEY_NOT_FOUND');
   return key;
 }
 
@@ -196,16 +180,41 @@ function managerFaults({ studioId, memberId }: KeyManagerOrOperator): Faults {
 }
 
 // @rule 5.4
-async function authorise(store: Directory, { studioId, memberId }: KeyManagerOrOperator): Promise<void> {
-  if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND', 'There is no such studio.');
+async function authorise(store: Reading['store'], { studioId, memberId }: KeyManagerOrOperator): Promise<void> {
+  if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND');
   if (memberId === null) return;
   const member = await store.findMember(studioId, memberId);
   if (!mayManageKeys(member?.role ?? null)) {
-    throw new Refusal('MEMBER_FORBIDDEN', 'Only an owner or an admin of the studio can see and manage its keys.');
+    throw new Refusal('MEMBER_FORBIDDEN');
   }
 }
 
-const keyNotFound = () => new Refusal('KEY_NOT_FOUND', 'There is no such key.');
+/** A request to set a key's quota, not yet checked. */
+export interface PutApiKeyQuotaCommand extends Requester {
+  readonly studioId: string;
+  readonly keyId: string;
+  /** Requests per window; undefined: the gateways' default. */
+  readonly quotaLimit: number | undefined;
+}
 
-const limitReached = () =>
-  new Refusal('KEY_LIMIT_REACHED', `The studio has ${MAX_LIVE_KEYS} keys that are neither revoked nor expired.`);
+/**
+ * Sets or removes a key's own quota. The CRM decides quotas, not the members who manage a studio's keys.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, KEY_NOT_FOUND
+ */
+export async function putApiKeyQuota(
+  { store, clock }: Changing,
+  { studioId, keyId, quotaLimit, memberId, caller, requestId }: PutApiKeyQuotaCommand,
+): Promise<ApiKey> {
+  const faults = new Faults();
+  faults.note('apiKeyId', uuidFault(keyId));
+  if (quotaLimit !== undefined) faults.note('quotaLimit', quotaLimitFault(quotaLimit));
+  noteRequester(faults, { memberId, requestId });
+  await existingStudio(store, studioId, faults);
+  const id = keyId.toLowerCase();
+  const identity = requestIdentity(requestId, 'put API key quota', studioId, id);
+  const by = { memberId: memberId ?? null, caller, now: clock(), requestId: identity };
+  const key = await store.putApiKeyQuota(studioId, id, quotaLimit ?? null, by);
+  if (!key) throw new Refusal('KEY_NOT_FOUND');
+  return key;
+}

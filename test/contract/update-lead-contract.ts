@@ -3,7 +3,7 @@ import type { Contact } from '../../src/domain/contact.ts';
 import type { Correction, Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store, UpdateLeadOutcome } from '../../src/store/store.ts';
-import { changeLeadStage } from '../../src/usecases/change-lead-stage.ts';
+import { changeLeadStage } from '../../src/usecases/change-lead.ts';
 import { aClaim, aLead, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, correctLead, describeThroughStores, moveLead } from './store-actions.ts';

@@ -4,7 +4,7 @@ import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
-import { keyUseNoter } from '../../src/usecases/note-key-use.ts';
+import { keyUseNoter } from '../../src/usecases/authenticate-api-key.ts';
 import { anApiKey, NOW, plus } from '../support/builders.ts';
 import { aCapture, aService, leadOf } from '../support/service.ts';
 

@@ -23,7 +23,7 @@ import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/server.ts';
 import { Callers } from '../../src/rpc/callers.ts';
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
-import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/run-stream.ts';
+import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/streams.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, times } from '../support/builders.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf } from '../support/grpc.ts';

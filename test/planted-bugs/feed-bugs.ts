@@ -29,7 +29,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     caughtBy: 'over gRPC, returns existing and new changes, each state once',
     patches: [
       {
-        file: 'src/usecases/watch-lead-changes.ts',
+        file: 'src/usecases/lead-changes.ts',
         find: 'revisions?.get(keyOfChanged(change)) !== change.revision',
         put: 'change.revision >= 0',
       },

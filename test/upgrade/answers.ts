@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Contact } from '../../src/domain/contact.ts';
 import type { Store } from '../../src/store/store.ts';
-import { findLeads } from '../../src/usecases/find-leads.ts';
+import { findLeads } from '../../src/usecases/read-leads.ts';
 import { keysIn } from '../contract/store-actions.ts';
 
 /** The data that a database was created with. */

@@ -8,7 +8,7 @@ import type { RegionCode } from '../../src/domain/contact.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import type { Store } from '../../src/store/store.ts';
-import { findLeads } from '../../src/usecases/find-leads.ts';
+import { findLeads } from '../../src/usecases/read-leads.ts';
 import { NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { temporaryFolder } from '../support/processes.ts';

@@ -1,0 +1,120 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
+import { requestIdentity } from '../domain/audit.ts';
+import { openClaims } from '../domain/contact.ts';
+import type { Correction, Lead, LeadStage } from '../domain/lead.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { type GivenLeadData, noteLeadFaults } from './create-lead.ts';
+import type { Changing } from './dependencies.ts';
+import { noteRequester } from './requests.ts';
+import { regionsOf } from './studios.ts';
+
+/** A request to move a lead, not yet checked. */
+export interface ChangeLeadStageCommand extends Requester {
+  readonly studioId: string;
+  readonly leadId: string;
+  readonly stage: LeadStage | undefined;
+}
+
+/**
+ * Moves a lead to any stage.
+ *
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_ALREADY_OPEN
+ * @rule 3.1.moves
+ */
+export async function changeLeadStage({ store, clock }: Changing, command: ChangeLeadStageCommand): Promise<Lead> {
+  const { studioId, stage, memberId = null, caller } = command;
+  const leadId = command.leadId.toLowerCase();
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('leadId', uuidFault(leadId));
+  noteRequester(faults, command);
+  if (!stage) faults.note('stage', 'must be given');
+  faults.refuseIfAny();
+
+  const requestId = requestIdentity(command.requestId, 'change lead stage', studioId, leadId);
+  for (;;) {
+    const lead = await store.findLead(studioId, leadId);
+    if (!lead) throw new Refusal('LEAD_NOT_FOUND');
+    const { contact } = lead;
+    // A lead that is reopened claims its contact by the current region.
+    const claims = { contact, ...openClaims(contact, await regionsOf(store, studioId)) };
+    const by = { memberId, caller, now: clock(), requestId };
+    const outcome = await store.changeLeadStage({ studioId, leadId, stage: stage as LeadStage, claims, ...by });
+    switch (outcome.kind) {
+      case 'changed':
+      case 'unchanged':
+        return outcome.lead;
+      case 'not-found':
+        throw new Refusal('LEAD_NOT_FOUND');
+      case 'already-open':
+        throw otherLeadOpen(outcome);
+      case 'other-contact':
+      // The contact was corrected concurrently: retry with the new one.
+    }
+  }
+}
+
+/** A request to correct a lead, not yet checked. An absent field does not change; null removes its value. */
+export interface UpdateLeadCommand extends Requester {
+  readonly studioId: string;
+  readonly leadId: string;
+  readonly fields: GivenCorrection;
+  /** The `updatedAt` that the lead must still have; undefined: any. */
+  readonly expectedUpdatedAt?: Date | undefined;
+}
+
+/** A contact that is present but undefined is neither an email address nor a phone number. */
+export type GivenCorrection = Omit<Correction, 'contact'> & Partial<Pick<GivenLeadData, 'contact'>>;
+
+/**
+ * Corrects a lead.
+ *
+ * @param faults those found while the command was parsed
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, SOURCE_INVALID, LEAD_ALREADY_OPEN
+ */
+export async function updateLead(
+  { store, clock }: Changing,
+  command: UpdateLeadCommand,
+  faults = new Faults(),
+): Promise<Lead> {
+  const { studioId, fields, expectedUpdatedAt = null, memberId = null, caller } = command;
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('lead.id', uuidFault(command.leadId));
+  noteLeadFaults(faults, fields, 'lead.');
+  noteRequester(faults, command);
+  faults.refuseIfAny();
+  const leadId = command.leadId.toLowerCase();
+  const sourceId = fields.sourceId?.toLowerCase();
+  const correction = { ...fields, ...(sourceId !== undefined && { sourceId }) } as Correction;
+
+  const requestId = requestIdentity(command.requestId, 'update lead', studioId, leadId);
+  const isRepetition = requestId !== undefined && (await store.isLeadChangeApplied(studioId, leadId, requestId));
+  const lead = await store.findLead(studioId, leadId);
+  if (!lead) throw new Refusal('LEAD_NOT_FOUND');
+  // The conditions below held when the change was applied.
+  if (isRepetition) return lead;
+  if (expectedUpdatedAt && expectedUpdatedAt.getTime() !== lead.updatedAt.getTime())
+    throw new Refusal('UPDATE_TIME_MISMATCH');
+  if (sourceId !== undefined && sourceId !== lead.sourceId) {
+    const source = await store.findLeadSource(studioId, sourceId);
+    if (!source?.enabled) throw new Refusal('SOURCE_INVALID');
+  }
+  const claims = openClaims(correction.contact ?? lead.contact, await regionsOf(store, studioId));
+  const by = { memberId, caller, now: clock(), requestId };
+  const outcome = await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by });
+  switch (outcome.kind) {
+    case 'updated':
+    case 'unchanged':
+      return outcome.lead;
+    case 'not-found':
+      throw new Refusal('LEAD_NOT_FOUND');
+    case 'stale':
+      throw new Refusal('UPDATE_TIME_MISMATCH');
+    case 'already-open':
+      throw otherLeadOpen(outcome);
+  }
+}
+
+const otherLeadOpen = ({ leadId }: { readonly leadId: string }) =>
+  new Refusal('LEAD_ALREADY_OPEN', 'The contact has another open lead.', { metadata: { leadId } });

@@ -1,0 +1,168 @@
+import { assert } from '../../common/invariants.ts';
+import { crmIdFault, isCanonicalUuid, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Actor, Requester } from '../domain/audit.ts';
+import type { Contact } from '../domain/contact.ts';
+import { type ErasedLead, isOpen, type Lead, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { type Page, type Store, UnreadableRecord } from '../store/store.ts';
+import { noteContactFault } from './create-lead.ts';
+import type { Changing, Reading } from './dependencies.ts';
+import { leadsOf } from './read-leads.ts';
+import { noteRequester } from './requests.ts';
+import { studioIds } from './studios.ts';
+
+/** A request to erase a lead, not yet checked. */
+export interface EraseLeadCommand extends Requester {
+  readonly studioId: string;
+  readonly leadId: string;
+}
+
+/**
+ * Erases the personal data of a lead. Erasing an erased lead changes nothing and returns it.
+ *
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
+ */
+export async function eraseLead(
+  { store, clock }: Changing,
+  { studioId, leadId, memberId, caller }: EraseLeadCommand,
+): Promise<ErasedLead> {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('leadId', uuidFault(leadId));
+  noteRequester(faults, { memberId });
+  faults.refuseIfAny();
+  const by = { memberId: memberId ?? null, caller, now: clock() };
+  const outcome = await store.eraseLead({ studioId, leadId: leadId.toLowerCase(), ...by });
+  if (outcome.kind !== 'erased') throw new Refusal('LEAD_NOT_FOUND');
+  return outcome.lead;
+}
+
+/** A request to erase all leads of a contact, not yet checked. */
+export interface EraseContactCommand extends Requester {
+  readonly studioId: string;
+  /** Undefined: neither an email address nor a phone number. */
+  readonly contact: Contact | undefined;
+}
+
+export interface ErasedContact {
+  /** The number of leads that this call erased. */
+  readonly erasedCount: number;
+  /** Whether leads of the contact may remain: as for FoundLeads, or the contact had too many leads for one call. */
+  readonly mayBeIncomplete: boolean;
+  /** The number of leads that cannot be erased, because they cannot be read. */
+  readonly skippedCount: number;
+}
+
+/** The number of leads that are erased concurrently. */
+const MAX_CONCURRENT = 100;
+
+/**
+ * Erases all leads of a contact in a studio: closed ones too, and those that had it before a correction, because what
+ * the lead was created with is kept. An interrupted call can be repeated.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function eraseContact(
+  { store, clock }: Changing,
+  { studioId, contact, memberId, caller }: EraseContactCommand,
+): Promise<ErasedContact> {
+  const faults = new Faults();
+  noteRequester(faults, { memberId });
+  faults.note('studioId', crmIdFault(studioId));
+  noteContactFault(faults, 'contact', contact);
+  faults.refuseIfAny();
+  /** The leads that cannot be erased, because even their stage or times are unreadable. */
+  const skipped = new Set<string>();
+  for (let erasedCount = 0; ; ) {
+    // Erased leads are no longer found.
+    const found = await leadsOf(store, studioId, contact as Contact, 'former');
+    const { leads, mayBeIncomplete } = found;
+    const unreadable = found.unreadable.filter((id) => !skipped.has(id));
+    const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
+    if (leads.length + unreadable.length === 0 || isEnough) {
+      return {
+        erasedCount,
+        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size > 0,
+        skippedCount: skipped.size,
+      };
+    }
+    const erased = await Promise.all([
+      // A lead that has changed since it was found is searched for again: its contact may be another one.
+      ...leads.slice(0, MAX_CONCURRENT).map(({ id, updatedAt }) => erase(id, updatedAt)),
+      ...unreadable.slice(0, MAX_CONCURRENT).map((id) => erase(id)),
+    ]);
+    erasedCount += erased.filter(Boolean).length;
+  }
+
+  /** Returns whether a lead was erased now. */
+  async function erase(leadId: string, expectedUpdatedAt?: Date): Promise<boolean> {
+    if (!isCanonicalUuid(leadId)) {
+      skipped.add(leadId);
+      return false;
+    }
+    const which = { studioId, leadId, memberId: memberId ?? null, caller, now: clock() };
+    try {
+      const { kind } = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
+      return kind === 'erased';
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      skipped.add(leadId);
+      return false;
+    }
+  }
+}
+
+/** The number of leads that are read at a time and erased concurrently. */
+const MAX_LEADS_PER_PAGE = 100;
+
+/** Selects closed leads that have not changed since a time. */
+export interface ClosedLeads {
+  /** Undefined: all studios. */
+  readonly studioId: string | undefined;
+  readonly before: Date;
+}
+
+/** Returns how many leads are selected. */
+export async function countClosedLeads({ store }: Reading, which: ClosedLeads): Promise<number> {
+  let count = 0;
+  for await (const leads of pagesOf(store, which)) count += leads.length;
+  return count;
+}
+
+/**
+ * Erases the selected leads. An interrupted run can be repeated: it skips leads that are already erased.
+ *
+ * @param onProgress called with the number of leads erased so far
+ * @returns the number of leads erased
+ */
+export async function eraseClosedLeads(
+  { store, clock }: Changing,
+  which: ClosedLeads & Actor,
+  onProgress: (count: number) => void,
+): Promise<number> {
+  let count = 0;
+  for await (const leads of pagesOf(store, which)) {
+    const { memberId, caller } = which;
+    const outcomes = await Promise.all(
+      // A lead that was reopened or corrected since it was read is no longer selected.
+      leads.map(({ studioId, id: leadId, updatedAt: expectedUpdatedAt }) =>
+        store.eraseLead({ studioId, leadId, memberId, caller, now: clock(), expectedUpdatedAt }),
+      ),
+    );
+    count += outcomes.filter(({ kind }) => kind === 'erased').length;
+    onProgress(count);
+  }
+  return count;
+}
+
+async function* pagesOf(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
+  for await (const id of studioIds({ store }, studioId)) {
+    for (let after: string | null = null; ; ) {
+      const page: Page<Lead> = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
+      yield page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
+      if (page.next === null) break;
+      assert(page.next !== after, 'page_moves');
+      after = page.next;
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import { assert } from '../../common/invariants.ts';
+import { crmIdFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Contact } from '../domain/contact.ts';
+import { mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
+import { isOpen, type Lead, type LeadView, MAX_LEADS_PER_CONTACT } from '../domain/lead.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import type { Store } from '../store/store.ts';
+import { noteContactFault } from './create-lead.ts';
+import type { Reading } from './dependencies.ts';
+import { notePageFaults, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
+import { regionsOf } from './studios.ts';
+
+/** A request to read a lead, not yet checked. */
+export interface GetLeadQuery {
+  readonly studioId: string;
+  readonly leadId: string;
+  /** Undefined: unknown. */
+  readonly view: LeadView | undefined;
+}
+
+/**
+ * Reads a lead. Another studio's lead is indistinguishable from one that does not exist.
+ *
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
+ * @rule 1.own-studio 4.2.current-state 4.2.not-found
+ */
+export async function getLead({ store }: Reading, { studioId, leadId, view }: GetLeadQuery): Promise<Lead> {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  faults.note('leadId', uuidFault(leadId));
+  if (!view) faults.note('view', 'must be a known view');
+  faults.refuseIfAny();
+  const lead = await store.findLead(studioId, leadId.toLowerCase());
+  if (!lead) throw new Refusal('LEAD_NOT_FOUND');
+  assert(lead.studioId === studioId, 'lead_of_studio');
+  return lead;
+}
+
+/** A request for one page, not yet checked. */
+export interface ListLeadsQuery extends PageQuery {
+  readonly studioId: string;
+  /** Undefined: unknown. */
+  readonly view: LeadView | undefined;
+}
+
+/** One page; the token is empty on the last one. */
+export interface LeadPage {
+  readonly leads: readonly Lead[];
+  readonly nextPageToken: string;
+  /** The number of unreadable leads that were left out. */
+  readonly skippedCount: number;
+}
+
+/**
+ * Lists a studio's leads, newest first. Leads created between two requests do not shift pages.
+ *
+ * @throws Refusal INVALID_REQUEST
+ * @rule 2.4.leads 4.3.limit 4.3.newest-first 4.3.steady 8.leads
+ */
+export async function listLeads({ store }: Reading, { studioId, view, ...page }: ListLeadsQuery): Promise<LeadPage> {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  const before = startOfPage('leads', studioId, page, faults);
+  if (!view) faults.note('view', 'must be a known view');
+  faults.refuseIfAny();
+
+  const limit = pageLimit(page.pageSize);
+  const { records: leads, next, skipped: skippedCount } = await store.listLeads(studioId, before, limit);
+  assert(leads.length <= limit, 'page_within_limit');
+  assert(
+    leads.every((lead) => lead.studioId === studioId),
+    'lead_of_studio',
+  );
+  return { leads, nextPageToken: tokenAfter('leads', studioId, next), skippedCount };
+}
+
+/** Returns the maximum number of leads on a page of a requested size. */
+export const pageLimit = (pageSize: number): number =>
+  pageSize > 0 ? Math.min(pageSize, PAGE_SIZE.max) : PAGE_SIZE.fallback;
+
+/** A request for one page of a contact's leads, not yet checked. */
+export interface FindLeadsQuery extends PageQuery {
+  readonly studioId: string;
+  /** Undefined: neither an email address nor a phone number. */
+  readonly contact: Contact | undefined;
+}
+
+/** One page of a contact's leads. */
+export interface FoundLeads extends LeadPage {
+  /** Whether leads may be missing: see mayHaveOtherKeys; or the contact has too many leads, or unreadable ones. */
+  readonly mayBeIncomplete: boolean;
+}
+
+/** Higher than every lead's id: the page after the open leads then begins with the newest closed one. */
+const AFTER_ALL_IDS = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/**
+ * Finds a studio's leads of a contact, by the keys that these may have been opened with: open leads first, then closed ones, newest first.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function findLeads(
+  { store }: Reading,
+  { studioId, contact, pageSize, pageToken }: FindLeadsQuery,
+): Promise<FoundLeads> {
+  const scope = `${studioId} ${contact?.type} ${contact?.value}`;
+  const before = pageToken === '' ? null : idBeforePage('leadsOfContact', scope, pageToken);
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  noteContactFault(faults, 'contact', contact);
+  notePageFaults(faults, { pageSize, pageToken }, before, 'must be unchanged, of this studio and contact');
+  faults.refuseIfAny();
+
+  const { leads, unreadable, mayBeIncomplete } = await leadsOf(store, studioId, contact as Contact);
+  const found = leads.toSorted(newestFirst);
+  // The first page has all open leads.
+  const open = before === null ? found.filter(({ stage }) => isOpen(stage)) : [];
+  const closed = found.filter(({ id, stage }) => !isOpen(stage) && id < (before ?? AFTER_ALL_IDS));
+  const shown = closed.slice(0, Math.max(pageLimit(pageSize) - open.length, 0));
+  const last = shown.at(-1)?.id ?? AFTER_ALL_IDS;
+  return {
+    leads: [...open, ...shown],
+    nextPageToken: shown.length < closed.length ? pageTokenAfter('leadsOfContact', scope, last) : '',
+    mayBeIncomplete: mayBeIncomplete || unreadable.length > 0,
+    skippedCount: unreadable.length,
+  };
+}
+
+/**
+ * Returns all leads of a contact, and whether others may exist that were not found.
+ *
+ * @param former whether to include leads that had the contact before a correction
+ */
+export async function leadsOf(store: Store, studioId: string, contact: Contact, former?: 'former') {
+  const regions = await regionsOf(store, studioId);
+  const found = await store.findLeadsOfContact(studioId, searchKeys(contact, regions), former);
+  const isCut = found.leads.length + found.unreadable.length >= MAX_LEADS_PER_CONTACT;
+  return { ...found, mayBeIncomplete: mayHaveOtherKeys(contact, regions) || isCut };
+}
+
+const newestFirst = (a: Lead, b: Lead): number => (a.id < b.id ? 1 : -1);

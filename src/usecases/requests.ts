@@ -1,0 +1,49 @@
+import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Requester } from '../domain/audit.ts';
+import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
+import type { Faults } from '../domain/refusal.ts';
+
+/** Notes the faults of who requests an action, and of the request's id. @param member the field that names the member */
+export function noteRequester(
+  faults: Faults,
+  { memberId, requestId }: Pick<Requester, 'memberId' | 'requestId'>,
+  member = 'memberId',
+): void {
+  if (memberId !== undefined) faults.note(member, crmIdFault(memberId));
+  if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
+}
+
+/** Which page of a list; not yet checked. */
+export interface PageQuery {
+  /** 0: the default size. Sizes outside of the list's bounds count as the nearest bound. */
+  readonly pageSize: number;
+  /** Empty: the first page. */
+  readonly pageToken: string;
+}
+
+/** Returns the id that a page follows; null: it is the first one. Notes what is wrong with the query. */
+export function startOfPage(
+  list: ListName,
+  scope: string,
+  { pageSize, pageToken }: PageQuery,
+  faults: Faults,
+): string | null {
+  const id = pageToken === '' ? null : idBeforePage(list, scope, pageToken);
+  notePageFaults(faults, { pageSize, pageToken }, id, 'must be unchanged, from this studio');
+  return id ?? null;
+}
+
+/** @param position undefined: the token was not issued for this list */
+export function notePageFaults(
+  faults: Faults,
+  { pageSize, pageToken }: PageQuery,
+  position: unknown,
+  unknownToken: string,
+): void {
+  if (pageSize < 0) faults.note('pageSize', 'must not be negative');
+  if (position === undefined) faults.note('pageToken', pageTokenFault(pageToken) ?? unknownToken);
+}
+
+/** Returns the token of the page after an id; empty: there is none. */
+export const tokenAfter = (list: ListName, scope: string, id: string | null): string =>
+  id === null ? '' : pageTokenAfter(list, scope, id);

@@ -1,0 +1,146 @@
+import { assert } from '../../common/invariants.ts';
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { AuditEvent, Requester } from '../domain/audit.ts';
+import { requestIdentity } from '../domain/audit.ts';
+import type { StudioRegions } from '../domain/contact.ts';
+import { isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import type { Studio } from '../domain/studio.ts';
+import { quotaLimitFault } from '../domain/studio.ts';
+import type { DirectoryStore } from '../store/store.ts';
+import type { Changing, Reading } from './dependencies.ts';
+import { notePageFaults, noteRequester, type PageQuery } from './requests.ts';
+
+/** The number of studios on a page. */
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1000;
+
+/** A request to create or change a studio, not yet checked. */
+export interface PutStudioCommand extends Requester {
+  readonly id: string;
+  /** Undefined: unknown. */
+  readonly status: Studio['status'] | 'unchanged' | undefined;
+  /** Null: removes the region; undefined: unchanged. */
+  readonly regionCode: string | null | undefined;
+  /** Null: the gateways' default; undefined: unchanged. */
+  readonly quotaLimit?: number | null | undefined;
+}
+
+/** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
+export async function putStudio({ store, clock }: Changing, command: PutStudioCommand | undefined): Promise<Studio> {
+  const faults = new Faults();
+  const idFault = crmIdFault(command?.id ?? '');
+  faults.note('studio.id', idFault);
+  // A studio with an invalid id does not exist, so it has no status to keep.
+  const keepsStatus = command?.status === 'unchanged' && idFault === undefined;
+  if (!keepsStatus && command?.status !== 'active' && command?.status !== 'suspended') {
+    faults.note('studio.status', 'must be given');
+  }
+  const regionCode = command?.regionCode;
+  if (typeof regionCode === 'string' && !isRegionCode(regionCode)) {
+    faults.note('studio.regionCode', 'must be two capital letters of a region that has phone numbers');
+  }
+  if (typeof command?.quotaLimit === 'number') faults.note('studio.quotaLimit', quotaLimitFault(command.quotaLimit));
+  noteRequester(faults, command ?? {});
+  faults.refuseIfAny();
+  const { id, status, quotaLimit, memberId = null, caller } = command as PutStudioCommand;
+  const put = {
+    id,
+    status: status === 'unchanged' ? undefined : status,
+    regionCode: regionCode as RegionCode | null | undefined,
+    quotaLimit,
+  };
+  const requestId = requestIdentity(command?.requestId, 'put studio', id);
+  const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });
+  if (studio) return studio;
+  faults.note('studio.status', 'must be given for a new studio');
+  throw faults.refusal();
+}
+
+/** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */
+export function getStudio({ store }: Reading, studioId: string): Promise<Studio> {
+  return existingStudio(store, studioId, new Faults());
+}
+
+/**
+ * Lists all studios, by id.
+ *
+ * @returns one page; the token is empty on the last one
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function listStudios(
+  { store }: Reading,
+  { pageSize, pageToken }: PageQuery,
+): Promise<{ readonly studios: readonly Studio[]; readonly nextPageToken: string }> {
+  const after = pageToken === '' ? null : studioBeforePage(pageToken);
+  const faults = new Faults();
+  notePageFaults(faults, { pageSize, pageToken }, after, 'must be unchanged');
+  faults.refuseIfAny();
+  const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+  const { records: studios, next } = await store.listStudios(after ?? null, limit);
+  return { studios, nextPageToken: next === null ? '' : studioTokenAfter(next) };
+}
+
+/** Yields the id of a studio, or those of all; undefined: all. */
+export async function* studioIds(deps: Reading, only: string | undefined): AsyncGenerator<string> {
+  if (only !== undefined) yield only;
+  else for await (const { id } of everyStudio(deps)) yield id;
+}
+
+/**
+ * Yields all studios, by id, with one page in memory at a time.
+ *
+ * @param after yields only studios with a higher id; null: all
+ */
+export async function* everyStudio({ store }: Reading, after: string | null = null): AsyncGenerator<Studio> {
+  for (let position = after; ; ) {
+    const { records, next } = await store.listStudios(position, MAX_PAGE_SIZE);
+    yield* records;
+    if (next === null) return;
+    assert(next !== position, 'page_moves');
+    position = next;
+  }
+}
+
+/**
+ * Reads a studio.
+ *
+ * @param faults those of the request so far
+ * @throws Refusal INVALID_REQUEST with `faults` and a fault of the id, STUDIO_NOT_FOUND
+ */
+export async function existingStudio(
+  store: Pick<DirectoryStore, 'findStudio'>,
+  studioId: string,
+  faults: Faults,
+): Promise<Studio> {
+  faults.note('studioId', crmIdFault(studioId));
+  faults.refuseIfAny();
+  const studio = await store.findStudio(studioId);
+  if (!studio) throw new Refusal('STUDIO_NOT_FOUND');
+  return studio;
+}
+
+/** Returns the regions of a studio; an unknown one has none. */
+export async function regionsOf(store: Pick<DirectoryStore, 'findStudio'>, studioId: string): Promise<StudioRegions> {
+  return (await store.findStudio(studioId)) ?? { regionCode: null, formerRegions: [] };
+}
+
+/** A request for audit events, not yet checked. */
+export interface AuditQuery {
+  readonly studioId: string;
+  /** Undefined: the studio and its keys. */
+  readonly leadId: string | undefined;
+}
+
+/**
+ * Lists the audit events of a studio and its keys, or of a lead.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
+ */
+export async function listAuditEvents({ store }: Reading, { studioId, leadId }: AuditQuery): Promise<AuditEvent[]> {
+  const faults = new Faults();
+  if (leadId !== undefined) faults.note('leadId', uuidFault(leadId));
+  await existingStudio(store, studioId, faults);
+  return store.listAuditEvents(studioId, leadId?.toLowerCase() ?? null);
+}
