@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { Counter, collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import { brokenInvariants } from './invariants.ts';
 import { droppedLogLines } from './logger.ts';
@@ -20,7 +20,7 @@ const MAX_METRICS_CONNECTIONS = 64;
 const METRICS_SILENCE_MS = 10_000;
 
 /** Histogram buckets of durations; seconds. */
-export const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export const SIZES = [1, 2, 4, 8, 16, 32, 64, 128];
 
@@ -63,6 +63,16 @@ export function createRegistry(): Registry {
   return registry;
 }
 
+/** Registers a histogram. */
+export const histogram = <Label extends string>(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: readonly Label[],
+  buckets = DURATIONS,
+): Histogram<Label> => new Histogram({ name, help, labelNames: [...labelNames], buckets, registers: [registry] });
+
+/** Registers a counter of spans that were not received. */
 export function countDroppedSpans(registry: Registry, tracer: Tracer): void {
   counter(registry, 'lead_intake_spans_dropped_total', 'Spans that their receiver did not accept.', tracer.dropped);
 }

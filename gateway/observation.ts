@@ -1,7 +1,7 @@
-import { Counter, Gauge, Histogram } from '@prometheus-io/client';
+import { Counter, Gauge } from '@prometheus-io/client';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../common/metrics.ts';
+import { createRegistry, gauge, gaugeExpiries, histogram, SIZES } from '../common/metrics.ts';
 import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
@@ -140,29 +140,27 @@ const INITIAL_OUTCOMES = ['ok', ...PROBLEM_CODES.filter((code) => PROBLEMS[code]
 /** Creates the gateway's metrics. Each label has a closed list of values; none comes from a caller. */
 export function createGatewayMetrics() {
   const registry = createRegistry();
-  const requests = new Histogram({
-    name: 'lead_intake_gateway_request_duration_seconds',
-    help: 'Duration of requests by operation and outcome (ok or the code of the problem).',
-    labelNames: ['operation', 'outcome'],
-    buckets: DURATIONS,
-    registers: [registry],
-  });
+  const requests = histogram(
+    registry,
+    'lead_intake_gateway_request_duration_seconds',
+    'Duration of requests by operation and outcome (ok or the code of the problem).',
+    ['operation', 'outcome'],
+  );
   for (const operation of OPERATIONS) for (const outcome of INITIAL_OUTCOMES) requests.zero({ operation, outcome });
-  const quota = new Histogram({
-    name: 'lead_intake_gateway_quota_duration_seconds',
-    help: 'Duration of quota checks by decision: admitted, limited, delayed or unavailable.',
-    labelNames: ['decision'],
-    buckets: DURATIONS,
-    registers: [registry],
-  });
+  const quota = histogram(
+    registry,
+    'lead_intake_gateway_quota_duration_seconds',
+    'Duration of quota checks by decision: admitted, limited, delayed or unavailable.',
+    ['decision'],
+  );
   for (const decision of ['admitted', 'limited', 'delayed', 'unavailable'] as const) quota.zero({ decision });
-  const batches = new Histogram({
-    name: 'lead_intake_gateway_core_batch_requests',
-    help: 'Number of requests per message to the core, by operation.',
-    labelNames: ['operation'],
-    buckets: SIZES,
-    registers: [registry],
-  });
+  const batches = histogram(
+    registry,
+    'lead_intake_gateway_core_batch_requests',
+    'Number of requests per message to the core, by operation.',
+    ['operation'],
+    SIZES,
+  );
   const replays = new Counter({
     name: 'lead_intake_gateway_replays_total',
     help: 'Creations that were answered with the lead of an earlier request.',

@@ -18,7 +18,8 @@ import type { ExchangeContext } from '../rpc/exchange-service.ts';
 import { type RunCall, refused } from '../rpc/observation.ts';
 import { maxTimeoutMsOf, routes, traitsOf } from '../rpc/routes.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { Connections, type Request, type Response } from './connections.ts';
+import type { Request, Response } from './connection.ts';
+import { Connections } from './connections.ts';
 
 /**
  * The maximum size of a message, compressed or not; bytes. The largest lead has about 10 KB. Methods with lists have a

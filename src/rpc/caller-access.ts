@@ -9,6 +9,7 @@ import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
 import type { Refusal } from '../domain/refusal.ts';
+import { studioIdIn } from './observation.ts';
 import { forbidden } from './refusals.ts';
 
 type RolesByMethod = Readonly<Record<string, readonly CallerRole[]>>;
@@ -115,16 +116,4 @@ export function refuseOtherStudios({ name, studios }: Caller, request: object): 
   const studioId = studioIdIn(request);
   if (studioId !== undefined && studios.has(studioId)) return;
   throw forbidden(name, 'may access only its own studios, and must name one');
-}
-
-/** The fields in which requests name a studio. */
-export interface StudioFields {
-  readonly studioId?: string;
-  readonly studio?: { readonly id: string };
-  readonly member?: { readonly studioId: string };
-  readonly leadSource?: { readonly studioId: string };
-}
-
-export function studioIdIn({ studioId, studio, member, leadSource }: StudioFields): string | undefined {
-  return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
 }

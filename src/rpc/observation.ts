@@ -1,7 +1,7 @@
 import { Code, type ConnectError } from '@connectrpc/connect';
-import { Counter, Histogram, type Registry } from '@prometheus-io/client';
+import { Counter, type Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
-import { createRegistry, DURATIONS, gauge, gaugeExpiries, SIZES } from '../../common/metrics.ts';
+import { createRegistry, gauge, gaugeExpiries, histogram, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
@@ -13,7 +13,6 @@ import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { LeadChangeStore, ReportUnreadable, StoreCommand, StoreObserver } from '../store/store.ts';
 import type { Call } from './call.ts';
-import { type StudioFields, studioIdIn } from './caller-access.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** The outcomes that are failures of the service. */
@@ -132,6 +131,18 @@ const LOGGED = {
 
 type LoggedFields = { readonly [Name in keyof typeof LOGGED]?: string | number | boolean };
 
+/** The fields in which requests name a studio. */
+interface StudioFields {
+  readonly studioId?: string;
+  readonly studio?: { readonly id: string };
+  readonly member?: { readonly studioId: string };
+  readonly leadSource?: { readonly studioId: string };
+}
+
+export function studioIdIn({ studioId, studio, member, leadSource }: StudioFields): string | undefined {
+  return studioId ?? studio?.id ?? member?.studioId ?? leadSource?.studioId;
+}
+
 /** The fields of messages in which these are found; not validated. */
 interface MessageFields extends StudioFields {
   readonly apiKeyId?: string;
@@ -176,35 +187,33 @@ const COUNT_TTL_MS = 30_000;
 /** Creates the core's metrics. Each label has a closed set of values; nothing that a caller sends becomes one. */
 export function createCoreMetrics() {
   const registry = createRegistry();
-  const calls = new Histogram({
-    name: 'lead_intake_core_call_duration_seconds',
-    help: 'Duration of calls by operation and outcome (ok, the reason of a refusal, or a status).',
-    labelNames: ['operation', 'outcome'],
-    buckets: DURATIONS,
-    registers: [registry],
-  });
+  const calls = histogram(
+    registry,
+    'lead_intake_core_call_duration_seconds',
+    'Duration of calls by operation and outcome (ok, the reason of a refusal, or a status).',
+    ['operation', 'outcome'],
+  );
   for (const operation of OPERATIONS) for (const outcome of OUTCOMES) calls.zero({ operation, outcome });
-  const batches = new Histogram({
-    name: 'lead_intake_core_batch_requests',
-    help: 'Requests per message of the exchange by operation.',
-    labelNames: ['operation'],
-    buckets: SIZES,
-    registers: [registry],
-  });
-  const commands = new Histogram({
-    name: 'lead_intake_core_store_duration_seconds',
-    help: 'Duration of database commands by command and outcome.',
-    labelNames: ['command', 'outcome'],
-    buckets: DURATIONS,
-    registers: [registry],
-  });
-  const sizes = new Histogram({
-    name: 'lead_intake_core_store_batch_size',
-    help: 'Writes or reads per database command by command.',
-    labelNames: ['command'],
-    buckets: SIZES,
-    registers: [registry],
-  });
+  const batches = histogram(
+    registry,
+    'lead_intake_core_batch_requests',
+    'Requests per message of the exchange by operation.',
+    ['operation'],
+    SIZES,
+  );
+  const commands = histogram(
+    registry,
+    'lead_intake_core_store_duration_seconds',
+    'Duration of database commands by command and outcome.',
+    ['command', 'outcome'],
+  );
+  const sizes = histogram(
+    registry,
+    'lead_intake_core_store_batch_size',
+    'Writes or reads per database command by command.',
+    ['command'],
+    SIZES,
+  );
   const callsOfCallers = new Counter({
     name: 'lead_intake_core_caller_calls_total',
     help: "Calls of named callers by credential: the beginning of a token's SHA-256, or `certificate`.",

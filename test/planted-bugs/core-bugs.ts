@@ -73,7 +73,7 @@ export const CORE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'an unread response is cancelled, and one that is read, and a waiting call, are not',
     patches: [
       {
-        file: CONNECTIONS,
+        file: 'src/port/connection.ts',
         find: 'this.stalledChecks > MAX_STALLED_CHECKS',
         put: 'false',
       },

@@ -4,11 +4,8 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  MAX_AUTHENTICATED_CONNECTIONS,
-  MAX_CALLS_PER_SECOND,
-  MAX_UNAUTHENTICATED_CONNECTIONS,
-} from '../../src/port/connections.ts';
+import { MAX_CALLS_PER_SECOND } from '../../src/port/connection.ts';
+import { MAX_AUTHENTICATED_CONNECTIONS, MAX_UNAUTHENTICATED_CONNECTIONS } from '../../src/port/connections.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { cpuSeconds, memoryMb } from '../crash/memory.ts';
 import { aLead, aStudio as aStudioRecord, BY, claimsOf, NOW, times } from '../support/builders.ts';

@@ -1,0 +1,268 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  constants,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
+import type { Caller } from '../domain/caller.ts';
+
+/** The limits on calls of an unauthenticated connection. A probe has one call in flight, and begins one per second. */
+const MAX_CONCURRENT_CALLS = 8;
+export const MAX_CALLS_PER_SECOND = 16;
+
+/** How long a connection lasts once all its callers have lost their access; milliseconds. */
+const WITHDRAWN_MS = 5000;
+
+/** The time within which the peer has to close a drained connection without calls; milliseconds. */
+const CLOSE_TIMEOUT_MS = 5000;
+
+/** The number of pings without an answer, and of checks without progress, after which a connection, or a response, ends. */
+const MAX_MISSED_PINGS = 3;
+const MAX_STALLED_CHECKS = 30;
+
+/** Larger writes are split into chunks of this size, so that partial progress is visible; bytes. */
+const CHUNK_BYTES = 16 * 1024;
+
+/** The highest stream id. A GOAWAY with it lets the peer continue all open streams. */
+const LAST_STREAM_ID = 2 ** 31 - 1;
+
+/** By this fraction the age differs from the maximum, so that connections opened together do not end together. */
+const JITTER = 0.1;
+
+/** A request and its response, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
+
+/** What the port has to know of a method. */
+export interface CallTraits {
+  /** Whether it is open to unauthenticated callers: probes carry no secrets. */
+  readonly isProbe: boolean;
+  /** Whether it lasts as long as its connection without doing anything. */
+  readonly isWatch: boolean;
+  /** Whether its caller may send for any time. */
+  readonly isOpenEnded: boolean;
+}
+
+export type Report = (reason: string) => void;
+
+/** Returns the HTTP/2 stream of a call; undefined for HTTP/1.1. */
+export const streamOf = (response: Response) => (response as { stream?: ServerHttp2Stream }).stream;
+
+/** A call from its arrival until its response is sent completely. */
+export class AcceptedCall {
+  /** The stream that buffers the response until it is sent. */
+  readonly to: Writable;
+  readonly isWatch: boolean;
+  /** The number of successive checks in which the peer took nothing of an unsent response. */
+  stalledChecks = 0;
+  /** The amount written so far, and the amount that the peer had taken at the last check; bytes. */
+  #written = 0;
+  #taken = 0;
+  #isFinished = false;
+  readonly #stream: ServerHttp2Stream | undefined;
+  readonly #arrivesBy: number;
+  readonly #caller: Caller | undefined;
+
+  constructor(response: Response, caller: Caller | undefined, { isWatch, isOpenEnded }: CallTraits) {
+    this.#caller = caller;
+    this.#stream = streamOf(response);
+    this.to = this.#stream ?? (response as ServerResponse);
+    this.isWatch = isWatch;
+    // What is not read of a request counts as memory of the connection, even once its stream is destroyed.
+    this.#stream?.once('finish', () => this.#stream?.removeAllListeners('data').resume());
+    this.#arrivesBy = isOpenEnded ? Number.POSITIVE_INFINITY : performance.now() + REQUEST_ARRIVAL_MS;
+  }
+
+  /** Measures the response as it is written. @param onWritten called with the number of bytes of each write */
+  measure(response: Response, onWritten: (bytes: number) => void): void {
+    const write = response.write.bind(response) as (...args: unknown[]) => boolean;
+    response.write = (chunk: Uint8Array, ...rest: unknown[]) => {
+      let at = 0;
+      for (; at + CHUNK_BYTES < chunk.length; at += CHUNK_BYTES) write(chunk.subarray(at, at + CHUNK_BYTES));
+      const isBelowHighWaterMark = write(chunk.subarray(at), ...rest);
+      this.#written += chunk.length;
+      onWritten(chunk.length);
+      return isBelowHighWaterMark;
+    };
+  }
+
+  /** Ends the call if its peer reads nothing, or does not end its request in time. Of HTTP/1.1, Node bounds that. */
+  check(now: number, report: Report): void {
+    // Comparing unsent amounts instead would misjudge streams, which write the next message when one is taken.
+    const taken = this.#written - this.to.writableLength;
+    this.stalledChecks = this.to.writableLength > 0 && taken <= this.#taken ? this.stalledChecks + 1 : 0;
+    this.#taken = taken;
+    const isStalled = this.stalledChecks > MAX_STALLED_CHECKS;
+    const isWithdrawn = this.#caller?.withdrawn.aborted === true && this.stalledChecks > 0;
+    if (isStalled) report('response: not read');
+    if (isWithdrawn) report('response: its caller lost its access');
+    // Not at once: the response's trailers are still being sent. A message that is too large is answered before its end.
+    const isLate = this.#stream?.readableEnded === false && (this.#isFinished || now > this.#arrivesBy);
+    this.#isFinished = this.#stream?.writableFinished === true;
+    if (isStalled || isWithdrawn || isLate) this.to.destroy();
+  }
+}
+
+/** A connection from its acceptance to its end. */
+export class AcceptedConnection {
+  /** The TCP socket; with TLS, the one below it. */
+  readonly socket: Socket;
+  /** Undefined before the HTTP/2 session begins, and for HTTP/1.1. */
+  session: ServerHttp2Session | undefined;
+  readonly calls = new Set<AcceptedCall>();
+  /** The callers authenticated on it whose access has not been withdrawn. A proxy may send calls of many over one. */
+  readonly callers = new Set<Caller>();
+  /** When a call last began or ended, by `performance.now()`. */
+  lastMs = performance.now();
+  /** Whether it has a place: calls may begin on it. Once it has none, it never has one again. */
+  isOpen = true;
+  readonly #draining = new AbortController();
+  readonly #maxAgeMs: number;
+  /** When its first call began. */
+  #since = Number.POSITIVE_INFINITY;
+  #missedPings = 0;
+  /** The probes begun since a time. */
+  #probes = { since: 0, begun: 0 };
+
+  constructor(socket: Socket, maxAgeMs: number) {
+    this.socket = socket;
+    this.#maxAgeMs = maxAgeMs * (1 - JITTER + 2 * JITTER * Math.random());
+  }
+
+  /** Aborted when no further call should come; open-ended calls then end. */
+  get draining(): AbortSignal {
+    return this.#draining.signal;
+  }
+
+  /** Whether no call is in flight but health watches, which do nothing. */
+  get isIdle(): boolean {
+    return this.calls.values().every(({ isWatch }) => isWatch);
+  }
+
+  /**
+   * The data that its peer has not taken; bytes. The socket's queue holds part of the data of pending responses, and all
+   * unsent data of completely written ones. Node exposes it nowhere else: HTTP/2 bypasses the buffer of the socket.
+   */
+  get unsentBytes(): number {
+    const { writeQueueSize = 0 } = (this.socket as { _handle?: { writeQueueSize?: number } | null })._handle ?? {};
+    return Math.max(
+      writeQueueSize,
+      this.calls.values().reduce((sum, { to }) => sum + to.writableLength, 0),
+    );
+  }
+
+  /** Counts a call until its response closes. */
+  begin(call: AcceptedCall, response: { once(event: 'close', listener: () => void): unknown }): void {
+    this.lastMs = performance.now();
+    this.#since = Math.min(this.#since, this.lastMs);
+    this.calls.add(call);
+    response.once('close', () => {
+      this.lastMs = performance.now();
+      this.calls.delete(call);
+      // Not before: Node keeps reading from a closed session, see `cutOff`.
+      const isDrained = this.isOpen && this.draining.aborted && this.calls.size === 0;
+      if (isDrained && this.session) this.close(CLOSE_TIMEOUT_MS);
+    });
+  }
+
+  /** Counts a call of a probe that has begun, and returns whether the connection is within the limits. */
+  mayProbe(): boolean {
+    if (this.lastMs - this.#probes.since > 1000) this.#probes = { since: this.lastMs, begun: 0 };
+    this.#probes.begun += 1;
+    return this.#probes.begun <= MAX_CALLS_PER_SECOND && this.calls.size <= MAX_CONCURRENT_CALLS;
+  }
+
+  /**
+   * Has the caller open another connection when this one has a multiple of its maximum age. This balances load: without
+   * it, a caller stays for its lifetime at the core that its first connection reached.
+   */
+  endByAge(multiple: 1 | 2): void {
+    if (performance.now() >= this.#since + multiple * this.#maxAgeMs) this.#drain();
+  }
+
+  /** Checks calls, callers and age. */
+  check(report: Report): void {
+    const now = performance.now();
+    for (const call of this.calls) call.check(now, report);
+    // A connection without calls is no load, and a caller that makes one call at a time never loses one. If no further
+    // call comes, those in flight may be open-ended.
+    if (this.calls.size > 0) this.endByAge(2);
+    const wasAuthenticated = this.callers.size > 0;
+    for (const caller of this.callers) if (caller.withdrawn.aborted) this.callers.delete(caller);
+    if (!wasAuthenticated || this.callers.size > 0) return;
+    report('connection: its caller lost its access');
+    // Not `cutOff`: what crosses the GOAWAY may be a call with a new token.
+    this.#drain();
+    this.#destroyAfter(WITHDRAWN_MS);
+  }
+
+  /**
+   * Closes the connection if its peer does not answer pings: it has disappeared without closing the connection, or it
+   * reads nothing, so that sent data stays in this process's memory. Otherwise, sends another.
+   */
+  ping(report: Report): void {
+    const { session } = this;
+    if (!session || session.destroyed) return;
+    const missed = this.#missedPings++;
+    if (missed === 0) {
+      session.ping(() => {
+        this.#missedPings = 0;
+      });
+    }
+    if (missed < MAX_MISSED_PINGS) return;
+    report('connection: pings not answered');
+    this.socket.destroy();
+  }
+
+  /**
+   * Cuts off the caller: no further call begins, and the connection is destroyed after a time in which pending
+   * responses can be sent. A further call can shorten it.
+   *
+   * It does not close the session: a closed session keeps reading, and Node 26 aborts when streams are then reset.
+   */
+  cutOff(timeoutMs: number): void {
+    this.#destroyAfter(timeoutMs);
+    const wasOpen = this.isOpen;
+    this.isOpen = false;
+    if (!wasOpen || !this.session) return;
+    // Further streams do not reach the server, so they cost almost nothing.
+    this.session.removeAllListeners('stream').on('stream', (stream) => stream.on('error', () => {}));
+    // NO_ERROR, because clients discard pending responses on any other code.
+    if (!this.session.destroyed) this.session.goaway(constants.NGHTTP2_NO_ERROR);
+  }
+
+  /** Accepts no further calls, and closes the connection when those in flight have ended, or after a time. */
+  close(timeoutMs: number): void {
+    this.session?.close();
+    this.#destroyAfter(timeoutMs);
+  }
+
+  /**
+   * Announces the end of this connection to the caller, and continues the calls in flight on it. HTTP/1.1 announces it
+   * in the next response.
+   *
+   * Sends two GOAWAY frames, because nghttp2 accepts streams that arrive while the first is being sent. The first
+   * announces the end; the second, after a ping round trip, names the last stream that was processed. Callers can
+   * safely retry later streams.
+   */
+  #drain(): void {
+    if (!this.isOpen || this.draining.aborted) return;
+    this.#draining.abort();
+    const { session } = this;
+    if (!session || session.destroyed) return;
+    session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID);
+    session.ping(() => {
+      if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR);
+    });
+  }
+
+  /** Bounds the time that a closed session waits for the peer to read, or to close the connection too. */
+  #destroyAfter(timeoutMs: number): void {
+    setTimeout(() => this.socket.destroy(), timeoutMs).unref();
+  }
+}
