@@ -21,7 +21,7 @@ function aDatabase() {
     return store;
   };
   const store = open();
-  const direct = new DatabaseSync(path);
+  const direct = new DatabaseSync(path, { timeout: 100_000 });
   onTestFinished(() => direct.close());
   return { path, open, store, direct };
 }

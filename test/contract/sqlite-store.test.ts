@@ -117,7 +117,7 @@ async function openContractStore(): Promise<OpenedStore> {
   const store = open();
   /** Writes directly to the database. */
   function inTransaction(write: (database: DatabaseSync) => void): void {
-    const database = new DatabaseSync(path);
+    const database = new DatabaseSync(path, { timeout: 100_000 });
     database.exec('BEGIN IMMEDIATE');
     write(database);
     database.exec('COMMIT');
@@ -246,7 +246,7 @@ describe('SQLite', () => {
       await store.close();
 
       expect(readdirSync(folder)).toEqual(['leads.db']);
-      const reader = new DatabaseSync(path);
+      const reader = new DatabaseSync(path, { timeout: 100_000 });
       onTestFinished(() => reader.close());
       expect(idsIn(reader)).toHaveLength(200);
     });
@@ -283,7 +283,7 @@ describe('SQLite', () => {
 
       expect(() => openSqliteStore(path)).toThrow(/newer release/);
 
-      const raw = new DatabaseSync(path);
+      const raw = new DatabaseSync(path, { timeout: 100_000 });
       onTestFinished(() => raw.close());
       expect(schemaVersion(raw)).toBe(newer);
     });
