@@ -19,7 +19,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
   'test/e2e/sdk-package.test.ts': 'the package for npm, packed, installed and compiled',
-  'test/e2e/signals.test.ts': 'signals at each moment of a start',
+  'test/e2e/stopped-while-starting.test.ts': 'signals at each moment of a start',
   'test/e2e/rolling-restart.test.ts': 'a rolling restart under load',
   'test/examples/': 'the examples in each language',
   'test/integration/addresses.test.ts': 'each kind of address that a process listens on',
@@ -27,7 +27,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/integration/lost-access.test.ts':
     'every stream of callers that lose their access, and messages that arrive after that',
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
-  'test/integration/pipelined-requests.test.ts': 'requests that clients send ahead, and slowly',
+  'test/integration/pipelining.test.ts': 'requests that clients send ahead, and slowly',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
   'test/model/': 'models of creation and of the change feed, in all their states',
   'test/outbox/': 'the outboxes of all languages',

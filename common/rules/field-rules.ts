@@ -15,9 +15,6 @@ export const BOUNDS = {
   pageToken: { min: 1, max: 512 },
 } as const;
 
-/** Leads per page: the maximum, and the default. @rule 8.limit 8.leads */
-export const PAGE_SIZE = { max: 100, fallback: 25 } as const;
-
 /** What is wrong with a value, as the end of the sentence "The value …"; undefined: it is valid. */
 export type Fault = string | undefined;
 

@@ -5,6 +5,9 @@ export const SCOPE_OF = { createLead: 'leads.create', getLead: 'leads.read', lis
 
 export type KeyOperation = keyof typeof SCOPE_OF;
 
+/** Leads per page: the maximum, and the default. @rule 8.limit 8.leads */
+export const PAGE_SIZE = { max: 100, fallback: 25 } as const;
+
 /** Whether a text may identify a request in logs and responses. @rule 7.request-id 8.requestId */
 export const isRequestId = (text: unknown): text is string =>
   typeof text === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(text);

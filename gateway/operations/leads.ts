@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { PAGE_SIZE, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { CoreClient, PageToRead } from '../core/core-client.ts';
 import { type FaultyField, invalidRequest, Problem } from '../problems.ts';
 import { hasScopeFor, type PresentedKey, type RequestState, type Sender, senderToCheck } from '../request.ts';

@@ -1,5 +1,5 @@
-import { BOUNDS, CONTACT_TYPES, type ContactType, PAGE_SIZE, UUID_PATTERN } from '../../common/rules/field-rules.ts';
-import { STAGES } from '../../common/rules/public-api.ts';
+import { BOUNDS, CONTACT_TYPES, type ContactType, UUID_PATTERN } from '../../common/rules/field-rules.ts';
+import { PAGE_SIZE, STAGES } from '../../common/rules/public-api.ts';
 import { PROBLEM_CODES } from '../problems.ts';
 
 /** The paths of the list of leads and of one lead. @rule 9.version */

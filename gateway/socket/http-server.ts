@@ -18,7 +18,7 @@ const IDLE_TIMEOUT_MS = 72_000;
 const KNOWN_METHODS = new Set<string | undefined>(METHODS);
 
 /**
- * Creates Node's server; the handler gets one request of a connection at a time.
+ * Creates Node's server. `connections` passes it one request of a connection at a time.
  *
  * @param refuse gets those of RTSP, which Node's parser lets pass: their methods are none to the router
  */

@@ -1,8 +1,8 @@
 import { printable } from '../../common/printable.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
+import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
-import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/lead-changes.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
 import { standardOutput } from '../export-output.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';

@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { printable } from '../../common/printable.ts';
-import { PAGE_SIZE } from '../../common/rules/field-rules.ts';
+import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage } from '../../src/domain/lead.ts';
 import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';

@@ -13,19 +13,19 @@ import {
 import type { LeadView } from '../domain/lead.ts';
 import { CORRECTABLE_FIELDS } from '../domain/lead.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
-import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
-import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
-import type { Dependencies } from '../usecases/dependencies.ts';
-import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
-import { exportLeads } from '../usecases/export-leads.ts';
-import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import {
   acknowledgeLeadChanges,
   LeadChangePoller,
   pullLeadChanges,
   resendLeads,
   watchLeadChanges,
-} from '../usecases/lead-changes.ts';
+} from '../usecases/change-feed.ts';
+import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
+import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
+import type { Dependencies } from '../usecases/dependencies.ts';
+import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
+import { exportLeads } from '../usecases/export-leads.ts';
+import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
 import { callOf, connectionDraining } from './call.ts';
 import { actorOf, callerOf, refuseOtherStudios } from './caller-access.ts';

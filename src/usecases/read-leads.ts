@@ -1,5 +1,6 @@
 import { assert } from '../../common/invariants.ts';
-import { crmIdFault, PAGE_SIZE, uuidFault } from '../../common/rules/field-rules.ts';
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import type { Contact } from '../domain/contact.ts';
 import { mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import { apiKeyContract } from './api-key-contract.ts';
 import { auditContract } from './audit-contract.ts';
+import { leadChangeContract } from './change-feed-contract.ts';
 import { changeLeadStageContract } from './change-lead-stage-contract.ts';
 import { claimContract } from './claim-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
 import { findLeadsContract } from './find-leads-contract.ts';
-import { leadChangeContract } from './lead-change-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
 import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';

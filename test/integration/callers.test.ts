@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { DescMethod } from '@bufbuild/protobuf';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import type { Environment } from '../../common/settings.ts';
+import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { tokenDigits, tokenHash } from '../../src/callers-file.ts';
-import { CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
+import { ANY_CALLER, CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
+import { mayUse, refusalOf as roleRefusal } from '../../src/rpc/caller-access.ts';
+import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { allOutcomes, openExchange } from '../support/exchange-calls.ts';
 import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore } from '../support/grpc.ts';
 import { createKey } from '../support/grpc-studios.ts';
@@ -325,4 +329,25 @@ test('log, metrics and audit name the caller', async () => {
   await logged.printed(/"caller":"crm-berlin","operation":"PutStudio","outcome":"ok"/);
   await isForbidden(as(other, reader)('DirectoryService/PutStudio', { studio }));
   await logged.printed(/"caller":"reporting","operation":"PutStudio","outcome":"CALLER_FORBIDDEN"/);
+});
+
+/** The methods that are for callers; those of health are for all. */
+const LISTED = ALL_SERVICES.filter(({ typeName }) => typeName !== Health.typeName);
+
+test('each method of each service is for a role, but those of health, which are for all', () => {
+  for (const method of LISTED.flatMap(({ methods }) => methods)) {
+    expect([method.name, roleRefusal(ANY_CALLER, method)]).toEqual([method.name, undefined]);
+    expect(roleRefusal({ ...ANY_CALLER, may: new Set() }, method)?.reason).toBe('CALLER_FORBIDDEN');
+  }
+});
+
+test('a service, or a method, that the table of roles does not list is for no caller', () => {
+  const [service] = LISTED;
+  const unlisted = [
+    { parent: { typeName: 'leadintake.v1.LaterService' }, name: 'ListLeads', localName: 'listLeads' },
+    { parent: service, name: 'Later', localName: 'later' },
+  ] as unknown as DescMethod[];
+  for (const method of unlisted) expect(roleRefusal(ANY_CALLER, method)?.reason).toBe('CALLER_FORBIDDEN');
+  expect(mayUse(ANY_CALLER, 'leadintake.v1.LaterService')).toBe(false);
+  expect(mayUse(ANY_CALLER, '')).toBe(true);
 });

@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const CONNECTIONS = 'gateway/socket/connections.ts';
 const CONNECTIONS_SUITE = 'test/integration/open-connections.test.ts';
-const PIPELINE_SUITE = 'test/integration/pipelined-requests.test.ts';
+const PIPELINE_SUITE = 'test/integration/pipelining.test.ts';
 
 /** Faults of the bounds on what clients of the gateway send and leave unread, and of its responses. */
 export const EDGE_BUGS: readonly PlantedBug[] = [

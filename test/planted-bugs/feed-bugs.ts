@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
-const SQLITE = 'src/store/sqlite/lead-changes.ts';
+const SQLITE = 'src/store/sqlite/change-feed.ts';
 const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OVER_RPC = 'test/integration/change-feed.test.ts';
@@ -29,7 +29,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     caughtBy: 'over gRPC, returns existing and new changes, each state once',
     patches: [
       {
-        file: 'src/usecases/lead-changes.ts',
+        file: 'src/usecases/change-feed.ts',
         find: 'revisions?.get(keyOfChanged(change)) !== change.revision',
         put: 'change.revision >= 0',
       },

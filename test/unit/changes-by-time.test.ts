@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { changesByTime } from '../../src/store/mongo/change-feed.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
-import { changesByTime } from '../../src/store/mongo/lead-changes.ts';
 import { times } from '../support/builders.ts';
 
 /** The number of leads that the engine can sort in time. */

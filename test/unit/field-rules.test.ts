@@ -7,10 +7,10 @@ import {
   type Fault,
   nameFault,
   noteFault,
-  PAGE_SIZE,
   pageTokenFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
+import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 
 type Rule = (value: string) => Fault;
 const emailFault: Rule = (value) => contactFault('email', value);

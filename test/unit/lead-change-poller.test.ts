@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { LeadChangePoller } from '../../src/usecases/lead-changes.ts';
+import { LeadChangePoller } from '../../src/usecases/change-feed.ts';
 import { aLead, aStudio, BY, claimsOf, times } from '../support/builders.ts';
 
 test('polls with equal results return the same object, so that a thousand consumers cost as much as one', async () => {

@@ -12,6 +12,7 @@ import {
 } from '../decisions.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
+import { asRead, markOf } from './change-feed.ts';
 import type { Batched } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -31,7 +32,6 @@ import {
   presentLeadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { asRead, markOf } from './lead-changes.ts';
 import { serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(

@@ -3,12 +3,12 @@ import { describeDuplicates, type ServerState, type SilentServer } from '../data
 import type { ReportUnreadable, Store, StoreObserver } from '../store.ts';
 import { mongoApiKeys } from './api-keys.ts';
 import { mongoAudit } from './audit.ts';
+import { mongoLeadChanges } from './change-feed.ts';
 import { WrongServer } from './client.ts';
 import { studioReads } from './collections.ts';
 import { type Connection, connect, withSlowClient } from './connection.ts';
 import { mongoDirectory } from './directory.ts';
 import { duplicatesUnder, INDEXED, indexFaults } from './indexes.ts';
-import { mongoLeadChanges } from './lead-changes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
 
