@@ -63,7 +63,7 @@ describeWithForgetfulDisk(
         await sleep(chance.between(SOONEST_MS, LATEST_MS));
         await failPower(chance.between(0, MAX_CHANGES));
         return load;
-      }));
+      }, 3));
 
     test('during a checkpoint of the database', () =>
       expectPromisesKept(async ({ chance, startLoad, failPower }) => {
@@ -113,8 +113,12 @@ const KEPT_FIRST = [
  * Makes the power of a disk fail repeatedly, and expects each new core to keep the promises of the previous ones.
  *
  * @param untilFailure runs callers until the power fails; returns their load, if there was any
+ * @param atLeast how often; by chance one may fail right after a sync
  */
-async function expectPromisesKept(untilFailure: (scene: Scene) => Promise<Load | undefined>): Promise<void> {
+async function expectPromisesKept(
+  untilFailure: (scene: Scene) => Promise<Load | undefined>,
+  atLeast = 1,
+): Promise<void> {
   const disk = await aForgetfulDisk();
   // In a folder that the core creates: that must survive, too.
   const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(disk.folder, 'data', DATABASE)}` });
@@ -122,7 +126,7 @@ async function expectPromisesKept(untilFailure: (scene: Scene) => Promise<Load |
   const core = clientsOf(deployment);
   const chance = chanceOf(SEED);
   const rounds = new Rounds(gatewayUrl, core);
-  for (let cut = 0; cut < Math.max(1, Math.round(CUTS / TESTS)); cut += 1) {
+  for (let cut = 0; cut < Math.max(atLeast, Math.round(CUTS / TESTS)); cut += 1) {
     const own = chance.branch();
     const someOf = () => own.oneOf([0, 0.1, 0.5, 0.9, 1]);
     const [keepsData, keepsNames] = KEPT_FIRST[cut] ?? [someOf(), someOf()];

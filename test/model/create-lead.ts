@@ -67,8 +67,11 @@ function decided(work: Work): World {
   if (byContact && rules.decidesBy === 'contact') return answered(work, 'already open', byContact.id);
   const own = byKey ?? (rules.comparesKeyOfContact && byContact?.key === request.key ? byContact : null);
   if (own?.id === call.id) return answered(work, 'created', own.id);
-  const isSame = own?.data === request.data || !rules.comparesData;
-  if (own) return isSame ? answered(work, 'replayed', own.id) : answered(work, 'conflict');
+  const isSame = rules.repetitionGets === 'what its data say' && own?.data === request.data;
+  if (own)
+    return isSame || rules.repetitionGets === 'a replay'
+      ? answered(work, 'replayed', own.id)
+      : answered(work, 'conflict');
   return byContact ? answered(work, 'already open', byContact.id) : again(work);
 }
 

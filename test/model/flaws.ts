@@ -39,9 +39,14 @@ export const FLAWS: Readonly<Record<string, Flaw>> = {
     in: RIVAL,
   },
   'the data are not compared': {
-    rules: { comparesData: false },
+    rules: { repetitionGets: 'a replay' },
     breaks: 'a returned lead has the key and the data of the request',
     in: OTHER_DATA,
+  },
+  'every repetition is a conflict': {
+    rules: { repetitionGets: 'a conflict' },
+    breaks: 'a conflict means other data under the same key',
+    in: RIVAL,
   },
   'an insert is repeated with another id': {
     rules: { keepsId: false },

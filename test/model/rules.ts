@@ -10,8 +10,8 @@ export interface Rules {
   readonly decidesBy: 'key' | 'contact';
   /** Does a call compare the key of a lead that it found by its contact? */
   readonly comparesKeyOfContact: boolean;
-  /** Is a lead under the caller's key the caller's own only with the same data? */
-  readonly comparesData: boolean;
+  /** What does a call get whose key has a lead? By its data, a replay or a conflict; or one of them always. */
+  readonly repetitionGets: 'what its data say' | 'a replay' | 'a conflict';
   /** Does a repeated insert keep its id? */
   readonly keepsId: boolean;
   /** Are only writes read that a majority of the servers has stored? */
@@ -39,7 +39,7 @@ export const RULES: Rules = {
   looks: 'key, contact, key again',
   decidesBy: 'key',
   comparesKeyOfContact: false,
-  comparesData: true,
+  repetitionGets: 'what its data say',
   keepsId: true,
   readsMajority: true,
   awaitsMajority: true,
