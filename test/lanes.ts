@@ -56,7 +56,7 @@ const SUITES = globSync('test/**/*.test.ts', { cwd: ROOT }).toSorted();
 
 const needsMore = (suite: string) => NEEDS_MORE.test(readFileSync(join(ROOT, suite), 'utf8'));
 
-/** The suites of `npm test`: they need nothing but Node, and prove every rule of the contract and every use case. */
+/** The suites of `npm test`: they need nothing but Node, and prove every rule of the contract, each RPC and each command. */
 export const QUICK: readonly string[] = SUITES.filter(
   (suite) => !Object.keys(LONG).some((start) => suite.startsWith(start)) && !needsMore(suite),
 );

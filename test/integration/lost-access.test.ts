@@ -229,6 +229,7 @@ test.each(Object.keys(AFTERWARDS))('no call whose message arrives after its call
   expect(calls.map(({ seen }) => seen)).toEqual(UNARY.map(({ name }) => ({ name, status: 16 })));
 });
 
+// @proves bounds-65
 test.each(Object.keys(AFTERWARDS))('what waits to be sent when its caller %s never arrives', async (way) => {
   const { asAdmin, begin, replace } = await startWith({ admin, it });
   const note = 'x'.repeat(2000);
