@@ -63,8 +63,11 @@ function createFolder(folder: string): void {
 /** Syncs a folder, so that new files in it survive a power failure; SQLite does that only for its own files. */
 export function syncFolder(folder: string): void {
   const opened = openSync(folder, 'r');
-  fsyncSync(opened);
-  closeSync(opened);
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
 }
 
 /** Enters WAL mode, with retries: SQLite fails immediately while another process does the same. */
