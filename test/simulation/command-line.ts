@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
-import type { CommandEnd, CommandLine } from '../world/command-line.ts';
+import { type CommandEnd, CommandLine, type OtherProgram } from '../world/command-line.ts';
 import { runSql } from '../world/run-sql.ts';
 import type { Settings } from '../world/settings.ts';
 import { here, type Machine, SimulatedNode } from './machine.ts';
@@ -90,26 +90,25 @@ function loadAgainForMarked(): void {
 }
 
 /** The command line of an operator on a machine. */
-export class SimulatedCommandLine implements Pick<CommandLine, 'run' | 'whileDown' | 'kill'> {
+export class SimulatedCommandLine extends CommandLine {
   readonly #machine: Machine;
   readonly #env: Settings;
   readonly #running = new Map<SimulatedNode, () => void>();
-  #isDown = false;
   #count = 0;
 
   constructor(machine: Machine, env: Settings) {
+    super();
     this.#machine = machine;
     this.#env = env;
     replaceProcess();
     loadAgainForMarked();
   }
 
-  async run(
+  protected override async runProgram(
     args: readonly string[],
     endsAfterMs: number,
-    { file = 'operator/cli.ts', env = {} }: { readonly file?: string; readonly env?: Settings } = {},
+    { file = 'operator/cli.ts', env = {} }: OtherProgram,
   ): Promise<CommandEnd> {
-    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
     if (file.endsWith('run-sql.ts'))
       return {
         status: 0,
@@ -144,15 +143,7 @@ export class SimulatedCommandLine implements Pick<CommandLine, 'run' | 'whileDow
     return { status, ...process.written };
   }
 
-  /** Kills all running commands, and starts none until `run` has ended. */
-  async whileDown(run: () => Promise<void>): Promise<void> {
-    this.#isDown = true;
-    await this.kill();
-    await run();
-    this.#isDown = false;
-  }
-
-  async kill(): Promise<void> {
+  override async kill(): Promise<void> {
     for (const kill of [...this.#running.values()]) kill();
   }
 }

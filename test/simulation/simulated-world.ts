@@ -149,7 +149,7 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
   );
   const product = [...cores, gateway];
   for (const part of product) await part.start();
-  const commandLine = new SimulatedCommandLine(machine, settings) as unknown as CommandLine;
+  const commandLine = new SimulatedCommandLine(machine, settings);
   return {
     isSimulated: true,
     begin(name, code) {

@@ -11,29 +11,53 @@ export interface CommandEnd {
   readonly stderr: string;
 }
 
-/** Runs operator commands of the product, as on a machine with access to the database. */
-export class CommandLine {
+/** A program other than the command line, and additional settings. */
+export interface OtherProgram {
+  readonly file?: string;
+  readonly env?: Settings;
+}
+
+/** The operator's commands, as on a machine with access to the database, which can be lost. */
+export abstract class CommandLine {
+  #isDown = false;
+
+  /** @param endsAfterMs the time after which the command is killed; milliseconds */
+  async run(args: readonly string[], endsAfterMs: number, other: OtherProgram = {}): Promise<CommandEnd> {
+    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
+    return this.runProgram(args, endsAfterMs, other);
+  }
+
+  /** Kills all running commands, as the loss of their machine does, and starts none until `run` has ended. */
+  async whileDown(run: () => Promise<void>): Promise<void> {
+    this.#isDown = true;
+    await this.kill();
+    await run();
+    this.#isDown = false;
+  }
+
+  abstract kill(): Promise<void>;
+
+  protected abstract runProgram(args: readonly string[], endsAfterMs: number, other: OtherProgram): Promise<CommandEnd>;
+}
+
+/** Runs each command in a process. */
+export class RealCommandLine extends CommandLine {
   readonly #env: Settings;
   readonly #within: readonly string[];
   readonly #running = new Set<RunningProcess>();
-  #isDown = false;
 
   /** @param within the command prefix that gives a process access to the disk of the database */
   constructor(env: Settings, within: readonly string[] = []) {
+    super();
     this.#env = env;
     this.#within = within;
   }
 
-  /**
-   * @param endsAfterMs the time after which the command is killed; milliseconds
-   * @param other a program other than the command line, and additional settings
-   */
-  async run(
+  protected override async runProgram(
     args: readonly string[],
     endsAfterMs: number,
-    { file = 'operator/cli.ts', env = {} }: { readonly file?: string; readonly env?: Settings } = {},
+    { file = 'operator/cli.ts', env = {} }: OtherProgram,
   ): Promise<CommandEnd> {
-    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
     const running = start(file, { args, env: { ...this.#env, ...env }, within: this.#within });
     let [stdout, stderr] = ['', ''];
     running.child.stdout?.on('data', (chunk) => {
@@ -54,15 +78,7 @@ export class CommandLine {
     return { status, stdout, stderr };
   }
 
-  /** Kills all running commands, as the loss of their machine does, and starts none until `happen` has ended. */
-  async whileDown(run: () => Promise<void>): Promise<void> {
-    this.#isDown = true;
-    await this.kill();
-    await run();
-    this.#isDown = false;
-  }
-
-  async kill(): Promise<void> {
+  override async kill(): Promise<void> {
     await Promise.all([...this.#running].map((running) => running.kill()));
   }
 }

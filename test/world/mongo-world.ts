@@ -11,7 +11,7 @@ import type { RedisServer } from '../support/servers.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { channelWith, someCertificates } from './certificates.ts';
 import { canClocksBeSet, MachineClock } from './clock.ts';
-import { CommandLine } from './command-line.ts';
+import { RealCommandLine } from './command-line.ts';
 import { MongoAccess } from './direct-access.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
@@ -93,7 +93,7 @@ export async function startMongoWorld(
   const toGateways = await startBalancer(gatewayUrls, isGatewayReady, PROBE_MS);
   const gatewayWay = await startProxy('127.0.0.1', Number(new URL(toGateways.url).port));
   const product = [...cores, ...gateways];
-  const commandLine = new CommandLine({
+  const commandLine = new RealCommandLine({
     ...settings,
     ...certificates?.core,
     ...certificates?.gateway,

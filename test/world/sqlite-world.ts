@@ -8,7 +8,7 @@ import { SMALL_DISKS, startSmallDisk } from '../support/small-disk.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { someCertificates } from './certificates.ts';
 import { canClocksBeSet, MachineClock } from './clock.ts';
-import { CommandLine } from './command-line.ts';
+import { RealCommandLine } from './command-line.ts';
 import { SqliteAccess } from './direct-access.ts';
 import type { Plan } from './plan.ts';
 import { ProductPart } from './product-part.ts';
@@ -64,7 +64,7 @@ export async function startSqliteWorld(settings: Settings, { disk: kind, clocks:
     losesCounts: true,
     onUnexpectedEnd: (what) => unexpectedEnds.push(what),
   });
-  const commandLine = new CommandLine({ ...env, PUBLIC_URL: `http://127.0.0.1:${toGateway.port}` }, within);
+  const commandLine = new RealCommandLine({ ...env, PUBLIC_URL: `http://127.0.0.1:${toGateway.port}` }, within);
   await product.start();
   const partOf = (name: keyof typeof FILES): Part => ({
     name,
