@@ -11,7 +11,6 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'CONTRIBUTING.md': {
     'npm ci': 'runs the tests themselves; .ci/run runs the same scripts',
-    'npm run test:all -- test/world/world.test.ts': 'runs the tests themselves, for minutes',
   },
   'docs/how-to/databases.md': { ferretdb: 'needs a PostgreSQL with a standby: test/crash/failover.test.ts has one' },
   'docs/how-to/upgrade.md': { restart: 'needs systemd: test/e2e/reused-port.test.ts restarts by the same signal' },

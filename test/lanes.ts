@@ -46,7 +46,6 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/unit/core-sessions.test.ts': 'connections that fall silent',
   'test/unit/watched-files.test.ts': 'files that are watched for changes',
   'test/upgrade/': 'databases of the last release, and that release beside this one',
-  'test/world/world.test.ts': 'simulations of the world',
 };
 
 /** A suite that is run only where something is installed, or allowed: the functions that declare one are named so. */

@@ -9,12 +9,12 @@ import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/
 import { DAY_MS, times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { canClocksBeSet, MachineClock } from '../support/machine-clock.ts';
 import { describeWithMongoServer, startWireServer } from '../support/mongodb.ts';
 import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
 import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
-import { canClocksBeSet, MachineClock } from '../world/clock.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 90_000;

@@ -4,12 +4,19 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
-import { type CommandEnd, CommandLine, type OtherProgram } from '../world/command-line.ts';
-import { runSql } from '../world/run-sql.ts';
-import type { Settings } from '../world/settings.ts';
-import { here, type Machine, SimulatedNode } from './machine.ts';
+import { here, type Machine, SimulatedNode } from './machine/machine.ts';
+import type { Settings } from './settings.ts';
 
 /* The operator's commands, each on a node of its own with modules and a `process` of its own. */
+
+/** The result of a command. */
+export interface CommandEnd {
+  /** The exit status, or the signal that ended it. */
+  readonly status: number | NodeJS.Signals;
+  readonly stdout: string;
+  /** Its standard error. */
+  readonly stderr: string;
+}
 
 const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
 
@@ -89,32 +96,24 @@ function loadAgainForMarked(): void {
   });
 }
 
-/** The command line of an operator on a machine. */
-export class SimulatedCommandLine extends CommandLine {
+/** The operator's commands, as on a machine with access to the database, which can be lost. */
+export class CommandLine {
   readonly #machine: Machine;
   readonly #env: Settings;
   readonly #running = new Map<SimulatedNode, () => void>();
   #count = 0;
+  #isDown = false;
 
   constructor(machine: Machine, env: Settings) {
-    super();
     this.#machine = machine;
     this.#env = env;
     replaceProcess();
     loadAgainForMarked();
   }
 
-  protected override async runProgram(
-    args: readonly string[],
-    endsAfterMs: number,
-    { file = 'operator/cli.ts', env = {} }: OtherProgram,
-  ): Promise<CommandEnd> {
-    if (file.endsWith('run-sql.ts'))
-      return {
-        status: 0,
-        stdout: JSON.stringify(await runSql(this.#env.DATABASE_URL ?? '', JSON.parse(args[0] ?? ''))),
-        stderr: '',
-      };
+  /** @param endsAfterMs the time after which the command is killed; milliseconds */
+  async run(args: readonly string[], endsAfterMs: number, env: Settings = {}): Promise<CommandEnd> {
+    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
     this.#count += 1;
     const mark = `?${this.#count}`;
     const { addEveryCommand } = await this.#machine.hold(import(`${ROOT}/operator/commands/every-command.ts${mark}`));
@@ -143,7 +142,11 @@ export class SimulatedCommandLine extends CommandLine {
     return { status, ...process.written };
   }
 
-  override async kill(): Promise<void> {
+  /** Kills all running commands, as the loss of their machine does, and starts none until `run` has ended. */
+  async whileDown(run: () => Promise<void>): Promise<void> {
+    this.#isDown = true;
     for (const kill of [...this.#running.values()]) kill();
+    await run();
+    this.#isDown = false;
   }
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Plan, planFrom, USUAL } from '../world/plan.ts';
+import { type Plan, planFrom } from './plan.ts';
 import { withReplicaSetSteps } from './replica-set-scenarios.ts';
 
 /** What happened in a life, and which promises were broken. */
@@ -27,10 +27,9 @@ const LIVES_FOR_MS = 600_000;
 export const DATABASES = ['sqlite', 'mongodb'] as const;
 export type Database = (typeof DATABASES)[number];
 
-/** Returns the plan of a seed, without what only real machines have. On MongoDB, things happen to the replica set in between. */
+/** Returns the plan of a seed. On MongoDB, things happen to the replica set in between. */
 export function simulatedPlanFrom(seed: number, steps: number, database: Database = 'sqlite'): Plan {
-  const { disk, tls } = USUAL;
-  const plan = { ...planFrom(seed, steps), disk, tls };
+  const plan = planFrom(seed, steps);
   return database === 'mongodb' ? { ...plan, steps: withReplicaSetSteps(seed, plan.steps) } : plan;
 }
 

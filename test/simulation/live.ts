@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { escapes, watchEscapes } from './escapes.ts';
 import type { Life } from './life.ts';
-import { Machine } from './machine.ts';
-import { Network, useNetwork } from './network.ts';
-import { replaceNode } from './replace-node.ts';
+import { escapes, watchEscapes } from './machine/escapes.ts';
+import { Machine } from './machine/machine.ts';
+import { Network, useNetwork } from './machine/network.ts';
+import { replaceNode } from './machine/replace-node.ts';
 
 /*
  * Lives one life in this process: `live.ts SEED PLAN LIFE` reads the plan from a file, and writes what happened to another.
@@ -28,7 +28,7 @@ const machine = new Machine(Number(seed), values.trace ? Number.POSITIVE_INFINIT
 if (values.from) machine.debugFrom = Number(values.from);
 const network = new Network();
 useNetwork(network);
-const { runPlan } = await import('../world/run-plan.ts');
+const { runPlan } = await import('./run-plan.ts');
 const { REPLICA_SET_SCENARIOS } = await import('./replica-set-scenarios.ts');
 const startWorld =
   values.database === 'mongodb'

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import type { Step } from '../world/plan.ts';
-import { lasting } from '../world/scenarios/choices.ts';
-import type { Scenario } from '../world/scenarios/scenario.ts';
-import type { Simulation } from '../world/simulation.ts';
-import type { World } from '../world/world.ts';
+import type { Step } from './plan.ts';
 import type { ReplicaSet } from './replica-set/replica-set.ts';
+import { lasting } from './scenarios/choices.ts';
+import type { Scenario } from './scenarios/scenario.ts';
+import type { Simulation } from './simulation.ts';
+import type { World } from './world.ts';
 
 /* What happens to a replica set in the lives on it, beside kills and suspensions of its members. */
 

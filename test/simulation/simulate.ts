@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { Plan } from '../world/plan.ts';
-import { USUAL } from '../world/plan.ts';
-import { shrinkPlan } from '../world/shrink-plan.ts';
 import { DATABASES, type Database, type Life, live, simulatedPlanFrom } from './life.ts';
+import type { Plan } from './plan.ts';
+import { USUAL } from './plan.ts';
+import { shrinkPlan } from './shrink-plan.ts';
 
 /** The time for finding a shorter plan that breaks a promise; milliseconds. */
 const SHRINKS_FOR_MS = 120_000;

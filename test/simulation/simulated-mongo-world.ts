@@ -2,14 +2,14 @@
 import '../../src/store/mongo/mongo-store.ts';
 import { startBalancer } from '../support/balancer.ts';
 import { connectToCore } from '../support/core-clients.ts';
-import { MongoAccess } from '../world/direct-access.ts';
-import type { Settings } from '../world/settings.ts';
-import type { Part } from '../world/world.ts';
-import { type Machine, SimulatedNode } from './machine.ts';
-import type { Network } from './network.ts';
+import { MongoAccess } from './direct-access.ts';
+import { type Machine, SimulatedNode } from './machine/machine.ts';
+import type { Network } from './machine/network.ts';
 import { ReplicaSet } from './replica-set/replica-set.ts';
 import type { MongoWorld } from './replica-set-scenarios.ts';
+import type { Settings } from './settings.ts';
 import { startDeployment } from './simulated-world.ts';
+import type { Part } from './world.ts';
 
 const PORTS = { cores: [7001, 7002], gateway: 7003, members: [7011, 7012, 7013] } as const;
 
@@ -63,7 +63,7 @@ export async function startSimulatedMongoWorld(
     portToCores: balanced,
     others,
     unexpectedEnds,
-    accessBy: () => new MongoAccess(set.url('leads')),
+    directAccess: new MongoAccess(set.url('leads')),
   });
   return {
     ...world,

@@ -8,12 +8,11 @@ import { startCore } from '../../src/app.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
-import type { CommandLine } from '../world/command-line.ts';
-import { type DirectAccess, SqliteAccess } from '../world/direct-access.ts';
-import type { Settings } from '../world/settings.ts';
-import type { Part, World } from '../world/world.ts';
-import { SimulatedCommandLine } from './command-line.ts';
-import { type Machine, SimulatedNode } from './machine.ts';
+import { CommandLine } from './command-line.ts';
+import { type DirectAccess, SqliteAccess } from './direct-access.ts';
+import { type Machine, SimulatedNode } from './machine/machine.ts';
+import type { Settings } from './settings.ts';
+import type { Part, World } from './world.ts';
 
 const PORTS = { core: 7001, gateway: 7002 } as const;
 
@@ -29,7 +28,6 @@ export class SimulatedPart implements Part {
   readonly #settings: Settings;
   readonly #start: Start;
   #running: Promise<Running> | undefined;
-  #mayEnd = false;
   readonly #onUnexpectedEnd: (what: string) => void;
 
   constructor(
@@ -57,12 +55,11 @@ export class SimulatedPart implements Part {
     node.clockErrorMs = this.clockErrorMs;
     this.#machine.note(`${node.name} starts`);
     this.nodes.push(node);
-    this.#mayEnd = false;
     this.#running = node.run(() => this.#start({ ...this.#settings, ...more }));
     this.#running.catch((error) => {
       if (node.isDead) return;
       node.kill();
-      if (!this.#mayEnd) this.#onUnexpectedEnd(`${node.name} does not start: ${error.stack}`);
+      this.#onUnexpectedEnd(`${node.name} does not start: ${error.stack}`);
     });
   }
 
@@ -76,10 +73,6 @@ export class SimulatedPart implements Part {
 
   resume(): void {
     for (const node of this.nodes) if (node.isPaused) node.resume();
-  }
-
-  mayEnd(): void {
-    this.#mayEnd = true;
   }
 
   setClock(aheadMs: number): void {
@@ -111,7 +104,7 @@ export interface Deployment {
   /** What can fail beside the product. */
   readonly others?: readonly Part[];
   readonly unexpectedEnds: string[];
-  accessBy(commandLine: CommandLine): DirectAccess;
+  readonly directAccess: DirectAccess;
 }
 
 /** Starts cores and a gateway on a machine, with a proxy before each kind. */
@@ -149,9 +142,8 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
   );
   const product = [...cores, gateway];
   for (const part of product) await part.start();
-  const commandLine = new SimulatedCommandLine(machine, settings);
+  const commandLine = new CommandLine(machine, settings);
   return {
-    isSimulated: true,
     begin(name, code) {
       const node = new SimulatedNode(name, machine);
       node.run(code);
@@ -160,18 +152,13 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     urls: [`http://127.0.0.1:${toGateway.port}`],
     gatewayUrls: [`http://127.0.0.1:${gatewayPort}`],
     coreUrls: corePorts.map((port) => `http://127.0.0.1:${port}`),
-    // They tell of the real process.
-    metricsUrls: [],
     coreToken: token,
     databaseUrl,
     parts: [...product, ...others],
     links: { gateway: toGateway, core: toCore },
     commandLine,
-    directAccess: deployment.accessBy(commandLine),
-    certificates: undefined,
+    directAccess: deployment.directAccess,
     clocks: product.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
-    disk: undefined,
-    processes: () => [],
     outputs: () => product.map((part) => part.output()),
     unexpectedEnds,
     async stop() {
@@ -184,13 +171,14 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
 /** Starts a core on SQLite and a gateway on a machine. */
 export async function startSimulatedWorld(machine: Machine, more: Settings): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-simulation-'));
+  const databaseUrl = `sqlite:${join(folder, 'data', 'leads.db')}`;
   const world = await startDeployment(machine, more, {
-    databaseUrl: `sqlite:${join(folder, 'data', 'leads.db')}`,
+    databaseUrl,
     corePorts: [PORTS.core],
     gatewayPort: PORTS.gateway,
     portToCores: async () => PORTS.core,
     unexpectedEnds: [],
-    accessBy: (commandLine) => new SqliteAccess(commandLine),
+    directAccess: new SqliteAccess(databaseUrl),
   });
   return {
     ...world,

@@ -1,25 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Region } from './contacts.ts';
 import { readFinalState } from './final-state.ts';
-import { answerViolations } from './invariants/answers.ts';
-import { auditViolations } from './invariants/audit.ts';
-import { exportViolations } from './invariants/exports.ts';
-import { followFeed } from './invariants/feed.ts';
-import { fileViolations } from './invariants/files.ts';
-import { keyViolations } from './invariants/keys.ts';
-import { leadViolations } from './invariants/leads.ts';
-import { listViolations } from './invariants/lists.ts';
-import { oddRecordViolations } from './invariants/odd-records.ts';
-import { outputViolations } from './invariants/outputs.ts';
-import { quotaViolations } from './invariants/quota.ts';
-import { registerViolations } from './invariants/registers.ts';
-import { timeViolations } from './invariants/times.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
-import { lastPackets } from './scenarios/packet.ts';
+import { answerViolations } from './promises/answers.ts';
+import { auditViolations } from './promises/audit.ts';
+import { exportViolations } from './promises/exports.ts';
+import { followFeed } from './promises/feed.ts';
+import { keyViolations } from './promises/keys.ts';
+import { leadViolations } from './promises/leads.ts';
+import { listViolations } from './promises/lists.ts';
+import { oddRecordViolations } from './promises/odd-records.ts';
+import { outputViolations } from './promises/outputs.ts';
+import { quotaViolations } from './promises/quota.ts';
+import { registerViolations } from './promises/registers.ts';
+import { timeViolations } from './promises/times.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import type { Settings } from './settings.ts';
 import { Simulation } from './simulation.ts';
-import { recordStarvation } from './starvation.ts';
 import { traceOf } from './trace.ts';
 import type { World } from './world.ts';
 
@@ -66,7 +63,6 @@ export async function runPlan(
     plan,
   );
   const sim = new Simulation(world, name, drainMs);
-  const stopRecording = recordStarvation(sim.history, world);
   try {
     await sim.begin().catch((error) => {
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
@@ -77,7 +73,6 @@ export async function runPlan(
     ]);
     return { violations, unknown, trace: traceOf(sim.history, violations) };
   } finally {
-    stopRecording();
     sim.end();
     await world.stop();
   }
@@ -100,7 +95,6 @@ async function runAndCheck(
   }
   await Promise.all(running);
   const finalLeads = await readFinalState(sim);
-  if (!sim.world.isSimulated) await lastPackets(sim);
   const { events } = sim.history;
   const regionsOf = (studioId: string) => [
     ...new Set(sim.putsOf(`region of ${studioId}`).map(({ value }) => value as Region)),
@@ -123,7 +117,6 @@ async function runAndCheck(
     ...quotaViolations(sim, quota),
     ...oddRecordViolations(sim),
     ...outputViolations(sim),
-    ...fileViolations(sim.world),
   ];
   return { violations, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
 import { type EventOf, now, type Operation } from '../history.ts';
-import { type SdkOutcome, sdkViolations } from '../invariants/sdk.ts';
+import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import type { KnownStudio, Simulation } from '../simulation.ts';
 import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';

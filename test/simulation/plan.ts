@@ -1,11 +1,10 @@
 import fc from 'fast-check';
-import type { Quota } from './invariants/quota.ts';
+import type { Quota } from './promises/quota.ts';
 import * as changedAround from './scenarios/changed-around.ts';
 import * as clocks from './scenarios/clocks.ts';
 import * as coreCallers from './scenarios/core-callers.ts';
 import * as corrections from './scenarios/corrections.ts';
 import * as crm from './scenarios/crm.ts';
-import * as disk from './scenarios/disk.ts';
 import * as exchangeCallers from './scenarios/exchange-callers.ts';
 import * as exports from './scenarios/exports.ts';
 import * as failedInserts from './scenarios/failed-inserts.ts';
@@ -17,21 +16,20 @@ import * as lostIndex from './scenarios/lost-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operators from './scenarios/operators.ts';
 import * as outbox from './scenarios/outbox.ts';
-import * as packet from './scenarios/packet.ts';
 import * as moving from './scenarios/region-changes.ts';
 import * as byHand from './scenarios/requests-in-pieces.ts';
 import * as holders from './scenarios/resource-holders.ts';
 import type { Scenario } from './scenarios/scenario.ts';
-import * as scraper from './scenarios/scraper.ts';
 import * as sdk from './scenarios/sdk.ts';
+import * as status from './scenarios/status.ts';
 import * as transfers from './scenarios/transfers.ts';
 import * as visitors from './scenarios/visitors.ts';
 import * as website from './scenarios/website.ts';
 
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
-  ...[website, sdk, byHand, crm, exports, operators, scraper, clocks, visitors, faults],
-  ...[holders, coreCallers, exchangeCallers, failedInserts, disk, misfits, packet, hoarder, moving, ignoreRetryAfter],
+  ...[website, sdk, byHand, crm, exports, operators, status, clocks, visitors, faults],
+  ...[holders, coreCallers, exchangeCallers, failedInserts, misfits, hoarder, moving, ignoreRetryAfter],
   ...[oddRecords, lostIndex, corrections, transfers, outbox, changedAround],
 ]);
 
@@ -61,12 +59,6 @@ export interface Plan {
   readonly quota: Quota;
   readonly drainMs: number;
   readonly logLevel: string;
-  /** The disk of the database file; only for SQLite. */
-  readonly disk: 'usual' | 'small' | 'forgetful';
-  /** Whether core and gateways use TLS. */
-  readonly tls: boolean;
-  /** Whether the clocks of the machines can be set. */
-  readonly clocks: boolean;
   readonly steps: readonly Step[];
 }
 
@@ -75,9 +67,6 @@ export const USUAL: Omit<Plan, 'steps'> = {
   quota: { limit: 1_000_000, windowSeconds: 60 },
   drainMs: 0,
   logLevel: 'info',
-  disk: 'usual',
-  tls: false,
-  clocks: false,
 };
 
 const QUOTAS: readonly Quota[] = [USUAL.quota, USUAL.quota, { limit: 30, windowSeconds: 3 }];
@@ -100,9 +89,6 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
       quota: fc.constantFrom(...QUOTAS),
       drainMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
-      disk: fc.constantFrom('usual', 'small', 'forgetful'),
-      tls: fc.constantFrom(false, false, true),
-      clocks: fc.boolean(),
       steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
     }),
   );

@@ -7,7 +7,7 @@ import { lasting } from './choices.ts';
 import { outcomeOf } from './crm.ts';
 import { asFarAsDefinite } from './definite-outcomes.ts';
 import { MACHINE } from './faults.ts';
-import { aScenario, onRealMachine } from './scenario.ts';
+import { aScenario } from './scenario.ts';
 import { makeSeparateStudio, type SeparateStudio, separateLead } from './separate-studio.ts';
 
 /** The number of concurrent creations per core, all with one key, each with another contact. */
@@ -32,7 +32,6 @@ interface Creation {
 
 /** The unique index of keys is dropped, or replaced by a weaker one, which is then removed. */
 export const loseIndex = aScenario({
-  ...onRealMachine,
   weight: 1,
   choice: fc.record({
     hows: fc.shuffledSubarray(['gone', 'partial', 'not unique'] as const, { minLength: 2 }),

@@ -32,7 +32,6 @@ export const sendFromOutbox = aScenario({
     forms: fc.array(form, { minLength: 1, maxLength: 12 }),
     killedAfterMs: fc.array(lasting(1, 1500), { maxLength: 6 }),
   }),
-  isPossible: ({ world }) => world.begin !== undefined,
   run: (sim, choice) => asFarAsDefinite(() => send(sim, choice)),
 });
 
@@ -100,7 +99,7 @@ async function send(sim: Simulation, { forms, killedAfterMs }: Choice): Promise<
 /** A worker that is killed after each of these times, and then started again. */
 function work(sim: Simulation, file: string, apiKey: string, killedAfterMs: readonly number[]) {
   const begin = () =>
-    sim.world.begin?.('worker', async () => {
+    sim.world.begin('worker', async () => {
       const connection = new DatabaseSync(file);
       connection.exec('PRAGMA busy_timeout = 5000');
       const client = createLeadIntakeClient({ baseUrl: sim.world.urls[0] ?? '', apiKey, deadlineMs: 8000 });

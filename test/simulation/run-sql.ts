@@ -6,13 +6,14 @@ import { pathToFileURL } from 'node:url';
 const TRIES = 1000;
 const RETRY_MS = 5;
 
-type Statement = readonly [sql: string, ...values: (string | number | null)[]];
+/** Text, and a value for each question mark in it. */
+type Statement = readonly unknown[];
 
 /**
  * Runs SQL in the file that an address names, as an operator with a shell could: statements with their values, all in
  * one transaction. Returns the rows of each.
  */
-export async function runSql(databaseUrl: string, statements: readonly Statement[]): Promise<unknown[][]> {
+export async function runSql(databaseUrl: string, ...statements: readonly Statement[]): Promise<unknown[][]> {
   const file = pathToFileURL(databaseUrl.replace(/^sqlite:/, ''));
   // Opens the file only if it exists.
   file.search = '?mode=rw';
@@ -27,15 +28,12 @@ export async function runSql(databaseUrl: string, statements: readonly Statement
         await sleep(RETRY_MS);
       }
     }
-    const rows = statements.map(([sql, ...values]) => database.prepare(sql).all(...values));
+    const rows = statements.map(([sql, ...values]) =>
+      database.prepare(String(sql)).all(...(values as (string | null)[])),
+    );
     database.exec('COMMIT');
     return rows;
   } finally {
     database.close();
   }
-}
-
-if (import.meta.main) {
-  const rows = await runSql(process.env.DATABASE_URL ?? '', JSON.parse(process.argv[2] ?? '[]'));
-  process.stdout.write(JSON.stringify(rows));
 }

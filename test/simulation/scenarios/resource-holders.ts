@@ -7,7 +7,6 @@ import { times } from '../../support/builders.ts';
 import { grpcCaller } from '../../support/grpc.ts';
 import { type RawAnswer, takeAnswer } from '../../support/raw-http.ts';
 import { LEADS } from '../../support/service.ts';
-import { channelWith } from '../certificates.ts';
 import { type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
 import { keyOf, lasting, one, studioAt } from './choices.ts';
 import { aScenario } from './scenario.ts';
@@ -17,9 +16,6 @@ const where = { url: fc.nat(2) };
 
 /** The longest that a single request may wait while other clients hold what they can; milliseconds. */
 const OTHER_CLIENT_WAITS_MS = 6000;
-
-/** The maximum memory of a process, whatever it is sent; megabytes. */
-const MAX_MEMORY_MB = 700;
 
 /** Many requests are pipelined on one connection, without waiting for responses. */
 export const pipeline = aScenario({
@@ -106,8 +102,7 @@ export const watchHealth = aScenario({
   run: (sim, { count, hasToken, core, forMs }) =>
     hold(sim, `${count} watchHealth ${hasToken ? 'with' : 'without'} the token`, async () => {
       const { host } = new URL(one(sim.world.coreUrls, core));
-      const channel = sim.world.certificates && channelWith(sim.world.certificates.caller);
-      const callers = times(Math.ceil(count / 8), () => grpcCaller(host, channel));
+      const callers = times(Math.ceil(count / 8), () => grpcCaller(host));
       const authorization = hasToken ? `Bearer ${sim.world.coreToken}` : undefined;
       const calls = callers.flatMap((caller) =>
         times(8, () => {
@@ -153,9 +148,6 @@ export async function hold(
   );
   isOver = true;
   await otherClient;
-  for (const { name, megabytes } of sim.memory()) {
-    if (megabytes > MAX_MEMORY_MB) sim.history.fail(`${name} holds ${Math.round(megabytes)} MB after ${what}`);
-  }
 }
 
 export async function connection(url: string, localAddress = '127.0.0.1'): Promise<Socket> {

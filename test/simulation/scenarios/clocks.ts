@@ -13,7 +13,6 @@ const ahead = fc.oneof(
 export const setClock = aScenario({
   weight: 5,
   choice: fc.record({ clock: fc.nat(5), ahead }),
-  isPossible: ({ world }) => world.clocks.length > 0,
   async run(sim, { clock, ahead }) {
     const machine = one(sim.world.clocks, clock);
     machine.set(ahead);

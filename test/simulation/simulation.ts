@@ -3,7 +3,6 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { v5 } from 'uuid';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { UNKNOWN_KEY } from '../crash/deployment.ts';
-import { memoryMb } from '../crash/memory.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { BOTH_SCOPES, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { LEADS } from '../support/service.ts';
@@ -72,7 +71,7 @@ export class Simulation {
     this.name = name;
     this.drainMs = drainMs;
     this.personal = `p${this.uuid('personal').slice(-12)}`;
-    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken, world.certificates?.caller));
+    this.crm = world.coreUrls.map((url) => connectToCore(url, world.coreToken));
     this.studios = times(STUDIOS, (index) => ({
       id: `studio-${name}-${index}`,
       memberIds: ['owner', 'admin'],
@@ -190,11 +189,6 @@ export class Simulation {
   /** Whether a disturbance has been in effect at any time since `begin`. */
   isDisturbedSince(begin: number): boolean {
     return this.#disturbed.size > 0 || this.history.of('disturbance').some(({ span }) => span.end > begin);
-  }
-
-  /** The current memory use of each process of the product. */
-  memory(): { readonly name: string; readonly megabytes: number }[] {
-    return this.world.processes().map(({ name, pid }) => ({ name, megabytes: memoryMb({ child: { pid } }) }));
   }
 
   /** Waits until the whole service works again; if that takes too long, a promise is broken. */

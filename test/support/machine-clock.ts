@@ -1,6 +1,6 @@
 import { globSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Settings } from './settings.ts';
+import type { Settings } from '../simulation/settings.ts';
 
 /** The library of Debian's `faketime` package. The dynamic loader expands `$LIB` to the folder of the platform. */
 const LIBRARY = '/usr/$LIB/faketime/libfaketime.so.1';

@@ -14,6 +14,3 @@ export interface Scenario<Choice = unknown> {
 }
 
 export const aScenario = <Choice>(happening: Scenario<Choice>): Scenario<Choice> => happening;
-
-/** Of a scenario that runs a program, or is about a process, a terminal or the speed of bytes. */
-export const onRealMachine = { isPossible: ({ world }: Simulation): boolean => !world.isSimulated };

@@ -101,7 +101,7 @@ export const withoutToken = aScenario({
   }),
   async run(sim, { call, token, core }) {
     const begin = now();
-    const session = sessionTo(sim, one(sim.world.coreUrls, core));
+    const session = sessionTo(one(sim.world.coreUrls, core));
     const { path, message, isForAll = false } = CALLS_WITHOUT_TOKEN[call] as WholeCall;
     const headers = {
       ...GRPC,
@@ -123,7 +123,7 @@ export const longMessage = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), length: fc.constantFrom(MAX_MESSAGE + 1, 3 * MAX_MESSAGE) }),
   async run(sim, { core, length }) {
-    const session = sessionTo(sim, one(sim.world.coreUrls, core));
+    const session = sessionTo(one(sim.world.coreUrls, core));
     const authorization = `Bearer ${sim.world.coreToken}`;
     const headers = { ...GRPC, ':path': LIST, 'content-type': 'application/grpc+json', authorization };
     const message = JSON.stringify({ studioId: sim.studios[0]?.id }).padEnd(length);
@@ -136,22 +136,21 @@ export const longMessage = aScenario({
   },
 });
 
-function sessionTo({ world }: Simulation, url: string, settings: Settings = {}): ClientHttp2Session {
-  const session = connect(url, { ...world.certificates?.caller, settings });
+function sessionTo(url: string, settings: Settings = {}): ClientHttp2Session {
+  const session = connect(url, { settings });
   session.on('error', () => {});
   return session;
 }
 
 /** Opens a connection with a window of 0 bytes for responses, and requests pages of leads repeatedly. */
 function callers(sim: Simulation, url: string, { id: studioId }: KnownStudio): ClientHttp2Session {
-  const session = sessionWithoutRoom(sim, url);
+  const session = sessionWithoutRoom(url);
   for (const _ of times(CALLS, () => 0)) requestPage(sim, session, studioId);
   return session;
 }
 
 /** Opens a connection with a window of 0 bytes for responses. */
-export const sessionWithoutRoom = (sim: Simulation, url: string): ClientHttp2Session =>
-  sessionTo(sim, url, { initialWindowSize: 0 });
+export const sessionWithoutRoom = (url: string): ClientHttp2Session => sessionTo(url, { initialWindowSize: 0 });
 
 /** Requests a page of leads on the connection. */
 export function requestPage({ world }: Simulation, session: ClientHttp2Session, studioId: string): ClientHttp2Stream {

@@ -1,7 +1,7 @@
 import { type Document, MongoClient, UUID } from 'mongodb';
 import { leadKey } from '../../src/store/mongo/documents.ts';
 import { ID_BYTES, isBytes, STUDIO_NUMBER, setColumn } from '../support/raw-sqlite.ts';
-import type { CommandLine } from './command-line.ts';
+import { runSql } from './run-sql.ts';
 
 /** The address of a record in the database. */
 export interface StoredRecord {
@@ -48,17 +48,17 @@ interface Bytes {
 /** Runs a separate program on the machine that has the file. */
 export class SqliteAccess implements DirectAccess {
   readonly database = 'SQLite';
-  readonly #commandLine: CommandLine;
+  readonly #databaseUrl: string;
 
-  constructor(commandLine: CommandLine) {
-    this.#commandLine = commandLine;
+  constructor(databaseUrl: string) {
+    this.#databaseUrl = databaseUrl;
   }
 
   async read({ kind, studioId, id }: StoredRecord, field: string): Promise<unknown> {
     const [table, condition] = TABLES[kind];
     const column = isBytes(field) ? `iif(${field} IS NULL, NULL, hex(${field}))` : field;
     const select = `SELECT ${column} AS value FROM ${table} WHERE ${condition}`;
-    const [[row]] = (await this.execute([select, studioId, id])) as [[{ value: unknown } | undefined]];
+    const [[row]] = (await runSql(this.#databaseUrl, [select, studioId, id])) as [[{ value: unknown } | undefined]];
     if (!row) throw new Error(`there is no ${kind} ${id}`);
     return isBytes(field) && row.value !== null ? { hex: row.value } : row.value;
   }
@@ -67,7 +67,7 @@ export class SqliteAccess implements DirectAccess {
     const [table, condition] = TABLES[kind];
     const { hex } = Object(value) as Partial<Bytes>;
     const change = hex === undefined ? setColumn(field) : `${field} = unhex(?)`;
-    await this.execute([`UPDATE ${table} SET ${change} WHERE ${condition}`, hex ?? value, studioId, id]);
+    await runSql(this.#databaseUrl, [`UPDATE ${table} SET ${change} WHERE ${condition}`, hex ?? value, studioId, id]);
   }
 
   async weakenKeyIndex(how: 'gone' | 'partial' | 'not unique'): Promise<void> {
@@ -77,28 +77,19 @@ export class SqliteAccess implements DirectAccess {
       partial: [`CREATE UNIQUE INDEX ${on} WHERE stage = 'lost'`],
       'not unique': [`CREATE INDEX ${on}`],
     };
-    await this.execute([`DROP INDEX IF EXISTS ${SQLITE_KEY_INDEX}`], ...weaker[how].map((sql) => [sql]));
+    await runSql(this.#databaseUrl, [`DROP INDEX IF EXISTS ${SQLITE_KEY_INDEX}`], ...weaker[how].map((sql) => [sql]));
   }
 
   async removeWeakKeyIndex(): Promise<void> {
-    await this.execute([`DROP INDEX IF EXISTS ${SQLITE_KEY_INDEX}`]);
+    await runSql(this.#databaseUrl, [`DROP INDEX IF EXISTS ${SQLITE_KEY_INDEX}`]);
   }
 
   async deleteLeadsOf(studioId: string): Promise<void> {
     const tables = ['contact_claims', 'leads'];
-    await this.execute(
+    await runSql(
+      this.#databaseUrl,
       ...tables.map((table) => [`DELETE FROM ${table} WHERE studio_number = ${STUDIO_NUMBER}`, studioId]),
     );
-  }
-
-  /** Runs statements, each with its values, in one transaction; returns the rows of each. */
-  async execute(...statements: readonly (readonly unknown[])[]): Promise<unknown[][]> {
-    const args = [JSON.stringify(statements)];
-    const { status, stdout, stderr } = await this.#commandLine.run(args, ENDS_WITHIN_MS, {
-      file: 'test/world/run-sql.ts',
-    });
-    if (status !== 0) throw new Error(`${status} ${stderr}`);
-    return JSON.parse(stdout);
   }
 }
 

@@ -1,7 +1,4 @@
-import type { ForgetfulDisk } from '../crash/forgetful-disk.ts';
-import type { SmallDisk } from '../support/small-disk.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
-import type { Certificates } from './certificates.ts';
 import type { CommandLine } from './command-line.ts';
 import type { DirectAccess } from './direct-access.ts';
 import type { Settings } from './settings.ts';
@@ -18,36 +15,25 @@ export interface Part {
   resume(): void;
   /** Sends SIGTERM once or twice; returns the exit status, or the signal that ended it. Only for processes of the product. */
   terminate?(isSignalledTwice: boolean): Promise<number | NodeJS.Signals>;
-  /** From now on its end is not unexpected. */
-  mayEnd?(): void;
   /** Whether the counters of the quota are lost when it ends. */
   readonly losesCounts: boolean;
-}
-
-/** A running process of the product. */
-export interface ProductProcess {
-  readonly name: string;
-  readonly pid: number;
 }
 
 /** The wall clock of a machine. */
 export interface SettableClock {
   readonly name: string;
-  /** Sets it ahead of the real time. */
+  /** Sets it ahead of the right time. */
   set(aheadSeconds: number): void;
 }
 
-/** All parts of a simulated deployment, on one machine. */
+/** All parts of a deployment. */
 export interface World {
-  /** Whether it runs in this process, on a simulated machine, where no program but those of the product can be run. */
-  readonly isSimulated: boolean;
   /** The public URLs for website servers; each leads to a gateway that serves. */
   readonly urls: readonly string[];
   /** The direct URL of each gateway. */
   readonly gatewayUrls: readonly string[];
   /** The direct URL of each core. */
   readonly coreUrls: readonly string[];
-  readonly metricsUrls: readonly string[];
   readonly coreToken: string;
   readonly databaseUrl: string;
   /** The parts that can fail independently. */
@@ -55,23 +41,14 @@ export interface World {
   /** The TCP proxies between the parts, by destination. */
   readonly links: Readonly<Record<string, TcpProxy>>;
   readonly commandLine: CommandLine;
-  /** Runs code like a process that can be killed; only on a simulated machine. */
-  begin?(name: string, code: () => Promise<void>): { kill(): void };
+  /** Runs code like a process that can be killed. */
+  begin(name: string, code: () => Promise<void>): { kill(): void };
   readonly directAccess: DirectAccess;
-  /** Undefined unless core and gateways use mutual TLS. */
-  readonly certificates: Certificates | undefined;
-  /** The clocks of the simulated machines; empty when they cannot be set. */
+  /** The clocks of its machines. */
   readonly clocks: readonly SettableClock[];
-  /** The disk of the database, when it is one that simulates failures. */
-  readonly disk: WorldDisk | undefined;
-  processes(): readonly ProductProcess[];
   /** All output of the processes of the product. */
   outputs(): readonly string[];
   /** Descriptions of processes that ended unexpectedly. */
   readonly unexpectedEnds: readonly string[];
   stop(): Promise<void>;
 }
-
-export type WorldDisk =
-  | { readonly kind: 'small'; readonly disk: SmallDisk }
-  | { readonly kind: 'forgetful'; readonly disk: ForgetfulDisk };

@@ -72,8 +72,6 @@ export const restart = aScenario({
       const tookMs = now() - begin;
       if (status !== 0) sim.history.fail(`${part.name} was stopped in order, and ended with ${status}`);
       if (tookMs > sim.drainMs + STOPS_WITHIN_MS) sim.history.fail(`${part.name} took ${tookMs} ms to stop`);
-      // Certificates are also renewed with a restart.
-      await sim.world.certificates?.renew();
       await part.start(settings);
     });
   },

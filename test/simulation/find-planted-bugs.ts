@@ -1,0 +1,49 @@
+/**
+ * Measures how soon lives find faults: plants each bug, one at a time, and lives seed after seed until a promise is broken. Prints a table,
+ * whose last column has the first promise that was broken.
+ *
+ * `npm run soak:bugs [-- --only PATTERN] [--seconds 60] [--first-seed 1]`: a pattern of the bugs' names; by default all but those of
+ * `not-simulated.ts`. Seconds are those of one bug: a life that has begun by then is lived to its end.
+ */
+import { parseArgs } from 'node:util';
+import { ALL_BUGS, databaseOf } from '../planted-bugs/planted-bugs.ts';
+import { live, simulatedPlanFrom } from './life.ts';
+import { NOT_SIMULATED } from './not-simulated.ts';
+
+/** The maximum number of steps of a plan. */
+const STEPS = 160;
+
+/** The number of characters of a promise that are shown. */
+const SHOWN = 150;
+
+export const PLANTING = `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    seconds: { type: 'string', default: '60' },
+    'first-seed': { type: 'string', default: '1' },
+  },
+});
+const pattern = values.only === undefined ? undefined : new RegExp(values.only);
+const bugs = ALL_BUGS.filter(({ name }) => (pattern ? pattern.test(name) : !(name in NOT_SIMULATED)));
+let found = 0;
+console.log('| planted bug | database | found by seed | lives | seconds | the first promise that was broken |');
+console.log('|---|---|---|---|---|---|');
+for (const bug of bugs) {
+  const database = databaseOf(bug) === 'MongoDB' ? 'mongodb' : 'sqlite';
+  const env = { PLANTED_BUG: bug.name, NODE_OPTIONS: PLANTING };
+  const begin = performance.now();
+  const seconds = () => Math.round((performance.now() - begin) / 1000);
+  const first = Number(values['first-seed']);
+  let [seed, broken] = [first, ''];
+  for (; seconds() < Number(values.seconds) && broken === ''; seed += 1) {
+    const { violations } = await live(seed, simulatedPlanFrom(seed, STEPS, database), { database, env });
+    broken = violations[0]?.replaceAll(/[\s|]+/g, ' ').slice(0, SHOWN) ?? '';
+  }
+  if (broken) found += 1;
+  console.log(
+    `| ${bug.name} | ${database} | ${broken ? seed - 1 : 'none'} | ${seed - first} | ${seconds()} | ${broken} |`,
+  );
+}
+console.log(`\n${found} of ${bugs.length} found`);
