@@ -20,6 +20,7 @@ import { putStudio } from '../../src/usecases/studios.ts';
 import { DAY_MS, plus } from '../support/builders.ts';
 import { answersOf, type Made, type MadeLead } from './answers.ts';
 import { documentsOf } from './mongo-documents.ts';
+import { oneItemPerLine } from './one-item-per-line.ts';
 
 const [databaseUrl = '', answersFile = ''] = process.argv.slice(2);
 const store = await openStore(databaseUrl);
@@ -102,4 +103,4 @@ const made: Made = { studioIds: ['berlin', 'moves', 'suspended'], leads, secrets
 const answers = await answersOf(store, made);
 await store.close();
 const collections = databaseUrl.startsWith('sqlite:') ? undefined : await documentsOf(databaseUrl);
-writeFileSync(answersFile, `${JSON.stringify({ made, answers, ...(collections && { collections }) }, undefined, 1)}\n`);
+writeFileSync(answersFile, `${oneItemPerLine({ made, answers, ...(collections && { collections }) })}\n`);
