@@ -29,7 +29,6 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/integration/max-connection-age.test.ts': 'connections that are replaced by age',
   'test/integration/pipelining.test.ts': 'requests that clients send ahead, and slowly',
   'test/integration/renewed-certificates.test.ts': 'certificates that are renewed while in use',
-  'test/model/': 'models of creation and of the change feed, in all their states',
   'test/outbox/': 'the outboxes of all languages',
   'test/planted-bugs/': 'planted bugs',
   'test/security/core-port-answers.test.ts': 'what nobody sends a core, slowly',
