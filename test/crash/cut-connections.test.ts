@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { startGateway } from '../../gateway/app.ts';
-import { readGatewayConfig } from '../../gateway/config.ts';
-import { times } from '../support/builders.ts';
+import { aGateway } from '../integration/a-gateway.ts';
 import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { CORE_TOKEN, startTestCore } from '../support/grpc.ts';
-import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { aCapture } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { type Loss, startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -18,9 +15,6 @@ vi.setConfig({ testTimeout: 300_000 + 1_200_000 / CUT_EVERY });
 
 /** How often a request is repeated until the connection works again. */
 const MAX_REPETITIONS = 10;
-
-/** The number of services tested concurrently on one database: most of the time they wait to reconnect. */
-const SIDE_BY_SIDE = 8;
 
 /** The direction of the exchange that is cut. */
 type Part = 'replyBytes' | 'requestBytes';
@@ -37,66 +31,35 @@ interface FaultyService {
   leadIds(): Promise<string[]>;
 }
 
-const PARTS: readonly [string, Part][] = [
-  ['a reply', 'replyBytes'],
-  ['a request', 'requestBytes'],
-];
-
 // @proves crashes-5
 describe.each(['the gateway', 'the core'] as const)('on the connection to %s', (target) => {
-  test.each(PARTS)(
+  test.each<[string, Part]>([
+    ['a reply', 'replyBytes'],
+    ['a request', 'requestBytes'],
+  ])(
     '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
     async (_, part) => {
       const service = await aFaultyService(target);
-      const cuts = await cutEverywhere(service, part, isAnything);
+      const cuts = await cutEverywhere(service, part);
       expect(cuts * CUT_EVERY).toBeGreaterThan(100);
     },
   );
 });
 
-// @proves crashes-5 crashes-18
-describeWithMongo('on the connection to the database', (mongoUrl) => {
-  test.each(PARTS)(
-    '%s is cut after any number of its bytes: the caller gets a response, and a repetition gets the one lead',
-    async (_, part) => {
-      const services = await Promise.all(times(SIDE_BY_SIDE, () => aFaultyService('the database', mongoUrl())));
-      const cuts = await Promise.all(
-        services.map((service, index) =>
-          cutEverywhere(service, part, isCommand('find', 'insert'), {
-            first: index * CUT_EVERY,
-            step: SIDE_BY_SIDE * CUT_EVERY,
-          }),
-        ),
-      );
-      expect(cuts.reduce((sum, each) => sum + each, 0) * CUT_EVERY).toBeGreaterThan(100);
-    },
-  );
-});
-
-/**
- * Cuts each message of a creation at each place, one cut per creation.
- *
- * @param of the messages that are cut
- * @returns the number of cuts
- */
-async function cutEverywhere(
-  service: FaultyService,
-  part: Part,
-  of: Loss['of'],
-  { first = 0, step = CUT_EVERY } = {},
-): Promise<number> {
+/** Cuts each message of a creation at each place, one cut per creation; returns the number of cuts. */
+async function cutEverywhere(service: FaultyService, part: Part): Promise<number> {
   const created: string[] = [];
   let cuts = 0;
   for (let from = 1; ; from += 1) {
-    let bytes = first;
-    for (; ; bytes += step) {
-      const { isCut, leadId } = await createWith(service, { of, from, [part]: bytes });
+    let bytes = 0;
+    for (; ; bytes += CUT_EVERY) {
+      const { isCut, leadId } = await createWith(service, { of: () => true, from, [part]: bytes });
       created.push(leadId);
       if (!isCut) break;
       cuts += 1;
     }
     // There are no further messages.
-    if (bytes === first) break;
+    if (bytes === 0) break;
   }
   expect((await service.leadIds()).sort()).toEqual(created.sort());
   return cuts;
@@ -121,34 +84,18 @@ async function createWith(service: FaultyService, loss: Loss): Promise<{ isCut: 
 }
 
 /** Starts a separate service with a proxy in front of one part. */
-async function aFaultyService(
-  target: 'the gateway' | 'the core' | 'the database',
-  mongoUrl?: string,
-): Promise<FaultyService> {
-  const toDatabase = mongoUrl === undefined ? undefined : await aProxy(new URL(mongoUrl));
-  const databaseUrl = toDatabase && { DATABASE_URL: `mongodb://127.0.0.1:${toDatabase.port}/test-${randomUUID()}` };
-  const core = await startTestCore(databaseUrl);
+async function aFaultyService(target: 'the gateway' | 'the core'): Promise<FaultyService> {
+  const core = await startTestCore();
   onTestFinished(() => core.stop());
   const toCore = await aProxy(new URL(core.url));
-  const gateway = await startGateway(
-    readGatewayConfig({
-      GATEWAY_PORT: '0',
-      CORE_URL: `http://127.0.0.1:${toCore.port}`,
-      CORE_TOKEN,
-      QUOTA_LIMIT: '1000000000',
-      LOG_LEVEL: 'silent',
-      SHUTDOWN_DRAIN_MS: '0',
-    }),
-  );
-  onTestFinished(() => gateway.stop());
+  const gateway = await aGateway(`http://127.0.0.1:${toCore.port}`);
   const toGateway = await aProxy(new URL(gateway.url));
   const clients = connectToCore(core.url, CORE_TOKEN);
   onTestFinished(() => clients.close());
-  // The database may still be initializing.
-  const { studioId, secret } = await vi.waitFor(() => arrangeStudio(clients), { timeout: 100_000 });
+  const { studioId, secret } = await arrangeStudio(clients);
   const isGateway = target === 'the gateway';
   return {
-    proxy: isGateway ? toGateway : (toDatabase ?? toCore),
+    proxy: isGateway ? toGateway : toCore,
     secret,
     url: isGateway ? `http://127.0.0.1:${toGateway.port}` : gateway.url,
     directUrl: gateway.url,
@@ -161,5 +108,3 @@ async function aProxy({ hostname, port }: URL): Promise<TcpProxy> {
   onTestFinished(() => proxy.stop());
   return proxy;
 }
-
-const isAnything = () => true;

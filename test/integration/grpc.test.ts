@@ -1,16 +1,11 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { connect, type IncomingHttpHeaders } from 'node:http2';
-import { request as httpsRequest } from 'node:https';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { json } from 'node:stream/consumers';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
 import { credentials } from '@grpc/grpc-js';
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { uuidFault } from '../../common/rules/field-rules.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { LeadIntakeService, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
@@ -32,7 +27,7 @@ import {
 import { temporaryFolder } from '../support/processes.ts';
 import { aSharedCore } from './shared-core.ts';
 import { withToken } from './transports.ts';
-import { millis, type WireLead, type WireTime } from './wire-lead.ts';
+import type { WireLead, WireTime } from './wire-lead.ts';
 
 interface WireKey {
   readonly id: string;
@@ -73,7 +68,6 @@ const refused = (code: string, reason: string, metadata: Record<string, string> 
   message: expect.stringMatching(/./),
 });
 const STUDIO_NOT_FOUND = refused('NOT_FOUND', 'STUDIO_NOT_FOUND');
-const LEAD_NOT_FOUND = refused('NOT_FOUND', 'LEAD_NOT_FOUND');
 const KEY_NOT_FOUND = refused('NOT_FOUND', 'KEY_NOT_FOUND');
 
 beforeEach(async () => {
@@ -83,12 +77,6 @@ beforeEach(async () => {
 async function aStudio(overrides: object = {}): Promise<string> {
   const id = `studio-${newId()}`;
   await directory('PutStudio', { studio: { id, status: 'STUDIO_STATUS_ACTIVE', ...overrides } });
-  return id;
-}
-
-async function aSource(overrides: { studioId?: string; enabled?: boolean } = {}): Promise<string> {
-  const id = newId();
-  await directory('PutLeadSource', { leadSource: { studioId, id, name: 'Form', enabled: true, ...overrides } });
   return id;
 }
 
@@ -106,32 +94,6 @@ async function aLead(overrides: object = {}): Promise<WireLead> {
 const moveTo = async (lead: WireLead, stage: string) =>
   (await leads<{ lead: WireLead }>('ChangeLeadStage', { studioId: lead.studioId, leadId: lead.id, stage })).lead;
 
-describe('CreateLead', () => {
-  const create = (request: object) => leads<{ lead: WireLead; replayed: boolean }>('CreateLead', request);
-
-  test('returns the lead as created, without its contact', async () => {
-    const sourceId = await aSource();
-    const { lead, replayed } = await create(
-      capture({ sourceId, note: 'After six.', contact: { phone: '030 1234567' } }),
-    );
-
-    expect(replayed).toBe(false);
-    expect(lead).toEqual({
-      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
-      studioId,
-      displayName: 'Ada Lovelace',
-      contact: null,
-      sourceId,
-      note: 'After six.',
-      stage: 'LEAD_STAGE_NEW',
-      createTime: lead.createTime,
-      updateTime: lead.createTime,
-    });
-    expect(uuidFault(lead.id)).toBeUndefined();
-    expect(millis(lead.createTime)).toBe(Number.parseInt(lead.id.slice(0, 8) + lead.id.slice(9, 13), 16));
-  });
-});
-
 describe('GetLead', () => {
   const get = (request: object) => leads<{ lead: WireLead }>('GetLead', { studioId, ...request });
 
@@ -146,32 +108,6 @@ describe('GetLead', () => {
     const list = (view: string) => leads('ListLeads', { studioId, view });
     expect(await list('LEAD_VIEW_FULL')).toMatchObject({ leads: [{ ...won, contact }] });
     expect(await list('LEAD_VIEW_BASIC')).toMatchObject({ leads: [{ ...won, contact: null }] });
-  });
-
-  test('an unknown lead and a lead of another studio get the same refusal', async () => {
-    const { id } = await aLead();
-    const unknown = await refusalOf(get({ leadId: newId() }));
-
-    expect(unknown).toEqual(LEAD_NOT_FOUND);
-    expect(await refusalOf(get({ leadId: id, studioId: await aStudio() }))).toEqual(unknown);
-    expect(await refusalOf(get({ leadId: id, studioId: 'nowhere' }))).toEqual(unknown);
-  });
-});
-
-describe('ChangeLeadStage', () => {
-  const change = (request: object) => leads<{ lead: WireLead }>('ChangeLeadStage', { studioId, ...request });
-
-  test('refuses to reopen while the contact has another open lead, and names that lead', {
-    tags: ['3.1.moves'],
-  }, async () => {
-    const contact = { email: `${newId()}@example.org` };
-    const first = await moveTo(await aLead({ contact }), 'LEAD_STAGE_LOST');
-    const second = await aLead({ contact });
-
-    expect(await refusalOf(change({ leadId: first.id, stage: 'LEAD_STAGE_NEW' }))).toEqual(
-      refused('ALREADY_EXISTS', 'LEAD_ALREADY_OPEN', { leadId: second.id }),
-    );
-    expect(await leads('GetLead', { studioId, leadId: first.id, view: 'LEAD_VIEW_FULL' })).toEqual({ lead: first });
   });
 });
 
@@ -419,27 +355,6 @@ describe('what no client of the contract sends', () => {
 
     for (const ms of [60_000, 3_600_000, 10 ** 12]) expect(await list(ms)).toMatchObject({ leads: [] });
   });
-
-  test('a request that never ends does not delay a stop', async () => {
-    const other = await startTestCore();
-    const session = connect(other.url);
-    session.on('error', () => {});
-    onTestFinished(() => session.destroy());
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/leadintake.v1.LeadIntakeService/CreateLead',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      authorization: `Bearer ${CORE_TOKEN}`,
-    });
-    stream.on('error', () => {});
-    stream.write(Buffer.of(0, 0, 0));
-    // The core reads a connection in order: when it has answered the ping, the request has begun.
-    await once(session, 'connect');
-    await new Promise((resolve, reject) => session.ping((error) => (error ? reject(error) : resolve(undefined))));
-
-    await other.stop();
-  });
 });
 
 describe('starting and stopping', () => {
@@ -455,15 +370,6 @@ describe('starting and stopping', () => {
     expect(await refusalOf(idle.call('DirectoryService/GetStudio', { studioId: 'a' }))).toMatchObject({
       code: 'UNAVAILABLE',
     });
-  });
-
-  test('a core whose port is in use fails to start, and closes its database', async () => {
-    const path = join(temporaryFolder(), 'second.db');
-    const start = startTestCore({ CORE_PORT: String(core.port), DATABASE_URL: `sqlite:${path}` });
-
-    await expect(start).rejects.toThrow(/EADDRINUSE/);
-    // SQLite removes the write-ahead log when the last connection to the database closes.
-    expect([existsSync(path), existsSync(`${path}-wal`)]).toEqual([true, false]);
   });
 });
 
@@ -544,25 +450,5 @@ describe('TLS', () => {
       reason: 'CALLER_UNAUTHENTICATED',
     });
     expect(await refusalOf(list(plain))).toMatchObject({ code: 'UNAVAILABLE' });
-  });
-
-  test('Connect over HTTP/1.1 is served on the same port, and its connection does not keep the core from stopping', async () => {
-    const secure = await secureCore();
-
-    const answer = await new Promise((resolve, reject) => {
-      const request = httpsRequest(
-        `https://localhost:${secure.port}/leadintake.v1.LeadIntakeService/ListLeads`,
-        {
-          method: 'POST',
-          ca: authority.cert,
-          headers: { 'content-type': 'application/json', authorization: `Bearer ${CORE_TOKEN}` },
-        },
-        (response) => resolve(json(response).then((body) => ({ version: response.httpVersion, body }))),
-      );
-      request.on('error', reject).end(JSON.stringify({ studioId }));
-    });
-
-    expect(answer).toEqual({ version: '1.1', body: {} });
-    await secure.stop();
   });
 });

@@ -3,23 +3,14 @@ import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Client, credentials, status as grpcStatus, Metadata, type ServiceError } from '@grpc/grpc-js';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Readiness } from '../../common/readiness.ts';
-import { TlsCredentials } from '../../common/tls-credentials.ts';
 import {
   type HealthCheckRequest,
   HealthCheckRequestSchema,
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../proto/gen/health/v1/health_pb.ts';
-import { readCoreConfig } from '../../src/config.ts';
-import { newId, systemClock } from '../../src/domain/new-id.ts';
-import { createCoreServer } from '../../src/port/server.ts';
-import { Callers } from '../../src/rpc/callers.ts';
 import { MAX_UNAUTHENTICATED_WATCHERS } from '../../src/rpc/health-service.ts';
-import { callRunner } from '../../src/rpc/observation.ts';
-import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { times } from '../support/builders.ts';
 import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
 import { describeIf, hasCommand } from '../support/servers.ts';
@@ -94,52 +85,6 @@ describe('watching the health of a core', () => {
       })
       .toBe(Status.SERVING);
   });
-});
-
-// @proves crashes-15 bounds-61
-test('any number of health calls, by Check or Watch, check the store once a second', async () => {
-  const config = readCoreConfig({ CORE_PORT: '0', LOG_LEVEL: 'silent' });
-  const store = openSqliteStore(':memory:');
-  let storeChecks = 0;
-  const log = pino({ level: 'silent' });
-  const readiness = new Readiness(
-    'the store',
-    async () => {
-      storeChecks += 1;
-      await store.check();
-    },
-    log,
-  );
-  const surroundings = {
-    callers: new Callers(config.CORE_TOKEN, undefined),
-    log,
-    readiness,
-    draining: new AbortController().signal,
-    run: callRunner(log),
-    batchReceived: undefined,
-    credentials: new TlsCredentials({}),
-  };
-  const server = createCoreServer(config, { store, clock: systemClock, newId }, surroundings);
-  onTestFinished(async () => {
-    readiness.close();
-    await server.close();
-    await store.close();
-  });
-  readiness.start();
-  const port = Number(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).port);
-  const watchers = times(20, () => watch({ port }));
-  expect(await Promise.all(watchers.map(({ next }) => next()))).toEqual(watchers.map(() => Status.SERVING));
-  const clients = times(10, () => clientOf(port));
-
-  let checks = 0;
-  const begun = performance.now();
-  const seconds = () => (performance.now() - begun) / 1000;
-  while (checks <= 100 || seconds() < 1.5) {
-    expect(await Promise.all(clients.map((client) => check(client)))).toEqual(clients.map(() => Status.SERVING));
-    checks += clients.length;
-  }
-
-  expect(storeChecks).toBeLessThanOrEqual(2 + seconds());
 });
 
 test('health is available without a token and with the right one, and refused with a wrong one', async () => {

@@ -69,9 +69,8 @@ describeWithMongo('requests that go to MongoDB together', (mongoUrl) => {
     ]);
   });
 
-  // @proves exchange-2 mongodb-10 mongodb-11
+  // @proves exchange-2 crashes-5 crashes-18 mongodb-10 mongodb-11
   test.each([
-    ['cut', 1],
     ['cut', 4],
     ['silence', 1],
   ] as const)(

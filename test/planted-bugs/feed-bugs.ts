@@ -26,7 +26,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
   {
     name: 'a watch repeats entries that it has already sent',
     suite: OVER_RPC,
-    caughtBy: 'over gRPC, returns existing and new changes, each state once',
+    caughtBy: 'returns existing and new changes, each state once',
     patches: [
       {
         file: 'src/usecases/change-feed.ts',

@@ -71,7 +71,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'an insert whose reply is lost is retried with another id',
     suite: BATCHES_SUITE,
     caughtBy:
-      'replies get lost by cut during inserts of many (1 of them): each creation is one lead, and reported as created',
+      'replies get lost by cut during inserts of many (4 of them): each creation is one lead, and reported as created',
     patches: [
       { file: LEADS, find: 'const document = leadDocument(lead, claims, now);', put: '' },
       {
