@@ -7,9 +7,6 @@ import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemB
 import { exampleOf, REQUEST_ID } from './examples.ts';
 import { openApiInfo } from './openapi.ts';
 
-/** The length of the longest query that is searched for; characters. */
-export const MAX_QUERY = 200;
-
 /** The path and the name of every page, in the order of the menu. */
 const MENU = [
   ['/docs', 'Reference'],
@@ -45,8 +42,7 @@ export function pagesOf(values: PageValues): DocsPage[] {
 /** Whether a page is in HTML. */
 export const isHtml = ({ mediaType }: DocsPage): boolean => mediaType.startsWith('text/html');
 
-export const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
 const page = (path: string, type: 'html' | 'markdown' | 'plain', text: string): DocsPage => ({
   path,
@@ -82,11 +78,6 @@ ${alternate}<link rel="icon" href="${link('/docs/assets/icon.svg')}">
 <strong>Lead Intake API</strong>
 ${menu.join('\n')}
 </nav>
-<search>
-<form action="${link('/docs/search')}">
-<input type="search" name="q" maxlength="${MAX_QUERY}" placeholder="Search" aria-label="Search the pages">
-</form>
-</search>
 </header>
 ${body}
 </body>
@@ -108,9 +99,6 @@ const REFERENCE = `\
 <main id="reference"></main>
 <script src="docs/assets/scalar.js"></script>
 <script type="module" src="docs/assets/reference.js"></script>`;
-
-/** `{{query}}` and `{{results}}` are those of a request. */
-const SEARCH = '<main class="page">\n<h1>Search: {{query}}</h1>\n{{results}}\n</main>';
 
 function problemList(): string {
   return PROBLEM_CODES.map((code) => {
@@ -193,7 +181,6 @@ function read(folder: string, name: string): string {
 /** Every page, where values of a running service are `{{name}}`. `llms.txt` is at the root, where programs look for it. */
 const PAGES: readonly DocsPage[] = [
   htmlPage('/docs', 'Reference', REFERENCE),
-  htmlPage('/docs/search', 'Search', SEARCH),
   page('/llms.txt', 'plain', indexForPrograms()),
   ...MENU.slice(1).flatMap(([path]) =>
     writtenPage(path, read('pages', basename(path)).replace('{{problems}}', problemList)),

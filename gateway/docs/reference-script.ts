@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 
-/** The folder to which `npm ci` extracts the script of the reference, plain and gzipped. */
+/** The folder to which `npm ci` extracts the script of the reference, plain and gzipped (`.gz`). */
 export const REFERENCE_FOLDER = join(import.meta.dirname, '../../node_modules/.reference');
 
 export const REFERENCE_SCRIPT = 'scalar.js';
-export const ZIPPED_REFERENCE_SCRIPT = `${REFERENCE_SCRIPT}.gz`;

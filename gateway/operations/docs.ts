@@ -1,18 +1,14 @@
 import { basename, join } from 'node:path';
 import etag from '@fastify/etag';
 import files from '@fastify/static';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import Negotiator from 'negotiator';
+import type { FastifyInstance } from 'fastify';
 import type { QuotaPolicy } from '../admission/quota/quota-port.ts';
 import { openApiDocument } from '../docs/openapi.ts';
-import { escapeHtml, isHtml, pagesOf } from '../docs/pages.ts';
-import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../docs/reference-script.ts';
-import { searchIn } from '../docs/search.ts';
+import { isHtml, pagesOf } from '../docs/pages.ts';
+import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly } from './allowed-methods.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
-
-const SEARCH_PATH = '/docs/search';
 
 const ASSETS_FOLDER = join(import.meta.dirname, '../docs/assets');
 
@@ -28,8 +24,7 @@ const CONTENT_POLICY = [
   "style-src 'self'",
   "img-src 'self'",
   "base-uri 'none'",
-  // The search.
-  "form-action 'self'",
+  "form-action 'none'",
   "frame-ancestors 'none'",
 ];
 
@@ -58,18 +53,11 @@ export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: Quot
 function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    const pages = pagesOf({ publicUrl, ...policy });
-    const search = searchIn(pages);
-    for (const page of pages) {
+    for (const page of pagesOf({ publicUrl, ...policy })) {
       const { path, mediaType, text } = page;
       const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const content = Buffer.from(text);
-      scope.get(path, DOCS, async (request, reply) =>
-        reply
-          .headers(headers)
-          .type(mediaType)
-          .send(path === SEARCH_PATH ? filled(text, search, request) : content),
-      );
+      scope.get(path, DOCS, async (_request, reply) => reply.headers(headers).type(mediaType).send(content));
       allowOnly(app, path, 'GET');
       if (!isHtml(page)) continue;
       // Relative, because the docs may be served under a prefix.
@@ -78,13 +66,6 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
       allowOnly(app, `${path}/`, 'GET');
     }
   });
-}
-
-/** Returns the page of the search with the results of a request. */
-function filled(page: string, search: (query: string) => string, request: FastifyRequest): string {
-  const { q } = request.query as Readonly<Record<string, unknown>>;
-  const query = typeof q === 'string' ? q : '';
-  return page.replace('{{query}}', () => escapeHtml(query)).replace('{{results}}', () => search(query));
 }
 
 /** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */
@@ -97,31 +78,22 @@ function serveFiles(app: FastifyInstance): void {
     acceptRanges: false,
     // The ETag is enough for revalidation.
     lastModified: false,
-    setHeaders(reply, path) {
-      reply.headers(headers);
-      if (/\.js(?:\.gz)?$/.test(path)) reply.type('text/javascript; charset=utf-8');
-      if (path.endsWith('.gz')) reply.header('content-encoding', 'gzip');
-    },
+    preCompressed: true,
+    setHeaders: (reply) => reply.headers(headers),
   });
   const options = { highWaterMark: READ_AHEAD_BYTES, etag: true };
-  const serve = (name: string, send: (request: FastifyRequest, reply: FastifyReply) => FastifyReply) => {
+  const serve = (name: string, folder: string) => {
     const path = `/docs/assets/${name}`;
     app.get(path, DOCS, async (request, reply) => {
       // Conditions under which a file may be changed. The library would answer 412.
       delete request.raw.headers['if-match'];
       delete request.raw.headers['if-unmodified-since'];
-      return send(request, reply);
+      return reply.sendFile(name, folder, options);
     });
     allowOnly(app, path, 'GET');
   };
-  for (const name of ['style.css', 'icon.svg', 'reference.js']) {
-    serve(name, (_request, reply) => reply.sendFile(name, ASSETS_FOLDER, options));
-  }
-  serve('scalar.js', (request, reply) => {
-    const coding = new Negotiator(request).encoding(['gzip', 'identity']);
-    const name = coding === 'gzip' ? ZIPPED_REFERENCE_SCRIPT : REFERENCE_SCRIPT;
-    return reply.header('vary', 'accept-encoding').sendFile(name, REFERENCE_FOLDER, options);
-  });
+  for (const name of ['style.css', 'icon.svg', 'reference.js']) serve(name, ASSETS_FOLDER);
+  serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);
 }
 
 function headersOf(contentPolicy: readonly string[]): Record<string, string> {

@@ -10,7 +10,6 @@ import { ROOT } from '../support/processes.ts';
 const BOUNDED: Readonly<Record<string, string>> = {
   'common/settings.ts: /\\/+$/': 'an address that the operator sets',
   'gateway/docs/pages.ts: /<[^>]*>/g': 'our own pages, when a gateway starts',
-  'gateway/docs/search.ts: /<[^>]*>/g': 'our own pages, when a gateway starts',
   'sdk/configuration.ts: /\\/+$/': 'an address that the website sets',
   ...Object.fromEntries(
     [

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import apiReference from '@scalar/fastify-api-reference';
 import fastify from 'fastify';
-import { REFERENCE_FOLDER, REFERENCE_SCRIPT, ZIPPED_REFERENCE_SCRIPT } from '../reference-script.ts';
+import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../reference-script.ts';
 
 const app = fastify();
 app.register(apiReference, { routePrefix: '/docs', configuration: { url: '/v1/openapi.json' } });
@@ -21,7 +21,7 @@ if (statusCode !== 200)
 const folder = process.argv[2] ?? REFERENCE_FOLDER;
 mkdirSync(folder, { recursive: true });
 replace(REFERENCE_SCRIPT, script);
-replace(ZIPPED_REFERENCE_SCRIPT, gzipSync(script, { level: 9 }));
+replace(`${REFERENCE_SCRIPT}.gz`, gzipSync(script, { level: 9 }));
 
 /** Replaces a file as a whole: a gateway may be sending the former one, and has announced its length. */
 function replace(name: string, content: Buffer): void {
