@@ -6,7 +6,7 @@ import type { LeadStage } from '../../src/domain/lead.ts';
 import { DAY_MS } from '../support/builders.ts';
 import { BOTH_SCOPES } from '../support/core-clients.ts';
 import type { EventOf, SentLead } from './history.ts';
-import { lookAtLeads, stageOf } from './scenarios/crm.ts';
+import { contactOf, lookAtLeads, stageOf } from './scenarios/operations.ts';
 import { sendRequest } from './scenarios/website.ts';
 import type { KnownStudio, Simulation } from './simulation.ts';
 
@@ -99,12 +99,12 @@ async function settle(sim: Simulation, studio: KnownStudio, secret: string, lead
 }
 
 export function finalLead(lead: Lead): FinalLead {
-  const { id, displayName, contact, sourceId, note = '' } = lead;
+  const { id, displayName, sourceId, note = '' } = lead;
   return {
     id,
     idempotencyKey: note.split(' ', 1).join(),
     displayName,
-    contact: { type: contact?.value.case ?? 'email', value: contact?.value.value ?? '' },
+    contact: contactOf(lead),
     sourceId,
     note,
     stage: stageOf(lead),

@@ -1,5 +1,4 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
-import type { Oddness } from './odd-records.ts';
 
 /** When something began and ended; milliseconds on the clock of the test. Infinity: it never ended. */
 export interface Span {
@@ -50,18 +49,30 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly wroteNothing?: boolean;
     }
   | {
-      readonly kind: 'move';
+      /** A lead is moved or corrected. */
+      readonly kind: 'change';
       readonly studioId: string;
       readonly leadId: string;
-      readonly stage: LeadStage;
-      readonly outcome: MoveOutcome;
+      readonly stage?: LeadStage;
+      readonly contact?: SentLead['contact'];
+      readonly outcome: Outcome<unknown>;
     }
+  | { readonly kind: 'erased'; readonly studioId: string; readonly leadId: string }
   | {
       /** A lead as the CRM reads it. */
       readonly kind: 'leadRead';
       readonly studioId: string;
       readonly leadId: string;
       readonly stage: LeadStage;
+      readonly contact: SentLead['contact'];
+    }
+  | {
+      /** The leads of a contact; when `isWhole`, all of them. */
+      readonly kind: 'found';
+      readonly studioId: string;
+      readonly contact: SentLead['contact'];
+      readonly leadIds: readonly string[];
+      readonly isWhole: boolean;
     }
   | {
       /** The leads of an export, in its order. */
@@ -94,17 +105,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       /** Unknown: it may also happen later, or never. */
       readonly isDone: boolean;
     }
-  | {
-      /** A response about a studio that has records which no release of the product writes. */
-      readonly kind: 'odd';
-      readonly studioId: string;
-      readonly oddness: Oddness;
-      readonly operation: string;
-      readonly result: string;
-    }
   | { readonly kind: 'disturbance'; readonly what: string; readonly loses: readonly Lost[] }
-  /** An overload: some requests are rejected. */
-  | { readonly kind: 'overload'; readonly what: string }
   | { readonly kind: 'other'; readonly what: string }
 );
 
@@ -118,10 +119,11 @@ export type Operation =
   /** `walk` names the list that the page belongs to. */
   | { readonly name: 'list'; readonly walk: number; readonly page: number; readonly query: string };
 
-export type MoveOutcome =
-  | { readonly result: 'moved' }
-  | { readonly result: 'refused'; readonly reason: string; readonly leadId: string | undefined }
-  | { readonly result: 'unknown' };
+/** What became of a call or a command: an answer; a refusal with its reason, which changed nothing; or unknown. */
+export type Outcome<Answer> =
+  | { readonly answer: Answer }
+  | { readonly refused: string; readonly leadId: string | undefined }
+  | { readonly unknown: string };
 
 export type EventOf<Kind extends Event['kind']> = Extract<Event, { kind: Kind }>;
 

@@ -1,36 +1,20 @@
 import fc from 'fast-check';
 import type { Quota } from './promises/quota.ts';
-import * as changedAround from './scenarios/changed-around.ts';
 import * as clocks from './scenarios/clocks.ts';
-import * as coreCallers from './scenarios/core-callers.ts';
-import * as corrections from './scenarios/corrections.ts';
-import * as crm from './scenarios/crm.ts';
-import * as exchangeCallers from './scenarios/exchange-callers.ts';
 import * as exports from './scenarios/exports.ts';
-import * as failedInserts from './scenarios/failed-inserts.ts';
 import * as faults from './scenarios/faults.ts';
-import * as ignoreRetryAfter from './scenarios/ignored-retry-after.ts';
-import * as misfits from './scenarios/invalid-requests.ts';
-import * as hoarder from './scenarios/key-limit.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
-import * as operators from './scenarios/operators.ts';
+import * as operations from './scenarios/operations.ts';
+import * as otherClients from './scenarios/other-clients.ts';
 import * as outbox from './scenarios/outbox.ts';
-import * as moving from './scenarios/region-changes.ts';
-import * as byHand from './scenarios/requests-in-pieces.ts';
-import * as holders from './scenarios/resource-holders.ts';
 import type { Scenario } from './scenarios/scenario.ts';
-import * as sdk from './scenarios/sdk.ts';
-import * as status from './scenarios/status.ts';
 import * as transfers from './scenarios/transfers.ts';
-import * as visitors from './scenarios/visitors.ts';
 import * as website from './scenarios/website.ts';
 
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
-  ...[website, sdk, byHand, crm, exports, operators, status, clocks, visitors, faults],
-  ...[holders, coreCallers, exchangeCallers, failedInserts, misfits, hoarder, moving, ignoreRetryAfter],
-  ...[oddRecords, lostIndex, corrections, transfers, outbox, changedAround],
+  ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

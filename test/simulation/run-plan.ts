@@ -4,16 +4,13 @@ import { readFinalState } from './final-state.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
 import { answerViolations } from './promises/answers.ts';
 import { auditViolations } from './promises/audit.ts';
-import { exportViolations } from './promises/exports.ts';
 import { followFeed } from './promises/feed.ts';
-import { keyViolations } from './promises/keys.ts';
+import { keyViolations, registerViolations } from './promises/keys.ts';
 import { leadViolations } from './promises/leads.ts';
-import { listViolations } from './promises/lists.ts';
-import { oddRecordViolations } from './promises/odd-records.ts';
 import { outputViolations } from './promises/outputs.ts';
 import { quotaViolations } from './promises/quota.ts';
-import { registerViolations } from './promises/registers.ts';
 import { timeViolations } from './promises/times.ts';
+import { walkViolations } from './promises/walks.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import type { Settings } from './settings.ts';
 import { Simulation } from './simulation.ts';
@@ -106,16 +103,14 @@ async function runAndCheck(
     ...sim.history.violations,
     ...sim.world.unexpectedEnds,
     ...ofLeads.flatMap(({ violations }) => violations),
-    ...listViolations(sim, finalLeads),
+    ...walkViolations(sim, finalLeads),
     ...(await feed.violations(finalLeads)),
-    ...exportViolations(sim, finalLeads),
     ...keyViolations(sim),
     ...registerViolations(sim),
     ...answerViolations(sim),
     ...(await auditViolations(sim, finalLeads)),
     ...timeViolations(sim),
     ...quotaViolations(sim, quota),
-    ...oddRecordViolations(sim),
     ...outputViolations(sim),
   ];
   return { violations, unknown: ofLeads.flatMap(({ unknown }) => unknown) };

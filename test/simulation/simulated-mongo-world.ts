@@ -2,7 +2,6 @@
 import '../../src/store/mongo/mongo-store.ts';
 import { startBalancer } from '../support/balancer.ts';
 import { connectToCore } from '../support/core-clients.ts';
-import { MongoAccess } from './direct-access.ts';
 import { type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Network } from './machine/network.ts';
 import { ReplicaSet } from './replica-set/replica-set.ts';
@@ -63,7 +62,6 @@ export async function startSimulatedMongoWorld(
     portToCores: balanced,
     others,
     unexpectedEnds,
-    directAccess: new MongoAccess(set.url('leads')),
   });
   return {
     ...world,

@@ -9,7 +9,6 @@ import { readCoreConfig } from '../../src/config.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { CommandLine } from './command-line.ts';
-import { type DirectAccess, SqliteAccess } from './direct-access.ts';
 import { type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Settings } from './settings.ts';
 import type { Part, World } from './world.ts';
@@ -104,7 +103,6 @@ export interface Deployment {
   /** What can fail beside the product. */
   readonly others?: readonly Part[];
   readonly unexpectedEnds: string[];
-  readonly directAccess: DirectAccess;
 }
 
 /** Starts cores and a gateway on a machine, with a proxy before each kind. */
@@ -157,7 +155,6 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     parts: [...product, ...others],
     links: { gateway: toGateway, core: toCore },
     commandLine,
-    directAccess: deployment.directAccess,
     clocks: product.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
     outputs: () => product.map((part) => part.output()),
     unexpectedEnds,
@@ -178,7 +175,6 @@ export async function startSimulatedWorld(machine: Machine, more: Settings): Pro
     gatewayPort: PORTS.gateway,
     portToCores: async () => PORTS.core,
     unexpectedEnds: [],
-    directAccess: new SqliteAccess(databaseUrl),
   });
   return {
     ...world,

@@ -179,13 +179,6 @@ export class Simulation {
     }
   }
 
-  /** Runs an overload, during which the service may reject requests with a 503 that says that nothing was written. */
-  async overload(what: string, run: () => Promise<void>): Promise<void> {
-    const begin = now();
-    await run();
-    this.history.add({ kind: 'overload', party: 'holder', what, span: { begin, end: now() } });
-  }
-
   /** Whether a disturbance has been in effect at any time since `begin`. */
   isDisturbedSince(begin: number): boolean {
     return this.#disturbed.size > 0 || this.history.of('disturbance').some(({ span }) => span.end > begin);

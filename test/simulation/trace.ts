@@ -41,10 +41,14 @@ function textOf(event: Event): string {
           : 'no response';
       return `${request} in ${studioId} with ${secret.slice(0, 12)}… and gets ${response}`;
     }
-    case 'move':
-      return `moves ${event.leadId} of ${event.studioId} to ${event.stage} and gets ${JSON.stringify(event.outcome)}`;
+    case 'change':
+      return `changes ${event.leadId} of ${event.studioId} to ${event.stage ?? event.contact?.value}: ${Object.keys(event.outcome)}`;
+    case 'erased':
+      return `erases ${event.leadId} of ${event.studioId}`;
     case 'leadRead':
-      return `reads ${event.leadId} of ${event.studioId} ${event.stage}`;
+      return `reads ${event.leadId} of ${event.studioId} ${event.stage} (${event.contact.value})`;
+    case 'found':
+      return `finds ${event.leadIds.join(', ') || 'nothing'} of ${event.contact.value} in ${event.studioId}`;
     case 'exported':
       return `exports ${event.leads.length} leads of ${event.of || 'all studios'}${event.isWhole ? '' : ', and is interrupted'}`;
     case 'put':
@@ -53,8 +57,6 @@ function textOf(event: Event): string {
       return `reads ${event.value} as the ${event.what}`;
     case 'keyAction':
       return `has ${event.action} ${event.apiKeyId} of ${event.studioId} as ${event.memberId}${event.isDone ? '' : ', perhaps'}`;
-    case 'odd':
-      return `${event.operation} in ${event.studioId}, with an odd record (${event.oddness}): ${event.result}`;
     default:
       return event.what;
   }

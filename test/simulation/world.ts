@@ -1,6 +1,5 @@
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { CommandLine } from './command-line.ts';
-import type { DirectAccess } from './direct-access.ts';
 import type { Settings } from './settings.ts';
 
 /** A process, or something else that can be killed, paused and restarted. */
@@ -43,7 +42,6 @@ export interface World {
   readonly commandLine: CommandLine;
   /** Runs code like a process that can be killed. */
   begin(name: string, code: () => Promise<void>): { kill(): void };
-  readonly directAccess: DirectAccess;
   /** The clocks of its machines. */
   readonly clocks: readonly SettableClock[];
   /** All output of the processes of the product. */

@@ -1,8 +1,9 @@
-import { type EventOf, possibleValues, type RestAnswer, type Span, when } from '../history.ts';
+import { type EventOf, possibleValues, type RestAnswer, when } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 
 /** The part of a lead that never changes. */
-const constantFields = ({ stage, updatedAt, ...rest }: Record<string, unknown>): string => JSON.stringify(rest);
+const constantFields = ({ id, createdAt, sourceId, note }: Record<string, unknown>): string =>
+  JSON.stringify({ id, createdAt, sourceId, note });
 
 /** Checks each response against its request, the disturbances of that time, and the other responses. */
 export function answerViolations(sim: Simulation): string[] {
@@ -10,53 +11,39 @@ export function answerViolations(sim: Simulation): string[] {
   return [...unexcused(sim, requests), ...inconsistent(requests), ...sources(sim, requests)];
 }
 
-/** Whether a request was rejected because too many were pending. */
-export const isRefusedByOverload = (answer: RestAnswer | undefined): boolean =>
-  answer?.status === 503 && answer.text.includes('nothing was written');
-
 /** Whether the service refused a request because of its own condition: it was unavailable, or read the request too slowly. */
 const isNotServed = ({ status }: RestAnswer): boolean => [408, 503].includes(status);
 
-/** Failures outside of all disturbances and overloads. */
+/** Failures outside of all disturbances. */
 function unexcused(sim: Simulation, requests: readonly EventOf<'request'>[]): string[] {
-  const disturbances = sim.history.of('disturbance').map(({ span }) => span);
-  const overloads = sim.history.of('overload').map(({ span }) => span);
+  const disturbances = sim.history.of('disturbance');
   return requests.flatMap(({ answer, span, operation, gaveUp }) => {
     if (answer?.code === 'internal_error') return [`${operation.name} gets ${answer.text}`];
     if (answer ? !isNotServed(answer) : gaveUp) return [];
-    const isAmong = (spans: readonly Span[]) => spans.some(({ begin, end }) => begin < span.end && span.begin < end);
-    const isExcused = isAmong(disturbances) || (isRefusedByOverload(answer) && isAmong(overloads));
+    if (disturbances.some((each) => each.span.begin < span.end && span.begin < each.span.end)) return [];
     const response = answer ? `${answer.status} ${answer.code} ${answer.text}` : 'no response';
-    return isExcused ? [] : [`${when(span)}: ${operation.name} gets ${response} without a disturbance`];
+    return [`${when(span)}: ${operation.name} gets ${response} without a disturbance`];
   });
 }
 
 /** Creations with one key whose responses differ in any byte, and leads whose constant fields differ. */
 function inconsistent(requests: readonly EventOf<'request'>[]): string[] {
   const violations: string[] = [];
-  const texts = new Map<string, string>();
-  const leads = new Map<string, string>();
-  const check = (lead: Record<string, unknown>) => {
-    const before = leads.get(lead.id as string) ?? constantFields(lead);
-    if (before !== constantFields(lead)) violations.push(`a lead is ${before}, and then ${constantFields(lead)}`);
-    leads.set(lead.id as string, before);
+  const [texts, leads] = [new Map<string, string>(), new Map<string, string>()];
+  const expectSame = (all: Map<string, string>, name: string, text: string) => {
+    const before = all.get(name) ?? text;
+    if (before !== text) violations.push(`${name} is ${before}, and then ${text}`);
+    all.set(name, before);
   };
   for (const { answer, operation, studioId } of requests) {
-    if (answer?.status === 201 && operation.name === 'create') {
-      const name = `${studioId} ${operation.lead.idempotencyKey}`;
-      const before = texts.get(name) ?? answer.text;
-      if (before !== answer.text) violations.push(`${name} is answered with ${before}, and then ${answer.text}`);
-      texts.set(name, before);
-      const { lead } = JSON.parse(answer.text);
-      const { displayName, note, sourceId = null } = operation.lead;
-      if (lead.displayName !== displayName || lead.note !== note || lead.sourceId !== sourceId)
-        violations.push(`${name} was sent as ${JSON.stringify(operation.lead)}, and is ${answer.text}`);
-      check(lead);
-    }
-    if (answer?.status === 200) {
-      const { lead, leads = [lead] } = JSON.parse(answer.text);
-      for (const each of leads) check(each);
-    }
+    if (!answer || answer.status > 201) continue;
+    const { lead, leads: listed = [lead] } = JSON.parse(answer.text);
+    for (const each of listed) expectSame(leads, `the lead ${each.id}`, constantFields(each));
+    if (operation.name !== 'create') continue;
+    const { displayName, note, sourceId = null, idempotencyKey } = operation.lead;
+    expectSame(texts, `the answer to ${studioId} ${idempotencyKey}`, answer.text);
+    if (lead.displayName !== displayName || lead.note !== note || lead.sourceId !== sourceId)
+      violations.push(`${studioId} ${JSON.stringify(operation.lead)} is answered with ${answer.text}`);
   }
   return violations;
 }
@@ -66,20 +53,15 @@ function sources(sim: Simulation, requests: readonly EventOf<'request'>[]): stri
   const puts = Map.groupBy(sim.history.of('put'), ({ what }) => what);
   return requests.flatMap(({ answer, span, operation, studioId }) => {
     if (operation.name !== 'create') return [];
-    const { sourceId } = operation.lead;
+    const { sourceId, idempotencyKey } = operation.lead;
     const isFirst = answer?.status === 201 && !answer.headers.has('idempotent-replayed');
-    const isRefused = answer?.code === 'integration_source_invalid';
-    if (!isFirst && !isRefused) return [];
+    if (!isFirst && answer?.code !== 'integration_source_invalid') return [];
     const states = sourceId
       ? possibleValues(puts.get(`source ${sourceId} of ${studioId}`) ?? [], span)
       : new Set(['enabled']);
     // A source of another studio has no state in this one.
     const isOff = states.size === 0 || states.has('disabled') || states.has('gone');
-    const isPossible = isFirst ? states.has('enabled') : isOff;
-    return isPossible
-      ? []
-      : [
-          `${operation.lead.idempotencyKey} in ${studioId} gets ${answer.status} with a source that is ${[...states].join(' or ')}`,
-        ];
+    if (isFirst ? states.has('enabled') : isOff) return [];
+    return [`${idempotencyKey} in ${studioId} gets ${answer.status} with a source that is ${[...states].join(' or ')}`];
   });
 }

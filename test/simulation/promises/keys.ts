@@ -11,6 +11,16 @@ const GATES: Readonly<Record<string, Gate>> = {
   integration_scope_forbidden: 'scope',
 };
 
+/** Compares each read of a register with all writes to it. */
+export function registerViolations({ history }: Simulation): string[] {
+  const puts = Map.groupBy(history.of('put'), ({ what }) => what);
+  return history.of('registerRead').flatMap(({ party, what, value, span }) => {
+    const possible = possibleValues(puts.get(what) ?? [], span);
+    if (possible.has(value)) return [];
+    return [`${when(span)}: the ${party} reads ${value} as the ${what}, expected ${[...possible].join(' or ')}`];
+  });
+}
+
 /**
  * Compares the outcome of each request with the states of its key, studio and issuer while it was in flight: an invalid key
  * is refused with the matching error, and a valid request is never refused.

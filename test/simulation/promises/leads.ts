@@ -2,13 +2,13 @@ import type { LeadStage } from '../../../src/domain/lead.ts';
 import { type Region, sameness } from '../contacts.ts';
 import type { FinalLead } from '../final-state.ts';
 import { conflictingLeadId, type Event, type EventOf, type SentLead } from '../history.ts';
-import { isRefusedByOverload } from './answers.ts';
 import { explain, type Observed } from './linearizable.ts';
 
-/** The part of a lead that determines the possible responses. */
+/** The part of a lead that determines the possible responses: how it was sent, and what it is now. */
 interface KnownLead {
   readonly sent: SentLead;
   readonly stage: LeadStage;
+  readonly contact: SentLead['contact'];
 }
 
 type Leads = ReadonlyMap<string, KnownLead>;
@@ -33,7 +33,7 @@ export function leadViolations(
   { studioId, regions, leads }: FinalStudio,
 ): { readonly violations: readonly string[]; readonly unknown: readonly string[] } {
   const own = events.filter((event) => 'studioId' in event && event.studioId === studioId);
-  const model = new LeadModel(regions, leads);
+  const model = new LeadModel(regions, leads, own);
   const observed = own.flatMap((event) => model.observed(event) ?? []);
   const violations: string[] = [...model.violations];
   const unknown: string[] = [];
@@ -53,7 +53,7 @@ const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
 
 const idOf = (leads: Leads): string =>
   [...leads]
-    .map(([id, { sent, stage }]) => `  ${id} ${stage} (${sent.contact.value}, key ${sent.idempotencyKey})`)
+    .map(([id, { sent, stage, contact }]) => `  ${id} ${stage} (${contact.value}, key ${sent.idempotencyKey})`)
     .sort()
     .join('\n');
 
@@ -66,25 +66,35 @@ interface About {
 class LeadModel {
   readonly violations: string[] = [];
   readonly #regions: readonly Region[];
-  readonly #byId: ReadonlyMap<string, FinalLead>;
-  readonly #byKey: ReadonlyMap<string, FinalLead>;
+  /** The lead of each key, as its creation was acknowledged, finally at the latest. */
+  readonly #made = new Map<string, { readonly id: string; readonly sent: SentLead }>();
+  /** What each lead is about: its key, and every contact that it may have had. */
+  readonly #about = new Map<string, Set<string>>();
 
-  constructor(regions: readonly Region[], leads: readonly FinalLead[]) {
+  constructor(regions: readonly Region[], leads: readonly FinalLead[], events: readonly Event[]) {
     this.#regions = regions;
-    this.#byId = new Map(leads.map((lead) => [lead.id, lead]));
-    this.#byKey = new Map(leads.map((lead) => [lead.idempotencyKey, lead]));
-    if (this.#byKey.size < leads.length)
-      this.violations.push(`there are ${leads.length} leads of ${this.#byKey.size} keys`);
+    const keys = new Set(leads.map(({ idempotencyKey }) => idempotencyKey));
+    if (keys.size < leads.length) this.violations.push(`there are ${leads.length} leads of ${keys.size} keys`);
+    for (const event of events) {
+      if (event.kind === 'change' && event.contact) this.#aboutLead(event.leadId).add(contactName(event.contact));
+      if (event.kind !== 'request' || event.operation.name !== 'create' || event.answer?.status !== 201) continue;
+      const { lead: sent } = event.operation;
+      const { id } = JSON.parse(event.answer.text).lead;
+      this.#made.set(sent.idempotencyKey, { id, sent });
+      this.#aboutLead(id).add(keyName(sent.idempotencyKey)).add(contactName(sent.contact));
+    }
   }
 
   observed(event: Event): About[] | undefined {
     switch (event.kind) {
       case 'request':
         return this.#ofRequest(event);
-      case 'move':
-        return [this.#ofMove(event)];
+      case 'change':
+        return [this.#ofChange(event)];
       case 'leadRead':
-        return [this.#ofRead(event, event.leadId, event.stage)];
+        return [this.#ofRead(event, event.leadId, event.stage, event.contact)];
+      case 'found':
+        return [this.#ofFound(event)];
       default:
         return undefined;
     }
@@ -93,10 +103,6 @@ class LeadModel {
   /** Whether two contacts may be the same. */
   areRelated(a: SentLead['contact'], b: SentLead['contact']): boolean {
     return sameness(a, b, this.#regions) !== 'never';
-  }
-
-  contactOf(leadId: string): SentLead['contact'] | undefined {
-    return this.#byId.get(leadId)?.contact;
   }
 
   #ofRequest(event: EventOf<'request'>): About[] {
@@ -143,7 +149,7 @@ class LeadModel {
         const link = conflictingLeadId(answer);
         return is((leads) => {
           if (ofKey(leads, sent)) return undefined;
-          const conflicting = this.#openFor(leads, sent, 'possibly');
+          const conflicting = this.#openFor(leads, sent.contact, 'possibly');
           return conflicting.length > 0 && (!link || conflicting.includes(link)) ? leads : undefined;
         });
       }
@@ -164,78 +170,88 @@ class LeadModel {
     }
   }
 
-  /** The outcome is unknown. If a lead with this key and these data exists in the end, this request may have created it. */
+  /** The outcome is unknown. If a lead with this key and these data was ever acknowledged, this request may have created it. */
   #ofUnknown(event: EventOf<'request'>, sent: SentLead, about: string[], description: string): About[] {
-    const { answer, span, wroteNothing } = event;
-    const made = this.#byKey.get(sent.idempotencyKey);
-    if (!made || made.displayName !== sent.displayName || made.contact.value !== sent.contact.value) return [];
-    if (made.sourceId !== sent.sourceId || made.note !== sent.note) return [];
-    if (isRefusedByOverload(answer) || wroteNothing) return [];
+    const made = this.#made.get(sent.idempotencyKey);
+    if (!made || !isSameData(made.sent, sent) || event.wroteNothing) return [];
     const next = (leads: Leads) => (ofKey(leads, sent) ? leads : this.#created(leads, made.id, sent));
-    return [
-      {
-        about,
-        observed: {
-          span: { ...span, end: Number.POSITIVE_INFINITY },
-          description,
-          guess: `make ${made.id}`,
-          isRead: false,
-          next,
-        },
-      },
-    ];
+    const span = { ...event.span, end: Number.POSITIVE_INFINITY };
+    return [{ about, observed: { span, description, guess: `make ${made.id}`, isRead: false, next } }];
   }
 
   #created(leads: Leads, id: string, sent: SentLead): Leads | undefined {
-    if (leads.has(id) || this.#openFor(leads, sent, 'surely').length > 0) return undefined;
-    return new Map(leads).set(id, { sent, stage: 'new' });
+    if (leads.has(id) || this.#openFor(leads, sent.contact, 'surely').length > 0) return undefined;
+    return new Map(leads).set(id, { sent, stage: 'new', contact: sent.contact });
   }
 
-  #ofMove({ span, leadId, stage, outcome }: EventOf<'move'>): About {
-    const description = `${leadId} is moved to ${stage}, with outcome ${JSON.stringify(outcome)}`;
-    const guess = outcome.result === 'unknown' ? `move ${leadId} to ${stage}` : undefined;
+  #ofChange({ span, leadId, stage, contact, outcome }: EventOf<'change'>): About {
+    const to = stage ?? `${contact?.value}`;
+    const description = `${leadId} is changed to ${to}, with outcome ${JSON.stringify({ ...outcome, answer: undefined })}`;
+    const guess = 'unknown' in outcome ? `change ${leadId} to ${to}` : undefined;
     const next = (leads: Leads): Leads | undefined => {
       const lead = leads.get(leadId);
       if (!lead) return undefined;
-      const reopens = isOpen(stage) && !isOpen(lead.stage);
-      if (outcome.result === 'refused') {
-        const conflicting = this.#openFor(leads, lead.sent, 'possibly');
-        const isRight = outcome.reason === 'LEAD_ALREADY_OPEN' && reopens && conflicting.length > 0;
-        return isRight && (!outcome.leadId || conflicting.includes(outcome.leadId)) ? leads : undefined;
+      const after = { ...lead, ...(stage && { stage }), ...(contact && { contact }) };
+      const claims = isOpen(after.stage) && (contact !== undefined || !isOpen(lead.stage));
+      const rivals = (how: 'surely' | 'possibly') =>
+        claims ? this.#openFor(leads, after.contact, how).filter((id) => id !== leadId) : [];
+      if ('refused' in outcome) {
+        const possible = rivals('possibly');
+        const isRight = outcome.refused === 'LEAD_ALREADY_OPEN' && possible.length > 0;
+        return isRight && (!outcome.leadId || possible.includes(outcome.leadId)) ? leads : undefined;
       }
-      if (reopens && this.#openFor(leads, lead.sent, 'surely').length > 0) return undefined;
-      return lead.stage === stage ? leads : new Map(leads).set(leadId, { ...lead, stage });
+      if (rivals('surely').length > 0) return undefined;
+      const isSame = after.stage === lead.stage && after.contact.value === lead.contact.value;
+      return isSame ? leads : new Map(leads).set(leadId, after);
     };
-    return {
-      about: this.#aboutLead(leadId),
-      observed: { span, description, guess, isRead: outcome.result === 'refused', next },
-    };
+    const about = [...this.#aboutLead(leadId)];
+    return { about, observed: { span, description, guess, isRead: 'refused' in outcome, next } };
   }
 
-  #ofRead({ span, party }: Event, leadId: string, stage: LeadStage): About {
-    const description = `the ${party} reads ${leadId} as ${stage}`;
-    const next = (leads: Leads) => (leads.get(leadId)?.stage === stage ? leads : undefined);
-    return { about: this.#aboutLead(leadId), observed: { span, description, guess: undefined, isRead: true, next } };
+  #ofRead({ span, party }: Event, leadId: string, stage: LeadStage, contact?: SentLead['contact']): About {
+    const next = (leads: Leads) => {
+      const lead = leads.get(leadId);
+      return lead?.stage === stage && (!contact || lead.contact.value === contact.value) ? leads : undefined;
+    };
+    const description = `the ${party} reads ${leadId} as ${stage} ${contact?.value ?? ''}`;
+    return this.#read(span, [...this.#aboutLead(leadId)], description, next);
+  }
+
+  /** The leads of a contact are found: none is missing, and none is of another. */
+  #ofFound({ span, contact, leadIds, isWhole }: EventOf<'found'>): About {
+    const next = (leads: Leads) => {
+      const isRight = [...leads].every(([id, lead]) => {
+        const same = sameness(lead.contact, contact, this.#regions);
+        return leadIds.includes(id) ? same !== 'never' : same !== 'surely' || !isWhole;
+      });
+      return isRight && leadIds.every((id) => leads.has(id)) ? leads : undefined;
+    };
+    const about = [contactName(contact), ...leadIds.flatMap((id) => [...this.#aboutLead(id)])];
+    return this.#read(span, about, `the leads of ${contact.value} are ${leadIds.join(', ')}`, next);
   }
 
   #ofAbsence({ span, party }: Event, leadId: string): About {
     const next = (leads: Leads) => (leads.has(leadId) ? undefined : leads);
-    const description = `the ${party} does not find ${leadId}`;
-    return { about: this.#aboutLead(leadId), observed: { span, description, guess: undefined, isRead: true, next } };
+    return this.#read(span, [...this.#aboutLead(leadId)], `the ${party} does not find ${leadId}`, next);
   }
 
-  #openFor(leads: Leads, sent: SentLead, how: 'surely' | 'possibly'): string[] {
+  #read(span: Event['span'], about: readonly string[], description: string, next: Observed<Leads>['next']): About {
+    return { about, observed: { span, description, guess: undefined, isRead: true, next } };
+  }
+
+  #openFor(leads: Leads, contact: SentLead['contact'], how: 'surely' | 'possibly'): string[] {
     return [...leads]
       .filter(([, lead]) => {
-        const same = sameness(lead.sent.contact, sent.contact, this.#regions);
+        const same = sameness(lead.contact, contact, this.#regions);
         return isOpen(lead.stage) && (same === 'surely' || same === how);
       })
       .map(([id]) => id);
   }
 
-  #aboutLead(leadId: string): string[] {
-    const lead = this.#byId.get(leadId);
-    return lead ? [`lead ${leadId}`, keyName(lead.idempotencyKey), contactName(lead.contact)] : [`lead ${leadId}`];
+  #aboutLead(leadId: string): Set<string> {
+    const about = this.#about.get(leadId) ?? new Set([`lead ${leadId}`]);
+    this.#about.set(leadId, about);
+    return about;
   }
 }
 

@@ -16,80 +16,52 @@ const MAX_BEYOND_MS = 1050;
 /** The maximum duration of a request whose time of counting can be estimated; milliseconds. */
 const QUICK_MS = 300;
 
+type Request = EventOf<'request'>;
+
 /** Compares the requests that the quota admitted and refused with the limits in the responses of each key. */
-export function quotaViolations(sim: Simulation, { limit, windowSeconds }: Quota): string[] {
+export function quotaViolations(sim: Simulation, quota: Quota): string[] {
   const lost = sim.history.of('disturbance').filter(({ loses }) => loses.includes('counts'));
   const isLostIn = (span: Span) => lost.some((each) => each.span.begin < span.end && span.begin < each.span.end);
   const byKey = Map.groupBy(sim.history.of('request'), ({ secret }) => sim.keyBySecret.get(secret) ?? '');
-  return [...byKey].flatMap(([key, requests]) => [
-    ...early(requests, isLostIn).map((violation) => `key ${key}: ${violation}`),
-    ...tooLong(requests, isLostIn).map((violation) => `key ${key}: ${violation}`),
-    ...tooMany(requests, limit, windowSeconds, isLostIn).map((violation) => `key ${key}: ${violation}`),
-  ]);
-}
-
-const leftSeconds = ({ answer }: EventOf<'request'>): number =>
-  Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
-
-const left = ({ answer }: EventOf<'request'>): string =>
-  /r=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1] ?? '?';
-
-const isCounted = ({ answer }: EventOf<'request'>): boolean =>
-  answer?.status !== 429 && !!answer?.headers.has('ratelimit');
-
-/** Whether the quota of the key refused it, and not the bound on unknown keys of an address, which a valid key may meet once. */
-const isRefused = ({ answer }: EventOf<'request'>): boolean =>
-  answer?.status === 429 && !answer.text.includes('unknown keys');
-
-/** Requests that were admitted before `retry-after` had passed. */
-function early(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
-  const counted = requests.filter(isCounted);
-  return requests.flatMap((refused) => {
-    const seconds = Number(refused.answer?.headers.get('retry-after'));
-    if (!isRefused(refused)) return [];
-    const until = refused.span.begin + seconds * 1000;
-    const tooSoon = counted.find(
-      ({ span }) =>
-        span.begin > refused.span.end && span.end < until && !isLostIn({ begin: refused.span.begin, end: span.end }),
+  return [...byKey].flatMap(([key, requests]) => {
+    const counted = requests.filter(({ answer }) => answer?.status !== 429 && answer?.headers.has('ratelimit'));
+    const refused = requests.filter(({ answer }) => answer?.status === 429);
+    return [...atOddTimes(counted, refused, isLostIn), ...tooMany(counted, quota, isLostIn)].map(
+      (violation) => `key ${key}: ${violation}`,
     );
-    if (!tooSoon) return [];
-    const after = Math.round(tooSoon.span.end - refused.span.begin);
-    return [`was refused for ${seconds} s, and admitted after ${after} ms`];
   });
 }
 
-/** Refusals whose `retry-after` exceeds the rest of the window, as stated to a request admitted in that window. */
-function tooLong(requests: readonly EventOf<'request'>[], isLostIn: (span: Span) => boolean): string[] {
-  const counted = requests.filter(isCounted);
-  return requests.filter(isRefused).flatMap(({ answer, span }) => {
-    const seconds = Number(answer?.headers.get('retry-after'));
-    const before = counted.find((each) => {
-      const leftMs = leftSeconds(each) * 1000;
+/** The number of seconds that a response says are left of the window. */
+const leftMs = ({ answer }: Request): number =>
+  1000 * Number(/t=(\d+)/.exec(answer?.headers.get('ratelimit') ?? '')?.[1]);
+
+/** Requests that were admitted before `retry-after` had passed, and refusals with one beyond the rest of the window. */
+function atOddTimes(counted: readonly Request[], refused: readonly Request[], isLostIn: (span: Span) => boolean) {
+  return refused.flatMap(({ answer, span: { begin, end } }) => {
+    const untilMs = begin + 1000 * Number(answer?.headers.get('retry-after'));
+    const early = counted.find(
+      ({ span }) => span.begin > end && span.end < untilMs && !isLostIn({ begin, end: span.end }),
+    );
+    const beyond = counted.find(({ span, ...request }) => {
+      const endMs = leftMs({ span, ...request });
       // The header has whole seconds, so the window may end up to one second earlier.
-      const isOfSame = each.span.begin < span.begin && span.end < each.span.begin + leftMs - 1000;
-      const isBeyond = span.begin + seconds * 1000 > each.span.end + leftMs + MAX_BEYOND_MS;
-      return isOfSame && isBeyond && !isLostIn({ begin: each.span.begin, end: span.end });
+      const isOfSame = span.begin < begin && end < span.begin + endMs - 1000;
+      return isOfSame && untilMs > span.end + endMs + MAX_BEYOND_MS && !isLostIn({ begin: span.begin, end });
     });
-    if (!before) return [];
-    const left = Math.round(before.span.end + leftSeconds(before) * 1000 - span.begin);
-    return [`was refused for ${seconds} s, with at most ${left} ms left of the window`];
+    const what = `was refused at ${when({ begin, end })} for ${Math.round(untilMs - begin)} ms`;
+    return [
+      ...(early ? [`${what}, and admitted at ${when(early.span)}`] : []),
+      ...(beyond ? [`${what}, beyond the window of ${when(beyond.span)}, which ends in ${leftMs(beyond)} ms`] : []),
+    ];
   });
 }
 
 /** Windows in which more requests were admitted than the quota allows. */
-function tooMany(
-  requests: readonly EventOf<'request'>[],
-  limit: number,
-  windowSeconds: number,
-  isLostIn: (span: Span) => boolean,
-): string[] {
-  const ends = requests
-    .filter((request) => isCounted(request) && request.span.end - request.span.begin < QUICK_MS)
-    .map((request) => ({
-      end: request.span.end + leftSeconds(request) * 1000,
-      span: request.span,
-      left: left(request),
-    }))
+function tooMany(counted: readonly Request[], { limit, windowSeconds }: Quota, isLostIn: (span: Span) => boolean) {
+  const ends = counted
+    .filter(({ span }) => span.end - span.begin < QUICK_MS)
+    .map((request) => ({ end: request.span.end + leftMs(request), span: request.span }))
     .toSorted((a, b) => a.end - b.end);
   const windows: (typeof ends)[] = [];
   for (const each of ends) {
@@ -100,10 +72,9 @@ function tooMany(
   return windows.flatMap((window) => {
     const begin = Math.min(...window.map(({ span }) => span.begin)) - windowSeconds * 1000;
     const end = Math.max(...window.map(({ span }) => span.end));
-    return window.length <= limit || isLostIn({ begin, end })
-      ? []
-      : [
-          `${window.length} are admitted with a limit of ${limit}: ${window.map(({ span, left }) => `${when(span)} (${left} left)`).join(', ')}`,
-        ];
+    if (window.length <= limit || isLostIn({ begin, end })) return [];
+    return [
+      `${window.length} are admitted with a limit of ${limit}: ${window.map(({ span }) => when(span)).join(', ')}`,
+    ];
   });
 }

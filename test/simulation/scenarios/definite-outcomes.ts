@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
 import { now, type Operation, type RestAnswer } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
-import { ANSWERED_WITHIN_MS, requestOf, wholeAnswer } from './website.ts';
+import { outcomeOf } from './operations.ts';
+import { byFetch } from './website.ts';
 
 // A client of a studio that no other client uses repeats each operation until its outcome is certain. Whatever
 // disturbs the service meanwhile, the state of the studio is known at each moment.
@@ -43,50 +42,22 @@ export async function untilDefinite<T>(
 
 /** Returns the definitive response to a website server. */
 export function definiteAnswer(sim: Simulation, secret: string, operation: Operation): Promise<RestAnswer> {
-  const { method, path, headers, body } = requestOf(operation);
-  return untilDefinite(sim, `${method} ${path}`, async () => {
-    try {
-      const response = await fetch(sim.world.urls[0] + path, {
-        method,
-        headers: { authorization: `Bearer ${secret}`, connection: 'close', ...headers },
-        signal: AbortSignal.timeout(ANSWERED_WITHIN_MS),
-        ...(body !== undefined && { body }),
-      });
-      const answer = await wholeAnswer(sim, method, path, response);
-      if (![408, 429, 503].includes(answer.status)) return answer;
-      await sleep(1000 * Number(answer.headers.get('retry-after') ?? 0));
-    } catch {
-      // There was no response.
-    }
+  return untilDefinite(sim, operation.name, async () => {
+    const answer = await byFetch(sim, sim.world.urls[0] as string, secret, operation);
+    if (!answer || ![408, 429, 503].includes(answer.status)) return answer;
+    await sleep(1000 * Number(answer.headers.get('retry-after') ?? 0));
     return undefined;
   });
 }
 
-/** A definitive outcome of a call of the CRM: an answer, or the reason for the refusal in short. */
-export type DefiniteOutcome<T> = { readonly answer: T } | { readonly refused: string };
-
-/**
- * Returns the definitive outcome of an idempotent call of the CRM.
- *
- * @param onLostOutcome is notified when the call may already have been carried out, where that makes a difference
- */
+/** Returns the definitive outcome of an idempotent call of the CRM: an answer, or the reason of a refusal. */
 export function definiteOutcome<T>(
   sim: Simulation,
   what: string,
   call: () => Promise<T>,
-  onLostOutcome?: () => void,
-): Promise<DefiniteOutcome<T>> {
+): Promise<{ readonly answer: T } | { readonly refused: string }> {
   return untilDefinite(sim, what, async () => {
-    try {
-      return { answer: await call() };
-    } catch (error) {
-      const fault = ConnectError.from(error);
-      const [info] = fault.findDetails(ErrorInfoSchema);
-      if (info?.domain === 'leadintake') return { refused: info.reason };
-      // A core reports internal faults with this text; a broken connection has another.
-      if (fault.code === Code.Internal && fault.rawMessage === 'internal error') return { refused: 'internal error' };
-      onLostOutcome?.();
-      return undefined;
-    }
+    const outcome = await outcomeOf(call());
+    return 'unknown' in outcome ? undefined : outcome;
   });
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
 import { studio, studioAt } from './choices.ts';
-import { outcomeOf } from './crm.ts';
+import { outcomeOf } from './operations.ts';
 import { aScenario } from './scenario.ts';
 
 /** How often an interrupted export is resumed. */

@@ -9,8 +9,8 @@ import { createOutbox } from '../../../sdk/outbox/index.ts';
 import { ownContact } from '../contacts.ts';
 import type { Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
-import { lookAtLeads } from './crm.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
+import { lookAtLeads } from './operations.ts';
 import { aScenario } from './scenario.ts';
 import { makeSeparateStudio } from './separate-studio.ts';
 
@@ -19,26 +19,26 @@ const TABLE = 'example_com_leads';
 /** Shorter than the deadline of the client: a pause between two passes of a worker; milliseconds. */
 const POLL_MS = 200;
 
-/** How a visitor's form ends, and how long after the one before it was sent. */
-const form = fc.record({ afterMs: fc.nat(300), isKept: fc.constantFrom(true, true, true, false) });
+const choice = fc.record({
+  /** How long after the one before each form is sent, and whether it commits. */
+  forms: fc.array(fc.record({ afterMs: fc.nat(300), isKept: fc.constantFrom(true, true, true, false) }), {
+    minLength: 1,
+    maxLength: 12,
+  }),
+  killedAfterMs: fc.array(lasting(1, 1500), { maxLength: 6 }),
+});
+
+type Choice = typeof choice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
 /**
  * A website keeps leads in an outbox of its own, and two workers, each killed some times, send them: what a form has committed
  * becomes one lead, what it has rolled back none, and the table then holds nobody's data.
  */
 export const sendFromOutbox = aScenario({
-  weight: 1,
-  choice: fc.record({
-    forms: fc.array(form, { minLength: 1, maxLength: 12 }),
-    killedAfterMs: fc.array(lasting(1, 1500), { maxLength: 6 }),
-  }),
-  run: (sim, choice) => asFarAsDefinite(() => send(sim, choice)),
+  weight: 2,
+  choice,
+  run: (sim, given) => asFarAsDefinite(() => send(sim, given)),
 });
-
-interface Choice {
-  readonly forms: readonly { readonly afterMs: number; readonly isKept: boolean }[];
-  readonly killedAfterMs: readonly number[];
-}
 
 async function send(sim: Simulation, { forms, killedAfterMs }: Choice): Promise<void> {
   const studio = await makeSeparateStudio(sim);
@@ -49,25 +49,16 @@ async function send(sim: Simulation, { forms, killedAfterMs }: Choice): Promise<
   try {
     database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000');
     await outbox.setUp(database);
-    const workers = [0, 1].map((half) =>
-      work(
-        sim,
-        file,
-        studio.secret,
-        killedAfterMs.filter((_, index) => index % 2 === half),
-      ),
-    );
+    const killsOf = (half: number) => killedAfterMs.filter((_, index) => index % 2 === half);
+    const workers = [0, 1].map((half) => work(sim, file, studio.secret, killsOf(half)));
     const kept: string[] = [];
     for (const [index, { afterMs, isKept }] of forms.entries()) {
       await sleep(afterMs);
       const displayName = `Form ${index} ${sim.personal}`;
-      const { type, value } = ownContact(sim.personal, sim.uuid('contact', studio.id, `${index}`));
+      const { type, value } = ownContact(sim.personal, sim.uuid('contact', studio.id, index));
       database.exec('BEGIN IMMEDIATE');
-      outbox.add(
-        database,
-        { displayName, contact: { type, value } },
-        { idempotencyKey: sim.uuid('key', studio.id, `${index}`) },
-      );
+      const idempotencyKey = sim.uuid('key', studio.id, index);
+      outbox.add(database, { displayName, contact: { type, value } }, { idempotencyKey });
       database.exec(isKept ? 'COMMIT' : 'ROLLBACK');
       if (isKept) kept.push(displayName);
     }

@@ -1,123 +1,116 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { times } from '../../support/builders.ts';
 import { ownContact } from '../contacts.ts';
 import { now } from '../history.ts';
-import type { Simulation } from '../simulation.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 import { lasting } from './choices.ts';
-import { asFarAsDefinite, definiteAnswer, untilDefinite } from './definite-outcomes.ts';
+import { asFarAsDefinite, definiteAnswer, definiteOutcome, untilDefinite } from './definite-outcomes.ts';
+import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
-import {
-  createSeparateLead,
-  inShort,
-  leadIdIn,
-  makeSeparateStudio,
-  type SeparateStudio,
-  separateLead,
-} from './separate-studio.ts';
+import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
 
 /** Enough for several calls at a time. */
 const LINES = 250;
 
-/** The longest that one run of a command may take; milliseconds. */
-const ENDS_WITHIN_MS = 30_000;
+const COLUMNS = ['displayName', 'email', 'stage'] as const;
 
-/** What an import reports. */
-interface Imported {
-  readonly imported: number;
-  readonly alreadyThere: number;
-  readonly erased: number;
-  readonly refused: number;
-}
+const choice = fc.record({
+  format: fc.constantFrom('ndjson', 'csv'),
+  killedAfterMs: fc.array(lasting(50, 800), { maxLength: 3 }),
+});
 
 /**
  * An operator imports a file into a separate studio, by a command that is killed and repeated, with a lead of the website in
- * its way: each line is one lead, and the open one with the website's contact is refused. Then the website's lead and one of
- * the file are erased, by commands that are killed, too: they are in no answer and no export, and a later import writes the one again
- * whose contact is free, and not the other.
+ * its way: each line is one lead, and the open one with the website's contact is refused. The website's lead, which was
+ * corrected, and one of the file are erased, by commands that are killed, too: they are in no answer, no export and no file of
+ * the database, and a later import writes the one again whose contact is free, and not the other.
  */
 export const transferLeads = aScenario({
-  weight: 1,
-  choice: fc.record({ killedAfterMs: fc.array(lasting(50, 800), { maxLength: 3 }) }),
-  run: (sim, { killedAfterMs }) => asFarAsDefinite(() => transfer(sim, killedAfterMs)),
+  weight: 2,
+  choice,
+  run: (sim, given) => asFarAsDefinite(() => transfer(sim, given)),
 });
 
-async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Promise<void> {
+async function transfer(
+  sim: Simulation,
+  { format, killedAfterMs }: typeof choice extends fc.Arbitrary<infer Choice> ? Choice : never,
+): Promise<void> {
   const studio = await makeSeparateStudio(sim);
+  const { id: studioId } = studio;
   const expect = (result: unknown, expected: unknown, what: string) => {
-    if (JSON.stringify(result) !== JSON.stringify(expected))
-      sim.history.fail(
-        `in ${studio.id}, into which leads are imported, ${what}: ${JSON.stringify(result)}, not ${JSON.stringify(expected)}`,
-      );
+    const [is, should] = [JSON.stringify(result), JSON.stringify(expected)];
+    if (is !== should) sim.history.fail(`in ${studioId}, into which leads are imported, ${what}: ${is}, not ${should}`);
   };
   const typed = (...words: readonly string[]) => repeated(sim, words, killedAfterMs);
-  const emailOf = (line: number) => ownContact(sim.personal, sim.uuid('contact', studio.id, `${line}`));
-  const ofWebsite = await createSeparateLead(sim, studio, separateLead(sim, studio.id, 'website', emailOf(0)));
+  const emailOf = (line: number) => ownContact(sim.personal, sim.uuid('contact', studioId, line));
+  const sent = separateLead(sim, studioId, 'website', emailOf(0));
+  const ofWebsite = await createSeparateLead(sim, studio, sent);
   expect(inShort(ofWebsite), '201', 'the lead of the website is created');
+  const corrected = { id: leadIdIn(ofWebsite), displayName: `Eda ${sim.personal}` };
+  await definiteOutcome(sim, 'a lead is corrected', () =>
+    sim.crmAt(0).leads.updateLead({ studioId, lead: corrected }, CRM_TIMEOUT),
+  );
 
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
-    const file = join(folder, 'leads.ndjson');
-    // The second is closed, and has the contact of the first.
-    const lineOf = (line: number) => ({
+    const file = join(folder, `leads.${format}`);
+    // The second is closed, and has the contact of the first. In CSV, the last has a cell too many.
+    const lines = times(LINES, (line) => ({
       displayName: `Line ${line} ${sim.personal}`,
-      contact: { email: emailOf(line === 1 ? 0 : line).value },
-      ...(line === 1 && { stage: 'won' }),
-    });
-    const lines = Array.from({ length: LINES }, (_, line) => JSON.stringify(lineOf(line)));
-    writeFileSync(file, `${lines.join('\n')}\n`);
-    const importing = async () => JSON.parse(await typed('leads', 'import', studio.id, file)) as Imported;
-    const { imported, alreadyThere, ...others } = await importing();
-    expect(
-      { written: imported + alreadyThere, ...others },
-      { written: LINES - 1, erased: 0, refused: 1 },
-      'the import',
-    );
-
-    const leads = await exported(studio, typed);
-    expect(
-      [leads.length, new Set(leads.map(({ displayName }) => displayName)).size],
-      [LINES, LINES],
-      'exported leads, and their names',
-    );
+      email: emailOf(line === 1 ? 0 : line).value,
+      stage: line === 1 ? 'won' : 'new',
+    }));
+    const texts =
+      format === 'csv'
+        ? [COLUMNS.join(), ...lines.map((line) => COLUMNS.map((name) => line[name]).join()), 'one,a@b.example,new,more']
+        : lines.map(({ email, ...line }) => JSON.stringify({ ...line, contact: { email } }));
+    writeFileSync(file, `${texts.join('\n')}\n`);
+    const tooMany = format === 'csv' ? 1 : 0;
+    const importing = async () => {
+      const { imported, alreadyThere, erased, refused } = JSON.parse(await typed('leads', 'import', studioId, file));
+      return { there: imported + alreadyThere, erased, refused: refused - tooMany };
+    };
+    expect(await importing(), { there: LINES - 1, erased: 0, refused: 1 }, 'the import');
+    const exported = async (): Promise<readonly { readonly id: string; readonly displayName: string }[]> => {
+      const printed = await typed('leads', 'export', '--studio', studioId, '--format', 'ndjson');
+      return printed
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    };
+    const leads = await exported();
+    const names = new Set(leads.map(({ displayName }) => displayName));
+    expect([leads.length, names.size], [LINES, LINES], 'exported leads, and their names');
 
     const ofFile = leads.find(({ displayName }) => displayName.startsWith('Line 2 '))?.id ?? '';
-    for (const id of [leadIdIn(ofWebsite), ofFile]) {
-      await typed('leads', 'erase', studio.id, id);
-      const shown = await definiteAnswer(sim, studio.secret, { name: 'get', leadId: id });
-      expect(inShort(shown), '404 integration_lead_not_found', `the erased lead ${id}`);
+    for (const leadId of [corrected.id, ofFile]) {
+      await typed('leads', 'erase', studioId, leadId);
+      sim.history.add({ kind: 'erased', party: 'operator', studioId, leadId, span: { begin: now(), end: now() } });
+      const shown = await definiteAnswer(sim, studio.secret, { name: 'get', leadId });
+      expect(inShort(shown), '404 integration_lead_not_found', `the erased lead ${leadId}`);
     }
-    expect((await exported(studio, typed)).length, LINES - 2, 'exported leads after the erasure');
+    const stored = sim.world.databaseUrl.startsWith('sqlite:') ? storedBytes(sim.world.databaseUrl) : '';
+    expect(stored.includes(sent.note), false, 'whether the file still has the note of the erased lead');
+    expect((await exported()).length, LINES - 2, 'exported leads after the erasure');
     // The contact of the website's lead is free: the line that was refused is written. The erased one is not.
-    const again = await importing();
-    const result = { there: again.imported + again.alreadyThere, erased: again.erased, refused: again.refused };
-    expect(result, { there: LINES - 1, erased: 1, refused: 0 }, 'another import');
+    expect(await importing(), { there: LINES - 1, erased: 1, refused: 0 }, 'another import');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Returns all leads of an export. */
-async function exported(
-  { id }: SeparateStudio,
-  typed: (...words: readonly string[]) => Promise<string>,
-): Promise<readonly { readonly id: string; readonly displayName: string }[]> {
-  const lines = (await typed('leads', 'export', '--studio', id, '--format', 'ndjson')).trimEnd().split('\n');
-  return lines.map((line) => JSON.parse(line));
-}
+/** All bytes of a database's file, and of its log. */
+const storedBytes = (databaseUrl: string): string =>
+  ['', '-wal'].map((end) => readFileSync(databaseUrl.replace(/^sqlite:/, '') + end, 'latin1')).join('');
 
 /** Repeats a command, whose first runs are killed, until it ends by itself; returns what it prints. */
 async function repeated(sim: Simulation, words: readonly string[], killedAfterMs: readonly number[]): Promise<string> {
   const kills = [...killedAfterMs];
-  return untilDefinite(sim, `lead-intake ${words.slice(0, 3).join(' ')}`, async () => {
-    const begin = now();
-    const { status, stdout, stderr } = await sim.world.commandLine.run(
-      ['--json', ...words],
-      kills.shift() ?? ENDS_WITHIN_MS,
-    );
-    sim.history.note('operator', `lead-intake ${words.slice(0, 3).join(' ')}: ${status} ${stderr}`, begin);
-    if (/^\s+at .*[:/]/m.test(stderr)) sim.history.fail(`lead-intake ${words.join(' ')} crashes: ${stderr}`);
+  return untilDefinite(sim, words.slice(0, 2).join(' '), async () => {
+    const { status, stdout } = await command(sim, words, kills.shift());
     // An import with a refused line ends with 1, and has printed its result.
     return status === 0 || (status === 1 && stdout !== '') ? stdout : undefined;
   });

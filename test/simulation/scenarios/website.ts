@@ -1,11 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { chanceOf } from '../../crash/chance.ts';
+import { times } from '../../support/builders.ts';
 import { expectDocumentedAnswer } from '../../support/documented.ts';
 import { LEADS } from '../../support/service.ts';
 import { ownContact, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { type EventOf, now, type Operation, type RestAnswer, type SentLead } from '../history.ts';
-import type { KnownStudio, Simulation } from '../simulation.ts';
-import { keyOf, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
-import { aScenario } from './scenario.ts';
+import { type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
+import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
+import { changeLead } from './operations.ts';
+import { aScenario, type Scenario } from './scenario.ts';
 
 /** The longest that a caller may wait for a response, whatever fails; milliseconds. */
 export const ANSWERED_WITHIN_MS = 15_000;
@@ -13,25 +17,28 @@ export const ANSWERED_WITHIN_MS = 15_000;
 /** The number of idempotency keys that a studio's callers use. */
 const IDEMPOTENCY_KEYS = 60;
 
+/** Somewhat more requests than a small quota, with which a client uses it up, and how long it then asks on; milliseconds. */
+const GREEDY_REQUESTS = 40;
+const ASKS_AGAIN_AFTER_MS = 20;
+const ASKS_FOR_MS = 4500;
+
+/** The maximum pause of a visitor between two actions; milliseconds. */
+const MAX_BETWEEN_MS = 25;
+
 export const where = { url: fc.nat(2), key: mostlyFirst(3) };
 
 /** Selects the lead to create. */
-export interface LeadChoice {
-  readonly studio: number;
-  readonly idempotencyKey: number;
-  /** The index of a shared contact, used instead of the key's own; 0: the key's own. */
-  readonly otherContact: number;
-  readonly otherBody: number;
-  readonly source: number;
-}
-
 export const leadChoice = fc.record({
   studio,
   idempotencyKey: fc.nat(IDEMPOTENCY_KEYS - 1),
+  /** A shared contact, used instead of the key's own; 0: the key's own. */
   otherContact: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(SHARED_CONTACTS) }),
   otherBody: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(2) }),
-  source: fc.constantFrom(0, 0, 0, 0, 1, 2),
+  /** One of the studio's sources; 0: none; 3: one of another studio. */
+  source: fc.constantFrom(0, 0, 0, 0, 1, 2, 1, 2, 3),
 });
+
+export type LeadChoice = typeof leadChoice extends fc.Arbitrary<infer Choice> ? Choice : never;
 
 /** A website server sends a creation, once or several times concurrently. */
 export const create = aScenario({
@@ -65,26 +72,97 @@ export const get = aScenario({
   },
 });
 
-/** It lists all of its leads, page by page. */
+/** It lists all of its leads, page by page; and then follows the last cursor in another studio, where it leads nowhere. */
 export const list = aScenario({
-  weight: 4,
-  choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), ...where }),
-  async run(sim, { studio, limit, url, key }) {
+  weight: 5,
+  choice: fc.record({ studio, limit: fc.constantFrom(1, 3, 25, 100), other: fc.nat(STUDIOS - 1), ...where }),
+  async run(sim, { studio, limit, other, url, key }) {
     const known = studioAt(sim, studio);
     const { secret } = keyOf(known, key);
     const walk = sim.newWalk();
-    let cursor: string | null = '';
+    let [cursor, last]: [string | null, string] = ['', ''];
     for (let page = 0; cursor !== null && page < 100; page += 1) {
       const query: string = `?limit=${limit}${cursor && `&cursor=${cursor}`}`;
-      const answer = await sendRequest(sim, known, secret, one(sim.world.urls, url + page), {
-        name: 'list',
-        walk,
-        page,
-        query,
-      });
+      const operation = { name: 'list', walk, page, query } as const;
+      const answer = await sendRequest(sim, known, secret, one(sim.world.urls, url + page), operation);
       if (answer?.status !== 200) return;
+      last = cursor;
       cursor = JSON.parse(answer.text).nextCursor;
     }
+    const foreign = studioAt(sim, other);
+    if (last === '' || foreign === known) return;
+    const query = `?cursor=${last}`;
+    const operation = { name: 'list', walk: sim.newWalk(), page: 0, query } as const;
+    const answer = await sendRequest(sim, foreign, keyOf(foreign, 0).secret, one(sim.world.urls, url), operation);
+    if (answer?.status === 200)
+      sim.history.fail(`a cursor of ${known.id} is followed in ${foreign.id}: ${answer.text}`);
+  },
+});
+
+/** It continues to use a secret that has been replaced. */
+export const useFormerSecret = aScenario({
+  weight: 3,
+  choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url: fc.nat(2) }),
+  async run(sim, { lead, which, creates, url }) {
+    const known = studioAt(sim, lead.studio);
+    const ids = known.keys.map(({ apiKeyId }) => apiKeyId);
+    const secrets = known.keys.map(({ secret }) => secret);
+    const former = [...sim.keyBySecret].filter(([secret, id]) => ids.includes(id) && !secrets.includes(secret));
+    const [secret] = newest(former, which) ?? [];
+    if (secret === undefined) return;
+    const operation = creates
+      ? ({ name: 'create', lead: leadOf(sim, known, lead) } as const)
+      : ({ name: 'get', leadId: newest(known.leadIds, which) ?? sim.uuid('unknown lead') } as const);
+    await sendRequest(sim, known, secret, one(sim.world.urls, url), operation);
+  },
+});
+
+/** It sends requests until the quota is used up, and then until there is quota again. */
+export const ignoreRetryAfter = aScenario({
+  weight: 3,
+  choice: fc.record({ studio, ...where }),
+  async run(sim, { studio, key, url }) {
+    const known = studioAt(sim, studio);
+    const { secret } = keyOf(known, key);
+    const isLetIn = async () => {
+      const operation = { name: 'get', leadId: sim.uuid('unknown lead') } as const;
+      return (await sendRequest(sim, known, secret, one(sim.world.urls, url), operation))?.status !== 429;
+    };
+    for (let asked = 0; await isLetIn(); asked += 1) if (asked > GREEDY_REQUESTS) return;
+    const until = now() + ASKS_FOR_MS;
+    do await sleep(ASKS_AGAIN_AFTER_MS);
+    while (!(await isLetIn()) && now() < until);
+  },
+});
+
+/** Actions of visitors, each with parameters generated from a seed: the same for the same seed. */
+const ACTIONS = [
+  ...times(4, () => chosenFor(create)),
+  ...times(2, () => chosenFor(changeLead)),
+  chosenFor(get),
+  chosenFor(list),
+];
+
+function chosenFor<Choice>({ choice, run }: Scenario<Choice>): (sim: Simulation, seed: number) => Promise<void> {
+  const arbitrary = fc.noBias(choice);
+  return (sim, seed) => run(sim, fc.sample(arbitrary, { seed, numRuns: 1 })[0] as Choice);
+}
+
+/** Many visitors: the usual activity of website servers and the CRM for a while, whatever else happens. */
+export const visitors = aScenario({
+  weight: 6,
+  choice: fc.record({ callers: fc.integer({ min: 1, max: 6 }), forMs: lasting(20, 4000), seed: fc.nat() }),
+  async run(sim, { callers, forMs, seed }) {
+    const until = now() + forMs;
+    await Promise.all(
+      times(callers, async (caller) => {
+        const chance = chanceOf(seed + caller);
+        while (now() < until) {
+          await chance.oneOf(ACTIONS)(sim, chance.between(0, 2 ** 31 - 1));
+          await sleep(chance.between(0, MAX_BETWEEN_MS));
+        }
+      }),
+    );
   },
 });
 
@@ -93,7 +171,8 @@ export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: 
   const idempotencyKey = sim.uuid('key', id, choice.idempotencyKey);
   const usual = choice.idempotencyKey % 3 === 0 ? undefined : choice.idempotencyKey % SHARED_CONTACTS;
   const shared = choice.otherContact > 0 ? choice.otherContact - 1 : usual;
-  const sourceId = choice.source > 0 ? sourceIds[choice.source - 1] : undefined;
+  const foreign = sim.studios.find((studio) => studio.id !== id)?.sourceIds[0];
+  const sourceId = [undefined, ...sourceIds, foreign][choice.source];
   return {
     idempotencyKey,
     // Not in Unicode's composed form: it is stored as typed.
@@ -104,6 +183,14 @@ export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: 
   };
 }
 
+/** Sends a request, and returns its complete response; undefined when there is none. @throws nothing */
+export type Send = (
+  sim: Simulation,
+  url: string,
+  secret: string,
+  operation: Operation,
+) => Promise<RestAnswer | undefined>;
+
 /** Sends a request as a website server does, and records the response. */
 export async function sendRequest(
   sim: Simulation,
@@ -111,9 +198,10 @@ export async function sendRequest(
   secret: string,
   url: string,
   operation: Operation,
+  send: Send = byFetch,
 ): Promise<RestAnswer | undefined> {
   const begin = now();
-  const answer = await answerTo(sim, secret, url, operation);
+  const answer = await send(sim, url, secret, operation);
   const span = { begin, end: now() };
   recordRequest(sim, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
   return answer;
@@ -128,12 +216,7 @@ export function recordRequest(sim: Simulation, request: EventOf<'request'>): voi
   if (!leadIds.includes(id)) leadIds.push(id);
 }
 
-async function answerTo(
-  sim: Simulation,
-  secret: string,
-  url: string,
-  operation: Operation,
-): Promise<RestAnswer | undefined> {
+export const byFetch: Send = async (sim, url, secret, operation) => {
   const { method, path, headers, body } = requestOf(operation);
   const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
   try {
@@ -148,7 +231,7 @@ async function answerTo(
     if (signal.aborted) breaksByWaiting(sim, method, path);
     return undefined;
   }
-}
+};
 
 export function breaksByWaiting({ history }: Simulation, method: string, path: string): void {
   history.fail(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
@@ -189,12 +272,4 @@ export function requestOf(operation: Operation): {
       return { method: 'POST', path: LEADS, headers, body: JSON.stringify(lead) };
     }
   }
-}
-
-/** Returns the same as text for the wire. */
-export function textOf(operation: Operation, secret: string): string {
-  const { method, path, headers, body = '' } = requestOf(operation);
-  const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
-  const head = Object.entries({ host: 'x', authorization: `Bearer ${secret}`, ...headers, ...length });
-  return `${method} ${path} HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`;
 }

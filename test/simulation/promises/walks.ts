@@ -1,0 +1,76 @@
+import type { FinalLead } from '../final-state.ts';
+import { type EventOf, when } from '../history.ts';
+import type { Simulation } from '../simulation.ts';
+
+type Leads = readonly { readonly studioId: string; readonly id: string }[];
+
+/** Leads that were read one after the other. */
+interface Walk {
+  readonly what: string;
+  readonly leads: Leads;
+  readonly isNewestFirst: boolean;
+  /** When it began, and whether it was read to its end: then it has every lead of these studios that was acknowledged before. */
+  readonly begin: number;
+  readonly isWhole: boolean;
+  readonly isOf: (studioId: string) => boolean;
+}
+
+/** Compares lists, exports and the final leads with the leads that were acknowledged before each began. */
+export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, readonly FinalLead[]>): string[] {
+  const acknowledged = sim.history
+    .of('request')
+    .flatMap(({ answer, operation, studioId, span }) =>
+      answer?.status === 201 && operation.name === 'create'
+        ? [{ studioId, id: JSON.parse(answer.text).lead.id as string, end: span.end }]
+        : [],
+    );
+  const known = new Set(
+    [...finalLeads].flatMap(([studioId, leads]) => leads.map(({ id }) => nameOf({ studioId, id }))),
+  );
+  return [...lists(sim), ...exported(sim), ...atLast(finalLeads)].flatMap((walk) => {
+    const { what, leads, isNewestFirst, begin, isWhole, isOf } = walk;
+    const names = leads.map(nameOf);
+    const sorted = [...new Set(names)].sort();
+    const violations: string[] = [];
+    if (`${isNewestFirst ? sorted.toReversed() : sorted}` !== `${names}`)
+      violations.push(`${what} is not in order, each lead once: ${names.join(', ')}`);
+    const unknown = leads.filter((lead) => finalLeads.has(lead.studioId) && !known.has(nameOf(lead))).map(nameOf);
+    if (unknown.length > 0) violations.push(`${what} has leads that do not exist in the end: ${unknown.join(', ')}`);
+    if (!isWhole) return violations;
+    const sent = new Set(names);
+    const missing = acknowledged.filter((lead) => lead.end < begin && isOf(lead.studioId) && !sent.has(nameOf(lead)));
+    if (missing.length > 0)
+      violations.push(`${what} lacks ${missing.map(nameOf).join(', ')}, acknowledged before it began`);
+    return violations;
+  });
+}
+
+/** A sort key: a space sorts before every character of an id. */
+const nameOf = ({ studioId, id }: Leads[number]): string => `${studioId} ${id}`;
+
+function lists({ history }: Simulation): Walk[] {
+  const pages = history
+    .of('request')
+    .filter(({ operation, answer }) => operation.name === 'list' && answer?.status === 200);
+  const walks = Map.groupBy(pages, ({ operation }) => (operation.name === 'list' ? operation.walk : 0));
+  return [...walks.values()].map((pages) => {
+    const [{ studioId, span }] = pages as [EventOf<'request'>];
+    const answers = pages.map(({ answer }) => JSON.parse(answer?.text ?? ''));
+    const leads = answers.flatMap(({ leads }) => leads.map(({ id }: { id: string }) => ({ studioId, id })));
+    const [what, isWhole] = [`${when(span)}: a list of ${studioId}`, answers.at(-1).nextCursor === null];
+    return { what, leads, isNewestFirst: true, begin: span.begin, isWhole, isOf: (id) => id === studioId };
+  });
+}
+
+const exported = ({ history }: Simulation): Walk[] =>
+  history.of('exported').map(({ of, leads, isWhole, span }) => {
+    const what = `${when(span)}: an export of ${of || 'all studios'}`;
+    return { what, leads, isNewestFirst: false, begin: span.begin, isWhole, isOf: (id) => of === '' || of === id };
+  });
+
+const atLast = (finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Walk[] =>
+  [...finalLeads].map(([studioId, final]) => {
+    const [what, leads] = [`the last list of ${studioId}`, final.map(({ id }) => ({ studioId, id }))];
+    const begin = Number.POSITIVE_INFINITY;
+    return { what, leads, isNewestFirst: true, begin, isWhole: true, isOf: (id) => id === studioId };
+  });

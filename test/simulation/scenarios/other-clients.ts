@@ -1,0 +1,288 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
+import { hashKeySecret } from '../../../common/rules/key-secret.ts';
+import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
+import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
+import type { ExchangeResult } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
+import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
+import { takeAnswer } from '../../support/raw-http.ts';
+import { LEADS } from '../../support/service.ts';
+import { type EventOf, now, type Operation } from '../history.ts';
+import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
+import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
+import { keyOf, lasting, newest, one, recent, studio, studioAt } from './choices.ts';
+import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
+import { aScenario } from './scenario.ts';
+import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
+import {
+  ANSWERED_WITHIN_MS,
+  breaksByWaiting,
+  leadChoice,
+  leadOf,
+  recordRequest,
+  requestOf,
+  type Send,
+  sendRequest,
+  where,
+  wholeAnswer,
+} from './website.ts';
+
+// What website servers do without `fetch`: by the SDK, or byte by byte; and what a gateway sends a core.
+
+/** The deadline of a call of the SDK, and of each of its attempts; milliseconds. */
+const patience = fc.record({
+  deadlineMs: fc.constantFrom(2500, 15_000),
+  attemptTimeoutMs: fc.constantFrom(200, 2000, 10_000),
+  /** When the caller aborts the call; 0: never. */
+  givesUpAfterMs: fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: lasting(1, 300) }),
+});
+
+type Patience = typeof patience extends fc.Arbitrary<infer Choice> ? Choice : never;
+
+/** A website server creates a lead by the SDK. */
+export const createBySdk = aScenario({
+  weight: 8,
+  choice: fc.record({ lead: leadChoice, patience, ...where }),
+  async run(sim, { lead, patience, url, key }) {
+    const studio = studioAt(sim, lead.studio);
+    const sent = leadOf(sim, studio, lead);
+    const { idempotencyKey, ...capture } = sent;
+    const calling = { url, key, patience, operationOf: () => ({ name: 'create', lead: sent }) as const };
+    await call(sim, studio, calling, (client, options) => client.createLead(capture, { idempotencyKey, ...options }));
+  },
+});
+
+/** It lists all of its leads by the SDK. */
+export const listBySdk = aScenario({
+  weight: 3,
+  choice: fc.record({ studio, limit: fc.constantFrom(1, 25), patience, ...where }),
+  async run(sim, { studio, limit, patience, url, key }) {
+    const walk = sim.newWalk();
+    let page = 0;
+    const operationOf = ({ search }: URL): Operation => {
+      page += 1;
+      return { name: 'list', walk, page, query: search };
+    };
+    await call(sim, studioAt(sim, studio), { url, key, patience, operationOf }, (client, options) =>
+      Array.fromAsync(client.allLeads({ limit, ...options })),
+    );
+  },
+});
+
+/** The parameters of a call, besides its operation. */
+interface Calling {
+  readonly url: number;
+  readonly key: number;
+  readonly patience: Patience;
+  /** Returns the operation of an attempt, by its address. */
+  readonly operationOf: (url: URL) => Operation;
+}
+
+/** Records each attempt of a call as a separate request, and checks the SDK's result against them. */
+async function call<T>(
+  sim: Simulation,
+  studio: KnownStudio,
+  { url, key, patience, operationOf }: Calling,
+  made: (client: LeadIntakeClient, options: { readonly signal?: AbortSignal }) => Promise<T>,
+): Promise<void> {
+  const { givesUpAfterMs, ...deadlines } = patience;
+  const { secret } = keyOf(studio, key);
+  const attempts: EventOf<'request'>[] = [];
+  const client = createLeadIntakeClient({
+    baseUrl: one(sim.world.urls, url),
+    apiKey: secret,
+    ...deadlines,
+    fetch: async (input, init = {}) => {
+      const begin = now();
+      const operation = operationOf(new URL(`${input}`));
+      const { method, path } = requestOf(operation);
+      let answer: EventOf<'request'>['answer'];
+      try {
+        const response = await fetch(input, init);
+        answer = await wholeAnswer(sim, method, path, response);
+        return new Response(answer.text, { status: answer.status, headers: answer.headers });
+      } finally {
+        const span = { begin, end: now() };
+        const gaveUp = init.signal?.aborted ?? false;
+        attempts.push({ kind: 'request', party: 'SDK', operation, studioId: studio.id, secret, answer, gaveUp, span });
+      }
+    },
+  });
+  const signal = givesUpAfterMs > 0 ? AbortSignal.timeout(givesUpAfterMs) : undefined;
+  const begin = now();
+  const outcome: SdkOutcome = await made(client, signal ? { signal } : {}).then(
+    (result) => ({ result }),
+    (error) => ({ error }),
+  );
+  const sdkCall = { attempts, outcome, deadlineMs: patience.deadlineMs, tookMs: now() - begin };
+  for (const violation of sdkViolations(sdkCall)) sim.history.fail(violation);
+  const wroteNothing = outcome.error?.written === 'no';
+  for (const attempt of attempts) recordRequest(sim, { ...attempt, wroteNothing });
+}
+
+/** Where a request is interrupted, and for how long in milliseconds; and whether the client then closes its direction. */
+const writing = fc.record({
+  pauses: fc.array(fc.record({ sharePercent: fc.nat(100), forMs: fc.nat(250) }), { maxLength: 4 }),
+  halfCloses: fc.boolean(),
+});
+
+type Writing = typeof writing extends fc.Arbitrary<infer Choice> ? Choice : never;
+
+/** A website server without an HTTP client writes its request in pieces, perhaps half-closes the connection, and reads the response. */
+export const writeInPieces = aScenario({
+  weight: 6,
+  choice: fc.record({ creates: fc.boolean(), lead: leadChoice, recent, writing, ...where }),
+  async run(sim, { creates, lead, recent, writing, url, key }) {
+    const studio = studioAt(sim, lead.studio);
+    const operation = creates
+      ? ({ name: 'create', lead: leadOf(sim, studio, lead) } as const)
+      : ({ name: 'get', leadId: newest(studio.leadIds, recent) ?? sim.uuid('unknown lead') } as const);
+    const { secret } = keyOf(studio, key);
+    await sendRequest(sim, studio, secret, one(sim.world.urls, url), operation, inPieces(writing));
+  },
+});
+
+const inPieces =
+  ({ pauses, halfCloses }: Writing): Send =>
+  async (sim, url, secret, operation) => {
+    const { method, path, headers, body = '' } = requestOf(operation);
+    const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
+    const head = Object.entries({ host: 'x', authorization: `Bearer ${secret}`, ...headers, ...length });
+    const fields = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    const bytes = Buffer.from(`${method} ${path} HTTP/1.1\r\n${fields}\r\n${body}`);
+    const socket = connect({ port: Number(new URL(url).port), allowHalfOpen: true });
+    const chunks: Buffer[] = [];
+    const taken = () => takeAnswer(Buffer.concat(chunks), false)?.answer;
+    socket.on('error', () => {}).on('data', (chunk: Buffer) => chunks.push(chunk));
+    const isOver = new Promise<void>((resolve) => {
+      socket.on('data', () => taken() && resolve());
+      socket.on('end', resolve).on('close', resolve);
+    });
+    const giveUp = AbortSignal.timeout(ANSWERED_WITHIN_MS);
+    const write = async () => {
+      let written = 0;
+      for (const { sharePercent, forMs } of pauses.toSorted((a, b) => a.sharePercent - b.sharePercent)) {
+        const until = Math.floor((sharePercent * bytes.length) / 100);
+        socket.write(bytes.subarray(written, until));
+        written = until;
+        await sleep(forMs);
+      }
+      socket.write(bytes.subarray(written));
+      if (halfCloses) socket.end();
+    };
+    void write();
+    await Promise.race([isOver, once(giveUp, 'abort')]);
+    const answer = taken();
+    socket.destroy();
+    if (!answer && giveUp.aborted) breaksByWaiting(sim, method, path);
+    const response = answer && new Response(answer.body.toString(), { status: answer.status, headers: answer.headers });
+    return response && wholeAnswer(sim, method, path, response);
+  };
+
+/** A creation that violates one rule of its format, or has a name of one letter too many: it must create nothing. */
+export const sendWrongForm = aScenario({
+  weight: 2,
+  choice: fc.record({
+    studio,
+    fault: fc.constantFrom('charset', 'unknown field', 'cut', 'no key', 'packed', 'long name'),
+    url: fc.nat(2),
+  }),
+  async run(sim, { studio: index, fault, url }) {
+    const [begin, studio] = [now(), studioAt(sim, index)];
+    const lead = separateLead(sim, studio.id, `of wrong form at ${begin}`);
+    const { method, headers, body = '' } = requestOf({ name: 'create', lead });
+    const { 'idempotency-key': key, ...others } = headers;
+    const changed = {
+      charset: [{ ...headers, 'content-type': 'application/json; charset=iso-8859-1' }, body],
+      'unknown field': [headers, JSON.stringify({ ...JSON.parse(body), stage: 'won' })],
+      cut: [headers, body.slice(0, -2)],
+      'no key': [others, body],
+      packed: [{ ...headers, 'content-encoding': 'gzip' }, body],
+      'long name': [headers, JSON.stringify({ ...JSON.parse(body), displayName: 'x'.repeat(161) })],
+    } as const;
+    const [sentHeaders, sentBody] = changed[fault as keyof typeof changed];
+    const authorization = `Bearer ${keyOf(studio, 0).secret}`;
+    const request = { method, headers: { ...sentHeaders, authorization }, body: sentBody };
+    const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
+    const answer = await fetch(one(sim.world.urls, url) + LEADS, { ...request, signal }).catch(() => undefined);
+    if (!answer) return;
+    const { status, headers: received } = answer;
+    const text = await answer.text().catch(() => '');
+    sim.history.note('website', `sends a creation with this fault: ${fault}, and gets ${status}`, begin);
+    if (answer.ok) sim.history.fail(`a creation with this fault: ${fault}, is answered ${status} ${text}`);
+    if (status === 400 && !(received.has('ratelimit') && received.has('x-request-id')))
+      sim.history.fail(`the answer to this fault: ${fault}, has no request id or no quota: ${text}`);
+  },
+});
+
+/** A client in the place of a gateway sends, in one message, items with keys of one scope each, and with what is no key. */
+export const sendItems = aScenario({
+  weight: 1,
+  choice: fc.record({ core: fc.nat(1), order: fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 }) }),
+  run: (sim, { core, order }) =>
+    asFarAsDefinite(async () => {
+      const { id, secret } = await makeSeparateStudio(sim);
+      const scoped = async (scope: ApiKeyScope) => hashKeySecret((await makeKey(sim, id, [scope])).secret);
+      const [reads, creates] = [await scoped(ApiKeyScope.LEADS_READ), await scoped(ApiKeyScope.LEADS_CREATE)];
+      const noKey = Buffer.concat([creates, Buffer.from('more')]);
+      const creation = (name: string) => {
+        const { contact, ...lead } = separateLead(sim, id, name);
+        return {
+          case: 'createLead',
+          value: { ...lead, contact: { value: { case: contact.type, value: contact.value } } },
+        } as const;
+      };
+      const list = { case: 'listLeads', value: {} } as const;
+      const unknown = { case: 'getLead', value: { leadId: sim.uuid('unknown lead') } } as const;
+      const all = [
+        { secretSha256: creates, request: creation('first'), expected: 'body' },
+        { secretSha256: reads, request: creation('second'), expected: 'SCOPE_FORBIDDEN' },
+        { secretSha256: noKey, request: creation('third'), expected: 'INVALID_REQUEST' },
+        { secretSha256: creates, request: list, expected: 'SCOPE_FORBIDDEN' },
+        { secretSha256: hashKeySecret(secret), request: unknown, expected: 'LEAD_NOT_FOUND' },
+        { secretSha256: reads, request: { case: 'authenticate', value: {} } as const, expected: 'bearer' },
+      ];
+      const items = order.map((place) => all[place] as (typeof all)[number]);
+      async function* messages() {
+        yield { items: items.map(({ expected, ...item }) => item) };
+      }
+      const found = await untilDefinite(sim, 'items with keys of one scope each', async () => {
+        const outcomes: (string | undefined)[] = items.map(() => undefined);
+        try {
+          for await (const { results } of sim.crmAt(core).exchange.exchange(messages(), CRM_TIMEOUT))
+            for (const result of results) outcomes[result.index] = inAWord(result);
+        } catch {
+          return undefined;
+        }
+        return outcomes.every((outcome) => outcome !== undefined) ? outcomes : undefined;
+      });
+      const expected = items.map((item) => item.expected);
+      if (`${found}` !== `${expected}`) sim.history.fail(`${id}: items are answered with ${found}, not ${expected}`);
+    }),
+});
+
+function inAWord({ outcome }: ExchangeResult): string | undefined {
+  if (outcome.case !== 'error') return outcome.case;
+  const infos = outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema));
+  return infos.find((info) => info?.domain === 'leadintake')?.reason;
+}
+
+/** A client requests the readiness or the liveness of a gateway. */
+export const askForHealth = aScenario({
+  weight: 1,
+  choice: fc.record({ url: fc.nat(2), path: fc.constantFrom('/healthz', '/readyz') }),
+  async run(sim, { url, path }) {
+    const begin = now();
+    const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWERED_WITHIN_MS) };
+    const status = await fetch(one(sim.world.urls, url) + path, options).then(
+      (response) => response.status,
+      () => 0,
+    );
+    sim.history.note('probe', `${path} ${status}`, begin);
+    const isExcused = sim.isDisturbedSince(begin) && (status === 0 || (status === 503 && path === '/readyz'));
+    if (status !== 200 && !isExcused) sim.history.fail(`${path} is answered with ${status}`);
+  },
+});
