@@ -31,9 +31,6 @@ function inAllRegions(value: string, form: string) {
 /** The numbers as typed. */
 export const PHONE_NUMBERS = PHONES.map(({ value }) => value);
 
-/** The indexes, among the shared contacts, of the numbers without a country code. */
-export const LOCAL_PHONES = PHONES.flatMap(({ value }, index) => (/^0\d+[ /]\d+$/.test(value) ? [index] : []));
-
 /** The number of contacts that a studio's callers share. */
 export const SHARED_CONTACTS = PHONES.length + 6;
 
