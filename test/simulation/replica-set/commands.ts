@@ -70,6 +70,7 @@ const GENERAL = [
 export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   ping: { isOfServer: true, fields: [], run: () => ({}) },
   endSessions: { isOfServer: true, fields: [], run: () => ({}) },
+  buildInfo: { isOfServer: true, fields: [], run: () => ({ version: '8.0.0' }) },
 
   find: {
     fields: ['filter', 'sort', 'projection', 'skip', 'limit', 'batchSize', 'singleBatch'],
