@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
+import type { LeadClaims } from '../../src/domain/lead.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
 import { aLead, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
-import { sizeOf } from '../support/size-of.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { moveLead, replacementOf } from './store-actions.ts';
 
@@ -18,12 +16,6 @@ const MAX_CALL_MS = 10_000;
 
 /** Shorter than the allowed silence of the database, so that no single step of a call is too slow. */
 const LATE_MS = 1200;
-
-/** How long connections keep breaking; milliseconds. In one of some hundred cases the driver never finishes a command. */
-const BREAKING_MS = sizeOf('BREAKING_MS', { usual: 4000, soak: 60_000 });
-
-/** After this time the driver checks its server immediately instead of at the next interval. */
-const HEARTBEAT_PAUSE_MS = 700;
 
 describeWithMongoServer('the deadline of a call to MongoDB', () => {
   let mongo: MongoWireServer;
@@ -94,45 +86,6 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     expect(['created', 'replayed']).toContain((await create(contested, itsClaims)).kind);
     const found = await store.findLeadByIdempotencyKey(STUDIO_ID, itsClaims.idempotencyKey);
     expect(found).toMatchObject({ fingerprint: itsClaims.fingerprint });
-  });
-
-  // @proves mongodb-2
-  test('after each of several losses of all connections under load, calls succeed again', async () => {
-    for (const _ of times(4, () => 0)) {
-      let isOver = false;
-      const callers = times(32, async () => {
-        while (!isOver) await store.findStudio(STUDIO_ID).catch(() => sleep(5));
-      });
-      await sleep(HEARTBEAT_PAUSE_MS);
-
-      proxy.refuse();
-      await sleep(30);
-      proxy.heal();
-
-      await untilChecked();
-      isOver = true;
-      await Promise.all(callers);
-    }
-  });
-
-  // @proves mongodb-2
-  test('a creation that fails because its connection breaks can be repeated', async () => {
-    proxy.breakAfterReplies(0.05);
-    const failed: [Lead, LeadClaims][] = [];
-    const over = performance.now() + BREAKING_MS;
-    const callers = times(16, async () => {
-      while (performance.now() < over) {
-        const another = aLead();
-        const itsClaims = claimsOf(another);
-        await create(another, itsClaims).catch(() => failed.push([another, itsClaims]));
-      }
-    });
-    await Promise.all(callers);
-    proxy.heal();
-
-    for (const [another, itsClaims] of failed) {
-      expect((await create(another, itsClaims)).kind).toMatch(/^(created|replayed)$/);
-    }
   });
 
   async function expectUnavailable(call: Promise<unknown>, name = 'createLead'): Promise<void> {

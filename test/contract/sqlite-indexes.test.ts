@@ -81,36 +81,20 @@ describe('the indexes in SQLite', () => {
     expect(await create(store)).toMatchObject({ kind: 'created' });
   });
 
-  test.each([
-    [
-      'that is not unique',
-      'CREATE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key)',
-      /is not unique/,
-    ],
-    [
-      'that is partial',
-      "CREATE UNIQUE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key) WHERE stage = 'new'",
-      /is partial/,
-    ],
-  ])(
-    'with an index %s of the same name nothing is created, even after a restart, until it is dropped',
-    async (_what, sql, fault) => {
-      const { path, open, store, direct } = aDatabase();
-      direct.exec(`DROP INDEX leads_by_idempotency_key; ${sql}`);
+  test('with an index of the same name that is not unique nothing is created, until it is dropped', async () => {
+    const { path, store, direct } = aDatabase();
+    direct.exec(`
+      DROP INDEX leads_by_idempotency_key;
+      CREATE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key)`);
 
-      for (const each of [store, open()]) {
-        expect(await checked(each)).toMatch(fault);
-        await expect(create(each)).rejects.toBeInstanceOf(StoreUnavailable);
-        expect((await each.listLeads(STUDIO_ID, null, 10)).records).toEqual([]);
-      }
-      expect(leadsIn(direct)).toBe(0);
-      expect(await doctorFaults(path)).toEqual([expect.stringMatching(fault)]);
+    expect(await checked(store)).toMatch(/is not unique/);
+    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(await doctorFaults(path)).toEqual([expect.stringMatching(/is not unique/)]);
 
-      direct.exec('DROP INDEX leads_by_idempotency_key');
-      await expect.poll(() => checked(store), { timeout: AGAIN_MS }).toBe('ok');
-      expect(await create(store)).toMatchObject({ kind: 'created' });
-    },
-  );
+    direct.exec('DROP INDEX leads_by_idempotency_key');
+    await expect.poll(() => checked(store), { timeout: AGAIN_MS }).toBe('ok');
+    expect(await create(store)).toMatchObject({ kind: 'created' });
+  });
 
   test('an index lost between the call and the write of a creation makes the creation fail', async () => {
     const { store, direct } = aDatabase();

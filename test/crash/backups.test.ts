@@ -14,7 +14,7 @@ import { ask, created, type Ledger, type SentRequest, startLoad } from './load.t
 const SEED = seedFrom('BACKUP_SEED');
 
 /** The number of leads created before the backup begins, and after it has ended. */
-const BEFORE_AND_AFTER = 150;
+const BEFORE_AND_AFTER = 60;
 
 /** The number of requests repeated concurrently. */
 const AT_ONCE = 16;

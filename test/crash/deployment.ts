@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
@@ -97,38 +96,6 @@ export async function deployApart(
   };
 }
 
-/** Runs what `npm start` runs. Parts: `start`, its children `core` and `gateway`, and `everything` for all of them. */
-export async function deployTogether(settings: Settings): Promise<Deployment> {
-  const { env, gatewayUrl, coreUrl } = await configured(settings);
-  const processes = new Map<string, RunningProcess>();
-  const start = () => {
-    const running = run('start.ts', { env });
-    processes.set('start', running);
-    return running;
-  };
-  let running = start();
-  await serves(gatewayUrl, processes);
-  return {
-    gatewayUrl,
-    coreUrl,
-    process: () => running,
-    async kill(part) {
-      const children = Object.entries(FILES)
-        .filter(([name]) => part === name || part === 'everything')
-        .flatMap(([, file]) => childrenOf(running, file));
-      for (const pid of children) process.kill(pid, 'SIGKILL');
-      // Last, because it would shut the others down in order.
-      if (part === 'start' || part === 'everything') running.child.kill('SIGKILL');
-      // Only when all have ended: each of them holds the output open.
-      await running.ended();
-    },
-    async restart() {
-      running = start();
-    },
-    serves: () => serves(gatewayUrl, processes),
-  };
-}
-
 async function configured(settings: Settings) {
   const [corePort, gatewayPort] = [await portToKeep(), await portToKeep()];
   const common = { CORE_PORT: `${corePort}`, GATEWAY_PORT: `${gatewayPort}`, QUOTA_LIMIT: '1000000000' };
@@ -157,11 +124,6 @@ async function serves(gatewayUrl: string, processes: ReadonlyMap<string, Running
     }
     await sleep(20);
   }
-}
-
-function childrenOf({ child }: RunningProcess, file: string): number[] {
-  const { stdout } = spawnSync('pgrep', ['-P', `${child.pid}`, '-f', file], { encoding: 'utf8' });
-  return stdout.split('\n').filter(Boolean).map(Number);
 }
 
 /** Below the ephemeral ports, which the system assigns to connections. */

@@ -4,7 +4,7 @@ const MEMORY = { file: 'gateway/admission/quota/memory-quota.ts', suite: 'test/c
 const REDIS = { file: 'gateway/admission/quota/redis-window.ts', suite: 'test/contract/redis-quota.test.ts' };
 const CLIENT = 'gateway/admission/quota/redis-client.ts';
 
-const EARLY = 'a request before the announced time is refused, at any moment of a window, and one after it is not';
+const EARLY = 'whenever requests come, each decision agrees with the times announced before';
 const LATE_REFUND = 'a refund after the end of its window does not count in another';
 const SHARED = 'shares it among its twenty keys, with any number of concurrent requests';
 const SENT_ONCE = 'a request whose reply is lost is counted at most once: no command is sent again';

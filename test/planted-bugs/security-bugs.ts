@@ -23,7 +23,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
   {
     name: 'the log has the headers of requests',
     suite: 'test/security/secrets.test.ts',
-    caughtBy: 'of successful and of refused requests: as JSON',
+    caughtBy: 'of successful and of refused requests',
     patches: [
       {
         file: 'gateway/observation.ts',

@@ -70,21 +70,32 @@ interface Parts {
 /** How a body is sent: with its length, or in chunks of some sizes, with an extension and a trailer. */
 type Framing = 'length' | { readonly sizes: readonly number[]; readonly extension: string; readonly trailer: string };
 
+/** One of several, each with its weight. */
+const either = <T>(...choices: readonly (readonly [weight: number, of: Arbitrary<T>])[]): Arbitrary<T> =>
+  fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
+
+const pick = <T>(values: readonly T[]): Arbitrary<T> => fc.constantFrom(...values);
+const only = <T>(value: T): Arbitrary<T> => fc.constant(value);
+const words = (text: string): string[] => text.split(/\s+/);
+
+/** A place in a text, as a share of it. */
+const somewhere = fc.double({ min: 0, max: 1, noNaN: true });
+
 /** Generates every kind of request that this suite covers. */
 export function hostileRequests(world: World): Arbitrary<HostileRequest> {
-  const whole = fc.oneof(
-    { weight: 48, arbitrary: creations(world) },
-    { weight: 12, arbitrary: reads(world) },
-    { weight: 14, arbitrary: lists(world) },
-    { weight: 10, arbitrary: strays(world) },
-    { weight: 3, arbitrary: long(world) },
+  const whole = either(
+    [48, creations(world)],
+    [12, reads(world)],
+    [14, lists(world)],
+    [10, strays(world)],
+    [3, long(world)],
   );
   const request = whole.map(render);
-  return fc.oneof(
-    { weight: 82, arbitrary: request },
-    { weight: 5, arbitrary: fc.tuple(request, fc.nat()).map(([of, at]) => cut(of, at)) },
-    { weight: 11, arbitrary: fc.tuple(whole, damages()).map(([parts, damage]) => damaged(world, parts, damage)) },
-    { weight: 2, arbitrary: garbage() },
+  return either(
+    [82, request],
+    [5, fc.tuple(request, fc.nat()).map(([of, at]) => cut(of, at))],
+    [11, fc.tuple(whole, damages()).map(([parts, damage]) => damaged(world, parts, damage))],
+    [2, garbage()],
   );
 }
 
@@ -96,10 +107,6 @@ export function describeRequest({ bytes, ...facts }: HostileRequest): string {
 
 // ---- keys ----
 
-const pick = <T>(values: readonly T[]): Arbitrary<T> => fc.constantFrom(...values);
-
-const words = (text: string): string[] => text.split(/\s+/);
-
 function accounts({ secrets }: World): Arbitrary<Account> {
   const inState = (state: keyof World['secrets']) =>
     pick(secrets[state]).map((secret): Account => ({ key: state, authorization: `Bearer ${secret}` }));
@@ -110,25 +117,17 @@ function accounts({ secrets }: World): Arbitrary<Account> {
     ...[`Bearer ${secret.slice(0, -1)}`, `Bearer ${secret}\xe9`, `Bearer lik_${'A'.repeat(48)}`],
     ...[`Bearer lik_${'\xff'.repeat(48)}`, `Bearer ${'lik_'.repeat(2000)}`],
   ];
-  const changed = fc.tuple(fc.nat(secret.length - 1), pick([...'AaZz09-_.~+/= %'])).map(([at, by]) => {
+  const changed = fc.tuple(fc.nat(secret.length - 1), pick([...'AaZz09-_.~+/= %'])).map(([at, by]): Account => {
     const other = `${secret.slice(0, at)}${by}${secret.slice(at + 1)}`;
-    return { key: other === secret ? 'good' : 'malformed', authorization: `Bearer ${other}` } as const;
+    return { key: other === secret ? 'good' : 'malformed', authorization: `Bearer ${other}` };
   });
-  return fc.oneof(
-    { weight: 70, arbitrary: inState('good') },
-    { weight: 5, arbitrary: fc.constant<Account>({ key: 'none', authorization: undefined }) },
-    {
-      weight: 5,
-      arbitrary: pick(malformed).map((authorization): Account => ({ key: 'malformed', authorization })),
-    },
-    { weight: 5, arbitrary: changed },
-    { weight: 3, arbitrary: inState('unknown') },
-    { weight: 3, arbitrary: inState('dead') },
-    { weight: 2, arbitrary: inState('read-only') },
-    { weight: 2, arbitrary: inState('create-only') },
-    { weight: 2, arbitrary: inState('suspended') },
-    { weight: 2, arbitrary: inState('demoted') },
-    { weight: 1, arbitrary: inState('foreign') },
+  const others = ['unknown', 'dead', 'read-only', 'create-only', 'suspended', 'demoted', 'foreign'] as const;
+  return either(
+    [70, inState('good')],
+    [5, only<Account>({ key: 'none', authorization: undefined })],
+    [5, pick(malformed).map((authorization): Account => ({ key: 'malformed', authorization }))],
+    [5, changed],
+    ...others.map((state) => [2, inState(state)] as const),
   );
 }
 
@@ -159,34 +158,21 @@ const REPEATED = SHARED_IDS.slice(0, 50).map((id) => {
 const NEARLY_UUIDS = [
   ...words(`0b4c1d6a9d3e4a538a5f6f1f0f0d7c11 {0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11}
     urn:uuid:0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-0a53-8a5f-6f1f0f0d7c11
-    0b4c1d6a-9d3e-9a53-8a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1
-    0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c111 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1g
-    00000000-0000-0000-0000-000000000001 ffffffff-ffff-ffff-ffff-fffffffffffe retry-1 null 0`),
+    0b4c1d6a-9d3e-4a53-7a5f-6f1f0f0d7c11 0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1
+    0b4c1d6a-9d3e-4a53-8a5f-6f1f0f0d7c1g 00000000-0000-0000-0000-000000000001
+    ffffffff-ffff-ffff-ffff-fffffffffffe retry-1 null 0`),
   ...['', ' ', 'x'.repeat(5000)],
 ];
-const RARE_UUIDS = [
-  '00000000-0000-0000-0000-000000000000',
-  'ffffffff-ffff-ffff-ffff-ffffffffffff',
-  'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF',
-  '0B4C1D6A-9D3E-4A53-8A5F-6F1F0F0D7C11',
-];
+const RARE_UUIDS = words(`00000000-0000-0000-0000-000000000000 ffffffff-ffff-ffff-ffff-ffffffffffff
+  FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF 0B4C1D6A-9D3E-4A53-8A5F-6F1F0F0D7C11`);
 
 function creations(world: World): Arbitrary<Parts> {
-  const body = bodies(world);
-  const idempotencyKey = fc.oneof(
-    { weight: 80, arbitrary: uuid },
-    { weight: 12, arbitrary: pick(SHARED_IDS) },
-    { weight: 4, arbitrary: pick(RARE_UUIDS) },
-  );
+  const idempotencyKey = either([80, uuid], [12, pick(SHARED_IDS)], [4, pick(RARE_UUIDS)]);
   return fc
     .record({
       ...common(world),
-      creation: fc.oneof(
-        { weight: 19, arbitrary: fc.record({ idempotencyKey, body }) },
-        { weight: 1, arbitrary: pick(REPEATED) },
-      ),
-      oddity: fc.oneof({ weight: 75, arbitrary: fc.constant(undefined) }, { weight: 25, arbitrary: oddities() }),
-      framing: framings(),
+      creation: either([19, fc.record({ idempotencyKey, body: bodies(world) })], [1, pick(REPEATED)]),
+      oddity: either<Oddity | undefined>([75, only(undefined)], [25, oddities()]),
     })
     .map(({ creation: { idempotencyKey, body }, oddity, ...parts }) => {
       const expected: Header[] = [
@@ -204,31 +190,41 @@ function creations(world: World): Arbitrary<Parts> {
     });
 }
 
-/** Ways to send headers that differ from those of a regular creation. */
-function oddities(): Arbitrary<(expected: readonly Header[]) => readonly Header[]> {
+/** A way to send headers that differ from those of a regular creation. */
+type Oddity = (expected: readonly Header[]) => readonly Header[];
+
+function oddities(): Arbitrary<Oddity> {
   const mediaType = fc.oneof(
     pick([
       ...words(
-        'Application/JSON application/json;charset=utf-16 application/json; application/vnd.api+json text/plain',
+        'Application/JSON application/json;charset=utf-16 application/json; application/problem+json text/plain',
       ),
-      ...words('application/problem+json text/json application/x-www-form-urlencoded */* ; / json'),
-      ...['', 'application/json; charset=utf-8', 'application/json; charset="\xff"', 'application/json, text/html'],
-      ...['multipart/form-data; boundary=x', 'application/json\t', `application/json; ${'a=b; '.repeat(1000)}`],
+      ...words('application/x-www-form-urlencoded */* ; /'),
+      ...['', 'application/json; charset="\xff"', 'application/json, text/html', 'application/json\t'],
     ]),
     headerText(),
   );
+  const key = fc.oneof(pick(NEARLY_UUIDS), headerText());
+  const encoding = pick(words('gzip br deflate identity gzip,gzip nonsense'));
   return fc.oneof(
-    mediaType.map((value) => ([, ...rest]: readonly Header[]) => [['Content-Type', value] as const, ...rest]),
-    fc.constant(([, ...rest]: readonly Header[]) => rest),
-    fc.constant((expected: readonly Header[]) => [...expected, ...expected]),
-    fc.constant((expected: readonly Header[]) => [...expected, ['Content-Type', 'text/plain'] as const]),
-    fc.constant((expected: readonly Header[]) => expected.slice(0, 1)),
-    fc
-      .oneof(pick(NEARLY_UUIDS), headerText())
-      .map((value) => (expected: readonly Header[]) => [...expected.slice(0, 1), ['Idempotency-Key', value] as const]),
-    pick(['gzip', 'br', 'deflate', 'identity', 'gzip, gzip', 'nonsense']).map(
-      (value) => (expected: readonly Header[]) => [...expected, ['Content-Encoding', value] as const],
+    mediaType.map(
+      (value): Oddity =>
+        ([, ...rest]) => [['Content-Type', value], ...rest],
     ),
+    key.map(
+      (value): Oddity =>
+        ([first]) => [first as Header, ['Idempotency-Key', value]],
+    ),
+    encoding.map(
+      (value): Oddity =>
+        (expected) => [...expected, ['Content-Encoding', value]],
+    ),
+    pick<Oddity>([
+      ([, ...rest]) => rest,
+      (expected) => expected.slice(0, 1),
+      (expected) => [...expected, ...expected],
+      (expected) => [...expected, ['Content-Type', 'text/plain']],
+    ]),
   );
 }
 
@@ -236,15 +232,12 @@ function oddities(): Arbitrary<(expected: readonly Header[]) => readonly Header[
 function bodies(world: World): Arbitrary<Buffer> {
   const capture = captures(world);
   const json = capture.map((value) => JSON.stringify(value));
-  return fc.oneof(
-    { weight: 60, arbitrary: json.map((text) => Buffer.from(text)) },
-    {
-      weight: 15,
-      arbitrary: fc.tuple(capture, misshapings()).map(([value, misshape]) => Buffer.from(misshape(value))),
-    },
-    { weight: 20, arbitrary: fc.tuple(json, spoilings()).map(([text, spoil]) => spoil(text)) },
-    { weight: 3, arbitrary: fc.jsonValue({ maxDepth: 4 }).map((value) => Buffer.from(JSON.stringify(value))) },
-    { weight: 2, arbitrary: pick(ODD_JSON).map((text) => Buffer.from(text)) },
+  return either(
+    [60, json.map((text) => Buffer.from(text))],
+    [15, fc.tuple(capture, misshapings()).map(([value, misshape]) => Buffer.from(misshape(value)))],
+    [20, fc.tuple(json, spoilings()).map(([text, spoil]) => spoil(text))],
+    [3, fc.jsonValue({ maxDepth: 4 }).map((value) => Buffer.from(JSON.stringify(value)))],
+    [2, pick(ODD_JSON).map((text) => Buffer.from(text))],
   );
 }
 
@@ -255,15 +248,12 @@ const ODD_JSON = [
   ...['', ' \t\r\n'],
   ...words('null true 0 "" [] {} [{}] {"__proto__":{}} 1e999999 "\\ud800"'),
   '['.repeat(DEEP),
-  '['.repeat(DEEP) + ']'.repeat(DEEP),
-  `${'{"contact":'.repeat(2500)}1${'}'.repeat(2500)}`,
   `{"displayName":"A","contact":{"type":"email","value":"a@b"},"note":${'['.repeat(DEEP)}${']'.repeat(DEEP)}}`,
   `{${Array.from({ length: 2500 }, (_, index) => `"x${index}":0`).join()}}`,
   `{${'"displayName":"A",'.repeat(1500)}"contact":{"type":"email","value":"dup@example.org"}}`,
   '{"displayName":"A","contact":{"__proto__":{"type":"email","value":"a@b"}}}',
   '{"displayName":"A","contact":{"type":"email","value":"a@b"},"constructor":{"prototype":{"x":1}}}',
-  `${'9'.repeat(30_000)}`,
-  `-${'0'.repeat(30_000)}`,
+  '9'.repeat(30_000),
 ];
 
 const PERSON_UNITS = ['a', 'é', '😀', '\u0301', '\u202e', '\u{10ffff}', '"', '\\', '\n', '<', '\u2028', '\ufeff'];
@@ -273,130 +263,96 @@ const BAD_UNITS = ['\0', '\ud800', '\udc00'];
 const sized = (...sizes: readonly number[]): Arbitrary<string> =>
   fc.tuple(pick(PERSON_UNITS), pick(sizes)).map(([unit, size]) => unit.repeat(size));
 
-function texts(max: number): Arbitrary<string> {
-  return fc.oneof(
-    { weight: 8, arbitrary: fc.string({ unit: pick(PERSON_UNITS), minLength: 1, maxLength: 8 }) },
-    { weight: 3, arbitrary: pick(Object.values(HARD_TEXTS)) },
-    { weight: 3, arbitrary: sized(1, max - 1, max) },
-    { weight: 2, arbitrary: sized(0, max + 1, 2 * max) },
-    { weight: 1, arbitrary: pick(BAD_UNITS).map((unit) => `x${unit}y`) },
+const texts = (max: number): Arbitrary<string> =>
+  either(
+    [8, fc.string({ unit: pick(PERSON_UNITS), minLength: 1, maxLength: 8 })],
+    [3, pick(Object.values(HARD_TEXTS))],
+    [3, sized(1, max - 1, max)],
+    [2, sized(0, max + 1, 2 * max)],
+    [1, pick(BAD_UNITS).map((unit) => `x${unit}y`)],
   );
-}
+
+type Capture = Record<string, unknown>;
 
 /** Creations, each property valid or not. */
-function captures(world: World): Arbitrary<Record<string, unknown>> {
-  const email = fc.oneof(
-    { weight: 14, arbitrary: uuid.map((id) => `${id}@example.org`) },
-    { weight: 3, arbitrary: pick(SHARED_IDS).map((id) => `${id}@example.org`) },
-    { weight: 1, arbitrary: pick([253, 254, 255]).map((size) => `${'a'.repeat(size - 12)}@example.org`) },
-    {
-      weight: 1,
-      arbitrary: pick(['', '@', 'a@', '@b', 'a@b@c', 'a b@c', 'a@b\u0000', 'a@b\u0085', 'ä@ö', '\ud83d@b']),
-    },
+function captures(world: World): Arbitrary<Capture> {
+  const email = either(
+    [14, uuid.map((id) => `${id}@example.org`)],
+    [3, pick(SHARED_IDS).map((id) => `${id}@example.org`)],
+    [1, pick([253, 254, 255]).map((size) => `${'a'.repeat(size - 12)}@example.org`)],
+    [1, pick(['', '@', 'a@', '@b', 'a@b@c', 'a b@c', 'a@b\u0000', 'a@b\u0085', 'ä@ö', '\ud83d@b'])],
   );
-  const phone = fc.oneof(
-    { weight: 6, arbitrary: fc.noBias(fc.integer({ min: 1e9, max: 1e10 })).map((digits) => `+49${digits}`) },
-    { weight: 1, arbitrary: pick([4, 5, 64, 65]).map((size) => '1'.repeat(size)) },
-    {
-      weight: 1,
-      arbitrary: pick(['', '12', 'abcde', '1-2-a-b-c', '٠١٢٣٤', '+++++', '12345\0', '𝟎𝟏𝟐𝟑𝟒', '1 2 3 ext. 4']),
-    },
+  const phone = either(
+    [6, fc.noBias(fc.integer({ min: 1e9, max: 1e10 })).map((digits) => `+49${digits}`)],
+    [1, pick([4, 5, 64, 65]).map((size) => '1'.repeat(size))],
+    [1, pick(['', '12', 'abcde', '1-2-a-b-c', '٠١٢٣٤', '+++++', '12345\0', '𝟎𝟏𝟐𝟑𝟒', '1 2 3 ext. 4'])],
   );
-  const contact = fc.oneof(
-    { weight: 4, arbitrary: email.map((value) => ({ type: 'email', value })) },
-    { weight: 1, arbitrary: phone.map((value) => ({ type: 'phone', value })) },
+  const contact = either(
+    [4, email.map((value) => ({ type: 'email', value }))],
+    [1, phone.map((value) => ({ type: 'phone', value }))],
   );
-  const sourceId = fc.oneof(
-    { weight: 6, arbitrary: pick([world.sourceId, world.sourceId.toUpperCase(), null]) },
-    { weight: 2, arbitrary: pick(world.otherSourceIds) },
-    { weight: 1, arbitrary: pick(NEARLY_UUIDS) },
+  const sourceId = either(
+    [6, pick([world.sourceId, world.sourceId.toUpperCase(), null])],
+    [2, pick<string | null>(world.otherSourceIds)],
+    [1, pick<string | null>(NEARLY_UUIDS)],
   );
   const sometimes = { requiredKeys: ['displayName', 'contact'] as ('displayName' | 'contact')[] };
-  return (
-    fc
-      .tuple(
-        fc.record({ displayName: texts(160), contact, sourceId, note: fc.option(texts(2000)) }, sometimes),
-        fc.integer({ min: 0, max: 9 }),
-      )
-      // Most of them are unusual in one respect only.
-      .map(([{ displayName, contact, ...more }, kind]) =>
-        kind < 6 ? { displayName: 'Ada', contact } : { displayName, contact, ...more },
-      )
-  );
+  const all = fc.record({ displayName: texts(160), contact, sourceId, note: fc.option(texts(2000)) }, sometimes);
+  // Most of them are unusual in one respect only.
+  return either<Capture>([6, contact.map((value) => ({ displayName: 'Ada', contact: value }))], [4, all]);
 }
 
-const NAMES = [
-  ...words('extra __proto__ constructor toString id stage studioId a/b~1'),
-  ...['', 'displayName ', '\ud800'],
-];
-
-/** Ways to write a capture with a wrong name, type or number in it. */
-function misshapings(): Arbitrary<(capture: Record<string, unknown>) => string> {
-  const place = pick(['', 'contact']);
+/** Ways to write a capture with a wrong name, type or number in it, or without a property. */
+function misshapings(): Arbitrary<(capture: Capture) => string> {
+  const name = fc.oneof(
+    pick(words('displayName contact sourceId note type value')),
+    pick([...words('extra __proto__ constructor id stage a/b~1'), '', 'displayName ', '\ud800']),
+    fc.string({ maxLength: 10 }),
+  );
   const value = fc.oneof(
     fc.jsonValue({ maxDepth: 2 }).map((json) => JSON.stringify(json)),
     pick(['1e400', '-0', '1'.repeat(400), '[]', '{}', 'null', '""', '{"type":"email"}', '[[[[[[]]]]]]', '0.1e-7']),
   );
-  const inserted = fc.tuple(place, fc.oneof(pick(NAMES), fc.string({ maxLength: 10 })), value).map(
-    ([at, name, json]) =>
-      (capture: Record<string, unknown>) =>
-        insert(capture, at, `${JSON.stringify(name)}:${json}`),
+  const place = pick(['end', 'front', 'contact'] as const);
+  return either<(capture: Capture) => string>(
+    [5, fc.tuple(place, name, value, fc.boolean()).map((of) => (capture) => withProperty(capture, ...of))],
+    [1, pick(['displayName', 'contact']).map((missing) => (capture) => without(capture, missing))],
   );
-  const replaced = fc.tuple(pick(['displayName', 'contact', 'sourceId', 'note']), value).map(
-    ([name, json]) =>
-      (capture: Record<string, unknown>) =>
-        insert({ ...capture, [name]: undefined }, '', `${JSON.stringify(name)}:${json}`),
-  );
-  const repeated = fc.tuple(pick(['displayName', 'contact', 'sourceId', 'note']), value, fc.boolean()).map(
-    ([name, json, last]) =>
-      (capture: Record<string, unknown>) =>
-        insert(capture, last ? '' : 'front', `${JSON.stringify(name)}:${json}`),
-  );
-  const missing = pick(['displayName', 'contact']).map(
-    (name) => (capture: Record<string, unknown>) => JSON.stringify({ ...capture, [name]: undefined }),
-  );
-  const contact = fc.tuple(pick(['type', 'value']), value).map(
-    ([name, json]) =>
-      (capture: Record<string, unknown>) =>
-        insert(
-          { ...capture, contact: { ...(capture.contact as object), [name]: undefined } },
-          'contact',
-          `"${name}":${json}`,
-        ),
-  );
-  return fc.oneof(inserted, replaced, repeated, missing, contact);
 }
 
-/** Writes a capture with one more property: at its end, at its front, or in its contact. */
-function insert(capture: Record<string, unknown>, at: string, property: string): string {
-  const text = JSON.stringify(capture);
-  if (at === 'front') return text.replace('{', () => `{${property},`);
-  if (at === 'contact') return text.replace('"contact":{', () => `"contact":{${property},`).replace(',}', '}');
-  return text.replace(/\}$/, () => `${text === '{}' ? '' : ','}${property}}`);
+const without = (capture: Capture, name: string) => JSON.stringify({ ...capture, [name]: undefined });
+
+/** Writes a capture with one more property at a place, instead of one of that name or beside it. */
+function withProperty(
+  capture: Capture,
+  at: 'end' | 'front' | 'contact',
+  name: string,
+  json: string,
+  replaces: boolean,
+) {
+  const property = `${JSON.stringify(name)}:${json}`;
+  if (at === 'contact') {
+    const contact = without(capture.contact as Capture, replaces ? name : '');
+    const inside = contact === '{}' ? `{${property}}` : contact.replace(/\}$/, () => `,${property}}`);
+    return withProperty({ ...capture, contact: undefined }, 'end', 'contact', inside, true);
+  }
+  const text = without(capture, replaces ? name : '');
+  if (text === '{}') return `{${property}}`;
+  return at === 'front' ? text.replace('{', () => `{${property},`) : text.replace(/\}$/, () => `,${property}}`);
 }
 
 /** Ways to corrupt the text of a body. */
 function spoilings(): Arbitrary<(text: string) => Buffer> {
-  const at = fc.double({ min: 0, max: 1, noNaN: true });
   const bytes = pick(words('ff c0af eda080 e282 f4908080 00 0a 22 5c 7d 2c 5c75 efbbbf')).map((hex) =>
     Buffer.from(hex, 'hex'),
   );
   return fc.oneof(
-    fc.tuple(at, bytes).map(([share, piece]) => (text: string) => {
-      const whole = Buffer.from(text);
-      const index = Math.floor(share * whole.length);
-      return Buffer.concat([whole.subarray(0, index), piece, whole.subarray(index)]);
+    fc.tuple(somewhere, fc.boolean(), bytes).map(([share, replaces, by]) => (text: string) => {
+      return spliced(Buffer.from(text), share, replaces ? by.length : 0, by);
     }),
-    at.map((share) => (text: string) => Buffer.from(text).subarray(0, Math.floor(share * text.length))),
-    fc.tuple(at, fc.nat(255)).map(([share, byte]) => (text: string) => {
-      const whole = Buffer.from(text);
-      whole[Math.floor(share * (whole.length - 1))] = byte;
-      return whole;
-    }),
+    somewhere.map((share) => (text: string) => Buffer.from(text).subarray(0, Math.floor(share * text.length))),
     pick<(text: string) => Buffer>([
       (text) => Buffer.from(`\ufeff${text}`),
-      (text) => Buffer.from(`\ufeff\ufeff${text}`),
-      (text) => Buffer.from(text, 'utf16le'),
       (text) => Buffer.from(`\ufeff${text}`, 'utf16le'),
       (text) => Buffer.from(text, 'latin1'),
       (text) => Buffer.from(text + text),
@@ -406,64 +362,61 @@ function spoilings(): Arbitrary<(text: string) => Buffer> {
       (text) => Buffer.from(text.replace(/\}$/, ',}')),
       (text) => Buffer.from(`/* */${text}`),
       (text) => Buffer.from(text.replace(/[a-z]/g, (letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)),
-      (text) => Buffer.from(text.replaceAll(':', ' : ').replaceAll(',', ' , ')),
       (text) => Buffer.from(`[${text}]`),
       (text) => Buffer.from(JSON.stringify(text)),
     ]),
   );
 }
 
+/** Replaces bytes at a place. */
+function spliced(whole: Buffer, share: number, count: number, by: Buffer): Buffer {
+  const at = Math.floor(share * whole.length);
+  return Buffer.concat([whole.subarray(0, at), by, whole.subarray(at + count)]);
+}
+
 // ---- reads, lists, and others ----
 
 function reads(world: World): Arbitrary<Parts> {
-  const id = fc.oneof(
-    { weight: 4, arbitrary: pick(world.leadIds) },
-    { weight: 2, arbitrary: pick(world.leadIds).map((known) => known.toUpperCase()) },
-    { weight: 2, arbitrary: pick(world.leadIds).map(encodeAll) },
-    { weight: 3, arbitrary: pick(world.foreignLeadIds) },
-    { weight: 3, arbitrary: uuid },
-    { weight: 2, arbitrary: pick(RARE_UUIDS) },
-    { weight: 3, arbitrary: pick(NEARLY_UUIDS).map(encodeURIComponent) },
-    { weight: 3, arbitrary: fc.tuple(pick(world.leadIds), targetPieces()).map(([known, piece]) => known + piece) },
-    { weight: 2, arbitrary: targetPieces() },
+  const known = pick(world.leadIds);
+  const id = either(
+    [4, known],
+    [2, known.map((each) => each.toUpperCase())],
+    [2, known.map(encodeAll)],
+    [3, pick(world.foreignLeadIds)],
+    [5, fc.oneof(uuid, pick(RARE_UUIDS))],
+    [3, pick(NEARLY_UUIDS).map(encodeURIComponent)],
+    [5, fc.tuple(fc.oneof(known, only('')), targetPieces()).map((pieces) => pieces.join(''))],
   );
   return fc
-    .record({ ...common(world), id, body: maybeBody(), framing: framings() })
+    .record({ ...common(world), id, body: maybeBody() })
     .map(({ id: leadId, ...parts }) => ({ ...parts, method: 'GET', target: `${LEADS}/${leadId}` }));
 }
 
 function lists(world: World): Arbitrary<Parts> {
-  const cursor = fc.oneof(
-    { weight: 4, arbitrary: pick(world.cursors) },
-    { weight: 2, arbitrary: pick(world.foreignCursors) },
-    { weight: 4, arbitrary: fc.tuple(pick(world.cursors), fc.nat(), pick([...'AaZz09-_=.%'])).map(changeAt) },
-    { weight: 1, arbitrary: fc.tuple(pick(world.cursors), fc.nat(44)).map(([known, at]) => known.slice(0, at)) },
-    { weight: 1, arbitrary: pick(world.cursors).map((known) => known + known) },
-    { weight: 1, arbitrary: pick(world.cursors).map(encodeAll) },
-    { weight: 1, arbitrary: fc.base64String({ maxLength: 60 }).map(encodeURIComponent) },
-    { weight: 1, arbitrary: pick([43, 44, 511, 512, 513, 9000]).map((size) => 'A'.repeat(size)) },
-    { weight: 1, arbitrary: targetPieces() },
+  const known = pick(world.cursors);
+  const cursor = either(
+    [4, known],
+    [2, pick(world.foreignCursors)],
+    [4, fc.tuple(known, somewhere, pick([...'AaZz09-_=.%'])).map(([text, at, by]) => changedAt(text, at, by))],
+    [1, fc.tuple(known, fc.nat(44)).map(([text, at]) => text.slice(0, at))],
+    [1, known.map((text) => text + text)],
+    [1, known.map(encodeAll)],
+    [1, pick([43, 44, 511, 512, 513, 9000]).map((size) => 'A'.repeat(size))],
+    [1, targetPieces()],
   );
-  const limit = fc.oneof(
-    { weight: 4, arbitrary: fc.integer({ min: 1, max: 100 }).map(String) },
-    { weight: 1, arbitrary: fc.integer({ min: -2, max: 102 }).map(String) },
-    {
-      weight: 2,
-      arbitrary: pick(['', '0', '00', '007', '100', '101', '1e1', '0x1', '1.0', '%31', '+1', '1%00', 'NaN', '٣']),
-    },
-    { weight: 1, arbitrary: targetPieces() },
+  const limit = either(
+    [5, fc.integer({ min: -2, max: 102 }).map(String)],
+    [2, pick(['', '0', '00', '007', '100', '101', '1e1', '0x1', '1.0', '%31', '+1', '1%00', 'NaN', '٣'])],
+    [1, targetPieces()],
   );
-  const parameter = fc.oneof(
-    { weight: 5, arbitrary: limit.map((value) => `limit=${value}`) },
-    { weight: 5, arbitrary: cursor.map((value) => `cursor=${value}`) },
-    {
-      weight: 1,
-      arbitrary: pick(['x', '=', '&', 'limit[]=1', 'limit[a]=1', '__proto__=x', 'constructor.prototype=1', 'Limit=0']),
-    },
-    { weight: 1, arbitrary: targetPieces() },
+  const parameter = either(
+    [5, limit.map((value) => `limit=${value}`)],
+    [5, cursor.map((value) => `cursor=${value}`)],
+    [1, pick(['x', '=', '&', 'limit[]=1', '__proto__=x', 'constructor.prototype=1', 'Limit=0'])],
+    [1, targetPieces()],
   );
   return fc
-    .record({ ...common(world), query: fc.array(parameter, { maxLength: 3 }), body: maybeBody(), framing: framings() })
+    .record({ ...common(world), query: fc.array(parameter, { maxLength: 3 }), body: maybeBody() })
     .map(({ query, ...parts }) => ({
       ...parts,
       method: 'GET',
@@ -472,10 +425,11 @@ function lists(world: World): Arbitrary<Parts> {
     }));
 }
 
-const changeAt = ([text, index, by]: [string, number, string]) => {
-  const at = index % text.length;
+/** Puts a text in place of one character. */
+function changedAt(text: string, share: number, by: string): string {
+  const at = Math.floor(share * text.length);
   return text.slice(0, at) + by + text.slice(at + 1);
-};
+}
 
 const encodeAll = (text: string) => [...text].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('');
 const asBytes = (text: string) => Buffer.from(text).toString('latin1');
@@ -489,206 +443,134 @@ const PIECES = [
 ];
 
 const targetPieces = (): Arbitrary<string> =>
-  fc.oneof(
-    { weight: 5, arbitrary: pick(PIECES) },
-    { weight: 1, arbitrary: fc.string({ unit: pick(PERSON_UNITS), maxLength: 6 }).map(encodeURIComponent) },
-    { weight: 1, arbitrary: fc.string({ maxLength: 6 }).map((text) => text.replaceAll(' ', '')) },
+  either(
+    [5, pick(PIECES)],
+    [1, fc.string({ unit: pick(PERSON_UNITS), maxLength: 6 }).map(encodeURIComponent)],
+    [1, fc.string({ maxLength: 6 }).map((text) => text.replaceAll(' ', ''))],
   );
 
 /** Methods and targets, most of which do not exist. */
 function strays(world: World): Arbitrary<Parts> {
   const base = pick([LEADS, `${LEADS}/${world.leadIds[0]}`, ...words('/healthz /readyz / /v1 /v1/integrations *')]);
-  const target = fc.oneof(
-    { weight: 3, arbitrary: base },
-    {
-      weight: 4,
-      arbitrary: fc.tuple(base, fc.nat(), targetPieces()).map(([path, index, piece]) => {
-        const at = index % (path.length + 1);
-        return path.slice(0, at) + piece + path.slice(at);
-      }),
-    },
-    { weight: 1, arbitrary: fc.tuple(base, fc.nat()).map(([path, index]) => path.slice(0, index % path.length)) },
-    { weight: 1, arbitrary: fc.tuple(base, fc.nat(), fc.constant('%')).map(([path, at]) => encodeOne(path, at)) },
-    { weight: 1, arbitrary: base.map((path) => path.toUpperCase()) },
-    { weight: 1, arbitrary: base.map((path) => path + path) },
-    {
-      weight: 2,
-      arbitrary: fc
-        .tuple(
-          pick(['http://', 'https://', 'HTTP://', 'ftp://', '//', 'http:', 'http:///']),
-          pick(['a', 'a:1', 'u:p@a', '[::1]', '', '?']),
-          base,
-        )
-        .map((pieces) => pieces.join('')),
-    },
-    { weight: 1, arbitrary: fc.webUrl() },
+  const origin = fc.tuple(
+    pick(['http://', 'HTTP://', 'ftp://', '//', 'http:', 'http:///']),
+    pick(['a', 'a:1', 'u:p@a', '[::1]', '', '?']),
   );
-  const method = fc.oneof(
-    { weight: 6, arbitrary: pick(METHODS.filter((name) => name !== 'CONNECT')) },
-    { weight: 2, arbitrary: pick(['GET', 'POST', 'HEAD', 'OPTIONS', 'DELETE']) },
-    {
-      weight: 1,
-      arbitrary: pick(['get', 'Get', 'FROB', 'GETT', 'G', '', 'CONNECT', '__proto__', 'GET\t', 'X'.repeat(5000)]),
-    },
+  const target = either(
+    [3, base],
+    [4, fc.tuple(base, somewhere, targetPieces()).map(([path, at, piece]) => changedAt(path, at, piece))],
+    [1, fc.tuple(base, fc.nat()).map(([path, index]) => path.slice(0, index % path.length))],
+    [2, base.chain((path) => pick([path.toUpperCase(), path + path, encodeAll(path)]))],
+    [2, fc.tuple(origin, base).map(([[scheme, host], path]) => scheme + host + path)],
+    [1, fc.webUrl()],
+  );
+  const method = either(
+    [6, pick(METHODS.filter((name) => name !== 'CONNECT'))],
+    [2, pick(['GET', 'POST', 'HEAD', 'OPTIONS', 'DELETE'])],
+    [1, pick(['get', 'FROB', 'GETT', 'G', '', 'CONNECT', '__proto__', 'GET\t', 'X'.repeat(5000)])],
   );
   return fc
-    .record({ ...common(world), method, target, body: maybeBody(), framing: framings() })
+    .record({ ...common(world), method, target, body: maybeBody() })
     .map((parts) => ({ ...parts, target: asBytes(parts.target) }));
 }
 
-const encodeOne = (path: string, index: number) => {
-  const at = index % path.length;
-  return `${path.slice(0, at)}%${path.charCodeAt(at).toString(16)}${path.slice(at + 1)}`;
-};
-
-/** Requests at and beyond the limits of what the server reads. */
+/** Requests at and beyond the limits of what the server reads: of a body, a header, the number of headers, or the target. */
 function long(world: World): Arbitrary<Parts> {
   const valid = (id: string, size: number) => {
     const text = JSON.stringify({ displayName: 'Ada', contact: { type: 'email', value: `${id}@example.org` } });
     return Buffer.from(text.padEnd(size));
   };
-  const body = fc
-    .record({
-      ...common(world),
-      id: uuid,
-      size: pick([32_767, 32_768, 32_769, 40_000, 65_536, 200_000]),
-      framing: framings(),
-    })
-    .map(({ id, size, ...parts }) => ({
-      ...parts,
-      method: 'POST',
-      target: LEADS,
-      headers: [...parts.headers, ['Content-Type', 'application/json'] as const, ['Idempotency-Key', id] as const],
-      body: valid(id, size),
-    }));
-  const header = fc
-    .record({
-      ...common(world),
-      size: pick([8000, 12_000, 16_000, 16_384, 20_000, 100_000]),
-      many: fc.boolean(),
-      framing: framings(),
-    })
-    .map(({ size, many, ...parts }) => ({
-      ...parts,
-      method: 'GET',
-      target: LEADS,
-      headers: many
-        ? [...parts.headers, ...Array.from({ length: size / 8 }, (_, index) => [`X${index}`, 'x'] as const)]
-        : [...parts.headers, ['X-Long', 'x'.repeat(size)] as const],
-    }));
+  const body = fc.tuple(uuid, pick([32_767, 32_768, 32_769, 65_536, 200_000])).map(([id, size]) => ({
+    method: 'POST',
+    headers: [...Object.entries({ 'Content-Type': 'application/json', 'Idempotency-Key': id })],
+    body: valid(id, size),
+  }));
+  const size = pick([8000, 16_000, 16_384, 20_000, 100_000]);
+  const header = size.map((length) => ({ headers: [['X-Long', 'x'.repeat(length)]] as Header[] }));
+  const many = size.map((length) => ({
+    headers: Array.from({ length: length / 8 }, (_, index): Header => [`X${index}`, 'x']),
+  }));
   const target = fc
-    .record({
-      ...common(world),
-      size: pick([8000, 16_000, 17_000, 70_000]),
-      piece: pick(['/x', '?x', '&x=y', '%61']),
-      framing: framings(),
-    })
-    .map(({ size, piece, ...parts }) => ({
-      ...parts,
-      method: 'GET',
-      target: LEADS + piece.repeat(size / piece.length),
-    }));
-  return fc.oneof(body, header, target);
+    .tuple(size, pick(['/x', '?x', '&x=y', '%61']))
+    .map(([length, piece]) => ({ target: LEADS + piece.repeat(length / piece.length) }));
+  const extreme: Arbitrary<Partial<Parts>> = fc.oneof(body, header, many, target);
+  return fc.record({ ...common(world), extreme }).map(({ extreme: more, ...parts }) => ({
+    method: 'GET',
+    target: LEADS,
+    ...parts,
+    ...more,
+    headers: [...parts.headers, ...(more.headers ?? [])],
+  }));
 }
 
 // ---- what all have in common ----
 
-function common(world: World) {
-  return {
-    account: accounts(world),
-    requestId: fc.oneof(
-      { weight: 9, arbitrary: serial.map((number) => `Request-${number}_.` as string | undefined) },
-      { weight: 1, arbitrary: fc.constant(undefined) },
-    ),
-    headers: fc.oneof(
-      { weight: 80, arbitrary: fc.constant([] as Header[]) },
-      { weight: 20, arbitrary: fc.array(strangeHeaders(), { minLength: 1, maxLength: 4 }) },
-    ),
-  };
-}
+const common = (world: World) => ({
+  account: accounts(world),
+  requestId: either<string | undefined>([9, serial.map((number) => `Request-${number}_.`)], [1, only(undefined)]),
+  headers: either<Header[]>([80, only([])], [20, fc.array(strangeHeaders(), { minLength: 1, maxLength: 4 })]),
+  framing: framings(),
+});
 
 /** A text that is permitted in a header; one character per byte. */
 function headerText(): Arbitrary<string> {
-  const byte = fc.oneof(
-    { weight: 6, arbitrary: fc.integer({ min: 0x20, max: 0x7e }) },
-    { weight: 1, arbitrary: fc.integer({ min: 0x80, max: 0xff }) },
-    { weight: 1, arbitrary: fc.constant(0x09) },
+  const byte = either(
+    [6, fc.integer({ min: 0x20, max: 0x7e })],
+    [1, fc.integer({ min: 0x80, max: 0xff })],
+    [1, only(9)],
   );
   return fc.array(byte, { maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('latin1'));
 }
 
+/** Headers with a meaning for some server, and values that some server rejects. */
+const STRANGE_HEADERS: Readonly<Record<string, readonly string[]>> = {
+  Host: ['other.example.test', '', 'a b', '[::1', '127.0.0.1:99999', 'a'.repeat(3000), '\xff', '..', 'x@y', '/?#'],
+  Expect: ['100-continue', '100-Continue', '100-continue, x', 'x', ''],
+  Connection: ['keep-alive', 'close', 'Upgrade', 'Authorization, Host', 'nonsense', '', 'close, keep-alive'],
+  Upgrade: ['h2c', 'websocket', 'TLS/1.2', ''],
+  'Content-Encoding': ['gzip', 'br'],
+  TE: ['trailers', 'chunked', 'gzip;q=2'],
+  Trailer: ['Authorization', 'Content-Length'],
+  'X-Request-Id': ['', 'two words', 'x'.repeat(129), 'a,b', '\xfc', '<script>'],
+  'X-Http-Method-Override': ['DELETE', 'POST'],
+  'X-Forwarded-For': ['127.0.0.1', `${'1.1.1.1, '.repeat(500)}`, '\xff'],
+  Forwarded: ['for=_x;host=other;proto=https', '"'],
+  'X-Original-Url': ['/healthz'],
+  Cookie: ['a=b', `${'a=b; '.repeat(1000)}`, '\xff'],
+  Origin: ['null', 'https://page.example.test'],
+  Accept: ['text/html', '*/*;q=0', 'nonsense', ''],
+  'Accept-Encoding': ['gzip, br', 'identity;q=0, *;q=0'],
+  'Accept-Version': ['2.0.0', '*'],
+  'If-None-Match': ['*', '"x"'],
+  Range: ['bytes=0-0', 'bytes=-1', 'nonsense'],
+  __proto__: ['x'],
+  constructor: ['x'],
+  "!#$%&'*+-.^_`|~": ['x'],
+};
+
 function strangeHeaders(): Arbitrary<Header> {
-  const known: Readonly<Record<string, readonly string[]>> = {
-    Host: ['other.example.test', '', 'a b', '[::1', '127.0.0.1:99999', 'a'.repeat(3000), '\xff', '..', 'x@y', '/?#'],
-    Expect: ['100-continue', '100-Continue', '100-continue, x', 'x', ''],
-    Connection: ['keep-alive', 'close', 'Upgrade', 'Authorization, Host', 'nonsense', '', 'close, keep-alive'],
-    Upgrade: ['h2c', 'websocket', 'TLS/1.2', ''],
-    'Content-Encoding': ['gzip', 'br'],
-    TE: ['trailers', 'chunked', 'gzip;q=2'],
-    Trailer: ['Authorization', 'Content-Length'],
-    'X-Request-Id': ['', 'two words', 'x'.repeat(129), 'a,b', '\xfc', '<script>'],
-    'X-Http-Method-Override': ['DELETE', 'POST'],
-    'X-Forwarded-For': ['127.0.0.1', `${'1.1.1.1, '.repeat(500)}`, '\xff'],
-    'X-Forwarded-Host': ['other.example.test'],
-    Forwarded: ['for=_x;host=other;proto=https', '"'],
-    'X-Original-Url': ['/healthz'],
-    Cookie: ['a=b', `${'a=b; '.repeat(1000)}`, '\xff'],
-    Origin: ['null', 'https://page.example.test'],
-    'Access-Control-Request-Method': ['POST'],
-    Accept: ['text/html', '*/*;q=0', 'nonsense', ''],
-    'Accept-Encoding': ['gzip, br', 'identity;q=0, *;q=0'],
-    'Accept-Version': ['2.0.0', '*'],
-    'If-None-Match': ['*', '"x"'],
-    'If-Modified-Since': ['Thu, 01 Jan 1970 00:00:00 GMT', 'never'],
-    Range: ['bytes=0-0', 'bytes=-1', 'nonsense'],
-    'Proxy-Authorization': ['Bearer x'],
-    'Max-Forwards': ['0'],
-    Date: ['yesterday'],
-    __proto__: ['x'],
-    constructor: ['x'],
-    hasOwnProperty: ['x'],
-    authorizatio: ['x'],
-    "!#$%&'*+-.^_`|~": ['x'],
-  };
-  const names = Object.keys(known);
-  return fc.oneof(
-    {
-      weight: 5,
-      arbitrary: pick(names).chain((name) => pick(known[name] ?? []).map((value): Header => [name, value])),
-    },
-    { weight: 1, arbitrary: fc.tuple(pick(names), headerText()) },
-    {
-      weight: 1,
-      arbitrary: fc.tuple(
-        fc.stringMatching(/^[A-Za-z-]{1,12}$/).map((name) => `X-${name}`),
-        headerText(),
-      ),
-    },
+  const names = pick(Object.keys(STRANGE_HEADERS));
+  const others = fc.stringMatching(/^[A-Za-z-]{1,12}$/).map((name) => `X-${name}`);
+  return either<Header>(
+    [5, names.chain((name) => pick(STRANGE_HEADERS[name] ?? []).map((value): Header => [name, value]))],
+    [2, fc.tuple(fc.oneof(names, others), headerText())],
   );
 }
 
 const maybeBody = (): Arbitrary<Buffer | undefined> =>
-  fc.oneof(
-    { weight: 8, arbitrary: fc.constant(undefined) },
-    {
-      weight: 1,
-      arbitrary: pick(['{', '{}', 'GET / HTTP/1.1\r\n\r\n', '0\r\n\r\n', '\0', '']).map((text) => Buffer.from(text)),
-    },
+  either<Buffer | undefined>(
+    [8, only(undefined)],
+    [1, pick(['{', '{}', 'GET / HTTP/1.1\r\n\r\n', '0\r\n\r\n', '\0', '']).map((text) => Buffer.from(text))],
   );
 
 function framings(): Arbitrary<Framing> {
+  const trailers = ['X-Request-Id: trailer\r\n', 'Authorization: Bearer x\r\n', 'X: y\r\nZ: \r\n'];
   const chunks = fc.record({
     sizes: fc.array(fc.integer({ min: 1, max: 200 }), { maxLength: 4 }),
-    extension: fc.oneof(
-      { weight: 3, arbitrary: fc.constant('') },
-      { weight: 1, arbitrary: pick([';a', ';a=b', ';a="b"']) },
-    ),
-    trailer: fc.oneof(
-      { weight: 3, arbitrary: fc.constant('') },
-      { weight: 1, arbitrary: pick(['X-Request-Id: trailer\r\n', 'Authorization: Bearer x\r\n', 'X: y\r\nZ: \r\n']) },
-    ),
+    extension: either([3, only('')], [1, pick([';a', ';a=b', ';a="b"'])]),
+    trailer: either([3, only('')], [1, pick(trailers)]),
   });
-  return fc.oneof({ weight: 85, arbitrary: fc.constant('length' as const) }, { weight: 15, arbitrary: chunks });
+  return either<Framing>([85, only('length')], [15, chunks]);
 }
 
 // ---- to bytes ----
@@ -743,89 +625,54 @@ function cut({ bytes, key }: HostileRequest, at: number): HostileRequest {
 
 type Damage = (bytes: Buffer) => Buffer;
 
+/** Lines that a head must not have, or only once. */
+const BAD_LINES = [
+  ...['Content-Length: 0', 'Content-Length: 5', 'Content-Length: +5', 'Content-Length: 99999999999999999999'],
+  ...['Content-Length : 5', 'Content-Length:', 'Transfer-Encoding: chunked', 'Transfer-Encoding: identity, chunked'],
+  ...['Transfer-Encoding: xchunked', 'Transfer-Encoding : chunked', 'Transfer-Encoding:\r\n chunked'],
+  ...['X: a\r\n folded', 'X: a\rb', 'X: a\nb', 'X: \0', ': nameless', 'colonless', ' Host: leading'],
+  ...['Host: second.example.test', 'Authorization: Bearer second'],
+];
+
 /** Ways to corrupt bytes, and deliberate violations of HTTP. */
 function damages(): Arbitrary<Damage> {
-  const at = fc.double({ min: 0, max: 1, noNaN: true });
-  const index = (bytes: Buffer, share: number) => Math.floor(share * bytes.length);
-  const splice = (bytes: Buffer, from: number, to: number, by: Buffer) =>
-    Buffer.concat([bytes.subarray(0, from), by, bytes.subarray(to)]);
   const piece = fc.oneof(
     pick([
       ...['\r\n', '\n', '\r', '\r\n\r\n', ' ', '\t', '\0', '\x0b', '\x7f', '\x85', '0\r\n\r\n'],
-      ...words(': , ; HTTP/1.1 %'),
+      ...['', ...words(', : ; HTTP/1.1 %')],
     ]).map((text) => Buffer.from(text, 'latin1')),
     fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes)),
   );
-  const header = pick([
-    'Content-Length: 0',
-    'Content-Length: 5',
-    'Content-Length: +5',
-    'Content-Length: 5, 5',
-    'Content-Length: 99999999999999999999',
-    'Content-Length : 5',
-    'Content-Length:',
-    'Transfer-Encoding: chunked',
-    'Transfer-Encoding: identity',
-    'Transfer-Encoding: identity, chunked',
-    'Transfer-Encoding: chunked, identity',
-    'Transfer-Encoding: xchunked',
-    'Transfer-Encoding : chunked',
-    'Transfer-Encoding:\r\n chunked',
-    'X: a\r\n folded',
-    'X: a\rb',
-    'X: a\nb',
-    'X: \0',
-    ': nameless',
-    'colonless',
-    ' Host: leading',
-    'Host: second.example.test',
-    'Authorization: Bearer second',
-  ]);
-  const one = fc.oneof(
-    fc.tuple(at, piece).map(
-      ([share, by]): Damage =>
-        (bytes) =>
-          splice(bytes, index(bytes, share), index(bytes, share), by),
-    ),
-    fc.tuple(at, piece).map(
-      ([share, by]): Damage =>
-        (bytes) =>
-          splice(bytes, index(bytes, share), index(bytes, share) + by.length, by),
-    ),
-    fc.tuple(at, fc.integer({ min: 1, max: 40 })).map(
-      ([share, count]): Damage =>
-        (bytes) =>
-          splice(bytes, index(bytes, share), index(bytes, share) + count, Buffer.alloc(0)),
-    ),
-    fc.tuple(at, fc.integer({ min: 1, max: 40 })).map(
-      ([share, count]): Damage =>
-        (bytes) => {
-          const from = index(bytes, share);
-          return splice(bytes, from, from, bytes.subarray(from, from + count));
-        },
-    ),
-    header.map(
-      (line): Damage =>
-        (bytes) => {
-          const end = bytes.indexOf('\r\n') + 2;
-          return splice(bytes, end, end, Buffer.from(`${line}\r\n`, 'latin1'));
-        },
-    ),
-    pick(['HTTP/1.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/3.7', 'http/1.1', 'HTTP/1.1 x', '']).map(
-      (version): Damage =>
-        (bytes) =>
-          Buffer.from(
-            bytes.toString('latin1').replace('HTTP/1.1', () => version),
-            'latin1',
-          ),
-    ),
-    fc.constant<Damage>((bytes) => Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')),
-    fc.constant<Damage>((bytes) => Buffer.from(bytes.toString('latin1').replace(/^Host.*\r\n/m, ''), 'latin1')),
+  const inText = (change: (text: string) => string) => (bytes: Buffer) =>
+    Buffer.from(change(bytes.toString('latin1')), 'latin1');
+  const versions = ['HTTP/1.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/2.0', 'http/1.1', 'HTTP/1.1 x', ''];
+  const one = either<Damage>(
+    [
+      3,
+      fc.tuple(somewhere, fc.nat(40), piece).map(
+        ([at, count, by]) =>
+          (bytes) =>
+            spliced(bytes, at, count, by),
+      ),
+    ],
+    [
+      1,
+      fc.tuple(somewhere, piece).map(
+        ([at, by]) =>
+          (bytes) =>
+            spliced(bytes, at, 0, by),
+      ),
+    ],
+    [2, pick(BAD_LINES).map((line) => inText((text) => text.replace('\r\n', () => `\r\n${line}\r\n`)))],
+    [1, pick(versions).map((version) => inText((text) => text.replace('HTTP/1.1', () => version)))],
+    [1, only(inText((text) => text.replaceAll('\r\n', '\n')))],
+    [1, only(inText((text) => text.replace(/^Host.*\r\n/m, '')))],
   );
   return fc.array(one, { minLength: 1, maxLength: 2 }).map(
     (several): Damage =>
-      (bytes) =>
-        several.reduce((harmed, damage) => damage(harmed), bytes),
+      (bytes) => {
+        return several.reduce((harmed, damage) => damage(harmed), bytes);
+      },
   );
 }
 
@@ -849,19 +696,13 @@ const doubtful = (bytes: Buffer, key: KeyState): HostileRequest => ({
 
 /** Input that is not HTTP at all. */
 function garbage(): Arbitrary<HostileRequest> {
+  const others = [
+    ...['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'EHLO example.org\r\n'],
+    ...['\r\n'.repeat(1000), 'GET / HTTP/1.1', `GET ${LEADS}\r\n\r\n`, '*1\r\n$4\r\nPING\r\n', '\0'.repeat(1000)],
+  ];
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 200 }).map((values) => Buffer.from(values)),
-    pick([
-      'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-      '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-      'EHLO example.org\r\n',
-      '\r\n'.repeat(1000),
-      'GET / HTTP/1.1',
-      `GET ${LEADS}\r\n\r\n`,
-      '*1\r\n$4\r\nPING\r\n',
-      '\0'.repeat(1000),
-      '<?xml version="1.0"?>\r\n\r\n',
-    ]).map((text) => Buffer.from(text, 'latin1')),
+    pick(others).map((text) => Buffer.from(text, 'latin1')),
   );
   return bytes.map((value) => doubtful(value, 'none'));
 }

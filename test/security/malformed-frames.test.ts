@@ -263,42 +263,6 @@ function aRequestOf(rpc: string): object {
   return requests[rpc] ?? { studioId, memberId, apiKeyId, leadId };
 }
 
-/** Values at the edge of what a field can carry, for fields of every type. */
-const EDGES: readonly unknown[] = [
-  '',
-  'x',
-  'x'.repeat(3000),
-  '\0',
-  -1,
-  99,
-  2_147_483_647,
-  [],
-  [0, 99, -1],
-  {},
-  { email: '' },
-  { phone: '' },
-  { seconds: 9e15, nanos: 0 },
-  { seconds: -9e15, nanos: -1 },
-  { seconds: 253_402_300_800, nanos: 2_000_000_000 },
-  new Uint8Array(31),
-  undefined,
-];
-
-/** Encodes a request with an edge in place of one of its fields, or of a field of its message; unchanged if the edge does not fit. */
-function withEdge(rpc: string, at: number, edge: unknown): Uint8Array {
-  const request = aRequestOf(rpc) as Record<string, unknown>;
-  const [inner = request] = Object.values(request).filter((value) => value?.constructor === Object);
-  const names = [...Object.keys(request), ...Object.keys(inner as object)];
-  const name = names[at % names.length] ?? '';
-  const owner = at % names.length < Object.keys(request).length ? request : (inner as Record<string, unknown>);
-  try {
-    owner[name] = edge;
-    return requestBytes(rpc, request);
-  } catch {
-    return requestBytes(rpc, aRequestOf(rpc));
-  }
-}
-
 // @proves hostile-8
 test('every RPC refuses random bytes and changed messages, and reveals no internals', async () => {
   const message = fc.constantFrom(...CONTRACT_RPCS).map((rpc) => ({ rpc, bytes: requestBytes(rpc, aRequestOf(rpc)) }));
@@ -309,10 +273,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
       return { rpc, bytes: Buffer.concat([bytes.subarray(0, from), by, bytes.subarray(from + gone)]) };
     });
   const random = fc.record({ rpc: fc.constantFrom(...CONTRACT_RPCS), bytes: fc.uint8Array({ maxLength: 200 }) });
-  const atEdges = fc
-    .tuple(fc.constantFrom(...CONTRACT_RPCS), fc.nat(), fc.constantFrom(...EDGES))
-    .map(([rpc, at, edge]) => ({ rpc, bytes: withEdge(rpc, at, edge) }));
-  const calls = fc.sample(fc.oneof(random, changed, atEdges), { seed: SEED, numRuns: 2000 });
+  const calls = fc.sample(fc.oneof(random, changed), { seed: SEED, numRuns: 1500 });
   const codes = new Set<number | undefined>();
   for (let from = 0; from < calls.length; from += 100) {
     const outcomes = await Promise.all(
