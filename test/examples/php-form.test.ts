@@ -1,14 +1,15 @@
+import { once } from 'node:events';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
-import { PHP_FORM_BUGS } from '../planted-bugs/php-client-bugs.ts';
+import { PHP_FORM_BUG } from '../planted-bugs/php-client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
-import { expectOfRecipe, type RecipeWebsite, testRecipe } from '../support/recipe-situations.ts';
+import { expectFaultsBeforeThanks, type RecipeWebsite, testRecipe } from '../support/recipe-situations.ts';
 import { freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -122,8 +123,10 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     clock,
     empty: async () => query('DELETE FROM example_com_leads'),
     async use(settings) {
+      const ended = once(server, 'exit');
       server.kill('SIGKILL');
-      env = { ...env, ADDRESS: `127.0.0.1:${await freePort()}`, ...settings };
+      await ended;
+      env = { ...env, ...settings };
       await serve();
     },
     open: () => openForm(`http://${env.ADDRESS}/form.php`),
@@ -132,19 +135,16 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   });
   testRecipe(service, website);
 
-  test.for(PHP_FORM_BUGS)(
-    'is caught when it is faulty: $name',
-    { concurrent: false },
-    async ({ patches, caughtBy, says }) => {
-      const site = env.SITE ?? '';
-      const copy = join(scratch(), 'site before');
-      cpSync(site, copy, { recursive: true });
-      try {
-        for (const patch of patches) plantInCopy(site, patch);
-        await expect(expectOfRecipe(caughtBy, website(), service)).rejects.toThrow(says);
-      } finally {
-        for (const { file } of patches) cpSync(join(copy, file), join(site, file));
-      }
-    },
-  );
+  const { name, patches, says } = PHP_FORM_BUG;
+  test(`is caught when it is faulty: ${name}`, { concurrent: false }, async () => {
+    const site = env.SITE ?? '';
+    const copy = join(scratch(), 'site before');
+    cpSync(site, copy, { recursive: true });
+    try {
+      for (const patch of patches) plantInCopy(site, patch);
+      await expect(expectFaultsBeforeThanks(website(), service)).rejects.toThrow(says);
+    } finally {
+      for (const { file } of patches) cpSync(join(copy, file), join(site, file));
+    }
+  });
 });

@@ -1,5 +1,8 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { commandsIn, describeWithTools, runCommands, watchCommands } from '../support/examples.ts';
@@ -29,6 +32,8 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
   let url: string;
   let clock: DriverClock;
   let website: RunningProcess;
+  let tasks: ChildProcessByStdio<Writable, Readable, null>;
+  let replies: AsyncIterator<string>;
   const running: RunningProcess[] = [];
   const env = () => ({ HOME: home(), PORT: new URL(url).port, LEAD_INTAKE_URL: service.url });
   const startBlock = (mark: string, input = '', more = {}): RunningProcess => {
@@ -47,8 +52,15 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     const { status, stderr } = await runCommands(commandsIn(page, 'rails-set-up'), env());
     expect(status, stderr).toBe(0);
     website = await startWebsite();
+    tasks = spawn('ruby', [join(ROOT, 'test/examples/rails-tasks-driver.rb')], {
+      cwd: join(home(), 'website'),
+      env: { ...process.env, ...env(), RAILS_ENV: 'production' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    replies = createInterface({ input: tasks.stdout })[Symbol.asyncIterator]();
   });
   afterAll(async () => {
+    tasks.kill();
     for (const each of running) await each.kill();
     clock.remove();
   });
@@ -92,11 +104,11 @@ describeWithTools([`ruby -e 'require "rails"; require "sqlite3"; require "puma"'
     clock,
     empty: async () => onTable('DELETE FROM leads_to_send'),
     open: () => openForm(`${url}/contact`),
-    send(settings) {
+    async send(settings) {
       onTable("UPDATE leads_to_send SET next_attempt_at = '2000-01-01', paused_until = NULL");
-      // Rails takes seconds to load: once for both.
-      const both = 'cd ~/website && RAILS_ENV=production ruby bin/rails leads:deliver leads:report';
-      return runCommands(both, { ...env(), ...settings });
+      tasks.stdin.write(`${JSON.stringify(settings)}\n`);
+      const { value = '' } = await replies.next();
+      return { stdout: JSON.parse(value), stderr: '' };
     },
     report: async () => '',
   }));

@@ -2,7 +2,6 @@ import { globSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { commandsOf, readme } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
-import { documentedRows } from '../support/recipe-situations.ts';
 
 const MARKS = [...readme.matchAll(/<!-- (\S+) -->/g)].map(([, mark = '']) => mark);
 
@@ -21,8 +20,4 @@ test('the README has the command of every example', () => {
   const missing = programs.filter((program) => !commands.includes(BUILT[program] ?? program));
   expect(missing).toEqual([]);
   expect(programs.length).toBe(15);
-});
-
-test('the README has what becomes of visitors in each situation', () => {
-  expect(readme).toContain(`|---|---|---|---|\n${documentedRows().join('\n')}\n\n`);
 });

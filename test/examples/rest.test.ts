@@ -49,7 +49,10 @@ const CANNOT_HOLD: Readonly<Record<string, string>> = {
 const IN_SOAK: Readonly<Record<string, string>> = process.env.SOAK
   ? {}
   : Object.fromEntries(
-      ['answers', 'clocks', 'deadlines', 'lost-replies', 'problems', 'proxies'].map((topic) => [topic, 'in a soak']),
+      ['answers', 'clocks', 'deadlines', 'lost-replies', 'problems', 'proxies', 'written'].map((topic) => [
+        topic,
+        'in a soak',
+      ]),
     );
 const REPEATS_ALL_THAT_IS_FROM_ELSEWHERE = Object.fromEntries(
   ['proxies/refused-by-a-firewall', 'proxies/redirects', 'written/not-settled-by-a-proxy'].map((name) => [
