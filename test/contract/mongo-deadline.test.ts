@@ -31,6 +31,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     const { hostname, port } = new URL(mongo.url);
     proxy = await startProxy(hostname, Number(port));
     store = await openMongoStore(`mongodb://127.0.0.1:${proxy.port}/test-${randomUUID()}`);
+    await untilChecked();
     await store.putStudio(aStudio(), BY);
     await store.putMember(aMember(), BY);
     await store.createLead(lead, claims);

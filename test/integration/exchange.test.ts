@@ -406,7 +406,7 @@ describe('a message', () => {
   });
 });
 
-// @proves exchange-5
+// @proves exchange-5 bounds-21
 describe('long pages', () => {
   test('forty are returned whole, in messages within the limit of gRPC clients', async () => {
     // JSON writes a control character as six bytes.

@@ -76,41 +76,18 @@ test.each(Object.keys(WAYS))(
   'nothing arrives by any stream after its caller %s, and its connection ends',
   async (way) => {
     const [token, before, after] = WAYS[way] as Way;
-    const { path, put } = aFileOf(before);
-    const tls = token === undefined ? await mutualTls(temporaryFolder()) : undefined;
-    const core = await startTestCore({ CORE_CALLERS_FILE: path, CORE_REFLECTION: 'yes', ...tls?.settings });
-    const caller = grpcCaller(`localhost:${core.port}`, tls?.channel);
-    const session = connect(`http${tls ? 's' : ''}://localhost:${core.port}`, {
-      settings: { initialWindowSize: 16_384 },
-      ...tls?.client,
-    });
-    session.on('error', () => {});
+    const { asAdmin, begin, session, caller, put } = await startWith(before, token);
     const closed = once(session, 'close');
-    onTestFinished(async () => {
-      session.destroy();
-      caller.close();
-      await core.stop();
-    });
-    const asAdmin = (rpc: string, request: object) => caller.call(rpc, request, { authorization: `Bearer ${ADMIN}` });
-    await asAdmin('DirectoryService/PutStudio', { studio: { id: STUDIO, status: 'STUDIO_STATUS_ACTIVE' } });
     const create = (note: string) => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }));
     await Promise.all(times(300, () => create('x'.repeat(2000))));
 
-    const authorization = token && `Bearer ${token}`;
     const streams = STREAMS.map((method) => {
       const name = nameOf(method);
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': `/${method.parent.typeName}/${method.name}`,
-        'content-type': 'application/grpc',
-        ...(authorization && { authorization }),
-      });
+      const stream = begin(`/${method.parent.typeName}/${method.name}`);
       const seen = { name, status: undefined as number | undefined };
-      stream
-        .on('error', () => {})
-        .on('trailers', (trailers) => {
-          seen.status = Number(trailers['grpc-status']);
-        });
+      stream.on('trailers', (trailers) => {
+        seen.status = Number(trailers['grpc-status']);
+      });
       const message = (OPENING[name] as () => Buffer)();
       if (method.methodKind === 'server_streaming') stream.end(message);
       else stream.write(message);
@@ -125,7 +102,7 @@ test.each(Object.keys(WAYS))(
     const isKnown = JSON.stringify(after).includes(token ? tokenHash(token) : SUBJECT.CN);
     const expected = isKnown ? 'CALLER_FORBIDDEN' : 'CALLER_UNAUTHENTICATED';
     const reason = () =>
-      refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization })).then(
+      refusalOf(caller.call('DirectoryService/ListStudios', {}, { authorization: token && `Bearer ${token}` })).then(
         (refusal) => refusal.reason,
         () => undefined,
       );
@@ -160,11 +137,16 @@ const VALID: Readonly<Record<string, object>> = {
   CreateLead: aCreateLeadRequest(STUDIO),
 };
 
-async function startWith(callers: CallerEntries) {
+/** Starts a core with some callers; those without a token have a certificate. */
+async function startWith(callers: CallerEntries, token: string | undefined) {
   const { path, put } = aFileOf(callers);
-  const core = await startTestCore({ CORE_CALLERS_FILE: path });
-  const caller = grpcCaller(`127.0.0.1:${core.port}`);
-  const session = connect(core.url);
+  const tls = JSON.stringify(callers).includes(SUBJECT.CN) ? await mutualTls(temporaryFolder()) : undefined;
+  const core = await startTestCore({ CORE_CALLERS_FILE: path, CORE_REFLECTION: 'yes', ...tls?.settings });
+  const caller = grpcCaller(`localhost:${core.port}`, tls?.channel);
+  const session = connect(`http${tls ? 's' : ''}://localhost:${core.port}`, {
+    settings: { initialWindowSize: 16_384 },
+    ...tls?.client,
+  });
   session.on('error', () => {});
   onTestFinished(async () => {
     session.destroy();
@@ -174,12 +156,12 @@ async function startWith(callers: CallerEntries) {
   const asAdmin = (rpc: string, request: object) =>
     caller.call<{ studios: { id: string }[] }>(rpc, request, { authorization: `Bearer ${ADMIN}` });
   await asAdmin('DirectoryService/PutStudio', { studio: { id: STUDIO, status: 'STUDIO_STATUS_ACTIVE' } });
-  const begin = (path: string, token = TOKEN) => {
+  const begin = (path: string, by = token) => {
     const stream = session.request({
       ':method': 'POST',
       ':path': path,
       'content-type': 'application/grpc',
-      authorization: `Bearer ${token}`,
+      ...(by && { authorization: `Bearer ${by}` }),
     });
     return stream.on('error', () => {});
   };
@@ -193,11 +175,11 @@ async function startWith(callers: CallerEntries) {
       );
     await expect.poll(isRefused).toBe(true);
   };
-  return { asAdmin, begin, replace };
+  return { asAdmin, begin, session, caller, put, replace };
 }
 
 test('no call whose message arrives after its caller has lost its access is executed', async () => {
-  const { asAdmin, begin, replace } = await startWith({ admin, it });
+  const { asAdmin, begin, replace } = await startWith({ admin, it }, TOKEN);
   const calls = UNARY.map(({ parent, name }) => {
     const stream = begin(`/${parent.typeName}/${name}`);
     const seen = { name, status: undefined as number | undefined };
@@ -225,7 +207,7 @@ test('no call whose message arrives after its caller has lost its access is exec
 
 // @proves bounds-65
 test('what waits to be sent when its caller loses its access never arrives', async () => {
-  const { asAdmin, begin, replace } = await startWith({ admin, it });
+  const { asAdmin, begin, replace } = await startWith({ admin, it }, TOKEN);
   const note = 'x'.repeat(2000);
   await Promise.all(times(100, () => asAdmin('LeadIntakeService/CreateLead', aCreateLeadRequest(STUDIO, { note }))));
   // Keeps the connection open: it is that of a caller with access, too.

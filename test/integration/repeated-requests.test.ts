@@ -16,7 +16,7 @@ import {
   startTestCore,
   type TestCore,
 } from '../support/grpc.ts';
-import { createKey, putStudio } from '../support/grpc-studios.ts';
+import { createKey, putSource } from '../support/grpc-studios.ts';
 
 /**
  * What a repetition of each method may undo of what others have written since its first call. `nothing`: clients repeat it
@@ -91,128 +91,85 @@ describe('repetitions', () => {
   });
 });
 
-/** A call, and what somebody else changes after it, which a repetition must not undo. */
+/** A request, and what somebody else changes after it, which a repetition must not undo. */
 interface Case {
-  readonly service: 'LeadIntakeService' | 'DirectoryService' | 'ApiKeyService';
-  /** Returns the request, and the rival's call. */
-  prepare(caller: GrpcCaller): Promise<Prepared>;
-}
-
-interface Prepared {
   readonly request: object;
-  rival(caller: GrpcCaller): Promise<unknown>;
-  /** What both of them change. */
-  state(caller: GrpcCaller): Promise<unknown>;
+  /** The rival's call. */
+  readonly rival: readonly [method: string, request: object];
+  /** What makes sure that the request has something to change. */
+  readonly before?: readonly [method: string, request: object];
 }
 
-async function aLead(caller: GrpcCaller) {
-  const studioId = await putStudio(caller);
-  const creation = aCreateLeadRequest(studioId);
-  const { lead } = await caller.call<{ lead: { id: string } }>('LeadIntakeService/CreateLead', creation);
-  const ofLead = { studioId, leadId: lead.id };
-  const read = async (by: GrpcCaller) => {
-    const request = { ...ofLead, view: 'LEAD_VIEW_FULL' };
-    const found = await by
-      .call<{ lead: Record<string, unknown> }>('LeadIntakeService/GetLead', request)
-      .catch(() => null);
-    return found && { stage: found.lead.stage, note: found.lead.note, name: found.lead.displayName };
-  };
-  const move = (by: GrpcCaller, stage: string) => by.call('LeadIntakeService/ChangeLeadStage', { ...ofLead, stage });
-  return { studioId, creation, ofLead, read, move };
+/** A studio with one of everything. */
+async function aStudioWithAll(caller: GrpcCaller) {
+  const { owner } = await createKey(caller);
+  const { studioId, memberId, apiKeyId } = owner;
+  const { lead } = await caller.call<{ lead: { id: string } }>(
+    'LeadIntakeService/CreateLead',
+    aCreateLeadRequest(studioId),
+  );
+  const leadSource = { studioId, id: await putSource(caller, studioId), name: 'Form', enabled: true };
+  const member = { studioId, id: 'member-2', role: 'MEMBER_ROLE_OWNER' };
+  await caller.call('DirectoryService/PutMember', { member });
+  return { studioId, memberId, apiKeyId, leadId: lead.id, leadSource, member };
 }
 
-async function aMember(caller: GrpcCaller) {
-  const member = { studioId: await putStudio(caller), id: 'member-1', role: 'MEMBER_ROLE_OWNER' };
-  const ofMember = { studioId: member.studioId, memberId: member.id };
-  const put = (by: GrpcCaller) => by.call('DirectoryService/PutMember', { member });
-  const remove = (by: GrpcCaller) => by.call('DirectoryService/RemoveMember', ofMember);
-  // Only members may list keys.
-  const isMember = (by: GrpcCaller) =>
-    by.call('ApiKeyService/ListApiKeys', ofMember).then(
-      () => true,
-      () => false,
-    );
-  return { member, ofMember, put, remove, isMember };
-}
+type All = Awaited<ReturnType<typeof aStudioWithAll>>;
 
-async function aSource(caller: GrpcCaller) {
-  const leadSource = { studioId: await putStudio(caller), id: randomUUID(), name: 'Form', enabled: true };
-  const { studioId } = leadSource;
-  const ofSource = { studioId, leadSourceId: leadSource.id };
-  const put = (by: GrpcCaller) => by.call('DirectoryService/PutLeadSource', { leadSource });
-  const remove = (by: GrpcCaller) => by.call('DirectoryService/RemoveLeadSource', ofSource);
-  const sources = (by: GrpcCaller) => by.call('DirectoryService/ListLeadSources', { studioId });
-  return { leadSource, ofSource, put, remove, sources };
+/** Everything that the cases change; the events show who is a member. */
+async function stateOf(caller: GrpcCaller, { studioId, memberId, leadId }: All) {
+  const read = (rpc: string, request: object = {}) => caller.call(rpc, { studioId, ...request });
+  return Promise.all([
+    read('LeadIntakeService/GetLead', { leadId, view: 'LEAD_VIEW_FULL' }),
+    read('DirectoryService/GetStudio'),
+    read('DirectoryService/ListLeadSources'),
+    read('ApiKeyService/ListApiKeys', { memberId }),
+    read('AuditService/ListAuditEvents'),
+  ]);
 }
 
 /** Each method that needs a request_id. */
-const CASES: Readonly<Record<string, Case>> = {
-  ChangeLeadStage: {
-    service: 'LeadIntakeService',
-    async prepare(caller) {
-      const { ofLead, move, read } = await aLead(caller);
-      const request = { ...ofLead, stage: 'LEAD_STAGE_CONTACTED' };
-      return { request, rival: (by) => move(by, 'LEAD_STAGE_WON'), state: read };
-    },
-  },
-  UpdateLead: {
-    service: 'LeadIntakeService',
-    async prepare(caller) {
-      const { studioId, ofLead, read } = await aLead(caller);
-      const correction = (note: string) => ({ studioId, lead: { id: ofLead.leadId, note } });
-      const rival = (by: GrpcCaller) => by.call('LeadIntakeService/UpdateLead', correction('one, and two'));
-      return { request: correction('one'), rival, state: read };
-    },
-  },
-  PutStudio: {
-    service: 'DirectoryService',
-    async prepare(caller) {
-      const id = await putStudio(caller);
-      const put = (status: string) => ({ studio: { id, status: `STUDIO_STATUS_${status}` } });
-      await caller.call('DirectoryService/PutStudio', put('SUSPENDED'));
-      const rival = (by: GrpcCaller) => by.call('DirectoryService/PutStudio', put('SUSPENDED'));
-      return { request: put('ACTIVE'), rival, state: (by) => by.call('DirectoryService/GetStudio', { studioId: id }) };
-    },
-  },
-  PutApiKeyQuota: {
-    service: 'DirectoryService',
-    async prepare(caller) {
-      const { owner } = await createKey(caller);
-      const put = (quotaLimit: number) => ({ ...owner, memberId: undefined, quotaLimit });
-      const rival = (by: GrpcCaller) => by.call('DirectoryService/PutApiKeyQuota', put(7));
-      return { request: put(5), rival, state: (by) => by.call('ApiKeyService/ListApiKeys', owner) };
-    },
-  },
-  PutMember: {
-    service: 'DirectoryService',
-    async prepare(caller) {
-      const { member, remove, isMember } = await aMember(caller);
-      return { request: { member }, rival: remove, state: isMember };
-    },
-  },
-  RemoveMember: {
-    service: 'DirectoryService',
-    async prepare(caller) {
-      const { ofMember, put, isMember } = await aMember(caller);
-      await put(caller);
-      return { request: ofMember, rival: put, state: isMember };
-    },
-  },
-  PutLeadSource: {
-    service: 'DirectoryService',
-    async prepare(caller) {
-      const { leadSource, remove, sources } = await aSource(caller);
-      return { request: { leadSource }, rival: remove, state: sources };
-    },
-  },
-  RemoveLeadSource: {
-    service: 'DirectoryService',
-    async prepare(caller) {
-      const { ofSource, put, sources } = await aSource(caller);
-      await put(caller);
-      return { request: ofSource, rival: put, state: sources };
-    },
-  },
+const CASES: Readonly<Record<string, (all: All) => Case>> = {
+  ChangeLeadStage: ({ studioId, leadId }) => ({
+    request: { studioId, leadId, stage: 'LEAD_STAGE_CONTACTED' },
+    rival: ['ChangeLeadStage', { studioId, leadId, stage: 'LEAD_STAGE_WON' }],
+  }),
+  UpdateLead: ({ studioId, leadId }) => ({
+    request: { studioId, lead: { id: leadId, note: 'one' } },
+    rival: ['UpdateLead', { studioId, lead: { id: leadId, note: 'one, and two' } }],
+  }),
+  PutStudio: ({ studioId: id }) => ({
+    before: ['PutStudio', { studio: { id, status: 'STUDIO_STATUS_SUSPENDED' } }],
+    request: { studio: { id, status: 'STUDIO_STATUS_ACTIVE' } },
+    rival: ['PutStudio', { studio: { id, status: 'STUDIO_STATUS_SUSPENDED' } }],
+  }),
+  PutApiKeyQuota: ({ studioId, apiKeyId }) => ({
+    request: { studioId, apiKeyId, quotaLimit: 5 },
+    rival: ['PutApiKeyQuota', { studioId, apiKeyId, quotaLimit: 7 }],
+  }),
+  PutMember: ({ studioId, member }) => ({
+    before: ['RemoveMember', { studioId, memberId: member.id }],
+    request: { member },
+    rival: ['RemoveMember', { studioId, memberId: member.id }],
+  }),
+  RemoveMember: ({ studioId, member }) => ({
+    request: { studioId, memberId: member.id },
+    rival: ['PutMember', { member }],
+  }),
+  PutLeadSource: ({ studioId, leadSource }) => ({
+    before: ['RemoveLeadSource', { studioId, leadSourceId: leadSource.id }],
+    request: { leadSource },
+    rival: ['RemoveLeadSource', { studioId, leadSourceId: leadSource.id }],
+  }),
+  RemoveLeadSource: ({ studioId, leadSource }) => ({
+    request: { studioId, leadSourceId: leadSource.id },
+    rival: ['PutLeadSource', { leadSource }],
+  }),
+};
+
+const rpcOf = (method: string) => {
+  const { parent } = METHODS.find(({ name }) => name === method) as DescMethod;
+  return `${parent.name}/${method}`;
 };
 
 // @proves crashes-20
@@ -235,37 +192,45 @@ describe('a request', () => {
     '%s, whose response is lost, undoes nothing when it is repeated',
     async (method) => {
       const [one, other] = both();
-      const { service, prepare } = CASES[method] as Case;
-      const { request, rival, state } = await prepare(one);
+      const all = await aStudioWithAll(one);
+      const { before, request, rival } = (CASES[method] as (typeof CASES)[string])(all);
+      const send = (caller: GrpcCaller, [name, message]: readonly [string, object]) =>
+        caller.call(rpcOf(name), message);
+      if (before) await send(one, before);
       const requestId = randomUUID();
-      const call = (caller: GrpcCaller) => caller.call(`${service}/${method}`, { ...request, requestId });
-      await call(one);
-      await rival(other);
-      const after = await state(one);
+      await send(one, [method, { ...request, requestId }]);
+      await send(other, rival);
+      const after = await stateOf(one, all);
 
-      await call(other);
-      await call(one);
-      await one.call(`${service}/${method}`, { ...request, requestId: requestId.toUpperCase() });
+      await send(other, [method, { ...request, requestId }]);
+      await send(one, [method, { ...request, requestId }]);
+      await send(one, [method, { ...request, requestId: requestId.toUpperCase() }]);
 
-      expect(await state(other)).toEqual(after);
+      expect(await stateOf(other, all)).toEqual(after);
     },
   );
 
   test('an id names a request of one method and one record, and no other', async () => {
     const [one, other] = both();
     const requestId = randomUUID();
-    const { member, isMember } = await aMember(one);
-    await one.call('DirectoryService/PutMember', { member: { ...member, id: 'member-2' }, requestId });
-    await other.call('DirectoryService/PutMember', { member, requestId });
-    expect(await isMember(one)).toBe(true);
-    await one.call('DirectoryService/RemoveMember', { studioId: member.studioId, memberId: member.id, requestId });
-    expect(await isMember(other)).toBe(false);
+    const all = await aStudioWithAll(one);
+    const { studioId, member } = all;
+    await one.call('DirectoryService/PutMember', { member: { ...member, id: 'member-3' }, requestId });
+    await other.call('DirectoryService/PutMember', { member: { ...member, role: 'MEMBER_ROLE_STAFF' }, requestId });
+    await one.call('DirectoryService/RemoveMember', { studioId, memberId: member.id, requestId });
+    const { events } = await other.call<{ events: { from: string; to: string }[] }>('AuditService/ListAuditEvents', {
+      studioId,
+    });
+    expect(events.slice(0, 3)).toMatchObject([
+      { from: 'member-2 staff' },
+      { from: 'member-2 owner', to: 'member-2 staff' },
+      { to: 'member-3 owner' },
+    ]);
   });
 
   test('a repeated correction is not refused because of the time that it expected, or of a source disabled since', async () => {
     const [one, other] = both();
-    const { leadSource, put } = await aSource(one);
-    await put(one);
+    const { leadSource } = await aStudioWithAll(one);
     const { studioId } = leadSource;
     type WithLead = { lead: { id: string; updateTime: object; sourceId: string } };
     const created = await one.call<WithLead>('LeadIntakeService/CreateLead', aCreateLeadRequest(studioId));

@@ -191,17 +191,6 @@ describe('a core in a separate process', () => {
     expect((await slow).length).toBeGreaterThan(200_000);
   });
 
-  test('a connection ends with its first call that requires the token and has another, and the call gets its response', async () => {
-    const another = { authorization: 'Bearer another' };
-    // The core ignores what follows in the same packet, even calls with the token.
-    const later = times(5, (index) => aCall(2 * index + 3, callBlock(LIST, WITH_TOKEN), PAGE));
-    const { closed, frames } = await talk(port, opening(), aCall(1, callBlock(LIST, another), PAGE), ...later);
-    await closed;
-    const answered = frames().filter(({ type }) => type === FRAME.headers);
-    expect(new Set(answered.map(({ stream }) => stream))).toEqual(new Set([1]));
-    expect(frames().map(({ type }) => type)).toContain(FRAME.goAway);
-  });
-
   test('on an authenticated connection, a call without the token is refused, and no other call ends', async () => {
     const session = sessionTo(url);
     const exchange = session.request(grpcCall('/leadintake.v1.ExchangeService/Exchange', WITH_TOKEN));

@@ -50,24 +50,6 @@ test('requests of one turn are sent together, at most 64, and each gets its own 
   expect(await Promise.all(answers)).toEqual(numbers(0, 150).map((request) => request * 10));
 });
 
-test('a later request does not wait for a batch in flight unless four are', async () => {
-  const { batches, submit } = controlledBatches();
-  const answers: Promise<number>[] = [];
-
-  for (const request of numbers(0, 10)) {
-    answers.push(submit(request));
-    await turn();
-  }
-  expect(batches.map(({ requests }) => requests)).toEqual([[0], [1], [2], [3]]);
-
-  // The requests made meanwhile are sent together, in place of the batch that ended.
-  batches[2]?.answer();
-  await turn();
-  expect(batches.slice(4).map(({ requests }) => requests)).toEqual([numbers(4, 10)]);
-  for (const batch of batches) batch.answer();
-  expect(await Promise.all(answers)).toEqual(numbers(0, 10).map((request) => request * 10));
-});
-
 test('requests beyond four batches in flight are sent as those end', async () => {
   const { batches, submit } = controlledBatches();
   const answers = numbers(0, 1000).map((request) => submit(request));
@@ -81,28 +63,6 @@ test('requests beyond four batches in flight are sent as those end', async () =>
 
   expect(await Promise.all(answers)).toEqual(numbers(0, 1000).map((request) => request * 10));
   expect(batches.flatMap(({ requests }) => requests)).toEqual(numbers(0, 1000));
-});
-
-// @proves exchange-2
-test('a batch that fails rejects its own requests only, and makes room for others', async () => {
-  const { batches, submit } = controlledBatches();
-  const first = Promise.allSettled(numbers(0, 64).map((request) => submit(request)));
-  const second = Promise.all(numbers(64, 128).map((request) => submit(request)));
-  await turn();
-  await turn();
-
-  batches[0]?.fail(new Error('cut off'));
-  batches[1]?.answer();
-
-  expect(new Set((await first).map((outcome) => outcome.status === 'rejected' && outcome.reason.message))).toEqual(
-    new Set(['cut off']),
-  );
-  expect(await second).toEqual(numbers(64, 128).map((request) => request * 10));
-  for (const request of numbers(0, 4)) {
-    submit(request);
-    await turn();
-  }
-  expect(batches).toHaveLength(6);
 });
 
 // @proves exchange-2
@@ -144,32 +104,4 @@ test('equal requests are sent as one, and later ones do not share the result of 
   expect(new Set(await Promise.all(same))).toEqual(new Set([70]));
   expect(await Promise.all(others)).toEqual(numbers(0, 100).map((request) => request * 10));
   expect(await late).toBe(1070);
-});
-
-test('a batch has the callers of all its requests, including those of merged ones and not of expired ones', async () => {
-  let caller: string | undefined;
-  const batches: (readonly (string | undefined)[])[] = [];
-  const batcher = requestBatcher<number, number, string>(
-    async (requests, callers) => {
-      batches.push(callers);
-      return requests;
-    },
-    () => caller,
-    (request) => request,
-  );
-  const submitAs = (name: string | undefined, request: number, deadline = new AbortController().signal) => {
-    caller = name;
-    return batcher.submit(request, deadline).catch(() => {});
-  };
-
-  await Promise.all([
-    submitAs('Ada', 1),
-    submitAs('late', 2, AbortSignal.abort()),
-    submitAs(undefined, 3),
-    submitAs('Grace', 4),
-    submitAs('Alan', 1),
-    submitAs('Ada', 5),
-  ]);
-
-  expect(batches.map((callers) => callers.toSorted())).toEqual([['Ada', 'Ada', 'Alan', 'Grace', undefined]]);
 });

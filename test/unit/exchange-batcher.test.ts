@@ -179,36 +179,6 @@ describe('batching', () => {
     for (let index = 150; index > 0; index -= 3) call(0).answer(index, index - 2, index - 1);
     expect(await Promise.all(answers)).toEqual(names.map((name) => `answer to ${name}`));
   });
-
-  test('a request of the next turn does not wait for pending ones', async () => {
-    const { call, submit } = await begun();
-    const slow = submit('slow');
-    await turn();
-
-    const fast = submit('fast');
-    await turn();
-    expect(call(0).requests).toEqual(['first', 'slow', 'fast']);
-    call(0).answer(2);
-    expect(await fast).toBe('answer to fast');
-
-    call(0).answer(1);
-    expect(await slow).toBe('answer to slow');
-  });
-
-  // @proves exchange-1
-  test('a request that fails does not affect others, and gets the error of the other side', async () => {
-    const { call, submit } = await begun();
-    const [bad, good] = [submit('bad'), submit('good')];
-    await turn();
-
-    call(0).send([
-      { index: 1, error: new Error('refused') },
-      { index: 2, answer: 'fine' },
-    ]);
-
-    await expect(bad).rejects.toThrow('refused');
-    await expect(good).resolves.toBe('fine');
-  });
 });
 
 // @proves exchange-1
@@ -228,24 +198,6 @@ describe('deadlines', () => {
     expect(await later).toBe('answer to later');
   });
 
-  test('a late result settles no other request, and the call continues', async () => {
-    const { call, calls, submit } = await begun();
-    const slow = submit('slow');
-    await turn();
-    vi.advanceTimersByTime(TIMEOUT_MS);
-    await expect(slow).rejects.toMatchObject(NO_RESPONSE);
-
-    const next = submit('next');
-    await turn();
-    call(0).answer(1);
-    await turn();
-    call(0).answer(2);
-
-    expect(await next).toBe('answer to next');
-    await expect(slow).rejects.toMatchObject(NO_RESPONSE);
-    expect(calls).toHaveLength(1);
-  });
-
   test('a request that was not sent in time is not sent at all', async () => {
     const { call, submit } = controlled({ reads: false });
     const late = times(100, (index) => submit(`late ${index}`));
@@ -260,24 +212,6 @@ describe('deadlines', () => {
     call(0).answer(0);
     expect(await inTime).toBe('answer to in time');
   });
-});
-
-test('an unexpected result is ignored', async () => {
-  const { call, calls, submit } = await begun();
-  const answer = submit('one');
-  await turn();
-
-  // Of a request that was never sent, of one that has a result already, of an invalid index.
-  for (const index of [7, 0, -1]) call(0).send([{ index, answer: 'wrong' }]);
-  call(0).send([
-    { index: 0, error: new Error('wrong') },
-    { index: 1, answer: 'right' },
-    { index: 1, answer: 'twice' },
-  ]);
-
-  expect(await answer).toBe('right');
-  await turn();
-  expect(calls).toHaveLength(1);
 });
 
 // @proves exchange-9
@@ -336,26 +270,6 @@ describe('a call that fails', () => {
     call(1).answer(0);
     expect(await gathered).toBe('answer to three');
     expect(call(0).hasAll).toBe(true);
-  });
-
-  test('before it has carried anything fails all requests that wait for it, and the next request starts another', async () => {
-    let isUnavailable = true;
-    let begins = 0;
-    const batcher = new ExchangeBatcher<string, string>(async function* (messages) {
-      begins += 1;
-      if (isUnavailable) throw new Error(`away ${begins}`);
-      for await (const message of messages) yield message.map((answer, index) => ({ index, answer }));
-    }, TIMEOUT_MS);
-
-    const refused = await Promise.allSettled(times(100, (index) => batcher.send(`${index}`)));
-    expect(new Set(refused.map((each) => each.status === 'rejected' && each.reason.message))).toEqual(
-      new Set(['away 1']),
-    );
-    await expect(batcher.send('again')).rejects.toThrow('away 2');
-
-    isUnavailable = false;
-    expect(await batcher.send('at last')).toBe('at last');
-    expect(begins).toBe(3);
   });
 });
 
