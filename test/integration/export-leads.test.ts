@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
 import { toJson } from '@bufbuild/protobuf';
 import { createClient, type Transport } from '@connectrpc/connect';
@@ -158,20 +157,6 @@ describe('an export', () => {
       expect(idsIn([...before, ...rest])).toEqual(idsOf(leads));
       expect(rest).toEqual(messages.slice(index + 1));
     }
-  });
-
-  test('skips unreadable leads, and sends resume tokens meanwhile', async () => {
-    const core = await aCore();
-    const leads = await studioWith(core, 's1', some(1500));
-    const database = new DatabaseSync(core.path, { timeout: 100_000 });
-    database.exec("UPDATE leads SET stage = 'qualified' WHERE number > 50 AND number <= 1450");
-    database.close();
-
-    const messages = await exported(core.caller, {});
-
-    expect(idsIn(messages)).toEqual(idsOf([...leads.slice(0, 50), ...leads.slice(1450)]));
-    const rest = await exported(core.caller, { resumeToken: messages[0]?.resumeToken });
-    expect(idsIn(rest)).toEqual(idsOf(leads.slice(1450)));
   });
 
   test('is refused with the token of another export or of a list, and with a truncated one', async () => {

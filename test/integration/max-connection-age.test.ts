@@ -8,7 +8,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus } from '../../proto/gen/health/v1/health_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { FLAG, FRAME, frame, framesIn, headerBlock, PREFACE, wire } from '../security/http2-wire.ts';
+import { callBlock, FLAG, FRAME, frame, type framesIn, opening, talk, wholeCall } from '../security/http2-wire.ts';
 import { times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
@@ -60,7 +60,7 @@ describe('a connection that is old', () => {
     await sleep(OLD_AFTER_MS);
 
     // An unfinished request keeps the connection open meanwhile.
-    send(call(3, { isUnfinished: true }), call(5));
+    send(frame(FRAME.headers, FLAG.endHeaders, 3, LIST), call(5));
     await expect.poll(() => endedStreams(frames())).toEqual([1, 5]);
     await expect.poll(() => goAways(frames())).toEqual([LAST_STREAM_ID]);
     // As if it had been in flight: the caller has not acknowledged the GOAWAY yet.
@@ -73,11 +73,10 @@ describe('a connection that is old', () => {
 
   // @proves node-16
   test('is closed when no call is in flight, also if the caller does not close it', async () => {
-    const { send, frames, socket } = await aWire();
+    const { send, frames, closed } = await aWire();
     send(call(1));
     await expect.poll(() => endedStreams(frames())).toEqual([1]);
     await sleep(OLD_AFTER_MS);
-    const closed = once(socket, 'close');
 
     send(call(3));
 
@@ -142,13 +141,8 @@ describe('on a connection that becomes old,', () => {
 
   // @proves bounds-60
   test('an endless call without a token ends, and its connection, though its client heeds no GOAWAY and calls again', async () => {
-    const path = '/grpc.health.v1.Health/Watch';
-    const { send, frames, socket } = await aWire();
-    // A client that goes on is reset.
-    socket.on('error', () => {});
-    const closed = new Promise((resolve) => socket.once('close', resolve));
-    const endless = (stream: number) =>
-      call(stream, { path, type: 'application/grpc', body: Buffer.alloc(5), token: null });
+    const { send, frames, socket, closed } = await aWire();
+    const endless = (stream: number) => wholeCall(stream, callBlock('/grpc.health.v1.Health/Watch'), Buffer.alloc(5));
     send(endless(1));
     await expect.poll(() => endedStreams(frames())).toEqual([1]);
     for (let stream = 3; !socket.destroyed && stream < 100; stream += 2) {
@@ -233,42 +227,14 @@ async function aSecureCore(): Promise<{ secure: TestCore; ca: string }> {
 }
 
 /** A raw connection of frames, without automatic replies. */
-async function aWire() {
-  const socket = await wire(core.port);
-  onTestFinished(() => void socket.destroy());
-  const received: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => received.push(chunk));
-  socket.write(Buffer.concat([PREFACE, frame(FRAME.settings, FLAG.none, 0)]));
-  const frames = () => framesIn(Buffer.concat(received));
-  return { socket, frames, send: (...all: Buffer[]) => void socket.write(Buffer.concat(all)) };
-}
+const aWire = () => talk(core.port, opening());
 
 type Frames = ReturnType<typeof framesIn>;
 
-const LIST = {
-  path: '/leadintake.v1.DirectoryService/ListStudios',
-  type: 'application/json',
-  body: Buffer.from('{}'),
-  token: CORE_TOKEN as string | null,
-  isUnfinished: false,
-};
+const LIST = callBlock('/leadintake.v1.DirectoryService/ListStudios', { authorization: `Bearer ${CORE_TOKEN}` });
 
-/** A call, by default one with an empty request, which gets a response once it is complete. */
-function call(stream: number, options: Partial<typeof LIST> = {}): Buffer {
-  const { path, type, body, token, isUnfinished } = { ...LIST, ...options };
-  const headers = headerBlock({
-    ':method': 'POST',
-    ':scheme': 'http',
-    ':path': path,
-    ':authority': 'core',
-    'content-type': type,
-    ...(token && { authorization: `Bearer ${token}` }),
-  });
-  return Buffer.concat([
-    frame(FRAME.headers, FLAG.endHeaders, stream, headers),
-    frame(FRAME.data, isUnfinished ? FLAG.none : FLAG.endStream, stream, body),
-  ]);
-}
+/** A call with an empty request, which gets a response. */
+const call = (stream: number) => wholeCall(stream, LIST, Buffer.alloc(5));
 
 /** The acknowledgement of the last ping. */
 const pong = (frames: Frames): Buffer =>

@@ -32,9 +32,9 @@ import {
   NO_WINDOW,
   onStream,
   opening,
+  talk,
   WIDE_WINDOW,
   wholeCall,
-  wire,
 } from './http2-wire.ts';
 
 const STUDIO = 'studio-1';
@@ -55,17 +55,6 @@ const LARGE_STUDIO = 'studio-2';
 const ALL_OF_LARGE_STUDIO = aMessage(EXPORT, { studioId: LARGE_STUDIO });
 
 const aCall = (stream: number, block: Uint8Array, message: Uint8Array = EMPTY) => wholeCall(stream, block, message);
-
-/** A connection that sends bytes, reads everything that comes back, and notices its end. */
-async function talk(port: number, ...parts: Uint8Array[]) {
-  const socket = await wire(port);
-  onTestFinished(() => void socket.destroy());
-  const received: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => received.push(chunk));
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-  socket.write(Buffer.concat(parts));
-  return { socket, closed, bytes: () => Buffer.concat(received), frames: () => framesIn(Buffer.concat(received)) };
-}
 
 /** A request as a framed message of a stream. */
 function aMessage(path: string, request: object): Buffer {

@@ -16,13 +16,12 @@ import {
   FRAME,
   frame,
   framed,
-  framesIn,
   grpcCall,
   NO_WINDOW,
   onStream,
   opening,
+  talk,
   wholeCall,
-  wire,
 } from './http2-wire.ts';
 
 const READER = newCoreToken();
@@ -37,20 +36,14 @@ const as = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Opens a connection with one call in flight, and waits until it has begun. */
 async function anExport(port: number): Promise<Socket> {
-  const socket = await wire(port);
-  onTestFinished(() => void socket.destroy());
-  const received: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => received.push(chunk));
   const message = requestBytes('LeadIntakeService/ExportLeads', { studioId: 'studio-1' });
-  socket.write(
-    Buffer.concat([
-      opening(NO_WINDOW),
-      wholeCall(1, callBlock(EXPORT, as(READER)), framed(message)),
-      frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8)),
-    ]),
+  const { socket, frames } = await talk(
+    port,
+    opening(NO_WINDOW),
+    wholeCall(1, callBlock(EXPORT, as(READER)), framed(message)),
+    frame(FRAME.ping, FLAG.none, 0, Buffer.alloc(8)),
   );
-  const hasBegun = () =>
-    framesIn(Buffer.concat(received)).some(({ type, flags }) => type === FRAME.ping && flags & FLAG.ack);
+  const hasBegun = () => frames().some(({ type, flags }) => type === FRAME.ping && flags & FLAG.ack);
   await expect.poll(() => hasBegun() || socket.destroyed).toBe(true);
   return socket;
 }

@@ -1,5 +1,6 @@
 import { type ClientHttp2Session, constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import { connect, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 
 /** The outcome of one stream. */
 export interface StreamOutcome {
@@ -113,6 +114,24 @@ export function wire(port: number): Promise<Socket> {
     });
     socket.once('error', reject);
   });
+}
+
+/** A connection for the current test, which sends bytes, reads everything that comes back, and notices its end. */
+export async function talk(port: number, ...parts: readonly Uint8Array[]) {
+  const socket = await wire(port);
+  onTestFinished(() => void socket.destroy());
+  const received: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => received.push(chunk));
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  const send = (...more: readonly Uint8Array[]) => void socket.write(Buffer.concat(more));
+  send(...parts);
+  return {
+    socket,
+    closed,
+    send,
+    bytes: () => Buffer.concat(received),
+    frames: () => framesIn(Buffer.concat(received)),
+  };
 }
 
 /** The headers of a gRPC call. */

@@ -24,8 +24,6 @@ export interface Loss {
 /** A TCP proxy that injects faults. */
 export interface TcpProxy {
   readonly port: number;
-  /** The number of open connections. */
-  connections(): number;
   /** The number of connections so far. */
   opened(): number;
   /** From now on the server executes requests, but some replies are lost, in whole or in part. */
@@ -132,7 +130,6 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
 
   return {
     port: (listener.address() as AddressInfo).port,
-    connections: () => pairs.size,
     opened: () => opened,
     loseReplies(wanted) {
       const defaults = {
