@@ -8,8 +8,8 @@ import { aForgetfulDisk, describeWithForgetfulDisk } from './forgetful-disk.ts';
 import { type Ledger, type Load, startLoad } from './load.ts';
 import { Rounds } from './promises-kept.ts';
 
-/** The total number of power failures in this file. */
-const CUTS = sizeOf('POWER_CUTS', { usual: 5, soak: 200 });
+/** The total number of power failures in this file, half of them at any moment. */
+const CUTS = sizeOf('POWER_CUTS', { usual: 6, soak: 200 });
 
 /** The seed of the requests, of the time of each failure, and of what remains on the disk. */
 const SEED = seedFrom('POWER_SEED');
@@ -33,9 +33,6 @@ const CREATED_AFTER = 20;
 
 const DATABASE = 'leads.db';
 
-/** The number of tests that share the power failures. */
-const TESTS = 4;
-
 /** The deployment and disk of a test. */
 interface Scene {
   readonly deployment: Deployment;
@@ -53,53 +50,57 @@ interface Scene {
   failPower(after: number, of?: string): Promise<void>;
 }
 
+/** Runs callers until the power fails; returns their load, if there was any. */
+type Failure = (scene: Scene) => Promise<Load | undefined>;
+
+const atAnyMoment: Failure = async ({ chance, startLoad, failPower }) => {
+  const load = await startLoad();
+  await sleep(chance.between(SOONEST_MS, LATEST_MS));
+  await failPower(chance.between(0, MAX_CHANGES));
+  return load;
+};
+
+const duringACheckpoint: Failure = async ({ chance, startLoad, failPower }) => {
+  const load = await startLoad();
+  await failPower(chance.between(1, MAX_CHANGES), DATABASE);
+  return load;
+};
+
+const duringTheFirstStartOrSoonAfter: Failure = async ({ deployment, chance, startLoad, replaceDisk, failPower }) => {
+  await deployment.kill('core');
+  await replaceDisk();
+  let hasFailed = false;
+  const failed = failPower(chance.between(1, chance.oneOf([START_CHANGES, 6 * START_CHANGES]))).then(() => {
+    hasFailed = true;
+  });
+  await deployment.restart('core');
+  let load: Load | undefined;
+  // Until a core is available, there is no promise to break.
+  while (!load && !hasFailed) load = await startLoad().catch(() => sleep(10, undefined));
+  await failed;
+  return load;
+};
+
+const duringOrAfterAStop: Failure = async ({ deployment, chance, startLoad, failPower }) => {
+  const load = await startLoad();
+  await sleep(chance.between(SOONEST_MS, LATEST_MS));
+  const { child, ended } = deployment.process('core');
+  child.kill('SIGTERM');
+  const failed = failPower(chance.between(1, MAX_CHANGES), chance.oneOf(['', DATABASE, `${DATABASE}-wal`]));
+  await Promise.race([failed, ended()]);
+  await failPower(0);
+  await failed;
+  return load;
+};
+
 // @proves crashes-3 sqlite-4
 describeWithForgetfulDisk(
   'every acknowledged lead exists once, and every other request has one outcome, after a power failure',
   () => {
-    test('at any moment', () =>
-      expectPromisesKept(async ({ chance, startLoad, failPower }) => {
-        const load = await startLoad();
-        await sleep(chance.between(SOONEST_MS, LATEST_MS));
-        await failPower(chance.between(0, MAX_CHANGES));
-        return load;
-      }, 3));
+    test('at any moment', () => expectPromisesKept([atAnyMoment]));
 
-    test('during a checkpoint of the database', () =>
-      expectPromisesKept(async ({ chance, startLoad, failPower }) => {
-        const load = await startLoad();
-        await failPower(chance.between(1, MAX_CHANGES), DATABASE);
-        return load;
-      }));
-
-    test('during the first start, or soon after it', () =>
-      expectPromisesKept(async ({ deployment, chance, startLoad, replaceDisk, failPower }) => {
-        await deployment.kill('core');
-        await replaceDisk();
-        let hasFailed = false;
-        const failed = failPower(chance.between(1, chance.oneOf([START_CHANGES, 6 * START_CHANGES]))).then(() => {
-          hasFailed = true;
-        });
-        await deployment.restart('core');
-        let load: Load | undefined;
-        // Until a core is available, there is no promise to break.
-        while (!load && !hasFailed) load = await startLoad().catch(() => sleep(10, undefined));
-        await failed;
-        return load;
-      }));
-
-    test('while the core stops, or once it has stopped', () =>
-      expectPromisesKept(async ({ deployment, chance, startLoad, failPower }) => {
-        const load = await startLoad();
-        await sleep(chance.between(SOONEST_MS, LATEST_MS));
-        const { child, ended } = deployment.process('core');
-        child.kill('SIGTERM');
-        const failed = failPower(chance.between(1, MAX_CHANGES), chance.oneOf(['', DATABASE, `${DATABASE}-wal`]));
-        await Promise.race([failed, ended()]);
-        await failPower(0);
-        await failed;
-        return load;
-      }));
+    test('during the first start, during a checkpoint of the database, and during a stop or after it', () =>
+      expectPromisesKept([duringTheFirstStartOrSoonAfter, duringACheckpoint, duringOrAfterAStop]));
   },
 );
 
@@ -109,16 +110,8 @@ const KEPT_FIRST = [
   [0, 1],
 ] as const;
 
-/**
- * Makes the power of a disk fail repeatedly, and expects each new core to keep the promises of the previous ones.
- *
- * @param untilFailure runs callers until the power fails; returns their load, if there was any
- * @param atLeast how often; by chance one may fail right after a sync
- */
-async function expectPromisesKept(
-  untilFailure: (scene: Scene) => Promise<Load | undefined>,
-  atLeast = 1,
-): Promise<void> {
+/** Makes the power of a disk fail in each of some ways in turn, and expects each new core to keep the promises of the former ones. */
+async function expectPromisesKept(failures: readonly Failure[]): Promise<void> {
   const disk = await aForgetfulDisk();
   // In a folder that the core creates: that must survive, too.
   const deployment = await deployApart({ DATABASE_URL: `sqlite:${join(disk.folder, 'data', DATABASE)}` });
@@ -126,11 +119,12 @@ async function expectPromisesKept(
   const core = clientsOf(deployment);
   const chance = chanceOf(SEED);
   const rounds = new Rounds(gatewayUrl, core);
-  for (let cut = 0; cut < Math.max(atLeast, Math.round(CUTS / TESTS)); cut += 1) {
+  for (let cut = 0; cut < CUTS / 2; cut += 1) {
+    const untilFailure = failures[cut % failures.length] as Failure;
     const own = chance.branch();
     const someOf = () => own.oneOf([0, 0.1, 0.5, 0.9, 1]);
     const [keepsData, keepsNames] = KEPT_FIRST[cut] ?? [someOf(), someOf()];
-    const ledger = await loadWithCut({
+    const scene: Scene = {
       deployment,
       chance: own,
       async failPower(after, of = '') {
@@ -142,12 +136,13 @@ async function expectPromisesKept(
         await disk.replace();
         rounds.clear();
       },
-    });
+    };
+    const ledger = await loadWithCut(untilFailure, scene);
     if (ledger) await rounds.expectKept(ledger, `POWER_SEED=${SEED}, cut ${cut + 1}`);
   }
   await rounds.expectAllKept();
 
-  async function loadWithCut(scene: Scene): Promise<Ledger | undefined> {
+  async function loadWithCut(untilFailure: Failure, scene: Scene): Promise<Ledger | undefined> {
     const load = await untilFailure(scene);
     try {
       await deployment.kill('core');

@@ -130,12 +130,9 @@ describe('a core in a separate process', () => {
     await aFreshCore();
     await served();
     const before = memoryMb(core);
-    const connect = { ':method': 'CONNECT', ':authority': 'x' };
-    for (const block of [
-      ...[LIST, '/grpc.health.v1.Health/List', WATCH, '/%zz'].map((path) => callBlock(path)),
-      ...[{ expect: 'x' }, { ':method': 'FROB' }, { ':authority': '::1:1' }].map((extra) => callBlock(LIST, extra)),
-      headerBlock(connect),
-    ]) {
+    // However each of them is answered: see core-port-answers.test.ts.
+    const connect = headerBlock({ ':method': 'CONNECT', ':authority': 'x' });
+    for (const block of [callBlock(LIST), callBlock(WATCH), callBlock(LIST, { expect: 'x' }), connect]) {
       const calls = Buffer.concat([opening(NO_WINDOW), ...times(2000, (index) => aCall(2 * index + 1, block))]);
       await Promise.all(times(100, () => talk(port, calls)));
       await served();
