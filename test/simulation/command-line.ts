@@ -96,13 +96,11 @@ function loadAgainForMarked(): void {
   });
 }
 
-/** The operator's commands, as on a machine with access to the database, which can be lost. */
+/** The operator's commands, as on a machine with access to the database. */
 export class CommandLine {
   readonly #machine: Machine;
   readonly #env: Settings;
-  readonly #running = new Map<SimulatedNode, () => void>();
   #count = 0;
-  #isDown = false;
 
   constructor(machine: Machine, env: Settings) {
     this.#machine = machine;
@@ -112,41 +110,27 @@ export class CommandLine {
   }
 
   /** @param endsAfterMs the time after which the command is killed; milliseconds */
-  async run(args: readonly string[], endsAfterMs: number, env: Settings = {}): Promise<CommandEnd> {
-    if (this.#isDown) return { status: 'SIGKILL', stdout: '', stderr: '' };
+  async run(args: readonly string[], endsAfterMs: number): Promise<CommandEnd> {
+    const machine = this.#machine;
     this.#count += 1;
     const mark = `?${this.#count}`;
-    const { addEveryCommand } = await this.#machine.hold(import(`${ROOT}/operator/commands/every-command.ts${mark}`));
-    const { program } = await this.#machine.hold(import(`${ROOT}/operator/commands/program.ts${mark}`));
-    const node = new SimulatedNode(`command-${this.#count}`, this.#machine);
-    const process = new Process(args, { ...this.#env, ...env });
+    const { addEveryCommand } = await machine.hold(import(`${ROOT}/operator/commands/every-command.ts${mark}`));
+    const { program } = await machine.hold(import(`${ROOT}/operator/commands/program.ts${mark}`));
+    const node = new SimulatedNode(`command-${this.#count}`, machine);
+    const process = new Process(args, this.#env);
     processes.set(node, process);
-    this.#machine.note(`${node.name}: ${args.slice(0, 4).join(' ')}`);
-    const status = await new Promise<CommandEnd['status']>((resolve, reject) => {
-      this.#running.set(node, () => {
-        node.kill();
-        resolve('SIGKILL');
-      });
-      this.#machine.schedule(endsAfterMs, () => this.#running.get(node)?.(), this.#machine.outside);
-      node
-        .run(async () => {
-          await sleep(this.#machine.chance.between(1, MAX_START_MS));
-          addEveryCommand();
-          await program.parseAsync(process.argv);
-          return process.exitCode ?? 0;
-        })
-        .then(resolve, reject);
+    machine.note(`${node.name}: ${args.slice(0, 4).join(' ')}`);
+    const ended = node.run(async () => {
+      await sleep(machine.chance.between(1, MAX_START_MS));
+      addEveryCommand();
+      await program.parseAsync(process.argv);
+      return process.exitCode ?? 0;
     });
-    this.#running.delete(node);
-    if (!node.isDead) node.kill();
+    const killed = new Promise<'SIGKILL'>((resolve) => {
+      machine.schedule(endsAfterMs, () => resolve('SIGKILL'), machine.outside);
+    });
+    const status = await Promise.race([ended, killed]);
+    node.kill();
     return { status, ...process.written };
-  }
-
-  /** Kills all running commands, as the loss of their machine does, and starts none until `run` has ended. */
-  async whileDown(run: () => Promise<void>): Promise<void> {
-    this.#isDown = true;
-    for (const kill of [...this.#running.values()]) kill();
-    await run();
-    this.#isDown = false;
   }
 }

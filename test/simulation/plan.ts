@@ -73,14 +73,14 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
       quota: fc.constantFrom(...QUOTAS),
       drainMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
-      steps: fc.array(step, { minLength: 1, maxLength: length, size: 'max' }),
+      steps: fc.array(step, { minLength: Math.ceil(length / 2), maxLength: length, size: 'max' }),
     }),
   );
 
 /**
  * Returns the plan of a seed.
  *
- * @param length the maximum number of steps
+ * @param length the maximum number of steps; at least half as many are in it
  */
 export function planFrom(seed: number, length: number): Plan {
   const [plan] = fc.sample(planOf(length), { seed, numRuns: 1 });

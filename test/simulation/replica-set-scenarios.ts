@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Step } from './plan.ts';
 import type { ReplicaSet } from './replica-set/replica-set.ts';
 import { lasting } from './scenarios/choices.ts';
-import type { Scenario } from './scenarios/scenario.ts';
+import { aScenario, type Scenario } from './scenarios/scenario.ts';
 import type { Simulation } from './simulation.ts';
 import type { World } from './world.ts';
 
@@ -37,90 +37,82 @@ const REFUSALS = [
 
 const span = lasting(200, 6000);
 
-/** The parameters of each. */
-const CHOICES = {
-  stepDown: fc.record({}),
-  cutPrimary: fc.record({ cores: fc.subarray([0, 1]), forMs: span }),
-  loseReplies: fc.record({ share: fc.constantFrom(0.05, 0.2, 0.5), forMs: span }),
-  slowDisk: fc.record({ share: fc.constantFrom(0.05, 0.3), forMs: span }),
-  refuseWrites: fc.record({
-    name: fc.constantFrom('insert', 'update', 'find'),
-    refusal: fc.nat(REFUSALS.length - 1),
-    count: fc.integer({ min: 1, max: 6 }),
-  }),
-} as const;
+/** A disturbance of the replica set; one at a time. */
+const disturbance = <Choice>(
+  choice: fc.Arbitrary<Choice>,
+  what: string,
+  run: (cluster: SimulatedCluster, choice: Choice) => void | Promise<void>,
+): Scenario =>
+  aScenario<Choice>({
+    weight: 1,
+    choice,
+    run: (sim: Simulation, choice) => {
+      const words = `${what} ${JSON.stringify(choice)}`;
+      return sim.inTurn('replica set', () =>
+        sim.disturb(words, [], async () => run((sim.world as MongoWorld).cluster, choice)),
+      );
+    },
+  }) as Scenario;
 
-type Choices = typeof CHOICES;
-type ChoiceOf<Name extends keyof Choices> = Choices[Name] extends fc.Arbitrary<infer Choice> ? Choice : never;
+/** The scenarios of a replica set, by name. */
+export const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
+  stepDown: disturbance(fc.record({}), 'the primary steps down', ({ set }) => set.primary()?.stepDownInOrder()),
 
-type Runs = { readonly [Name in keyof Choices]: (sim: Simulation, choice: ChoiceOf<Name>) => Promise<void> };
-
-const clusterOf = ({ world }: Simulation): SimulatedCluster => (world as MongoWorld).cluster;
-
-const disturb = (sim: Simulation, what: string, run: () => Promise<void>) =>
-  sim.inTurn('replica set', () => sim.disturb(what, [], run));
-
-const RUNS: Runs = {
-  stepDown: (sim) =>
-    disturb(sim, 'the primary steps down', async () => {
-      clusterOf(sim).set.primary()?.stepDownInOrder();
-    }),
-
-  cutPrimary: (sim, { cores, forMs }) =>
-    disturb(sim, `the primary is cut off for ${forMs} ms, with ${cores.length} cores`, async () => {
-      const { set, cutOff, heal } = clusterOf(sim);
+  cutPrimary: disturbance(
+    fc.record({ cores: fc.subarray([0, 1]), forMs: span }),
+    'the primary is cut off, with some cores',
+    async ({ set, cutOff, heal }, { cores, forMs }) => {
       const primary = set.primary();
       if (primary) cutOff(primary.number, cores);
       await sleep(forMs);
       heal();
-    }),
-
-  loseReplies: (sim, { share, forMs }) =>
-    disturb(sim, `${share} of the replies of the database are lost for ${forMs} ms`, async () => {
-      clusterOf(sim).set.weather.losses = share;
-      await sleep(forMs);
-      clusterOf(sim).set.weather.losses = 0;
-    }),
-
-  slowDisk: (sim, { share, forMs }) =>
-    disturb(sim, `${share} of the commands are slow for ${forMs} ms`, async () => {
-      clusterOf(sim).set.weather.slowness = share;
-      await sleep(forMs);
-      clusterOf(sim).set.weather.slowness = 0;
-    }),
-
-  refuseWrites: (sim, { name, refusal, count }) =>
-    disturb(sim, `${count} times ${name} is refused`, async () => {
-      const reply = REFUSALS[refusal] as object;
-      for (let number = 0; number < count; number += 1) clusterOf(sim).set.weather.replies.push({ name, reply });
-      await sleep(300);
-      clusterOf(sim).set.weather.replies.length = 0;
-    }),
-};
-/** The scenarios of a replica set, by name. */
-export const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = Object.fromEntries(
-  Object.entries(RUNS).map(([name, run]) => [
-    name,
-    { weight: 1, choice: CHOICES[name as keyof Choices], run: run as Scenario['run'] },
-  ]),
-);
-
-const happening: fc.Arbitrary<Pick<Step, 'name' | 'choice'>> = fc.oneof(
-  ...Object.entries(CHOICES).map(([name, choice]) =>
-    (choice as fc.Arbitrary<unknown>).map((choice) => ({ name, choice })),
+    },
   ),
-);
+
+  loseReplies: disturbance(
+    fc.record({ share: fc.constantFrom(0.05, 0.2, 0.5), forMs: span }),
+    'replies of the database are lost',
+    async ({ set }, { share, forMs }) => {
+      set.weather.losses = share;
+      await sleep(forMs);
+      set.weather.losses = 0;
+    },
+  ),
+
+  slowDisk: disturbance(
+    fc.record({ share: fc.constantFrom(0.05, 0.3), forMs: span }),
+    'commands of the database are slow',
+    async ({ set }, { share, forMs }) => {
+      set.weather.slowness = share;
+      await sleep(forMs);
+      set.weather.slowness = 0;
+    },
+  ),
+
+  refuseCommands: disturbance(
+    fc.record({
+      name: fc.constantFrom('insert', 'update', 'find'),
+      reply: fc.constantFrom(...REFUSALS),
+      count: fc.integer({ min: 1, max: 6 }),
+    }),
+    'the next commands of a name are refused',
+    async ({ set: { weather } }, { name, reply, count }) => {
+      weather.replies.push(...Array(count).fill({ name, reply }));
+      await sleep(300);
+      weather.replies.length = 0;
+    },
+  ),
+};
 
 /** Returns the steps of a plan, with such scenarios in between. */
 export function withReplicaSetSteps(seed: number, steps: readonly Step[]): Step[] {
-  const between = fc.oneof(
-    { weight: STEPS_BETWEEN, arbitrary: fc.constant(undefined) },
-    { weight: 1, arbitrary: happening },
+  const happening = fc.oneof(
+    ...Object.entries(REPLICA_SET_SCENARIOS).map(([name, { choice }]) =>
+      choice.map((choice): Step[] => [{ afterMs: 0, name, choice }]),
+    ),
   );
+  const between = fc.oneof({ weight: STEPS_BETWEEN, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: happening });
   const some = fc.array(between, { minLength: steps.length, maxLength: steps.length });
   const [chosen = []] = fc.sample(fc.noBias(some), { seed, numRuns: 1 });
-  return steps.flatMap((step, index) => {
-    const more = chosen[index];
-    return more ? [{ afterMs: 0, ...more }, step] : [step];
-  });
+  return steps.flatMap((step, index) => [...(chosen[index] ?? []), step]);
 }

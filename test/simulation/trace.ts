@@ -5,18 +5,12 @@ export function traceOf({ events }: History, violations: readonly string[]): str
   const all = violations.join('\n');
   const studioIds = new Set(events.flatMap((event) => ('studioId' in event ? [event.studioId] : [])));
   const named = [...studioIds].filter((id) => new RegExp(`\\b${id}\\b(?!-)`).test(all));
-  const isNamed = (studioId: string) => named.length === 0 || named.includes(studioId);
-  const secrets = new Set(
-    events.flatMap((event) => (event.kind === 'request' && isNamed(event.studioId) ? [event.secret] : [])),
-  );
-  const isIncluded = (event: Event) => {
-    if ('studioId' in event) return isNamed(event.studioId);
-    if (event.kind !== 'put' || named.some((id) => event.what.endsWith(id))) return true;
-    const [, register, name = ''] = /^(secret|issuer of) (.+)$/.exec(event.what) ?? [];
-    return register === 'secret'
-      ? secrets.has(name)
-      : named.length === 0 || (register !== undefined && all.includes(name));
-  };
+  // Of the registers, those of these studios, and those that the promises name.
+  const isIncluded = (event: Event) =>
+    named.length === 0 ||
+    ('studioId' in event
+      ? named.includes(event.studioId)
+      : event.kind !== 'put' || event.what.split(' ').some((word) => named.includes(word) || all.includes(word)));
   return events
     .filter(isIncluded)
     .toSorted((a, b) => a.span.begin - b.span.begin)
@@ -28,17 +22,11 @@ function textOf(event: Event): string {
   switch (event.kind) {
     case 'request': {
       const { operation, studioId, answer, secret } = event;
-      const request =
-        operation.name === 'create'
-          ? `creates ${JSON.stringify(operation.lead)}`
-          : operation.name === 'get'
-            ? `gets ${operation.leadId}`
-            : `lists ${operation.query}, page ${operation.page + 1} of walk ${operation.walk}`;
-      const response = answer
-        ? `${answer.status} ${answer.code ?? answer.text}`
-        : event.gaveUp
-          ? 'no response in time'
-          : 'no response';
+      const { name } = operation;
+      const what =
+        name === 'create' ? JSON.stringify(operation.lead) : name === 'get' ? operation.leadId : operation.query;
+      const response = answer ? `${answer.status} ${answer.code ?? answer.text}` : 'no response';
+      const request = `${name}s ${what}`;
       return `${request} in ${studioId} with ${secret.slice(0, 12)}… and gets ${response}`;
     }
     case 'change':

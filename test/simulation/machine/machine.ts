@@ -200,7 +200,7 @@ export class Machine {
 
   #next(): Event | undefined {
     for (;;) {
-      const event = pop(this.#queue);
+      const event = this.#queue.pop();
       if (!event) return undefined;
       if (event.isCancelled || event.node.isDead) continue;
       if (!event.node.isPaused) return event;
@@ -218,35 +218,13 @@ export class Machine {
 
 const isBefore = (a: Event, b: Event): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.number < b.number);
 
-/** Adds an event to a binary heap. */
-function push(heap: Event[], event: Event): void {
-  let index = heap.length;
-  heap.push(event);
-  while (index > 0) {
-    const parent = (index - 1) >> 1;
-    const above = heap[parent] as Event;
-    if (!isBefore(event, above)) break;
-    heap[index] = above;
-    index = parent;
+/** Adds an event to a queue, whose end happens first. */
+function push(queue: Event[], event: Event): void {
+  let [from, to] = [0, queue.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (isBefore(event, queue[middle] as Event)) from = middle + 1;
+    else to = middle;
   }
-  heap[index] = event;
-}
-
-/** Takes the earliest event from a binary heap. */
-function pop(heap: Event[]): Event | undefined {
-  const first = heap[0];
-  const last = heap.pop();
-  if (!last || heap.length === 0) return first;
-  let index = 0;
-  for (;;) {
-    let child = 2 * index + 1;
-    const [left, right] = [heap[child], heap[child + 1]];
-    if (left && right && isBefore(right, left)) child += 1;
-    const below = heap[child];
-    if (!below || !isBefore(below, last)) break;
-    heap[index] = below;
-    index = child;
-  }
-  heap[index] = last;
-  return first;
+  queue.splice(from, 0, event);
 }

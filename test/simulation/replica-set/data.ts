@@ -1,8 +1,8 @@
 import type { Document } from 'mongodb';
 import { isCondition, matches, sorted } from './queries.ts';
-import { NotSimulated, Refusal, textOf, valuesAt } from './values.ts';
+import { Refusal, textOf, valuesAt } from './values.ts';
 
-/* What a member of the replica set has stored: the state after each entry of its log that is not too old to be read or undone. */
+/* What a member of the replica set has stored, after each entry of its log. */
 
 /** An index, as `createIndexes` is given it. */
 export interface IndexSpec {
@@ -31,7 +31,7 @@ interface Version {
   readonly document: Document | undefined;
 }
 
-/** Finds the ids of documents by texts, of which a document has one or more. */
+/** The ids of documents by texts, of which a version of a document has one or more. */
 class Lookup {
   readonly #ids = new Map<string, Set<string>>();
   readonly textsOf: (document: Document) => readonly string[];
@@ -45,17 +45,6 @@ class Lookup {
       const ids = this.#ids.get(text);
       if (ids) ids.add(id);
       else this.#ids.set(text, new Set([id]));
-    }
-  }
-
-  /** @param others the other versions of the document */
-  remove(id: string, document: Document, others: readonly Document[]): void {
-    const kept = new Set(others.flatMap((other) => this.textsOf(other)));
-    for (const text of this.textsOf(document)) {
-      if (kept.has(text)) continue;
-      const ids = this.#ids.get(text);
-      ids?.delete(id);
-      if (ids?.size === 0) this.#ids.delete(text);
     }
   }
 
@@ -97,15 +86,6 @@ export class Collection {
   /** By each field of an index. */
   readonly #byField = new Map<string, Lookup>();
 
-  *#allVersions(): Generator<[string, Document]> {
-    for (const [id, versions] of this.#documents)
-      for (const { document } of versions) if (document) yield [id, document];
-  }
-
-  #lookups(): Lookup[] {
-    return [...this.#unique.values(), ...this.#byField.values()];
-  }
-
   addIndex(spec: IndexSpec): void {
     this.indexes.set(spec.name, spec);
     const added: Lookup[] = [];
@@ -120,7 +100,8 @@ export class Collection {
       this.#byField.set(field, lookup);
       added.push(lookup);
     }
-    for (const [id, document] of this.#allVersions()) for (const lookup of added) lookup.add(id, document);
+    for (const [id, versions] of this.#documents)
+      for (const { document } of versions) if (document) for (const lookup of added) lookup.add(id, document);
   }
 
   removeIndex({ name }: IndexSpec): void {
@@ -133,30 +114,8 @@ export class Collection {
     const versions = this.#documents.get(id);
     if (versions) versions.push(version);
     else this.#documents.set(id, [version]);
-    if (version.document) for (const lookup of this.#lookups()) lookup.add(id, version.document);
-  }
-
-  /** Removes the versions of a document for which `isGone` holds. */
-  #remove(id: string, isGone: (version: Version, next: Version | undefined) => boolean): void {
-    const versions = this.#documents.get(id) ?? [];
-    const gone = versions.filter((version, index) => isGone(version, versions[index + 1]));
-    if (gone.length === 0) return;
-    const kept = versions.filter((version) => !gone.includes(version));
-    const others = kept.flatMap(({ document }) => document ?? []);
-    for (const { document } of gone)
-      if (document) for (const lookup of this.#lookups()) lookup.remove(id, document, others);
-    if (kept.length > 0) this.#documents.set(id, kept);
-    else this.#documents.delete(id);
-  }
-
-  /** Removes what was written after an entry of the log. */
-  undo(id: string, after: number): void {
-    this.#remove(id, ({ at }) => at > after);
-  }
-
-  /** Removes versions that no reader and no undoing needs, once everything up to an entry is on a majority. */
-  prune(id: string, upTo: number): void {
-    this.#remove(id, ({ at, document }, next) => (next ? next.at <= upTo : document === undefined && at <= upTo));
+    const lookups = [...this.#unique.values(), ...this.#byField.values()];
+    if (version.document) for (const lookup of lookups) lookup.add(id, version.document);
   }
 
   /** A document as it was after an entry of the log. */
@@ -256,18 +215,5 @@ export class Data {
     if (change.kind === 'document') collection.put(change.id, { at, document: change.document });
     else if (change.kind === 'index') collection.addIndex(change.spec);
     else collection.removeIndex(change.spec);
-  }
-
-  undo(at: number, change: Change): void {
-    const collection = this.collections.get(change.namespace);
-    if (change.kind === 'no collection') throw new NotSimulated('the rollback of a dropped collection');
-    if (change.kind === 'document') collection?.undo(change.id, at - 1);
-    else if (change.kind === 'index') collection?.removeIndex(change.spec);
-    else collection?.addIndex(change.spec);
-  }
-
-  /** Forgets what nobody reads any more, once an entry is on a majority. */
-  settle(at: number, change: Change): void {
-    if (change.kind === 'document') this.collections.get(change.namespace)?.prune(change.id, at);
   }
 }

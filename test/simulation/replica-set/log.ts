@@ -23,39 +23,19 @@ export class Disk {
 /** The state of a member after the entries of its log, as far as they are applied; only a primary needs it. */
 export class AppliedLog {
   readonly data = new Data();
-  readonly #statements = new Map<string, Map<number, Statement>>();
+  readonly #statements = new Map<string, Statement>();
   #applied = 0;
-  #settled = 0;
 
   /** Applies what is not applied yet. */
   catchUp(log: readonly Entry[]): void {
     for (; this.#applied < log.length; this.#applied += 1) {
       const { change, statement } = log[this.#applied] as Entry;
       if (change) this.data.apply(this.#applied + 1, change);
-      if (!statement) continue;
-      const statements = this.#statements.get(statement.transaction) ?? new Map();
-      this.#statements.set(statement.transaction, statements.set(statement.id, statement));
-    }
-  }
-
-  /** Undoes the entries of a log behind a number of them. */
-  undo(log: readonly Entry[], length: number): void {
-    for (; this.#applied > length; this.#applied -= 1) {
-      const { change, statement } = log[this.#applied - 1] as Entry;
-      if (change) this.data.undo(this.#applied, change);
-      if (statement) this.#statements.get(statement.transaction)?.delete(statement.id);
-    }
-  }
-
-  /** Forgets what is older than the entries that are on a majority. */
-  settle(log: readonly Entry[], commitPoint: number): void {
-    for (; this.#settled < Math.min(commitPoint, this.#applied); this.#settled += 1) {
-      const { change } = log[this.#settled] as Entry;
-      if (change) this.data.settle(this.#settled + 1, change);
+      if (statement) this.#statements.set(`${statement.transaction} ${statement.id}`, statement);
     }
   }
 
   statement(transaction: string, id: number): Statement | undefined {
-    return this.#statements.get(transaction)?.get(id);
+    return this.#statements.get(`${transaction} ${id}`);
   }
 }

@@ -82,7 +82,7 @@ export class Member {
   #primary: number | undefined;
   /** The number of the last entry that it knows to be on a majority. */
   #commitPoint = 0;
-  readonly #applied = new AppliedLog();
+  #applied = new AppliedLog();
   #time = 0n;
   readonly #cursors = new Map<string, Document[]>();
   readonly #waiters = new Set<Waiter>();
@@ -305,7 +305,8 @@ export class Member {
     if (log.length <= length) return;
     if (length < this.#commitPoint) this.#around.fail(new Error('an entry that was on a majority is rolled back'));
     this.#note(`rolls back ${log.length - length} entries`);
-    this.#applied.undo(log, length);
+    // It is applied again from the first entry, by the next primary.
+    this.#applied = new AppliedLog();
     log.length = length;
     this.#disk.synced = Math.min(this.#disk.synced, length);
     this.#cursors.clear();
@@ -339,7 +340,6 @@ export class Member {
   #advanceTo(commitPoint: number): void {
     if (commitPoint <= this.#commitPoint) return;
     this.#commitPoint = commitPoint;
-    this.#applied.settle(this.#disk.log, commitPoint);
     for (const waiter of this.#waiters) if (waiter.isOver()) waiter.end('over');
   }
 
@@ -500,22 +500,17 @@ export class Member {
     if (how === 'expired') throw expired();
   }
 
-  async #writeConcernError(
-    { w = 'majority', j, wtimeout }: Document = {},
-    untilMs: number,
-  ): Promise<Document | undefined> {
+  async #writeConcernError({ w = 'majority', j }: Document = {}, untilMs: number): Promise<Document | undefined> {
     const { length } = this.#disk.log;
     const isMajority = w === 'majority';
     if (!isMajority && Number(w) > 1) throw new NotSimulated(`the write concern ${w}`);
     if (!isMajority && !j) return undefined;
     const isOver = () => (isMajority ? this.#commitPoint : this.#disk.synced) >= length;
-    const limitMs = Number(wtimeout ?? 0) > 0 ? performance.now() + Number(wtimeout) : Number.POSITIVE_INFINITY;
-    const how = this.isPrimary ? await this.#until(isOver, Math.min(untilMs, limitMs)) : 'interrupted';
+    const how = this.isPrimary ? await this.#until(isOver, untilMs) : 'interrupted';
     if (how === 'over') return undefined;
-    if (how === 'interrupted') return { code: 189, codeName: 'PrimarySteppedDown', errmsg: 'the primary stepped down' };
-    return untilMs <= limitMs
-      ? { code: 50, codeName: 'MaxTimeMSExpired', errmsg: 'operation exceeded time limit' }
-      : { code: 64, codeName: 'WriteConcernTimeout', errmsg: 'waiting for replication timed out' };
+    return how === 'interrupted'
+      ? { code: 189, codeName: 'PrimarySteppedDown', errmsg: 'the primary stepped down' }
+      : { code: 50, codeName: 'MaxTimeMSExpired', errmsg: 'operation exceeded time limit' };
   }
 
   #asPrimary(): Primary {

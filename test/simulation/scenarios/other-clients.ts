@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { hashKeySecret } from '../../../common/rules/key-secret.ts';
@@ -8,29 +5,17 @@ import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeResult } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
-import { takeAnswer } from '../../support/raw-http.ts';
 import { LEADS } from '../../support/service.ts';
 import { type EventOf, now, type Operation } from '../history.ts';
 import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
-import { keyOf, lasting, newest, one, recent, studio, studioAt } from './choices.ts';
+import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
-import {
-  ANSWERED_WITHIN_MS,
-  breaksByWaiting,
-  leadChoice,
-  leadOf,
-  recordRequest,
-  requestOf,
-  type Send,
-  sendRequest,
-  where,
-  wholeAnswer,
-} from './website.ts';
+import { ANSWERED_WITHIN_MS, leadChoice, leadOf, recordRequest, requestOf, where, wholeAnswer } from './website.ts';
 
-// What website servers do without `fetch`: by the SDK, or byte by byte; and what a gateway sends a core.
+// What website servers do by the SDK, and wrongly; and what a gateway sends a core.
 
 /** The deadline of a call of the SDK, and of each of its attempts; milliseconds. */
 const patience = fc.record({
@@ -122,65 +107,6 @@ async function call<T>(
   const wroteNothing = outcome.error?.written === 'no';
   for (const attempt of attempts) recordRequest(sim, { ...attempt, wroteNothing });
 }
-
-/** Where a request is interrupted, and for how long in milliseconds; and whether the client then closes its direction. */
-const writing = fc.record({
-  pauses: fc.array(fc.record({ sharePercent: fc.nat(100), forMs: fc.nat(250) }), { maxLength: 4 }),
-  halfCloses: fc.boolean(),
-});
-
-type Writing = typeof writing extends fc.Arbitrary<infer Choice> ? Choice : never;
-
-/** A website server without an HTTP client writes its request in pieces, perhaps half-closes the connection, and reads the response. */
-export const writeInPieces = aScenario({
-  weight: 6,
-  choice: fc.record({ creates: fc.boolean(), lead: leadChoice, recent, writing, ...where }),
-  async run(sim, { creates, lead, recent, writing, url, key }) {
-    const studio = studioAt(sim, lead.studio);
-    const operation = creates
-      ? ({ name: 'create', lead: leadOf(sim, studio, lead) } as const)
-      : ({ name: 'get', leadId: newest(studio.leadIds, recent) ?? sim.uuid('unknown lead') } as const);
-    const { secret } = keyOf(studio, key);
-    await sendRequest(sim, studio, secret, one(sim.world.urls, url), operation, inPieces(writing));
-  },
-});
-
-const inPieces =
-  ({ pauses, halfCloses }: Writing): Send =>
-  async (sim, url, secret, operation) => {
-    const { method, path, headers, body = '' } = requestOf(operation);
-    const length = method === 'GET' ? {} : { 'content-length': `${Buffer.byteLength(body)}` };
-    const head = Object.entries({ host: 'x', authorization: `Bearer ${secret}`, ...headers, ...length });
-    const fields = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-    const bytes = Buffer.from(`${method} ${path} HTTP/1.1\r\n${fields}\r\n${body}`);
-    const socket = connect({ port: Number(new URL(url).port), allowHalfOpen: true });
-    const chunks: Buffer[] = [];
-    const taken = () => takeAnswer(Buffer.concat(chunks), false)?.answer;
-    socket.on('error', () => {}).on('data', (chunk: Buffer) => chunks.push(chunk));
-    const isOver = new Promise<void>((resolve) => {
-      socket.on('data', () => taken() && resolve());
-      socket.on('end', resolve).on('close', resolve);
-    });
-    const giveUp = AbortSignal.timeout(ANSWERED_WITHIN_MS);
-    const write = async () => {
-      let written = 0;
-      for (const { sharePercent, forMs } of pauses.toSorted((a, b) => a.sharePercent - b.sharePercent)) {
-        const until = Math.floor((sharePercent * bytes.length) / 100);
-        socket.write(bytes.subarray(written, until));
-        written = until;
-        await sleep(forMs);
-      }
-      socket.write(bytes.subarray(written));
-      if (halfCloses) socket.end();
-    };
-    void write();
-    await Promise.race([isOver, once(giveUp, 'abort')]);
-    const answer = taken();
-    socket.destroy();
-    if (!answer && giveUp.aborted) breaksByWaiting(sim, method, path);
-    const response = answer && new Response(answer.body.toString(), { status: answer.status, headers: answer.headers });
-    return response && wholeAnswer(sim, method, path, response);
-  };
 
 /** A creation that violates one rule of its format, or has a name of one letter too many: it must create nothing. */
 export const sendWrongForm = aScenario({

@@ -183,14 +183,6 @@ export function leadOf(sim: Simulation, { id, sourceIds }: KnownStudio, choice: 
   };
 }
 
-/** Sends a request, and returns its complete response; undefined when there is none. @throws nothing */
-export type Send = (
-  sim: Simulation,
-  url: string,
-  secret: string,
-  operation: Operation,
-) => Promise<RestAnswer | undefined>;
-
 /** Sends a request as a website server does, and records the response. */
 export async function sendRequest(
   sim: Simulation,
@@ -198,10 +190,9 @@ export async function sendRequest(
   secret: string,
   url: string,
   operation: Operation,
-  send: Send = byFetch,
 ): Promise<RestAnswer | undefined> {
   const begin = now();
-  const answer = await send(sim, url, secret, operation);
+  const answer = await byFetch(sim, url, secret, operation);
   const span = { begin, end: now() };
   recordRequest(sim, { kind: 'request', party: 'website', operation, studioId: studio.id, secret, answer, span });
   return answer;
@@ -216,7 +207,13 @@ export function recordRequest(sim: Simulation, request: EventOf<'request'>): voi
   if (!leadIds.includes(id)) leadIds.push(id);
 }
 
-export const byFetch: Send = async (sim, url, secret, operation) => {
+/** Sends a request, and returns its complete response; undefined when there is none. */
+export async function byFetch(
+  sim: Simulation,
+  url: string,
+  secret: string,
+  operation: Operation,
+): Promise<RestAnswer | undefined> {
   const { method, path, headers, body } = requestOf(operation);
   const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
   try {
@@ -228,13 +225,10 @@ export const byFetch: Send = async (sim, url, secret, operation) => {
     });
     return await wholeAnswer(sim, method, path, response);
   } catch {
-    if (signal.aborted) breaksByWaiting(sim, method, path);
+    if (signal.aborted)
+      sim.history.fail(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
     return undefined;
   }
-};
-
-export function breaksByWaiting({ history }: Simulation, method: string, path: string): void {
-  history.fail(`${method} ${path} is neither answered nor refused in ${ANSWERED_WITHIN_MS} ms`);
 }
 
 /** Reads a response completely, and checks it against the API description. */
