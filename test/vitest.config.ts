@@ -22,7 +22,6 @@ const LONGEST = [
 
 /** Suites that load the whole machine. Concurrently, each would measure the load of the others. */
 const ALONE = [
-  'test/e2e/two-of-each.test.ts',
   'test/e2e/client-conformance.test.ts',
   'test/security/core-port-bounds.test.ts',
   'test/crash/overload.test.ts',

@@ -3,7 +3,7 @@ import type { RedisClient } from '../../gateway/admission/quota/redis-client.ts'
 import { windowNames } from '../../gateway/admission/quota/redis-window.ts';
 
 /** Brings the expiry of all entries of a key and its studio forward, which is all that time does to them. */
-const PASS = `
+export const PASS = `
 for _, key in ipairs(KEYS) do
   local expires = redis.call('PEXPIRETIME', key)
   if expires > 0 then redis.call('PEXPIREAT', key, expires - ARGV[1]) end

@@ -65,7 +65,6 @@ interface Outage {
 }
 
 const OUTAGES: readonly Outage[] = [
-  { name: 'stopped', begin: (server) => server.kill(), end: (server) => server.restart() },
   { name: 'silent', begin: (server) => server.pause(), end: (server) => server.resume() },
   {
     name: 'one that refuses the password',
@@ -79,16 +78,6 @@ const OUTAGES: readonly Outage[] = [
       return server.command('ACL', 'SETUSER', username, `>${password}`);
     },
   },
-  {
-    name: 'a replica that refuses writes',
-    begin: (server) => server.command('REPLICAOF', '127.0.0.1', '1'),
-    end: (server) => server.command('REPLICAOF', 'NO', 'ONE'),
-  },
-  {
-    name: 'out of memory',
-    begin: (server) => server.command('CONFIG', 'SET', 'maxmemory', '1'),
-    end: (server) => server.command('CONFIG', 'SET', 'maxmemory', '0'),
-  },
 ];
 
 describeWithRedisServer('Redis quota on a dedicated server', () => {
@@ -99,7 +88,7 @@ describeWithRedisServer('Redis quota on a dedicated server', () => {
     return () => server.stop();
   });
 
-  // @proves quota-12 redis-6
+  // @proves quota-12
   describe.each(OUTAGES)('while Redis is $name', ({ begin, end }) => {
     // @proves redis-1 redis-7
     test('from the start, nothing is admitted, in time, and afterwards the same quota works', async () => {

@@ -46,7 +46,7 @@ const names = (bug: PlantedBug, pattern: RegExp) =>
 
 /** Returns the database on which the fault shows in a simulation; Redis is used with MongoDB. */
 export const databaseOf = (bug: PlantedBug): keyof typeof PLANTED_BUGS =>
-  names(bug, /mongo|redis|store-away/) ? 'MongoDB' : 'SQLite';
+  names(bug, /mongo|redis|count-quota/) ? 'MongoDB' : 'SQLite';
 
 /** The same variant, run against the conformance suite, which takes long: the first of them each time, all in a soak. */
 const fromOutside = (bug: PlantedBug, index: number): PlantedBug => ({

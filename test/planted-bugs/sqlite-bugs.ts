@@ -230,8 +230,8 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'a request is admitted when the quota cannot be counted',
-    suite: 'test/e2e/http/quota-store-away.test.ts',
-    caughtBy: 'refuses every request while Redis is killed, and serves again without a restart',
+    suite: 'test/e2e/http/quota.test.ts',
+    caughtBy: 'every operation is refused with 503 and a time to wait, and nothing is written',
     patches: [
       {
         file: 'gateway/admission/count-quota.ts',

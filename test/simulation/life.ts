@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Plan, planFrom } from './plan.ts';
-import { withReplicaSetSteps } from './replica-set-scenarios.ts';
+import { withMoreSteps } from './replica-set-scenarios.ts';
 
 /** What happened in a life, and which promises were broken. */
 export interface Life {
@@ -27,10 +27,10 @@ const LIVES_FOR_MS = 600_000;
 export const DATABASES = ['sqlite', 'mongodb'] as const;
 export type Database = (typeof DATABASES)[number];
 
-/** Returns the plan of a seed. On MongoDB, things happen to the replica set in between. */
+/** Returns the plan of a seed. On MongoDB, things happen to the replica set and to Redis in between. */
 export function simulatedPlanFrom(seed: number, steps: number, database: Database = 'sqlite'): Plan {
   const plan = planFrom(seed, steps);
-  return database === 'mongodb' ? { ...plan, steps: withReplicaSetSteps(seed, plan.steps) } : plan;
+  return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps) } : plan;
 }
 
 /** Lives a life in a process of its own, so that nothing is left of the one before. */

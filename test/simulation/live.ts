@@ -29,7 +29,7 @@ if (values.from) machine.debugFrom = Number(values.from);
 const network = new Network();
 useNetwork(network);
 const { runPlan } = await import('./run-plan.ts');
-const { REPLICA_SET_SCENARIOS } = await import('./replica-set-scenarios.ts');
+const { MORE_SCENARIOS } = await import('./replica-set-scenarios.ts');
 const startWorld =
   values.database === 'mongodb'
     ? (await import('./simulated-mongo-world.ts')).startSimulatedMongoWorld
@@ -41,7 +41,7 @@ process.on('uncaughtException', (error) => faults.push(`an error that nothing ca
 const result = await machine
   .runUntil(
     machine.outside.run(() =>
-      runPlan(plan, seed, (settings) => startWorld(machine, settings, network), REPLICA_SET_SCENARIOS),
+      runPlan(plan, seed, (settings) => startWorld(machine, settings, network), MORE_SCENARIOS),
     ),
   )
   .catch((error) => ({ violations: [`the life cannot end: ${error.stack}`], unknown: [], trace: '' }));

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { Step } from './plan.ts';
+import { REDIS_SCENARIOS } from './redis-scenarios.ts';
 import type { ReplicaSet } from './replica-set/replica-set.ts';
 import { lasting } from './scenarios/choices.ts';
 import { aScenario, type Scenario } from './scenarios/scenario.ts';
@@ -23,7 +24,7 @@ export interface MongoWorld extends World {
 }
 
 /** The number of steps of a plan for each of them. */
-const STEPS_BETWEEN = 11;
+const STEPS_BETWEEN = 6;
 
 const RETRYABLE = { ok: 0, errorLabels: ['RetryableWriteError'] };
 
@@ -44,7 +45,7 @@ const disturbance = <Choice>(
   run: (cluster: SimulatedCluster, choice: Choice) => void | Promise<void>,
 ): Scenario =>
   aScenario<Choice>({
-    weight: 1,
+    weight: 2,
     choice,
     run: (sim: Simulation, choice) => {
       const words = `${what} ${JSON.stringify(choice)}`;
@@ -54,8 +55,7 @@ const disturbance = <Choice>(
     },
   }) as Scenario;
 
-/** The scenarios of a replica set, by name. */
-export const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
+const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
   stepDown: disturbance(fc.record({}), 'the primary steps down', ({ set }) => set.primary()?.stepDownInOrder()),
 
   cutPrimary: disturbance(
@@ -104,12 +104,16 @@ export const REPLICA_SET_SCENARIOS: Readonly<Record<string, Scenario>> = {
   ),
 };
 
+/** The scenarios of a replica set and of the Redis beside it, by name. */
+export const MORE_SCENARIOS = { ...REPLICA_SET_SCENARIOS, ...REDIS_SCENARIOS };
+
 /** Returns the steps of a plan, with such scenarios in between. */
-export function withReplicaSetSteps(seed: number, steps: readonly Step[]): Step[] {
+export function withMoreSteps(seed: number, steps: readonly Step[]): Step[] {
   const happening = fc.oneof(
-    ...Object.entries(REPLICA_SET_SCENARIOS).map(([name, { choice }]) =>
-      choice.map((choice): Step[] => [{ afterMs: 0, name, choice }]),
-    ),
+    ...Object.entries(MORE_SCENARIOS).map(([name, { weight, choice }]) => ({
+      weight,
+      arbitrary: choice.map((choice): Step[] => [{ afterMs: 0, name, choice }]),
+    })),
   );
   const between = fc.oneof({ weight: STEPS_BETWEEN, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: happening });
   const some = fc.array(between, { minLength: steps.length, maxLength: steps.length });

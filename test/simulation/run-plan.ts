@@ -53,6 +53,7 @@ export async function runPlan(
     {
       QUOTA_LIMIT: `${quota.limit}`,
       QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
+      ...(quota.studioLimit && { QUOTA_STUDIO_LIMIT: `${quota.studioLimit}` }),
       SHUTDOWN_DRAIN_MS: `${drainMs}`,
       LOG_LEVEL: logLevel,
       CORE_REFLECTION: 'yes',

@@ -4,13 +4,20 @@ import { startBalancer } from '../support/balancer.ts';
 import { connectToCore } from '../support/core-clients.ts';
 import { type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Network } from './machine/network.ts';
+import { RedisDeployment } from './redis/redis-deployment.ts';
+import type { RedisWorld } from './redis-scenarios.ts';
 import { ReplicaSet } from './replica-set/replica-set.ts';
 import type { MongoWorld } from './replica-set-scenarios.ts';
 import type { Settings } from './settings.ts';
 import { startDeployment } from './simulated-world.ts';
 import type { Part } from './world.ts';
 
-const PORTS = { cores: [7001, 7002], gateway: 7003, members: [7011, 7012, 7013] } as const;
+const PORTS = {
+  cores: [7001, 7002],
+  gateways: [7003, 7004],
+  members: [7011, 7012, 7013],
+  redis: { servers: [7021, 7022], sentinel: 7023, unused: 7024 },
+} as const;
 
 /** The interval of the load balancer's probes; milliseconds. */
 const PROBE_MS = 200;
@@ -18,12 +25,12 @@ const PROBE_MS = 200;
 /** Options that ask for weaker guarantees than the service promises: it must ignore them. */
 const WEAK_GUARANTEES = 'w=0&journal=false&readConcernLevel=local&readPreference=secondaryPreferred';
 
-/** Starts two cores behind a load balancer and a gateway on a machine, on a replica set of three members. */
+/** Starts two cores behind a load balancer and two gateways on a machine, on a replica set of three members and a Redis. */
 export async function startSimulatedMongoWorld(
   machine: Machine,
   more: Settings,
   network: Network,
-): Promise<MongoWorld> {
+): Promise<MongoWorld & RedisWorld> {
   const unexpectedEnds: string[] = [];
   const members: SimulatedNode[] = [];
   const set = new ReplicaSet(PORTS.members, {
@@ -52,19 +59,24 @@ export async function startSimulatedMongoWorld(
   const isApart = (node: SimulatedNode) =>
     apart !== undefined &&
     (members[apart.member] === node || apart.cores.some((core) => node.name.startsWith(`${core}-`)));
+  const redis = new RedisDeployment(machine, PORTS.redis, (error) => unexpectedEnds.push(`Redis: ${error.stack}`));
   network.isCut = (one, other) =>
-    apart !== undefined && (members.includes(one) || members.includes(other)) && isApart(one) !== isApart(other);
+    redis.isCut(one, other) ||
+    (apart !== undefined && (members.includes(one) || members.includes(other)) && isApart(one) !== isApart(other));
 
-  const world = await startDeployment(machine, more, {
+  const settings = { ...more, REDIS_URL: redis.url };
+  const world = await startDeployment(machine, settings, {
     databaseUrl: `${set.url('leads')}&${WEAK_GUARANTEES}`,
     corePorts: PORTS.cores,
-    gatewayPort: PORTS.gateway,
+    gatewayPorts: PORTS.gateways,
     portToCores: balanced,
     others,
     unexpectedEnds,
   });
   return {
     ...world,
+    redis,
+    counts: redis.counts,
     cluster: {
       set,
       cutOff(member, cores) {

@@ -20,8 +20,9 @@ type Start = (settings: Settings) => Promise<Running>;
 /** A process of the product on a machine. */
 export class SimulatedPart implements Part {
   readonly name: string;
-  readonly losesCounts = true;
   readonly nodes: SimulatedNode[] = [];
+  /** In memory. */
+  readonly losesCounts: boolean;
   clockErrorMs = 0;
   readonly #machine: Machine;
   readonly #settings: Settings;
@@ -39,6 +40,7 @@ export class SimulatedPart implements Part {
     this.name = name;
     this.#machine = machine;
     this.#settings = settings;
+    this.losesCounts = settings.REDIS_URL === undefined;
     this.#start = start;
     this.#onUnexpectedEnd = onUnexpectedEnd;
   }
@@ -97,7 +99,7 @@ export class SimulatedPart implements Part {
 export interface Deployment {
   readonly databaseUrl: string;
   readonly corePorts: readonly number[];
-  readonly gatewayPort: number;
+  readonly gatewayPorts: readonly number[];
   /** Returns the port that leads to the cores; it is called on the node of the network, before there is a token. */
   portToCores(tokenOf: () => string): Promise<number>;
   /** What can fail beside the product. */
@@ -105,20 +107,20 @@ export interface Deployment {
   readonly unexpectedEnds: string[];
 }
 
-/** Starts cores and a gateway on a machine, with a proxy before each kind. */
+/** Starts cores and gateways on a machine, with a proxy before all cores and one before each gateway. */
 export async function startDeployment(machine: Machine, more: Settings, deployment: Deployment): Promise<World> {
-  const { databaseUrl, corePorts, gatewayPort, others = [], unexpectedEnds } = deployment;
+  const { databaseUrl, corePorts, gatewayPorts, others = [], unexpectedEnds } = deployment;
   const network = new SimulatedNode('network', machine);
   let token = '';
   const corePort = await network.run(() => deployment.portToCores(() => token));
-  const [toCore, toGateway] = await network.run(() =>
-    Promise.all([startProxy('127.0.0.1', corePort), startProxy('127.0.0.1', gatewayPort)]),
-  );
+  const [toCore, ...toGateways] = await network.run(async () => [
+    await startProxy('127.0.0.1', corePort),
+    ...(await Promise.all(gatewayPorts.map((port) => startProxy('127.0.0.1', port)))),
+  ]);
   token = crypto.randomUUID();
   const settings = {
     CORE_TOKEN: token,
     CORE_URL: `http://127.0.0.1:${toCore.port}`,
-    GATEWAY_PORT: `${gatewayPort}`,
     DATABASE_URL: databaseUrl,
     PUBLIC_URL,
     // Short, so that connections end many times.
@@ -127,18 +129,14 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
   };
   const failed = (what: string) => unexpectedEnds.push(what);
   const startCoreWith: Start = (env) => startCore(readCoreConfig(env));
-  const cores = corePorts.map((port, index) => {
-    const name = corePorts.length === 1 ? 'core' : `core ${index + 1}`;
-    return new SimulatedPart(name, machine, { ...settings, CORE_PORT: `${port}` }, startCoreWith, failed);
-  });
-  const gateway = new SimulatedPart(
-    'gateway',
-    machine,
-    settings,
-    (env) => startGateway(readGatewayConfig(env)),
-    failed,
-  );
-  const product = [...cores, gateway];
+  const startGatewayWith: Start = (env) => startGateway(readGatewayConfig(env));
+  const partsOf = (name: string, ports: readonly number[], setting: string, start: Start) =>
+    ports.map((port, index) => {
+      const numbered = ports.length === 1 ? name : `${name} ${index + 1}`;
+      return new SimulatedPart(numbered, machine, { ...settings, [setting]: `${port}` }, start, failed);
+    });
+  const gateways = partsOf('gateway', gatewayPorts, 'GATEWAY_PORT', startGatewayWith);
+  const product = [...partsOf('core', corePorts, 'CORE_PORT', startCoreWith), ...gateways];
   for (const part of product) await part.start();
   const commandLine = new CommandLine(machine, settings);
   return {
@@ -147,13 +145,13 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
       node.run(code);
       return node;
     },
-    urls: [`http://127.0.0.1:${toGateway.port}`],
-    gatewayUrls: [`http://127.0.0.1:${gatewayPort}`],
+    urls: toGateways.map(({ port }) => `http://127.0.0.1:${port}`),
+    gatewayUrls: gatewayPorts.map((port) => `http://127.0.0.1:${port}`),
     coreUrls: corePorts.map((port) => `http://127.0.0.1:${port}`),
     coreToken: token,
     databaseUrl,
     parts: [...product, ...others],
-    links: { gateway: toGateway, core: toCore },
+    links: { ...Object.fromEntries(gateways.map(({ name }, index) => [name, toGateways[index]])), core: toCore },
     commandLine,
     clocks: product.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
     outputs: () => product.map((part) => part.output()),
@@ -172,7 +170,7 @@ export async function startSimulatedWorld(machine: Machine, more: Settings): Pro
   const world = await startDeployment(machine, more, {
     databaseUrl,
     corePorts: [PORTS.core],
-    gatewayPort: PORTS.gateway,
+    gatewayPorts: [PORTS.gateway],
     portToCores: async () => PORTS.core,
     unexpectedEnds: [],
   });

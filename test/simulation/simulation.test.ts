@@ -48,7 +48,7 @@ test.each(DATABASES)(
   },
 );
 
-// @proves world-1 leads-12 feed-3
+// @proves world-1 leads-10 leads-12 feed-3 quota-9 quota-11 quota-12
 test.each(DATABASES)(
   'every promise is kept in lives on %s',
   { timeout: SECONDS * 1000 + 600_000 },

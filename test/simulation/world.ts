@@ -1,5 +1,6 @@
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { CommandLine } from './command-line.ts';
+import type { Count } from './redis/redis-deployment.ts';
 import type { Settings } from './settings.ts';
 
 /** A process, or something else that can be killed, paused and restarted. */
@@ -42,6 +43,8 @@ export interface World {
   readonly commandLine: CommandLine;
   /** Runs code like a process that can be killed. */
   begin(name: string, code: () => Promise<void>): { kill(): void };
+  /** Every request that was counted, in order; undefined: that is not known. */
+  readonly counts?: readonly Count[];
   /** The clocks of its machines. */
   readonly clocks: readonly SettableClock[];
   /** All output of the processes of the product. */

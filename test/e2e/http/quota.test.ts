@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { newKeySecret } from '../../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { times } from '../../support/builders.ts';
-import { aCapture, aSeparateService, aService, expectProblem, leadOf } from '../../support/service.ts';
+import { aCapture, aSeparateService, aService, expectProblem, keyLookUps, leadOf } from '../../support/service.ts';
 
 const LIMIT = 5;
 
@@ -169,5 +170,29 @@ describe('while requests cannot be counted', () => {
       await expectProblem(await call(), 503, 'integration_rate_unavailable', []);
     }
     expect(await uncounted.countLeads(studioId)).toBe(0);
+  });
+
+  // @proves bounds-25
+  test('keys that are known cost the core nothing, others are refused as ever, and the gateway is not ready', {
+    tags: ['7.order'],
+  }, async () => {
+    const uncounted = await aSeparateService({ core: { CORE_METRICS_ADDRESS: '127.0.0.1:0' }, gateway: away });
+    const [known, revoked] = [await uncounted.aStudioWithKey(), await uncounted.aStudioWithKey()];
+    const areRefused = async () => {
+      for (const { secret } of [known, revoked])
+        await expectProblem(await uncounted.get(secret), 503, 'integration_rate_unavailable', []);
+    };
+    await areRefused();
+    await uncounted.apiKeys.revokeApiKey(revoked);
+    const before = await keyLookUps(uncounted);
+
+    await areRefused();
+
+    expect(await keyLookUps(uncounted)).toBe(before);
+    for (const invalid of ['lik_wrong', newKeySecret()])
+      await expectProblem(await uncounted.get(invalid), 401, 'integration_key_invalid');
+    await expect
+      .poll(async () => (await fetch(`${uncounted.url}/readyz`)).json())
+      .toMatchObject({ status: 503, detail: 'Not ready: the quota store does not answer.' });
   });
 });

@@ -1,9 +1,12 @@
 import { type EventOf, type Span, when } from '../history.ts';
+import type { Count } from '../redis/redis-deployment.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** The quota of each key. */
+/** The quota of each key, and of all keys of a studio together. */
 export interface Quota {
   readonly limit: number;
+  /** Another number than `limit`, by which responses tell whose quota they are about. */
+  readonly studioLimit?: number;
   readonly windowSeconds: number;
 }
 
@@ -18,18 +21,49 @@ const QUICK_MS = 300;
 
 type Request = EventOf<'request'>;
 
-/** Compares the requests that the quota admitted and refused with the limits in the responses of each key. */
+/** Compares the requests that the quotas admitted and refused with the limits in the responses of each key and studio. */
 export function quotaViolations(sim: Simulation, quota: Quota): string[] {
   const lost = sim.history.of('disturbance').filter(({ loses }) => loses.includes('counts'));
   const isLostIn = (span: Span) => lost.some((each) => each.span.begin < span.end && span.begin < each.span.end);
-  const byKey = Map.groupBy(sim.history.of('request'), ({ secret }) => sim.keyBySecret.get(secret) ?? '');
-  return [...byKey].flatMap(([key, requests]) => {
-    const counted = requests.filter(({ answer }) => answer?.status !== 429 && answer?.headers.has('ratelimit'));
-    const refused = requests.filter(({ answer }) => answer?.status === 429);
-    return [...atOddTimes(counted, refused, isLostIn), ...tooMany(counted, quota, isLostIn)].map(
+  const requests = sim.history.of('request');
+  const counts = sim.world.counts && Map.groupBy(sim.world.counts, ({ apiKeyId }) => apiKeyId);
+  const byKey = Map.groupBy(requests, ({ secret }) => sim.keyBySecret.get(secret) ?? '');
+  const ofKeys = [...byKey].flatMap(([key, all]) =>
+    [...ofWindows(all, quota.limit), ...(counts ? uncounted(all.filter(isCounted), counts.get(key) ?? []) : [])].map(
       (violation) => `key ${key}: ${violation}`,
-    );
-  });
+    ),
+  );
+  const byStudio = Map.groupBy(requests, ({ studioId }) => studioId);
+  const ofStudios = [...byStudio].flatMap(([studioId, all]) =>
+    ofWindows(all, quota.studioLimit).map((violation) => `the keys of ${studioId}: ${violation}`),
+  );
+  return [...ofKeys, ...ofStudios];
+
+  /** Compares the responses about windows with a limit. */
+  function ofWindows(all: readonly Request[], limit: number | undefined): string[] {
+    const told = all.filter(({ answer }) => answer?.headers.get('ratelimit-policy')?.includes(`;q=${limit};`));
+    const refused = told.filter(({ answer }) => answer?.status === 429);
+    const counted = told.filter(isCounted);
+    return [
+      ...atOddTimes(counted, refused, isLostIn),
+      ...(limit ? tooMany(counted, limit, quota.windowSeconds, isLostIn) : []),
+    ];
+  }
+}
+
+const isCounted = ({ answer }: Request): boolean => answer?.status !== 429 && !!answer?.headers.has('ratelimit');
+
+/** Requests that were served, each of which has no count of its own that was made meanwhile. */
+function uncounted(served: readonly Request[], counts: readonly Count[]): string[] {
+  const free = new Set(counts);
+  // In the order of their ends, each takes the first count that it can have: if all can have one, that finds one for each.
+  return served
+    .toSorted((a, b) => a.span.end - b.span.end)
+    .flatMap(({ span }) => {
+      const own = [...free].find(({ atMs }) => atMs > span.begin && atMs < span.end);
+      if (own) free.delete(own);
+      return own ? [] : [`${when(span)}: is served, and was not counted`];
+    });
 }
 
 /** The number of seconds that a response says are left of the window. */
@@ -58,7 +92,12 @@ function atOddTimes(counted: readonly Request[], refused: readonly Request[], is
 }
 
 /** Windows in which more requests were admitted than the quota allows. */
-function tooMany(counted: readonly Request[], { limit, windowSeconds }: Quota, isLostIn: (span: Span) => boolean) {
+function tooMany(
+  counted: readonly Request[],
+  limit: number,
+  windowSeconds: number,
+  isLostIn: (span: Span) => boolean,
+): string[] {
   const ends = counted
     .filter(({ span }) => span.end - span.begin < QUICK_MS)
     .map((request) => ({ end: request.span.end + leftMs(request), span: request.span }))

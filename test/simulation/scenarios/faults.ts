@@ -6,7 +6,7 @@ import type { Part } from '../world.ts';
 import { lasting, one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
-const part = fc.nat(5);
+const part = fc.nat(6);
 
 /** The mutex key that serializes stops and starts of parts of one machine or process group. */
 export const MACHINE = 'machine';

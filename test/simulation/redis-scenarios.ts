@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import type { RedisDeployment } from './redis/redis-deployment.ts';
+import { lasting } from './scenarios/choices.ts';
+import { aScenario, type Scenario } from './scenarios/scenario.ts';
+import type { World } from './world.ts';
+
+/* What happens to the Redis in which gateways count together. */
+
+/** A world with such a Redis. */
+export interface RedisWorld extends World {
+  readonly redis: RedisDeployment;
+}
+
+/** Errors with which it counts nothing. */
+const REFUSALS = [
+  'LOADING Redis is loading the dataset in memory',
+  "OOM command not allowed when used memory > 'maxmemory'.",
+  "READONLY You can't write against a read only replica.",
+  'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
+];
+
+const span = lasting(50, 4000);
+const share = fc.constantFrom(0.05, 0.2, 0.5);
+
+/** A disturbance of Redis; one at a time. Counts may be lost as given, or when a replica may take over without the last of them. */
+const disturbance = <Choice>(
+  [weight, what]: readonly [number, string],
+  choice: fc.Arbitrary<Choice>,
+  losesCounts: boolean | 'by failover',
+  run: (redis: RedisDeployment, choice: Choice) => void | Promise<void>,
+): Scenario =>
+  aScenario<Choice>({
+    weight,
+    choice,
+    run: (sim, choice) => {
+      const { redis } = sim.world as RedisWorld;
+      const isLosing = losesCounts === 'by failover' ? redis.hasSentinel : losesCounts;
+      return sim.inTurn('redis', () =>
+        sim.disturb(`${what} ${JSON.stringify(choice)}`, isLosing ? ['counts'] : [], async () => {
+          await run(redis, choice);
+          while (!redis.isSettled()) await sleep(20);
+        }),
+      );
+    },
+  }) as Scenario;
+
+async function restart(redis: RedisDeployment, kept: 'all' | 'saved' | 'none', forMs: number): Promise<void> {
+  const { primary } = redis;
+  redis.kill(primary);
+  await sleep(forMs);
+  redis.start(primary, kept);
+}
+
+/** The scenarios of Redis, by name. */
+export const REDIS_SCENARIOS: Readonly<Record<string, Scenario>> = {
+  killRedis: disturbance(
+    [2, 'Redis is killed, and loses'],
+    fc.record({ kept: fc.constantFrom('saved', 'none'), forMs: span }),
+    true,
+    (redis, { kept, forMs }) => restart(redis, kept, forMs),
+  ),
+
+  restartRedis: disturbance(
+    [1, 'Redis is killed, and keeps all'],
+    fc.record({ forMs: span }),
+    'by failover',
+    (redis, { forMs }) => restart(redis, 'all', forMs),
+  ),
+
+  killRedisReplica: disturbance(
+    [1, 'the sentinel of Redis is killed, and then its replica'],
+    fc.record({ forMs: span }),
+    false,
+    async (redis, { forMs }) => {
+      if (!redis.hasSentinel) return;
+      redis.killSentinel();
+      await sleep(forMs);
+      redis.startSentinel();
+      const replica = 1 - redis.primary;
+      redis.kill(replica);
+      await sleep(forMs);
+      redis.start(replica, 'saved');
+    },
+  ),
+
+  stallRedis: disturbance(
+    [2, 'Redis is suspended'],
+    fc.record({ forMs: span }),
+    'by failover',
+    async (redis, { forMs }) => {
+      const { primary } = redis;
+      redis.pause(primary);
+      await sleep(forMs);
+      redis.resume(primary);
+    },
+  ),
+
+  cutRedis: disturbance(
+    [2, 'Redis is cut off, with some gateways'],
+    fc.record({ gateways: fc.subarray(['gateway 1', 'gateway 2']), forMs: span }),
+    'by failover',
+    async (redis, { gateways, forMs }) => {
+      redis.cutOff(redis.primary, gateways);
+      await sleep(forMs);
+      redis.heal();
+    },
+  ),
+
+  loseCounts: disturbance(
+    [2, 'commands and replies of Redis are lost'],
+    fc.record({ share, forMs: span }),
+    false,
+    async ({ weather }, { share, forMs }) => {
+      weather.losses = share;
+      await sleep(forMs);
+      weather.losses = 0;
+    },
+  ),
+
+  slowRedis: disturbance(
+    [1, 'commands of Redis are slow'],
+    fc.record({ share, forMs: span }),
+    false,
+    async ({ weather }, { share, forMs }) => {
+      weather.slowness = share;
+      await sleep(forMs);
+      weather.slowness = 0;
+    },
+  ),
+
+  refuseCounts: disturbance(
+    [1, 'Redis refuses'],
+    fc.record({ refusal: fc.constantFrom(...REFUSALS), forMs: span }),
+    false,
+    async ({ weather }, { refusal, forMs }) => {
+      weather.refusal = refusal;
+      await sleep(forMs);
+      weather.refusal = undefined;
+    },
+  ),
+
+  setRedisClock: disturbance(
+    [1, 'the clock of a Redis is set'],
+    fc.record({ server: fc.nat(1), aheadMs: fc.integer({ min: -90_000, max: 90_000 }) }),
+    true,
+    (redis, { server, aheadMs }) => redis.setClock(server, aheadMs),
+  ),
+};

@@ -1,0 +1,290 @@
+import { createHash } from 'node:crypto';
+import { createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inOrder, type LuaTable, type LuaValue, list, NotInRedis, type Script, scriptOf, text } from './lua.ts';
+
+/** A text and when it expires; milliseconds since 1970, undefined: never. */
+export interface Entry {
+  readonly text: string;
+  readonly expiresAt: number | undefined;
+}
+
+/** What a server has stored, by name. */
+export type Entries = Map<string, Entry>;
+
+/** What happens to the counts of gateways. */
+export interface Weather {
+  /** The probability that a request or its reply is lost, wholly or in part, and with it the connection. */
+  losses: number;
+  /** The probability that a command takes up to half a second, and all others wait for it. */
+  slowness: number;
+  /** The error with which every count is refused. */
+  refusal: string | undefined;
+}
+
+/** What a server needs of the rest of its deployment. */
+export interface Surroundings {
+  readonly weather: Weather;
+  /** The wall clock of its machine; milliseconds since 1970. */
+  now(): number;
+  /** Called with each command that has written, and the entry as it is now; undefined: it is gone. */
+  wrote?(command: string, name: string, entry: Entry | undefined): void;
+  /** The port of the primary: it is a sentinel. */
+  primary?(): number;
+  /** Called with what is not simulated. */
+  fail(error: Error): void;
+}
+
+/** A reply: an integer, a text, null, a status, several, or a map. */
+type Reply = number | string | null | Status | readonly Reply[] | ReadonlyMap<string, Reply>;
+
+class Status {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** An error that the client gets. */
+class RedisError extends Error {}
+
+const WRITES = ['SET', 'DEL', 'INCR', 'DECR', 'PEXPIRE', 'PEXPIREAT'];
+const OK = new Status('OK');
+const LOADING = 'LOADING Redis is loading the dataset in memory';
+
+/**
+ * A process of Redis that keeps texts, counters and their expiries, runs the scripts of the product as they are, and speaks RESP3 on a
+ * socket of `node:net`; or a sentinel. It knows the commands that the product and its tests send; anything else fails with its name.
+ */
+export class RedisServer {
+  readonly entries: Entries;
+  /** A replica refuses to write. */
+  isPrimary: boolean;
+  isLoading = false;
+  readonly #around: Surroundings;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  readonly #scripts = new Map<string, Script>();
+  /** Connections on which nothing more arrives. */
+  readonly #silent = new WeakSet<Socket>();
+  /** One command is executed after the other. */
+  #turn = Promise.resolve();
+  #nowMs = 0;
+
+  constructor(entries: Entries, isPrimary: boolean, around: Surroundings) {
+    this.entries = entries;
+    this.isPrimary = isPrimary;
+    this.#around = around;
+    this.#server = createServer((socket) => this.#serve(socket));
+  }
+
+  start(port: number): void {
+    this.#server.listen(port, '127.0.0.1');
+  }
+
+  stop(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => this.#sockets.delete(socket));
+    const take = (words: readonly string[]) => {
+      this.#turn = this.#turn.then(() => this.#answer(socket, words)).catch((error) => this.#around.fail(error));
+    };
+    socket.on('data', inCommands(take));
+  }
+
+  async #answer(socket: Socket, words: readonly string[]): Promise<void> {
+    const { losses, slowness } = this.#around.weather;
+    if (slowness > 0 && Math.random() < slowness) await sleep(Math.random() * 500);
+    if (!socket.writable) return;
+    const which = losses > 0 && Math.random() < losses ? Math.random() : 1;
+    if (which < 0.3) {
+      // The request is lost.
+      socket.destroy();
+      return;
+    }
+    const reply = bytesOf(this.#replyTo(words));
+    if (which < 0.5) this.#silent.add(socket);
+    if (this.#silent.has(socket)) return;
+    if (which === 1) socket.write(reply);
+    else socket.end(reply.subarray(0, which < 0.7 ? 0 : Math.floor(Math.random() * reply.length)));
+  }
+
+  #replyTo([name = '', ...args]: readonly string[]): Reply | RedisError {
+    try {
+      return this.execute(name.toUpperCase(), args);
+    } catch (error) {
+      if (error instanceof RedisError) return error;
+      this.#around.fail(error as Error);
+      return new RedisError(`ERR ${error}`);
+    }
+  }
+
+  /** Executes a command, at one moment. */
+  execute(name: string, args: readonly string[]): Reply {
+    this.#nowMs = this.#around.now();
+    switch (name) {
+      case 'HELLO':
+        if (args.join() !== '3') throw new NotInRedis(`HELLO ${args}`);
+        return new Map<string, Reply>([
+          ['server', 'redis'],
+          ['proto', 3],
+          ['role', this.isPrimary ? 'master' : 'replica'],
+        ]);
+      case 'CLIENT':
+        if (args[0] !== 'SETINFO') throw new NotInRedis(`CLIENT ${args}`);
+        return OK;
+      case 'SENTINEL':
+        if (!this.#around.primary) throw new NotInRedis(`SENTINEL ${args}`);
+        if (args[0] === 'get-master-addr-by-name') return ['127.0.0.1', `${this.#around.primary()}`];
+        // It knows of no others.
+        if (args[0] === 'sentinels') return [];
+        throw new NotInRedis(`SENTINEL ${args}`);
+      case 'EVAL':
+      case 'EVALSHA':
+        return this.#eval(name, args);
+      default:
+        return this.#run(name, args);
+    }
+  }
+
+  #eval(name: string, [which = '', count = '', ...rest]: readonly string[]): Reply {
+    if (this.isLoading) throw new RedisError(LOADING);
+    const { refusal } = this.#around.weather;
+    if (refusal !== undefined) throw new RedisError(refusal);
+    const hash = name === 'EVAL' ? createHash('sha1').update(which).digest('hex') : which;
+    if (name === 'EVAL' && !this.#scripts.has(hash)) this.#scripts.set(hash, scriptOf(which));
+    const script = this.#scripts.get(hash);
+    if (!script) throw new RedisError('NOSCRIPT No matching script. Please use EVAL.');
+    const [keys, args] = [rest.slice(0, Number(count)), rest.slice(Number(count))];
+    const call = (command: LuaValue, ...values: LuaValue[]) => [luaOf(this.#run(text(command), values.map(text)))];
+    return replyOf(script(list(keys), list(args), call as Parameters<Script>[2]));
+  }
+
+  /** The commands that scripts use, too. */
+  #run(name: string, args: readonly string[]): Reply {
+    const [key = '', value = '', ...more] = args;
+    if (WRITES.includes(name) && !this.isPrimary)
+      throw new RedisError("READONLY You can't write against a read only replica.");
+    const entry = this.#entry(key);
+    const put = (changed: Entry | undefined, reply: Reply): Reply => {
+      const isGone = changed?.expiresAt !== undefined && changed.expiresAt <= this.#nowMs;
+      this.put(key, isGone ? undefined : changed);
+      this.#around.wrote?.(name, key, this.entries.get(key));
+      return reply;
+    };
+    const expiring = (expiresAt: number) => (entry ? put({ ...entry, expiresAt }, 1) : 0);
+    const adding = (by: number) => {
+      const count = entry?.text ?? '0';
+      if (!/^(?:0|-?[1-9]\d{0,14})$/.test(count)) throw new RedisError('ERR value is not an integer or out of range');
+      return put({ text: `${Number(count) + by}`, expiresAt: entry?.expiresAt }, Number(count) + by);
+    };
+    switch (name) {
+      case 'PING':
+        return new Status('PONG');
+      case 'TIME':
+        return [`${Math.floor(this.#nowMs / 1000)}`, `${(this.#nowMs % 1000) * 1000}`];
+      case 'GET':
+        return entry?.text ?? null;
+      case 'TYPE':
+        return new Status(entry ? 'string' : 'none');
+      case 'PTTL':
+        return entry ? (entry.expiresAt === undefined ? -1 : entry.expiresAt - this.#nowMs) : -2;
+      case 'PEXPIRETIME':
+        return entry ? (entry.expiresAt ?? -1) : -2;
+      case 'SET':
+        if (more.length > 0 && more[0] !== 'PX') throw new NotInRedis(`SET ${args}`);
+        return put({ text: value, expiresAt: more[1] === undefined ? undefined : this.#nowMs + Number(more[1]) }, OK);
+      case 'DEL':
+        return args.reduce((count, each) => count + Number(this.entries.delete(each)), 0);
+      case 'PEXPIRE':
+        return expiring(this.#nowMs + Number(value));
+      case 'PEXPIREAT':
+        return expiring(Number(value));
+      case 'INCR':
+        return adding(1);
+      case 'DECR':
+        return adding(-1);
+      default:
+        throw new NotInRedis(`the command ${name}`);
+    }
+  }
+
+  /** Stores an entry, or removes it. */
+  put(name: string, entry: Entry | undefined): void {
+    if (entry) this.entries.set(name, entry);
+    else this.entries.delete(name);
+  }
+
+  #entry(name: string): Entry | undefined {
+    const entry = this.entries.get(name);
+    const isExpired = entry?.expiresAt !== undefined && entry.expiresAt <= this.#nowMs;
+    return isExpired ? undefined : entry;
+  }
+}
+
+/** What a script gets for a reply. */
+function luaOf(reply: Reply): LuaValue {
+  if (reply === null) return false;
+  if (reply instanceof Status) return new Map([['ok', reply.text]]);
+  if (Array.isArray(reply)) return list(reply.map(luaOf));
+  return reply as number | string;
+}
+
+/** What a client gets for the result of a script. */
+function replyOf(value: LuaValue): Reply {
+  if (value === undefined || value === false) return null;
+  if (value === true) return 1;
+  if (typeof value === 'number') return Math.trunc(value);
+  if (typeof value === 'string') return value;
+  return [...inOrder(value as LuaTable)].map(([, each]) => replyOf(each));
+}
+
+const bytesOf = (reply: Reply | RedisError): Buffer => Buffer.from(written(reply), 'latin1');
+
+/** A reply in RESP3; texts are of bytes. */
+function written(reply: Reply | RedisError): string {
+  if (reply === null) return '_\r\n';
+  if (reply instanceof RedisError) return `-${reply.message}\r\n`;
+  if (reply instanceof Status) return `+${reply.text}\r\n`;
+  if (typeof reply === 'number') return `:${reply}\r\n`;
+  if (typeof reply === 'string') return `$${reply.length}\r\n${reply}\r\n`;
+  if (reply instanceof Map) return `%${reply.size}\r\n${[...reply].flat().map(written).join('')}`;
+  return `*${(reply as readonly Reply[]).length}\r\n${(reply as readonly Reply[]).map(written).join('')}`;
+}
+
+/** Calls back with the words of each whole command that arrives. */
+function inCommands(take: (words: readonly string[]) => void): (bytes: Buffer) => void {
+  let received = '';
+  return (bytes) => {
+    received += bytes.toString('latin1');
+    for (let length = commandIn(received, take); length > 0; length = commandIn(received, take))
+      received = received.slice(length);
+  };
+}
+
+/** Takes the first command of a text; returns its length, or 0 when it is not whole. */
+function commandIn(received: string, take: (words: readonly string[]) => void): number {
+  const head = /^\*(\d+)\r\n/.exec(received);
+  if (!head) {
+    if (received.includes('\r\n')) throw new NotInRedis(`a command without a head: ${received.slice(0, 40)}`);
+    return 0;
+  }
+  const words: string[] = [];
+  let at = head[0].length;
+  for (let left = Number(head[1]); left > 0; left -= 1) {
+    const end = received.indexOf('\r\n', at);
+    if (end < 0) return 0;
+    const length = Number(received.slice(at + 1, end));
+    if (received.length < end + 4 + length) return 0;
+    words.push(received.slice(end + 2, end + 2 + length));
+    at = end + 4 + length;
+  }
+  take(words);
+  return at;
+}
