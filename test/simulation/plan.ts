@@ -53,13 +53,8 @@ export const USUAL: Omit<Plan, 'steps'> = {
   logLevel: 'info',
 };
 
-const QUOTAS: readonly Quota[] = [
-  ...[USUAL.quota, USUAL.quota],
-  ...[
-    { limit: 30, windowSeconds: 3 },
-    { limit: 30, studioLimit: 24, windowSeconds: 3 },
-  ],
-];
+const SMALL: Quota = { limit: 30, windowSeconds: 3 };
+const QUOTAS: readonly Quota[] = [SMALL, { ...SMALL, studioLimit: 24 }, USUAL.quota, USUAL.quota];
 
 const step: fc.Arbitrary<Step> = fc
   .record({
