@@ -10,36 +10,22 @@ export class NotInRedis extends Error {}
 
 const TOKENS = /\s+|--[^\n]*|('[^'\\]*'|\d+|[A-Za-z_]\w*|\.\.|[~=<>]=|[-+*/#<>=(){}[\],.:])/y;
 
-/** The binary operators, from those that bind least, with what they are in JavaScript. */
-const OPERATORS: readonly Readonly<Record<string, (a: string, b: string) => string>>[] = [
-  { or: (a, b) => `lua.or(${a}, () => ${b})` },
-  { and: (a, b) => `lua.and(${a}, () => ${b})` },
-  {
-    '<': (a, b) => `(lua.compare(${a}, ${b}) < 0)`,
-    '>': (a, b) => `(lua.compare(${a}, ${b}) > 0)`,
-    '<=': (a, b) => `(lua.compare(${a}, ${b}) <= 0)`,
-    '>=': (a, b) => `(lua.compare(${a}, ${b}) >= 0)`,
-    '~=': (a, b) => `(${a} !== ${b})`,
-    '==': (a, b) => `(${a} === ${b})`,
-  },
-  { '..': (a, b) => `(lua.text(${a}) + lua.text(${b}))` },
-  {
-    '+': (a, b) => `(lua.number(${a}) + lua.number(${b}))`,
-    '-': (a, b) => `(lua.number(${a}) - lua.number(${b}))`,
-  },
-  {
-    '*': (a, b) => `(lua.number(${a}) * lua.number(${b}))`,
-    '/': (a, b) => `(lua.number(${a}) / lua.number(${b}))`,
-  },
-];
+/** The binary operators, from those that bind least. The right sides of the first two are not always evaluated. */
+const OPERATORS = [['or'], ['and'], ['<', '>', '<=', '>=', '~=', '=='], ['..'], ['+', '-'], ['*', '/']];
 
 const BLOCK_ENDS = ['end', 'else', 'elseif', ''];
 
-/** An expression in JavaScript: the first of its values, and all that it has if it is a call. */
+/** An expression in JavaScript: the first of its values, all that it has if it is a call, and how a value is put there if it is a field. */
 interface Expression {
   readonly one: string;
   readonly all?: string;
+  readonly put?: string;
 }
+
+const field = (table: string, key: string): Expression => ({
+  one: `lua.of(${table}, ${key})`,
+  put: `${table}.set(${key}, `,
+});
 
 /** Translates a script, statement by statement. */
 class Translation {
@@ -108,10 +94,11 @@ class Translation {
     if (this.#takeIf('if')) return this.#condition();
     if (this.#takeIf('for')) return this.#loop();
     if (this.#takeIf('return')) return `return [${this.#list()}];`;
-    const { one, all } = this.#suffixed();
+    const { one, all, put } = this.#suffixed();
     if (all !== undefined) return `${all};`;
     this.#expect('=');
-    return `${one} = ${this.#expression().one};`;
+    const value = this.#expression().one;
+    return put ? `${put}${value});` : `${one} = ${value};`;
   }
 
   #function(): string {
@@ -168,9 +155,10 @@ class Translation {
     const operators = OPERATORS[level];
     if (!operators) return this.#unary();
     let left = this.#expression(level + 1);
-    for (let join = operators[this.#next]; join; join = operators[this.#next]) {
-      this.#take();
-      left = { one: join(left.one, this.#expression(level + 1).one) };
+    while (operators.includes(this.#next)) {
+      const operator = this.#take();
+      const right = this.#expression(level + 1).one;
+      left = { one: `lua['${operator}'](${left.one}, ${level < 2 ? '() => ' : ''}${right})` };
     }
     return left;
   }
@@ -185,9 +173,9 @@ class Translation {
   #suffixed(): Expression {
     let found = this.#simple();
     for (;;) {
-      if (this.#takeIf('.')) found = { one: `lua.of(${found.one}, '${this.#take()}').value` };
+      if (this.#takeIf('.')) found = field(found.one, `'${this.#take()}'`);
       else if (this.#takeIf('[')) {
-        found = { one: `lua.of(${found.one}, ${this.#expression().one}).value` };
+        found = field(found.one, this.#expression().one);
         this.#expect(']');
       } else if (this.#takeIf(':')) {
         const method = this.#take();
@@ -249,8 +237,7 @@ const isTrue = (value: LuaValue): boolean => value !== undefined && value !== fa
 /** @returns undefined: the text is no number */
 function numberIn(value: LuaValue): number | undefined {
   if (typeof value === 'number') return value;
-  if (typeof value !== 'string' || !/^\s*-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\s*$/i.test(value)) return undefined;
-  return Number(value);
+  return typeof value === 'string' && /^\s*-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : undefined;
 }
 
 function number(value: LuaValue): number {
@@ -265,36 +252,38 @@ export function text(value: LuaValue): string {
   throw new NotInRedis(`${value} as a text`);
 }
 
+function difference(a: LuaValue, b: LuaValue): number {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  throw new NotInRedis(`${a} compared with ${b}`);
+}
+
+const lengthOf = (value: LuaValue): number => (value instanceof Map ? [...inOrder(value)].length : text(value).length);
+
 /** What translated scripts call. */
 const LUA = {
-  list,
-  inOrder,
-  isTrue,
-  number,
-  text,
+  ...{ list, inOrder, isTrue, number, lengthOf },
   or: (a: LuaValue, b: () => LuaValue) => (isTrue(a) ? a : b()),
   and: (a: LuaValue, b: () => LuaValue) => (isTrue(a) ? b() : a),
-  compare(a: LuaValue, b: LuaValue): number {
-    if (typeof a === 'number' && typeof b === 'number') return a - b;
-    throw new NotInRedis(`${a} compared with ${b}`);
-  },
-  lengthOf: (value: LuaValue) => (value instanceof Map ? [...inOrder(value)].length : text(value).length),
-  of(table: LuaValue, key: LuaValue) {
+  '<': (a: LuaValue, b: LuaValue) => difference(a, b) < 0,
+  '>': (a: LuaValue, b: LuaValue) => difference(a, b) > 0,
+  '<=': (a: LuaValue, b: LuaValue) => difference(a, b) <= 0,
+  '>=': (a: LuaValue, b: LuaValue) => difference(a, b) >= 0,
+  '~=': (a: LuaValue, b: LuaValue) => a !== b,
+  '==': (a: LuaValue, b: LuaValue) => a === b,
+  '..': (a: LuaValue, b: LuaValue) => text(a) + text(b),
+  '+': (a: LuaValue, b: LuaValue) => number(a) + number(b),
+  '-': (a: LuaValue, b: LuaValue) => number(a) - number(b),
+  '*': (a: LuaValue, b: LuaValue) => number(a) * number(b),
+  '/': (a: LuaValue, b: LuaValue) => number(a) / number(b),
+  of(table: LuaValue, key: LuaValue): LuaValue {
     if (!(table instanceof Map)) throw new NotInRedis(`${key} of ${table}`);
-    return {
-      get value() {
-        return table.get(key);
-      },
-      set value(value: LuaValue) {
-        table.set(key, value);
-      },
-    };
+    return table.get(key);
   },
   method(name: string, of: LuaValue, pattern: LuaValue): LuaValue[] {
     const words = text(pattern).replaceAll('%d', '\\d');
     if (typeof of !== 'string' || words.includes('%')) throw new NotInRedis(`${of}:${name}(${pattern})`);
     const found = new RegExp(words).exec(of);
-    if (name === 'match') return found ? (found.length > 1 ? found.slice(1) : [found[0]]) : [undefined];
+    if (name === 'match') return found ? found.slice(found.length > 1 ? 1 : 0) : [undefined];
     if (name === 'find') return found ? [found.index + 1, found.index + found[0].length] : [undefined];
     throw new NotInRedis(`the method ${name}`);
   },
@@ -313,7 +302,7 @@ const GLOBALS = {
       'insert',
       (table, value) => {
         if (!(table instanceof Map)) throw new NotInRedis(`insert into ${table}`);
-        table.set(LUA.lengthOf(table) + 1, value);
+        table.set(lengthOf(table) + 1, value);
         return [];
       },
     ],
