@@ -22,14 +22,13 @@ const filesIn =
       .filter((name) => !others.includes(name));
 
 const GENERATOR = ['command -v openapi-generator-cli'];
-/** The Python that openapi-python-client runs on, which also has the libraries of the clients. */
-const PYTHON = '"$(dirname "$(realpath "$(command -v openapi-python-client)")")/python"';
-const HAS_PYTHON = `${PYTHON} -c 'import dateutil, httpx, pydantic, urllib3'`;
+/** The Python that has the libraries of the clients, by `.ci/install-client-generators`. */
+const PYTHON = '/usr/local/lib/client-generators/python/bin/python';
 
 /** The clients by generator name, which is also the name of the folder and of the block in the docs. */
 export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
   'openapi-generator-python': {
-    tools: [...GENERATOR, HAS_PYTHON],
+    tools: [...GENERATOR, `${PYTHON} -c 'import dateutil, pydantic, urllib3'`],
     build: '',
     use: `PYTHONPATH=client ${PYTHON} use_client.py`,
     typesOf: filesIn('client/lead_intake/models/*.py', '__init__'),
@@ -51,19 +50,6 @@ export const CLIENTS: Readonly<Record<string, GeneratedClient>> = {
     ].join('\n'),
     use: 'java -classpath "classes:$(cat client/classpath)" UseClient',
     typesOf: filesIn('client/src/main/java/leadintake/model/*.java', 'AbstractOpenApiSchema'),
-  },
-  'openapi-generator-go': {
-    tools: [...GENERATOR, 'go version'],
-    build: 'go mod tidy\ngo build -o use-client .',
-    use: './use-client',
-    typesOf: (folder) => filesIn('client/model_*.go')(folder).map((name) => name.replace('model_', '')),
-  },
-  'openapi-python-client': {
-    tools: ['command -v openapi-python-client', HAS_PYTHON],
-    build: '',
-    use: `${PYTHON} use_client.py`,
-    // Only the type of `fields` has a name that the generator chooses.
-    typesOf: filesIn('lead_intake/models/*.py', '__init__', 'problem_details_fields'),
   },
   'oapi-codegen': {
     tools: ['command -v oapi-codegen', 'go version'],

@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
@@ -10,9 +10,6 @@ import { commandsIn, describeWithTools, type Outcome, runCommands } from '../sup
 import { ROOT } from '../support/processes.ts';
 import { aService, type LeadJson, leadOf, type ProblemJson } from '../support/service.ts';
 import { CLIENTS } from './clients.ts';
-
-// Generating and compiling takes a while on a busy machine.
-vi.setConfig({ testTimeout: 300_000 });
 
 const service = aService();
 const scarce = aService({ gateway: { QUOTA_LIMIT: '1', QUOTA_WINDOW_SECONDS: '3600' } });
