@@ -5,14 +5,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { describeWithTools } from '../support/examples.ts';
-import { ROOT, sharedFolder } from '../support/processes.ts';
-import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
-
-// The dependencies of Python may be downloaded.
-vi.setConfig({ hookTimeout: 300_000 });
+import { ROOT } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 
 const page = readFileSync(join(ROOT, 'gateway/docs/pages/clients.md'), 'utf8');
 const program = (language: string) => new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? '';
@@ -68,7 +65,6 @@ describe('the report after each attempt', () => {
     'attempt 2: 502, not of the service, request NONE, NONE left',
     'attempt 3: ok, request three, 41 left',
   ];
-  const scratch = sharedFolder();
 
   /** Runs a program that lists the leads; `none` is how its language prints a value that is missing. */
   async function expectOutput(command: string, args: readonly string[], none: string): Promise<void> {
@@ -99,7 +95,7 @@ describe('the report after each attempt', () => {
 
   describeWithTools([PYTHON_TOOL], 'and', () => {
     test('is as the page shows in Python', async () => {
-      const python = join(await pythonWithClient(scratch()), 'python');
+      const python = join(await pythonForTests(), 'python');
       const source = `import os\nfrom lead_intake import LeadIntakeClient\n${program('python')}\nleads.list_leads()`;
       await expectOutput(python, ['-c', source], 'None');
     });

@@ -1,16 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { asWritten } from '../../sdk/as-written.ts';
 import { faultsOf } from '../../sdk/index.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { POSTED_CAPTURES } from '../support/posted-captures.ts';
-import { ROOT, sharedFolder } from '../support/processes.ts';
-import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { ROOT } from '../support/processes.ts';
+import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { aService } from '../support/service.ts';
-
-// The dependencies of Python may be downloaded.
-vi.setConfig({ hookTimeout: 300_000 });
 
 type Faults = Readonly<Record<string, readonly string[]>>;
 /** By the name of the case. */
@@ -87,8 +84,6 @@ describeWithTools(['php --version'], 'in PHP', () => {
 });
 
 describeWithTools([PYTHON_TOOL], 'in Python', () => {
-  const scratch = sharedFolder();
-
   // @proves leads-20
   test('Python: a lead has the faults that the service finds in it, and no others', async () => {
     const program = `
@@ -99,7 +94,7 @@ def faults(data):
     contact = kinds[data["contact"]["type"]](data["contact"]["value"])
     return LeadCapture(data["displayName"], contact, data.get("sourceId"), data.get("note")).faults()
 print(json.dumps({name: faults(data) for name, data in json.load(sys.stdin)}))`;
-    const python = join(await pythonWithClient(scratch()), 'python');
+    const python = join(await pythonForTests(), 'python');
     expect(faultsBy(python, ['-c', program])).toEqual(ofService);
   });
 });

@@ -2,25 +2,23 @@ import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import type { ClientPatch } from '../planted-bugs/client-bugs.ts';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
-import { PYTHON_OUTBOX_BUGS } from '../planted-bugs/python-client-bugs.ts';
+import { PYTHON_OUTBOX_BUGS, PYTHON_POOL_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
 import { describeWithTools, exampleOf } from '../support/examples.ts';
 import { ROOT, sharedFolder, watch } from '../support/processes.ts';
-import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 import { queryFile } from '../support/website-databases.ts';
-
-// The package and its dependencies are downloaded, built and installed, which takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
 
 const execute = promisify(execFile);
 const service = aService();
@@ -70,15 +68,96 @@ class Website {
     queryFile(join(this.folder, 'website.db'), 'SELECT state, capture FROM example_com_leads ORDER BY created_at');
 }
 
+/** Prints what the client logs: an attempt that is repeated fails the tests, even if its repetition succeeds. */
+const PRELUDE = `
+import asyncio, httpx2, json, logging, multiprocessing, os, pickle, signal, sys, threading, warnings
+from concurrent.futures import ThreadPoolExecutor
+from lead_intake import *
+# Python warns of a fork beside threads.
+warnings.resetwarnings()
+logging.basicConfig(stream=sys.stdout)
+logging.getLogger("lead_intake").setLevel(logging.INFO)
+url, key = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
+def capture(name):
+    return LeadCapture(name, EmailContact(f"{name}@example.org"), note=f"From {name}.")
+def create(leads, owner):
+    for number in range(12):
+        name = f"{owner}-{number}"
+        created = leads.create_lead(capture(name))
+        assert not created.replayed and leads.get_lead(created.lead.id).note == f"From {name}."
+async def create_async(leads, owner):
+    for number in range(12):
+        name = f"{owner}-{number}"
+        created = await leads.create_lead(capture(name))
+        assert not created.replayed and (await leads.get_lead(created.lead.id)).note == f"From {name}."
+def in_forks(work, count=4):
+    children = []
+    for owner in range(count):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work(f"fork{owner}")
+                status = 0
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        children.append(child)
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
+`;
+
+/** Programs that use one client in several ways, and the number of its users. Each uses the client before others do, so that its connection is kept alive. */
+const USES: Readonly<Record<string, readonly [program: string, users: number]>> = {
+  forks: [
+    `leads = LeadIntakeClient(url, key)
+leads.list_leads()
+in_forks(lambda owner: create(leads, owner))
+create(leads, "parent")`,
+    5,
+  ],
+  'forks of an async client': [
+    `leads = AsyncLeadIntakeClient(url, key)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(leads.list_leads())
+in_forks(lambda owner: loop.run_until_complete(create_async(leads, owner)))
+loop.run_until_complete(create_async(leads, "parent"))`,
+    5,
+  ],
+  threads: [
+    `with LeadIntakeClient(url, key) as leads:
+    leads.list_leads()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda owner: create(leads, f"thread{owner}"), range(4)))`,
+    4,
+  ],
+  'event loops, one after the other': [
+    `leads = AsyncLeadIntakeClient(url, key)
+for number in range(3):
+    asyncio.run(create_async(leads, f"loop{number}"))`,
+    3,
+  ],
+};
+
 // @proves leads-23
 describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
   const scratch = sharedFolder();
   let bin: string;
   beforeAll(async () => {
-    bin = await pythonWithClient(scratch(), 'mypy==2.4.1', 'SQLAlchemy==2.1.9');
+    bin = await pythonForTests();
   });
   const aWebsite = () => new Website(bin, join(scratch(), randomUUID()));
   const run: Website['run'] = (...args) => aWebsite().run(...args);
+
+  /** A website whose copy of the client, which precedes the installed one on the import path, has faults. */
+  function aFaultyWebsite(patches: readonly ClientPatch[]): Website {
+    const website = aWebsite();
+    cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
+    for (const { file, ...patch } of patches) {
+      plantInCopy(website.folder, { ...patch, file: file.replace('sdk/python/src/', '') });
+    }
+    return website;
+  }
 
   /** A program that runs `body` with a client. */
   const withClient = (body: string): string => `
@@ -324,13 +403,7 @@ engine.dispose()`,
     expectAnyConnection(aWebsite()));
 
   test.for(PYTHON_OUTBOX_BUGS)('is caught when it is faulty: $name', async ({ patches, says }) => {
-    const website = aWebsite();
-    // Precedes the installed package on the import path.
-    cpSync(join(ROOT, 'sdk/python/src'), website.folder, { recursive: true });
-    for (const { file, ...patch } of patches) {
-      plantInCopy(website.folder, { ...patch, file: file.replace('sdk/python/src/', '') });
-    }
-    await expect(expectAnyConnection(website)).rejects.toThrow(says);
+    await expect(expectAnyConnection(aFaultyWebsite(patches))).rejects.toThrow(says);
   });
 
   test('passes the strict type check, with all of the client', async () => {
@@ -339,5 +412,168 @@ engine.dispose()`,
       execute(join(bin, 'mypy'), ['--strict', '--python-version', '3.10', ...args], { cwd: website.folder });
     await mypy(...Object.keys(PROGRAMS));
     await mypy('-p', 'lead_intake');
+  });
+
+  async function expectNoMixUp(use: string, website = aWebsite()): Promise<void> {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const [program = '', users = 0] = USES[use] ?? [];
+    expect(await website.run(PRELUDE + program, secret)).toBe('');
+    expect(await service.countLeads(studioId)).toBe(users * 12);
+  }
+
+  // @proves leads-21
+  test.for(Object.keys(USES))('gives no one the lead of another, and repeats nothing: %s', (use) => expectNoMixUp(use));
+
+  test.for(PYTHON_POOL_BUGS)('is caught when it is faulty: $name', async ({ patches, caughtBy, says }) => {
+    await expect(expectNoMixUp(caughtBy, aFaultyWebsite(patches))).rejects.toThrow(says);
+  });
+
+  test('refuses to send by an HTTP client of the process before a fork, and closes nothing of that process', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await run(
+      `${PRELUDE}
+http = httpx2.Client()
+given, leads = LeadIntakeClient(url, key, http_client=http), LeadIntakeClient(url, key)
+given.list_leads()
+leads.list_leads()
+def fork(_):
+    try:
+        given.create_lead(capture("Grace"))
+    except RuntimeError as error:
+        print(error)
+    leads.close()
+    given.close()
+in_forks(fork, 1)
+create(leads, "parent")
+create(given, "given")
+leads.close()
+try:
+    leads.list_leads()
+except RuntimeError as error:
+    print(error)`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual([
+      'Create the client and its http_client after the fork, in the process that uses them.',
+      'The client is closed.',
+    ]);
+    expect(await service.countLeads(studioId)).toBe(24);
+  });
+
+  test('passes on the time limit of a job, whatever its class, and nothing else than errors of the transport', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    onTestFinished(() => void silent.close().closeAllConnections());
+    await once(silent, 'listening');
+    const printed = await run(
+      `${PRELUDE}
+# It logs what is raised within its steps.
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+class JobTimeout(Exception): pass
+class TimeLimit(TimeoutError): pass
+def limited(kind, work, seconds=0.3):
+    def end(*_):
+        raise kind("the time of the job is over")
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        work()
+    except (kind, LeadIntakeError) as error:
+        print(type(error).__name__)
+leads, other = LeadIntakeClient(url, key), AsyncLeadIntakeClient(url, key)
+for kind in (JobTimeout, TimeLimit):
+    limited(kind, lambda: leads.create_lead(capture("Grace")))
+    limited(kind, lambda: asyncio.run(other.create_lead(capture("Grace"))))
+class Interrupted(httpx2.AsyncBaseTransport):
+    # As a transport takes any TimeoutError within its steps.
+    async def handle_async_request(self, request):
+        try:
+            signal.raise_signal(signal.SIGALRM)
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout("no time left") from error
+interrupted = AsyncLeadIntakeClient(url, key, http_client=httpx2.AsyncClient(transport=Interrupted()))
+limited(TimeLimit, lambda: asyncio.run(interrupted.create_lead(capture("Grace"))), 0)
+def broken(request):
+    raise KeyError("a bug of the website")
+hooked = LeadIntakeClient(url, key, http_client=httpx2.Client(event_hooks={"request": [broken]}))
+try:
+    hooked.create_lead(capture("Grace"))
+except KeyError as error:
+    print(error)`,
+      newKeySecret(),
+      `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+    );
+    expect(printed.split('\n')).toEqual([
+      ...['JobTimeout', 'JobTimeout', 'TimeLimit', 'TimeLimit', 'TimeLimit'],
+      "'a bug of the website'",
+    ]);
+  });
+
+  test('has errors that a pool of processes returns whole, of every class', async () => {
+    const { secret } = await service.aStudioWithKey();
+    const printed = await run(
+      `${PRELUDE}
+import inspect, lead_intake, lead_intake.outbox
+def fail(data):
+    LeadIntakeClient(url, key).create_lead(data)
+def whole(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+values = {
+    "written": "unknown", "status": 400, "fields": {"contact.value": ["is required"]}, "attempts": 3, "retry_after_seconds": 2,
+}
+for module in (lead_intake, lead_intake.outbox):
+    for name, kind in inspect.getmembers(module, inspect.isclass):
+        if issubclass(kind, LeadIntakeError):
+            whole(kind(**{each: values.get(each, each) for each in inspect.signature(kind).parameters}))
+            print(name, end=" ")
+        elif issubclass(kind, Exception):
+            whole(kind("a message"))
+            print(name, end=" ")
+print()
+leads, again = LeadIntakeClient(url, key), capture("Grace")
+leads.create_lead(again)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    try:
+        pool.apply(fail, (again,))
+    except LeadAlreadyOpenError as error:
+        print(error.existing_lead_id == leads.list_leads().leads[0].id)`,
+      secret,
+    );
+    const [classes, isTheSame] = printed.split('\n');
+    expect(classes?.trim().split(' ').toSorted()).toEqual([
+      'IdempotencyConflictError',
+      'LeadAlreadyOpenError',
+      'LeadIntakeError',
+      'NoAnswerError',
+      'OutboxError',
+      'ProblemError',
+    ]);
+    expect(isTheSame).toBe('True');
+  });
+
+  test('names itself, and keeps what a given HTTP client adds to each request', async () => {
+    const seen: IncomingHttpHeaders[] = [];
+    const server = createServer(({ headers }, response) => {
+      seen.push(headers);
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"leads":[],"nextCursor":null}');
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close().closeAllConnections());
+    await once(server, 'listening');
+    await run(
+      `${PRELUDE}
+given = {"headers": {"User-Agent": "website/3.1", "X-Firewall": "pass", "Authorization": "Basic x"}, "cookies": {"node": "7"}}
+async def read(**options):
+    await AsyncLeadIntakeClient(url, key, **options).list_leads()
+LeadIntakeClient(url, key).list_leads()
+LeadIntakeClient(url, key, http_client=httpx2.Client(**given)).list_leads()
+asyncio.run(read())
+asyncio.run(read(http_client=httpx2.AsyncClient(**given)))`,
+      newKeySecret(),
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    );
+    const own = { 'user-agent': expect.stringMatching(/^lead-intake-python\/\d/) };
+    const kept = { 'user-agent': 'website/3.1', 'x-firewall': 'pass', cookie: 'node=7' };
+    expect(seen).toMatchObject([own, kept, own, kept]);
+    for (const { authorization } of seen) expect(authorization).toMatch(/^Bearer lik_/);
   });
 });

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT, type RunningProcess, start, watch } from '../support/processes.ts';
-import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import type { DatabaseKind } from '../support/website-databases.ts';
 
 /** Starts a driver. */
@@ -15,24 +15,19 @@ export interface Language {
   readonly databases: readonly DatabaseKind[];
   /** Whether it has the command `run`. */
   readonly hasRun: boolean;
-  /**
-   * Installs the driver's dependencies.
-   *
-   * @param scratch the folder to install them in
-   */
-  prepare(scratch: string): Promise<StartDriver>;
+  /** Installs the driver's dependencies. */
+  prepare(): Promise<StartDriver>;
 }
 
-const PYTHON_DRIVER = 'sdk/python/outbox_driver.py';
-const PYTHON_PACKAGES = ['psycopg[binary]==3.3.9', 'PyMySQL==1.2.4', 'SQLAlchemy==2.1.9'];
-const pythons = new Map<string, Promise<string>>();
+const startPython = async (...options: string[]): Promise<StartDriver> =>
+  runBy(join(await pythonForTests(), 'python'), 'sdk/python/outbox_driver.py', ...options);
 
 const PYTHON_BY_SQLALCHEMY: Language = {
   name: 'Python by SQLAlchemy',
   tools: [PYTHON_TOOL],
   databases: ['PostgreSQL'],
   hasRun: true,
-  prepare: async (scratch) => runBy(await pythonWithDrivers(scratch), PYTHON_DRIVER, '--sqlalchemy'),
+  prepare: () => startPython('--sqlalchemy'),
 };
 
 export const LANGUAGES: readonly Language[] = [
@@ -57,18 +52,11 @@ export const LANGUAGES: readonly Language[] = [
     tools: [PYTHON_TOOL],
     databases: ['SQLite', 'MariaDB', 'PostgreSQL'],
     hasRun: true,
-    prepare: async (scratch) => runBy(await pythonWithDrivers(scratch), PYTHON_DRIVER),
+    prepare: () => startPython(),
   },
   // SQLAlchemy is slow to load: nightly only.
   ...(process.env.SOAK ? [PYTHON_BY_SQLALCHEMY] : []),
 ];
-
-/** Returns a Python with the client and database drivers; created once per folder. */
-function pythonWithDrivers(scratch: string): Promise<string> {
-  const made = pythons.get(scratch) ?? pythonWithClient(scratch, ...PYTHON_PACKAGES);
-  pythons.set(scratch, made);
-  return made.then((programs) => join(programs, 'python'));
-}
 
 /** Starts a driver with an interpreter. */
 function runBy(program: string, driver: string, ...options: string[]): StartDriver {

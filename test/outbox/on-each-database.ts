@@ -1,6 +1,5 @@
 import { afterAll } from 'vitest';
 import { describeWithTools, missingTools } from '../support/examples.ts';
-import { sharedFolder } from '../support/processes.ts';
 import { describeIf } from '../support/servers.ts';
 import type { Service } from '../support/service.ts';
 import {
@@ -29,13 +28,12 @@ export interface OutboxUnderTest {
 
 /** Defines the tests for the outbox of each language on each of its databases; all run concurrently. */
 export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest) => void): void {
-  const scratch = sharedFolder();
   const closing: (() => Promise<void>)[] = [];
   // Servers are started on first use.
   const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
   const serverOf = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
   const drivers = new Map<string, Promise<StartDriver>>();
-  const driverOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare(scratch()));
+  const driverOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare());
 
   afterAll(async () => {
     for (const close of closing) await close();

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { LeadCapture } from '../../sdk/index.ts';
 import { REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 import formKeys from './form-keys.json' with { type: 'json' };
+import { KILLS, testKills } from './kills.ts';
 import { onEachDatabase } from './on-each-database.ts';
 import { aCapture, eventually, TABLE } from './website.ts';
 
@@ -48,10 +49,16 @@ const CAUSES: readonly Cause[] = [
 /** A stored UUID. */
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+// The suite starts hundreds of processes on two cores.
+vi.setConfig({ testTimeout: 600_000 + KILLS * 20_000 });
+
 // @proves leads-17
-onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) => {
+onEachDatabase(service, (outbox) => {
+  const { name, kind, language, others, aWebsite, driverOf } = outbox;
   /** What depends on no database: on the first one of the language, and in a soak on all. */
   const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
+
+  testKills(service, outbox, testOnce);
 
   test(`${name}: sends each committed lead once, and none that was rolled back or interrupted by a kill`, async () => {
     const website = await aWebsite();
@@ -594,7 +601,7 @@ onEachDatabase(service, ({ name, kind, language, others, aWebsite, driverOf }) =
   });
 
   // @proves leads-19
-  test(`${name}: a change made by a person while a lead is in flight is kept`, async ({ onTestFinished }) => {
+  testOnce(`${name}: a change made by a person while a lead is in flight is kept`, async ({ onTestFinished }) => {
     const website = await aWebsite();
     for (const [status, command] of [
       [201, 'retry'],

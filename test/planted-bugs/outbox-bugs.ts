@@ -1,7 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts';
 
 const OUTBOX = 'test/outbox/outbox.test.ts';
-const KILLS = 'test/outbox/kills.test.ts';
 const ROWS = 'sdk/outbox/lead-rows.ts';
 const DELIVERY = 'sdk/outbox/delivery.ts';
 
@@ -24,7 +23,7 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'each attempt to send a lead has a new idempotency key',
-    suite: KILLS,
+    suite: OUTBOX,
     caughtBy:
       'Node on SQLite: a worker killed after the service has responded and before it receives the response creates no second lead',
     patches: [

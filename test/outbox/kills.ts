@@ -1,32 +1,32 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { chanceOf } from '../crash/chance.ts';
-import { aService } from '../support/service.ts';
+import type { Service } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
-import { onEachDatabase } from './on-each-database.ts';
+import type { OutboxUnderTest } from './on-each-database.ts';
 import { aCapture, eventually, type RunningDriver, TABLE, type Website } from './website.ts';
 
 /** The number of random kills for each language on each database. The other tests kill at the moments that matter. */
-const KILLS = sizeOf('OUTBOX_KILLS', { usual: 0, soak: 100 });
+export const KILLS = sizeOf('OUTBOX_KILLS', { usual: 0, soak: 100 });
 
 /** Seeds the random kills, delays and leads. */
 const SEED = Number(process.env.OUTBOX_SEED ?? randomInt(2 ** 32));
 
-// The suite starts hundreds of processes on two cores.
-vi.setConfig({ testTimeout: 120_000 + KILLS * 20_000, hookTimeout: 300_000 });
 console.info(`Kills of outboxes from OUTBOX_SEED=${SEED}`);
-
-const service = aService();
 
 const LEASE_MS = 5 * 60 * 1000;
 
 /** Whether the bytes contain a request that creates a lead. */
 const isCreation = (request: Buffer): boolean => request.includes('POST /v1/');
 
-// @proves leads-17
-onEachDatabase(service, ({ name, aWebsite }) => {
+/** Defines the tests that kill forms and workers. `testOnce` defines those that depend on no database. */
+export function testKills(
+  service: Service,
+  { name, aWebsite }: OutboxUnderTest,
+  testOnce: ReturnType<typeof test.runIf>,
+): void {
   /** A website with a waiting lead, and a proxy between it and the service. */
   async function aWaitingLead(onTestFinished: (end: () => Promise<void>) => void) {
     const website = await aWebsite();
@@ -51,17 +51,18 @@ onEachDatabase(service, ({ name, aWebsite }) => {
     expect(await website.leads()).toEqual([displayName]);
   }
 
-  test(`${name}: a worker killed after the service has responded and before it receives the response creates no second lead`, async ({
-    onTestFinished,
-  }) => {
-    const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
-    proxy.loseReplies({ of: isCreation, by: 'silence' });
-    const worker = website.begin('deliver', {}, env);
-    await eventually(() => proxy.lost() > 0);
-    await worker.process.kill();
-    expect(await website.leads()).toEqual([capture.displayName]);
-    await expectSentOnceAfterLease(website, capture.displayName);
-  });
+  testOnce(
+    `${name}: a worker killed after the service has responded and before it receives the response creates no second lead`,
+    async ({ onTestFinished }) => {
+      const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
+      proxy.loseReplies({ of: isCreation, by: 'silence' });
+      const worker = website.begin('deliver', {}, env);
+      await eventually(() => proxy.lost() > 0);
+      await worker.process.kill();
+      expect(await website.leads()).toEqual([capture.displayName]);
+      await expectSentOnceAfterLease(website, capture.displayName);
+    },
+  );
 
   test(`${name}: a worker killed before it leases a lead or before it stores the outcome loses and duplicates none`, async ({
     onTestFinished,
@@ -158,4 +159,4 @@ onEachDatabase(service, ({ name, aWebsite }) => {
       ).toEqual([]);
     },
   );
-});
+}
