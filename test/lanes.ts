@@ -13,7 +13,6 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
   'test/e2e/import-files.test.ts': 'each malformed line of an imported file, in each format',
-  'test/e2e/locked-file.test.ts': 'a database file that another process locks',
   'test/e2e/log.test.ts': 'the lines of the log, of processes of their own',
   'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',

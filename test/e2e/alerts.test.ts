@@ -43,7 +43,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
   describeWithRedisServer('with Redis', () => {
     describeWithMongoServer('and MongoDB,', () => {
       const title = 'fires every alert for the failure it is meant for, and has data for every panel of the dashboard';
-      test(title, { timeout: 300_000 }, async () => {
+      test(title, async () => {
         const redis = await aRedis();
         const database = await startWireServer();
         onTestFinished(() => database.stop());

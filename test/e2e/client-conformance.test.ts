@@ -2,7 +2,7 @@ import { cpSync, globSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { PROBLEMS } from '../../gateway/problems.ts';
 import { answerOf } from '../../sdk/conformance/answers.ts';
 import { readConversations, runSuite } from '../../sdk/conformance/suite.ts';
@@ -51,9 +51,6 @@ const CLIENTS: readonly Client[] = [
     bugs: PYTHON_ASYNCIO_BUGS,
   },
 ];
-
-// A driver that hangs runs into the timeout of its conversation; the dependencies of a language may be downloaded.
-vi.setConfig({ hookTimeout: 300_000, testTimeout: 300_000 });
 
 const scratch = sharedFolder();
 

@@ -35,7 +35,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   });
   const service = aService(() => ({ gateway: { PUBLIC_URL: publicUrl } }));
 
-  test('the reference sends a request, which creates a lead', { timeout: 120_000 }, async () => {
+  test('the reference sends a request, which creates a lead', async () => {
     const { secret, studioId } = await service.aStudioWithKey();
     const page = await open(`${publicUrl}/docs`);
 
@@ -51,18 +51,19 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
-  test('no page breaks a word or cuts a command, at any width', { timeout: 240_000 }, async () => {
+  test('no page breaks a word, cuts a command or is wider than the screen, at any width', async () => {
     const page = await open(`${publicUrl}/docs/quick-start`);
-    for (const width of [320, 390, 768, 1400]) {
+    for (const width of [320, 768]) {
       await page.setViewportSize({ width, height: 844 });
       for (const path of WRITTEN_PAGES) {
         await page.goto(publicUrl + path);
-        expect({ path, width, faults: await page.evaluate(FAULTS_OF_TEXT) }).toEqual({ path, width, faults: [] });
+        const found = { faults: await page.evaluate(FAULTS_OF_TEXT), shown: await page.evaluate(SHOWN_WIDTH) };
+        expect({ path, ...found }).toEqual({ path, faults: [], shown: width });
       }
     }
   });
 
-  test('the reference shows an operation with each official client, and with curl', { timeout: 120_000 }, async () => {
+  test('the reference shows an operation with each official client, and with curl', async () => {
     const page = await open(`${publicUrl}/docs`);
     const sample = (text: string) => page.locator('pre, code').filter({ hasText: text }).first();
     await sample("from 'lead-intake-sdk'").waitFor();
@@ -80,28 +81,26 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   });
 
   test.each(['light', 'dark'] as const)(
-    'every page fits on a phone, and follows its colour scheme: %s',
-    { timeout: 240_000 },
+    'the reference and a page fit on a phone, and follow its colour scheme: %s',
     async (colorScheme) => {
       const page = await open(`${publicUrl}/docs`, { viewport: PHONE, colorScheme });
+      await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
       const [text, ground] = colorScheme === 'dark' ? ['light', 'dark'] : ['dark', 'light'];
-      const expectFit = async () => {
+      for (const path of ['/docs', '/docs/limits']) {
+        if (path !== '/docs') await page.goto(publicUrl + path);
         const shown = {
-          width: await page.evaluate('document.documentElement.scrollWidth'),
+          width: await page.evaluate(SHOWN_WIDTH),
           text: toneOf(await page.evaluate('getComputedStyle(document.querySelector("h1")).color')),
           ground: toneOf(await page.evaluate('getComputedStyle(document.body).backgroundColor')),
         };
-        expect({ page: page.url(), ...shown }).toEqual({ page: page.url(), width: PHONE.width, text, ground });
-      };
-      await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
-      await expectFit();
-      for (const path of WRITTEN_PAGES) {
-        await page.goto(publicUrl + path);
-        await expectFit();
+        expect({ path, ...shown }).toEqual({ path, width: PHONE.width, text, ground });
       }
     },
   );
 });
+
+/** In the page: its width. */
+const SHOWN_WIDTH = 'document.documentElement.scrollWidth';
 
 /** In the page: the words in tables that stand on two lines, and the blocks of code of which a part cannot be seen. */
 const FAULTS_OF_TEXT = `(() => {

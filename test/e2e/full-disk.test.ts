@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { scrape } from '../support/metrics.ts';
@@ -7,8 +7,6 @@ import { addressOf, run } from '../support/processes.ts';
 import { freePort } from '../support/servers.ts';
 import { aCapture, CORE_TOKEN, LEADS } from '../support/service.ts';
 import { aSmallDisk, describeWithSmallDisks, type SmallDisk } from '../support/small-disk.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 /** How long readiness may take to follow a change: cores and gateways check about once a second; milliseconds. */
 const READINESS_WITHIN_MS = 10_000;

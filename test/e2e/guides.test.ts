@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { commandsIn, missingTools, type Outcome, runCommands } from '../support/examples.ts';
@@ -13,9 +13,6 @@ import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, w
 import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
 import { LEADS } from '../support/service.ts';
-
-// Each command starts npx and a separate Node process.
-vi.setConfig({ testTimeout: 120_000 });
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const DEPLOY = guide('how-to/deploy.md');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code, type ConnectError } from '@connectrpc/connect';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ChangeLeadStageResponse, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { describeWithMongoServer, isCommand, type MongoWireServer, startWireServer } from '../support/mongodb.ts';
 import {
@@ -14,9 +14,6 @@ import {
   type StudioWithKey,
 } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-
-// Many tests wait for several timeouts.
-vi.setConfig({ testTimeout: 120_000 });
 
 /** The core's deadline for the database is 4 s, the gateway's for the core 5 s; the rest allows for a slow machine. */
 const ANSWERED_WITHIN_MS = 7000;

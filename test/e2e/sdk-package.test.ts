@@ -18,6 +18,11 @@ const CHECK = [
   ...['--typeRoots', join(ROOT, 'node_modules/@types')],
 ];
 
+/** What a compiler prints of a `wrong.ts` that has its fault in that line, and of nothing else. */
+const onlyWrong = (line: number) => ({
+  stdout: expect.stringMatching(new RegExp(`^wrong\\.ts\\(${line},.*(?:\\n +.*)*"fax".*(?:\\n +.*)*\\n$`)),
+});
+
 const service = aService();
 
 /** The machine's own Node and npm, as on a website's server; not those in this project's node_modules. */
@@ -95,10 +100,7 @@ test('the package does what its README shows, in plain JavaScript and type-check
     const client = createLeadIntakeClient({ baseUrl: '', apiKey: '' });
     await client.createLead({ displayName: 'Grace', contact: { type: 'fax', value: '1' } });`,
   );
-  await run(tsc, [...CHECK, 'example.ts'], options);
-  await expect(run(tsc, [...CHECK, 'wrong.ts'], options)).rejects.toMatchObject({
-    stdout: expect.stringMatching(/^wrong\.ts\(3,[\s\S]*"fax"[\s\S]*$/),
-  });
+  await expect(run(tsc, [...CHECK, 'example.ts', 'wrong.ts'], options)).rejects.toMatchObject(onlyWrong(3));
 });
 
 // @proves clients-1
@@ -184,7 +186,6 @@ const olderTsc = join(ROOT, 'node_modules/@bufbuild/protoplugin/node_modules/typ
 
 test.each([
   ['node, as CommonJS', olderTsc, ['--module', 'commonjs', '--moduleResolution', 'node']],
-  ['node, as an ES module', olderTsc, ['--module', 'esnext', '--moduleResolution', 'node']],
   ['bundler', tsc, ['--module', 'esnext', '--moduleResolution', 'bundler']],
   ['nodenext, as CommonJS', tsc, ['--module', 'nodenext']],
 ])('the package has types for moduleResolution %s', async (title, compiler, options) => {
@@ -203,7 +204,6 @@ test.each([
   writeFileSync(join(site, 'right.ts'), source(`{ displayName: 'Grace', contact: { type: 'phone', value: '12345' } }`));
   writeFileSync(join(site, 'wrong.ts'), source(`{ displayName: 'Grace', contact: { type: 'fax', value: '12345' } }`));
   const strict = ['--noEmit', '--strict', '--target', 'es2022', '--skipLibCheck', 'false', '--typeRoots', 'none'];
-  const check = (file: string) => run(process.execPath, [compiler, ...options, ...strict, file], { cwd: site });
-  await check('right.ts');
-  await expect(check('wrong.ts')).rejects.toMatchObject({ stdout: expect.stringMatching(/^wrong\.ts[\s\S]*"fax"/) });
+  const check = run(process.execPath, [compiler, ...options, ...strict, 'right.ts', 'wrong.ts'], { cwd: site });
+  await expect(check).rejects.toMatchObject(onlyWrong(4));
 });

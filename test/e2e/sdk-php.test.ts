@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { DOCUMENTED_TYPES } from '../support/documented-types.ts';
@@ -9,9 +9,6 @@ import { aPhpWebsite, GUZZLE, PHP_TOOLS, type PhpWebsite, PSR_LOG } from '../sup
 import { sharedFolder } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
-
-// Installing the package takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
 
 const service = aService();
 

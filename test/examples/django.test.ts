@@ -15,9 +15,6 @@ import { freePort } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { queryFile } from '../support/website-databases.ts';
 
-// Django and the client are downloaded, built and installed, which takes a while on a busy machine.
-vi.setConfig({ hookTimeout: 300_000, testTimeout: 180_000 });
-
 const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/django/README.md'), 'utf8');
 

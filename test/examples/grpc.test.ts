@@ -27,7 +27,7 @@ const TOOLS = {
 const RETRYING = /^(examples\/grpc\/go\/bin\/grpc|java|ruby) ?/;
 
 // Fetching and compiling without caches is slow on a busy machine, and so are the programs.
-vi.setConfig({ hookTimeout: 600_000, testTimeout: 120_000 });
+vi.setConfig({ hookTimeout: 600_000 });
 
 let core: TestCore;
 let caller: GrpcCaller;

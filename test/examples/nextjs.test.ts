@@ -11,9 +11,6 @@ import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 import { queryFile } from '../support/website-databases.ts';
 
-// Packages are downloaded, and a website is built.
-vi.setConfig({ hookTimeout: 300_000, testTimeout: 120_000 });
-
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
 const service = aService();
 

@@ -15,8 +15,6 @@ import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { queryFile } from '../support/website-databases.ts';
 
-vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 });
-
 const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');
 

@@ -19,8 +19,6 @@ import {
   type WebsiteServer,
 } from '../support/website-databases.ts';
 
-vi.setConfig({ hookTimeout: 180_000, testTimeout: 240_000 });
-
 const service = aService();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/wordpress/README.md'), 'utf8');
 const PASSWORD = 'a password of the test';

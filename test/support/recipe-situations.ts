@@ -61,7 +61,7 @@ const THANKS = 'Thank you';
 
 /** Defines the tests of every recipe, of a website that has started when they run. `examples/README.md` has what they show. */
 export function testRecipe(service: Service, website: () => RecipeWebsite): void {
-  const alone = { concurrent: false, timeout: 300_000 };
+  const alone = { concurrent: false };
   test('what the service refuses is said before any thanks; what was entered stays in the form', alone, () =>
     expectFaultsBeforeThanks(website(), service),
   );

@@ -3,9 +3,6 @@ import { Api } from '../../verify/api.ts';
 import { CHECKS, type Report, verify } from '../../verify/verify.ts';
 import { aService } from '../support/service.ts';
 
-/** The timeout of a run on a busy machine; milliseconds. */
-const RUN_MS = 180_000;
-
 /**
  * Checks a service of this release against the contract, from outside.
  *
@@ -19,7 +16,7 @@ export function expectConformance(core: () => Record<string, string>): void {
   beforeAll(async () => {
     const { secret, sourceId } = await service.aStudioWithKey();
     report = await verify(new Api(service.url, secret, sourceId), { quota: true });
-  }, RUN_MS);
+  });
 
   test('a deployment of this release keeps every rule that can be checked from outside', () => {
     const broken = report.checks.filter(({ verdict }) => verdict === 'failed');

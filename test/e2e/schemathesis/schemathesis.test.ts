@@ -10,7 +10,7 @@ import { addressOf, type RunningProcess, start } from '../../support/processes.t
 import { describeIf, hasCommand } from '../../support/servers.ts';
 
 /** How long requests are generated; seconds. */
-const SECONDS = Number(process.env.SCHEMATHESIS_SECONDS ?? 20);
+const SECONDS = Number(process.env.SCHEMATHESIS_SECONDS ?? 10);
 
 const CORE_TOKEN = crypto.randomUUID();
 
