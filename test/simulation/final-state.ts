@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import type { Lead } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
-import { DAY_MS } from '../support/builders.ts';
-import { BOTH_SCOPES } from '../support/core-clients.ts';
 import type { EventOf, SentLead } from './history.ts';
 import { contactOf, lookAtLeads, stageOf } from './scenarios/operations.ts';
 import { sendRequest } from './scenarios/website.ts';
@@ -74,15 +71,7 @@ async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string>
   const living = keys.filter(({ revokeTime }) => revokeTime === undefined);
   // A studio may have 20 keys that are not revoked: this makes room for one more.
   if (living.length >= 20) await apiKeys.revokeApiKey({ studioId, memberId, apiKeyId: living[0]?.id ?? '' });
-  const expireTime = timestampFromMs(Date.now() + DAY_MS);
-  const request = { studioId, memberId, name: 'At the end', scopes: [...BOTH_SCOPES], expireTime };
-  const { apiKey, secret } = await apiKeys.createApiKey(request);
-  sim.addKey(
-    studio,
-    { apiKeyId: apiKey?.id ?? '', secret, mayRead: true, mayCreate: true, mayBecomeInvalid: false },
-    memberId,
-  );
-  return secret;
+  return sim.makeKey(studio, memberId);
 }
 
 /** Repeats a creation until it has an outcome. */

@@ -65,6 +65,8 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly leadId: string;
       readonly stage: LeadStage;
       readonly contact: SentLead['contact'];
+      readonly createdAt: string;
+      readonly updatedAt: string;
     }
   | {
       /** The leads of a contact; when `isWhole`, all of them. */

@@ -23,9 +23,7 @@ const ENDS_WITHIN_MS = 150_000;
 /** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
 
-type Scenarios = Readonly<Record<string, Scenario>>;
-
-export type StartWorld = (settings: Settings, plan: Plan) => Promise<World>;
+export type StartWorld = (settings: Settings) => Promise<World>;
 
 /** The result of running a plan. */
 export interface PlanResult {
@@ -46,29 +44,24 @@ export async function runPlan(
   plan: Plan,
   name: string,
   startWorld: StartWorld,
-  more: Scenarios = {},
+  more: Readonly<Record<string, Scenario>> = {},
 ): Promise<PlanResult> {
   const { quota, drainMs, logLevel } = plan;
-  const world = await startWorld(
-    {
-      QUOTA_LIMIT: `${quota.limit}`,
-      QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
-      ...(quota.studioLimit && { QUOTA_STUDIO_LIMIT: `${quota.studioLimit}` }),
-      SHUTDOWN_DRAIN_MS: `${drainMs}`,
-      LOG_LEVEL: logLevel,
-      CORE_REFLECTION: 'yes',
-    },
-    plan,
-  );
+  const world = await startWorld({
+    QUOTA_LIMIT: `${quota.limit}`,
+    QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
+    SHUTDOWN_DRAIN_MS: `${drainMs}`,
+    LOG_LEVEL: logLevel,
+  });
   const sim = new Simulation(world, name, drainMs);
   try {
     await sim.begin().catch((error) => {
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
-    const { violations, unknown } = await Promise.race([
-      runAndCheck(sim, plan, { ...SCENARIOS, ...more }),
-      tooLong(sim),
-    ]);
+    const lived = liveThrough(sim, plan, { ...SCENARIOS, ...more });
+    const isOver = await Promise.race([lived.then(() => true), sleep(ENDS_WITHIN_MS, false)]);
+    if (!isOver) sim.history.fail(`the simulation has not ended after ${ENDS_WITHIN_MS} ms`);
+    const { violations, unknown } = isOver ? await lived : { violations: sim.history.violations, unknown: [] };
     return { violations, unknown, trace: traceOf(sim.history, violations) };
   } finally {
     sim.end();
@@ -76,11 +69,8 @@ export async function runPlan(
   }
 }
 
-async function runAndCheck(
-  sim: Simulation,
-  { steps, quota }: Plan,
-  scenarios: Scenarios,
-): Promise<Omit<PlanResult, 'trace'>> {
+/** Takes the steps of a plan, waits for their ends, and checks what was observed. */
+async function liveThrough(sim: Simulation, { steps, quota }: Plan, scenarios: Readonly<Record<string, Scenario>>) {
   const running: Promise<void>[] = [];
   const feed = followFeed(sim);
   for (const { afterMs, name, choice } of steps) {
@@ -93,16 +83,11 @@ async function runAndCheck(
   }
   await Promise.all(running);
   const finalLeads = await readFinalState(sim);
-  const { events } = sim.history;
-  const regionsOf = (studioId: string) => [
-    ...new Set(sim.putsOf(`region of ${studioId}`).map(({ value }) => value as Region)),
-  ];
-  const ofLeads = [...finalLeads].map(([studioId, leads]) =>
-    leadViolations(events, { studioId, regions: regionsOf(studioId), leads }),
-  );
+  const ofLeads = [...finalLeads].map(([studioId, leads]) => {
+    const regions = new Set(sim.putsOf(`region of ${studioId}`).map(({ value }) => value as Region));
+    return leadViolations(sim.history.events, { studioId, regions: [...regions], leads });
+  });
   const violations = [
-    ...sim.history.violations,
-    ...sim.world.unexpectedEnds,
     ...ofLeads.flatMap(({ violations }) => violations),
     ...walkViolations(sim, finalLeads),
     ...(await feed.violations(finalLeads)),
@@ -113,12 +98,8 @@ async function runAndCheck(
     ...timeViolations(sim),
     ...quotaViolations(sim, quota),
     ...outputViolations(sim),
+    ...sim.history.violations,
+    ...sim.world.unexpectedEnds,
   ];
   return { violations, unknown: ofLeads.flatMap(({ unknown }) => unknown) };
-}
-
-async function tooLong(sim: Simulation): Promise<Omit<PlanResult, 'trace'>> {
-  await sleep(ENDS_WITHIN_MS, undefined, { ref: false });
-  const late = `the simulation has not ended after ${ENDS_WITHIN_MS} ms`;
-  return { violations: [...sim.history.violations, late], unknown: [] };
 }

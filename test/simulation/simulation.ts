@@ -96,7 +96,7 @@ export class Simulation {
   async begin(): Promise<void> {
     await this.untilServed();
     if (this.history.violations.length > 0) throw new Error(this.history.violations.join());
-    const { directory, apiKeys } = this.crmAt(0);
+    const { directory } = this.crmAt(0);
     for (const studio of this.studios) {
       const { id: studioId, memberIds, sourceIds } = studio;
       await directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE, regionCode: 'DE' } });
@@ -110,15 +110,18 @@ export class Simulation {
         await directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: true } });
         this.put(`source ${id} of ${studioId}`, 'enabled');
       }
-      const request = { studioId, memberId: 'owner', name: 'Website', scopes: [...BOTH_SCOPES] };
-      const expireTime = timestampFromMs(Date.now() + 30 * DAY_MS);
-      const { apiKey, secret } = await apiKeys.createApiKey({ ...request, expireTime });
-      this.addKey(
-        studio,
-        { apiKeyId: apiKey?.id ?? '', secret, mayRead: true, mayCreate: true, mayBecomeInvalid: false },
-        'owner',
-      );
+      await this.makeKey(studio, 'owner');
     }
+  }
+
+  /** Creates a key with both scopes, while nothing is disturbed; returns its secret. */
+  async makeKey(studio: KnownStudio, memberId: string): Promise<string> {
+    const request = { studioId: studio.id, memberId, name: 'Website', scopes: [...BOTH_SCOPES] };
+    const expireTime = timestampFromMs(Date.now() + 30 * DAY_MS);
+    const { apiKey, secret } = await this.crmAt(0).apiKeys.createApiKey({ ...request, expireTime });
+    const key = { apiKeyId: apiKey?.id ?? '', secret, mayRead: true, mayCreate: true, mayBecomeInvalid: false };
+    this.addKey(studio, key, memberId);
+    return secret;
   }
 
   addKey(studio: KnownStudio, key: KnownKey, issuer: string, { party = 'CRM', begin = now() }: Actor = {}): void {
@@ -201,30 +204,20 @@ export class Simulation {
 
   /** Returns a text for each health check that fails. */
   async #unserved(): Promise<string[]> {
-    const { urls, coreUrls } = this.world;
-    const checks = [
-      ...urls.flatMap((url) => [this.#check(`${url}/readyz`, 200), this.#check(`${url}${LEADS}`, 401)]),
-      ...this.crm.map(({ directory }, index) =>
-        directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).then(
-          () => 'an unknown studio is found',
-          (error) =>
-            /not.?found/i.test(String(error)) ? undefined : `${coreUrls[index]} responds to the CRM with ${error}`,
-        ),
-      ),
-    ];
-    return (await Promise.all(checks)).filter((failure) => failure !== undefined);
-  }
-
-  #check(url: string, expected: number): Promise<string | undefined> {
     // A new connection each time: an existing one may lead to a process that no longer serves.
     const headers = { authorization: `Bearer ${UNKNOWN_KEY}`, connection: 'close' };
-    return fetch(url, { headers, signal: AbortSignal.timeout(2000) }).then(
-      async (response) => {
-        const text = await response.text();
-        return response.status === expected ? undefined : `${url} answers ${response.status} ${text}`;
-      },
-      (error) => `${url} does not respond: ${error}`,
-    );
+    const ofGateway = async (url: string, expected: number) => {
+      const { status } = await fetch(url, { headers, signal: AbortSignal.timeout(2000) });
+      if (status !== expected) throw new Error(`${url} answers ${status}`);
+    };
+    const ofCore = async ({ directory }: CoreClients) => {
+      const answer = await directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).catch(String);
+      if (!/not.?found/i.test(`${answer}`)) throw new Error(`a core answers the CRM with ${answer}`);
+    };
+    const { urls } = this.world;
+    const gateways = urls.flatMap((url) => [ofGateway(`${url}/readyz`, 200), ofGateway(`${url}${LEADS}`, 401)]);
+    const checks = await Promise.allSettled([...gateways, ...this.crm.map(ofCore)]);
+    return checks.flatMap((check) => (check.status === 'rejected' ? [String(check.reason)] : []));
   }
 
   /** Returns the CRM's client of one of the cores. */

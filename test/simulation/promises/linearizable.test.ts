@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { explain, type Observed } from './linearizable.ts';
 
-/** A read of a number within a span; `writes` is a write. */
+/** A read of a number within a span; `writes` is a write, and `mayHaveWritten` one with an unknown outcome. */
 const reads = (begin: number, end: number, value: number): Observed<number> => ({
   span: { begin, end },
   description: `reads ${value}`,
@@ -10,11 +10,10 @@ const reads = (begin: number, end: number, value: number): Observed<number> => (
   next: (state) => (state === value ? state : undefined),
 });
 const writes = (begin: number, end: number, value: number): Observed<number> => ({
-  span: { begin, end },
+  ...reads(begin, end, value),
   description: `writes ${value}`,
-  guess: undefined,
   isRead: false,
-  next: (state) => (state === value ? state : value),
+  next: () => value,
 });
 const mayHaveWritten = (begin: number, value: number): Observed<number> => ({
   ...writes(begin, Number.POSITIVE_INFINITY, value),

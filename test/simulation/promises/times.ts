@@ -1,7 +1,7 @@
 import type { Span } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 
-/** A lead in a response to a website server. */
+/** A lead in a response to a website server, or to the CRM. */
 interface LeadRead {
   readonly span: Span;
   readonly id: string;
@@ -21,6 +21,7 @@ export function timeViolations({ history }: Simulation): string[] {
     const { lead, leads = [lead] } = JSON.parse(answer.text);
     return leads.map((each: Omit<LeadRead, 'span'>) => ({ ...each, span }));
   });
+  reads.push(...history.of('leadRead').map(({ leadId, ...read }) => ({ ...read, id: leadId })));
   return [...Map.groupBy(reads, ({ id }) => id).values()].flatMap(violationsOf);
 }
 

@@ -73,14 +73,18 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
   buildInfo: { isOfServer: true, fields: [], run: () => ({ version: '8.0.0' }) },
 
   find: {
+    // A single batch is asked for with a limit that fits into it.
     fields: ['filter', 'sort', 'projection', 'skip', 'limit', 'batchSize', 'singleBatch'],
     run(primary, command, namespace) {
-      const { filter = {}, sort, projection, skip, limit, batchSize, singleBatch } = command;
+      const { filter = {}, sort, projection, skip, limit, batchSize } = command;
       const amount = { sort, skip: Number(skip ?? 0), limit: Number(limit ?? 0) };
       const found = collectionOf(primary, namespace).find(primary.readAt(command), filter, amount);
-      const documents = found.map((document) => projected(document, projection));
-      const first = batchOf(documents, Number(batchSize ?? FIRST_BATCH));
-      return cursorWith(primary, namespace, 'firstBatch', first, singleBatch ? [] : documents.slice(first.length));
+      return partOf(
+        primary,
+        namespace,
+        found.map((document) => projected(document, projection)),
+        batchSize,
+      );
     },
   },
 
@@ -89,9 +93,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     run(primary, command, namespace) {
       const [{ $match = {} } = {}] = command.pipeline;
       const found = collectionOf(primary, namespace).find(primary.readAt(command), $match);
-      const documents = aggregated(found, command.pipeline);
-      const first = batchOf(documents, Number(command.cursor?.batchSize ?? FIRST_BATCH));
-      return cursorWith(primary, namespace, 'firstBatch', first, documents.slice(first.length));
+      return partOf(primary, namespace, aggregated(found, command.pipeline), command.cursor?.batchSize);
     },
   },
 
@@ -101,8 +103,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
       const rest = primary.cursors.get(`${getMore}`);
       if (!rest) throw new Refusal(43, 'CursorNotFound', `cursor id ${getMore} not found`);
       primary.cursors.delete(`${getMore}`);
-      const next = batchOf(rest, Number(batchSize ?? LATEST));
-      return cursorWith(primary, `${$db}.${collection}`, 'nextBatch', next, rest.slice(next.length), getMore);
+      return partOf(primary, `${$db}.${collection}`, rest, batchSize ?? LATEST, getMore);
     },
   },
 
@@ -170,7 +171,7 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
       const collection = existing(primary, namespace);
       const ready = [ID_INDEX, ...collection.indexes.values()].map((spec) => ({ v: 2, ...spec }));
       const building = [...collection.building.values()].map((spec) => ({ spec, buildUUID: new BSON.UUID() }));
-      return cursorWith(primary, namespace, 'firstBatch', [...ready, ...building], []);
+      return partOf(primary, namespace, [...ready, ...building]);
     },
   },
 
@@ -194,15 +195,6 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
       if (dropped.length === 0 && index !== '*') throw new Refusal(27, 'IndexNotFound', 'index not found');
       for (const spec of dropped) primary.append({ kind: 'no index', namespace, spec });
       return { nIndexesWas: indexes.length + 1 };
-    },
-  },
-
-  drop: {
-    writes: true,
-    fields: [],
-    run(primary, _, namespace) {
-      if (primary.data.collections.has(namespace)) primary.append({ kind: 'no collection', namespace });
-      return {};
     },
   },
 
@@ -230,26 +222,24 @@ export function commandKind(command: Document): CommandKind {
 export const run = async (primary: Primary, command: Document): Promise<Document> =>
   commandKind(command).run(primary, command, namespaceOf(command));
 
-/** As many of the documents as one reply has room for. */
-function batchOf(documents: readonly Document[], count: number): Document[] {
+/** As many documents as one reply has room for; the rest is kept under the number of a cursor. */
+function partOf(
+  { cursors }: Primary,
+  ns: string,
+  documents: readonly Document[],
+  batchSize: unknown = FIRST_BATCH,
+  known?: Long,
+): Document {
   let bytes = 0;
   const end = documents.findIndex((document, index) => {
     bytes += BSON.calculateObjectSize(document);
-    return index >= count || (index > 0 && bytes > MAX_DOCUMENT_BYTES);
+    return index >= Number(batchSize) || (index > 0 && bytes > MAX_DOCUMENT_BYTES);
   });
-  return documents.slice(0, end < 0 ? documents.length : end);
-}
-
-function cursorWith(
-  { cursors }: Primary,
-  namespace: string,
-  name: 'firstBatch' | 'nextBatch',
-  batch: readonly Document[],
-  rest: Document[],
-  known: Long = Long.fromNumber(1 + Math.floor(Math.random() * 2 ** 48)),
-): Document {
-  if (rest.length > 0) cursors.set(`${known}`, rest);
-  return { cursor: { id: rest.length > 0 ? known : Long.ZERO, ns: namespace, [name]: batch } };
+  const batch = documents.slice(0, end < 0 ? documents.length : end);
+  const rest = documents.slice(batch.length);
+  const id = rest.length === 0 ? Long.ZERO : (known ?? Long.fromNumber(1 + Math.floor(Math.random() * 2 ** 48)));
+  if (rest.length > 0) cursors.set(`${id}`, rest);
+  return { cursor: { id, ns, [known ? 'nextBatch' : 'firstBatch']: batch } };
 }
 
 /** @throws Refusal when an index has another document with a value of it */

@@ -1,4 +1,4 @@
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ConnectError } from '@connectrpc/connect';
 import fc from 'fast-check';
 import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.ts';
@@ -355,7 +355,11 @@ export async function lookAtLeads(
 
 function noteRead({ history }: Simulation, studioId: string, lead: Lead, begin: number): void {
   const [stage, contact, span] = [stageOf(lead), contactOf(lead), { begin, end: now() }];
-  history.add({ kind: 'leadRead', party: 'CRM', studioId, leadId: lead.id, stage, contact, span });
+  const [createdAt = '', updatedAt = ''] = [lead.createTime, lead.updateTime].map(
+    (time) => time && timestampDate(time).toISOString(),
+  );
+  const read = { studioId, leadId: lead.id, stage, contact, createdAt, updatedAt };
+  history.add({ kind: 'leadRead', party: 'CRM', ...read, span });
 }
 
 /** The CRM lists the newest leads of a studio, or finds those of a contact. */
