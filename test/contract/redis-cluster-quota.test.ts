@@ -26,8 +26,13 @@ describeWithRedisServer('Redis Cluster quota', () => {
 
   // @proves quota-10
   test('gateways share one window, whichever node the address of each names', async () => {
-    const gateways = nodes.map((node) => open(node.url, 20));
-    for (const quota of gateways) onTestFinished(() => quota.close());
+    const quotas = nodes.map((node) => createRedisQuota(60, node.url, true));
+    for (const quota of quotas) {
+      onTestFinished(() => quota.close());
+      // It is connected to every node.
+      await expect.poll(async () => [await quota.fault(), quota.countedShare()]).toEqual([undefined, 1]);
+    }
+    const gateways = quotas.map((quota) => quotaOfKeys(quota, 20));
     // Keys on every node.
     for (const apiKeyId of times(12, newId)) {
       const decisions = await Promise.all(times(60, (index) => gateways[index % 3]?.consume(apiKeyId)));
