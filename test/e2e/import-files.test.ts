@@ -89,24 +89,18 @@ const NOT_TIMES = [
   ' 2024-05-04',
 ];
 const OUT_OF_RANGE = ['1969-12-31', '9999-12-31'];
-const NOT_TEXTS = [0, true, ['a'], {}];
+const NOT_TEXTS = [0, ['a']];
 const TEXTS = IMPORT_FIELDS.filter((field) => field !== 'email' && field !== 'phone');
 
 const MALFORMED: readonly Malformed[] = [
-  ...['createTime'].flatMap((field) => [
-    ...NOT_TIMES.map((time) => ({
-      title: `${field} ${time}`,
-      fault: new RegExp(`${field} must be a time with a zone`),
-      json: { [field]: time },
-      csv: { [field]: time },
-    })),
-    ...OUT_OF_RANGE.map((time) => ({
-      title: `${field} ${time}`,
-      fault: new RegExp(`${field} must be a time from`),
-      json: { [field]: time },
-      csv: { [field]: time },
-    })),
-  ]),
+  ...[...NOT_TIMES, ...OUT_OF_RANGE].map((createTime) => ({
+    title: `the time ${createTime}`,
+    fault: OUT_OF_RANGE.includes(createTime)
+      ? /createTime must be a time from/
+      : /createTime must be a time with a zone/,
+    json: { createTime },
+    csv: { createTime },
+  })),
   ...TEXTS.flatMap((field) =>
     NOT_TEXTS.map((value) => ({
       title: `${field} of another type`,
@@ -121,7 +115,7 @@ const MALFORMED: readonly Malformed[] = [
       json: { contact: { [type]: value } },
     })),
   ),
-  ...[1, 'ada@example.org', true, [], [{ email: 'ada@example.org' }]].map((contact) => ({
+  ...['ada@example.org', [{ email: 'ada@example.org' }]].map((contact) => ({
     title: 'a contact that is no object',
     fault: /^contact must be an object/,
     json: { contact },
@@ -131,7 +125,7 @@ const MALFORMED: readonly Malformed[] = [
     fault: /unknown field: fax/,
     json: { contact: { email: 'a@b.example', fax: '1' } },
   },
-  ...[{}, { email: '' }, { email: null }, { phone: '', email: null }, null].map((contact) => ({
+  ...[{}, { phone: '', email: null }, null].map((contact) => ({
     title: 'no contact',
     fault: /contact must have an email or a phone/,
     json: { contact },
@@ -171,28 +165,18 @@ const MALFORMED: readonly Malformed[] = [
   },
   { title: 'an empty id', fault: /^id must not be empty/, json: { id: '' } },
   { title: 'an unknown field', fault: /unknown fields: company, fax$/, json: { company: 'X', fax: 1 } },
-  ...[
-    'null',
-    '[]',
-    '"Ada"',
-    '{"displayName":"Ada"',
-    '[{"displayName":"Ada"}]',
-    'Ada',
-    '{}{}',
-    '{"displayName":"Ada",}',
-  ].map((json) => ({ title: json, fault: /is not a JSON object/, json })),
-  ...[
-    '{"displayName":"A","contact":{"email":"a@b.example"},"displayName":"B"}',
-    '{"displayName":"A","contact":{"email":"a@b.example","email":"c@d.example"}}',
-    '{"displayName":"A","contact":{"email":"a@b.example"},"note":"\\"note\\":","note" : "x"}',
-  ].map((json) => ({ title: 'a field twice', fault: /has a field twice/, json })),
-  ...['Ada "the" Countess', 'Ada"', '"Ada" Lovelace', '"Ada "the" Countess"', '"Ada', ' "Ada"'].map((name) => ({
-    title: name,
-    fault: /quote/,
-    csv: `,,${name},quote@example.org,,,,,,,`,
+  ...['null', '[{"displayName":"Ada"}]', '{"displayName":"Ada"', '{}{}'].map((json) => ({
+    title: json,
+    fault: /is not a JSON object/,
+    json,
   })),
+  {
+    title: 'a field twice',
+    fault: /has a field twice/,
+    json: '{"displayName":"A","contact":{"email":"a@b.example","email":"c@d.example"}}',
+  },
+  { title: 'a quote within a cell', fault: /quote/, csv: ',,Ada "the" Countess,quote@example.org,,,,,,,' },
   { title: 'too many cells', fault: /must have 11 cells.*has 12/, csv: ',,Ada,many@example.org,,,Met, Berlin,,,,' },
-  { title: 'empty cells too many', fault: /must have 11 cells.*has 13/, csv: ',,Ada,many@example.org,,,,,,,,,' },
   { title: 'too few cells', fault: /must have 11 cells.*has 4/, csv: ',,Ada,few@example.org' },
 ];
 
@@ -334,18 +318,12 @@ describe('import-leads.md says what becomes of each line of', () => {
   const rows = [...PAGE.matchAll(/^\| (\w+)\.csv \| (\d+) \| [^|]+ \| (\w+)[^`|]*(?:`([^`]+)`)?[^|]* \|$/gm)].map(
     ([, crm, line, what, text]) => ({ crm, line: Number(line), what, text }),
   );
-  const exports = join(ROOT, 'test/e2e/crm-exports');
 
-  test.each([
-    ['hubspot', 'import-hubspot'],
-    ['salesforce', 'import-salesforce'],
-    ['pipedrive', 'import-pipedrive'],
-    ['espocrm', 'import-espocrm'],
-  ])('%s', async (crm, mark) => {
-    const path = join(exports, `${crm}.csv`);
+  test.each(['hubspot', 'salesforce', 'pipedrive', 'espocrm'])('%s', async (crm) => {
+    const path = join(ROOT, 'test/e2e/crm-exports', `${crm}.csv`);
     const text = readFileSync(path, 'utf8').replace(/^\u{feff}/u, '');
     const { env, leads } = await aStudio();
-    const command = commandsIn(PAGE, mark).replace('STUDIO', 's1').replace(`${crm}.csv`, path);
+    const command = commandsIn(PAGE, `import-${crm}`).replace('STUDIO', 's1').replace(`${crm}.csv`, path);
     const { status, stdout, stderr } = await runCommands(command, env);
     const expected = rows.filter((row) => row.crm === crm);
 

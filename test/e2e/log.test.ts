@@ -7,7 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { addressOf, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { addressOf, bash, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
+import { describeIf, hasCommand } from '../support/servers.ts';
 import { LEADS } from '../support/service.ts';
 
 const CORE_TOKEN = 'a token that must not be logged, and long';
@@ -205,6 +206,19 @@ describe('one line of a start', () => {
     const [unknown] = await gateway.printed(/^.*variables that are no settings.*$/m);
     expect(JSON.parse(unknown)).toMatchObject({ level: 40, unknown: ['CORE_SECRET'] });
     await addressOf(gateway);
+  });
+});
+
+describeIf(hasCommand('script'), 'in a terminal', 'install bsdutils', () => {
+  test('the log is human-readable', async () => {
+    const folder = temporaryFolder();
+    const env = `DATABASE_URL=sqlite:${folder}/leads.db CORE_PORT=0 SHUTDOWN_DRAIN_MS=0`;
+    const command = `${env} timeout -s TERM 5 '${process.execPath}' '${ROOT}/src/main.ts'`;
+
+    const output = await bash(`script -qec "${command}" ${folder}/typescript < /dev/null`);
+
+    expect(output).toMatch(/INFO.*core.*Server listening at http/);
+    expect(output).not.toContain('{"level"');
   });
 });
 
