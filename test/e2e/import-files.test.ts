@@ -319,11 +319,12 @@ describe('import-leads.md says what becomes of each line of', () => {
     ([, crm, line, what, text]) => ({ crm, line: Number(line), what, text }),
   );
 
-  test.each(['hubspot', 'salesforce', 'pipedrive', 'espocrm'])('%s', async (crm) => {
+  test.each(['import-hubspot', 'import-salesforce', 'import-pipedrive', 'import-espocrm'])('%s', async (mark) => {
+    const crm = mark.slice('import-'.length);
     const path = join(ROOT, 'test/e2e/crm-exports', `${crm}.csv`);
     const text = readFileSync(path, 'utf8').replace(/^\u{feff}/u, '');
     const { env, leads } = await aStudio();
-    const command = commandsIn(PAGE, `import-${crm}`).replace('STUDIO', 's1').replace(`${crm}.csv`, path);
+    const command = commandsIn(PAGE, mark).replace('STUDIO', 's1').replace(`${crm}.csv`, path);
     const { status, stdout, stderr } = await runCommands(command, env);
     const expected = rows.filter((row) => row.crm === crm);
 

@@ -92,7 +92,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.loseReplies({ of: (request) => request.includes('POST'), from: 2, meanwhile: () => proxy.stop() });
     const printed = await runWith(
-      `$leads = new LeadIntakeClient($url, $key, deadlineSeconds: 2);
+      `$leads = new LeadIntakeClient($url, $key, deadlineSeconds: 8);
       $leads->createLead($grace);
       try {
         $leads->createLead(new LeadCapture('Ada', Contact::email('ada@example.org')));
