@@ -129,21 +129,6 @@ describeWithMongo('the indexes in MongoDB', (mongoUrl) => {
     expect(await create(store, aLead({ contact: lead.contact }))).toMatchObject({ kind: 'already-open' });
   });
 
-  test('with an index that is not unique nothing is created, the check reports it, and creations succeed once it is dropped', async () => {
-    const { url, leads, open } = await aDatabase();
-    await leads.createIndex({ studioId: 1, 'idempotency.key': 1 }, { name: 'idempotencyKey' });
-    const store = await open();
-    await untilChecked(store, /^no records are created: .*"idempotencyKey" is not unique/);
-    await untilChecked(store, /cannot be built: another index/);
-    await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
-    expect(await leads.countDocuments()).toBe(0);
-    expect(await doctorFaults(url)).toEqual([expect.stringMatching(/"idempotencyKey" is not unique/)]);
-
-    await leads.dropIndex('idempotencyKey');
-    await untilChecked(store, /^ok$/);
-    expect(await create(store)).toMatchObject({ kind: 'created' });
-  });
-
   // @proves crashes-29
   describe('with duplicates', () => {
     test.each(['key', 'contact'] as const)(

@@ -45,12 +45,6 @@ describe('a core', () => {
     expect(DATABASE_URL.reveal()).toBe('sqlite:data/lead-intake.db');
   });
 
-  test('reports all faults of its settings together', () => {
-    const env = { CORE_PORT: 'x', CORE_TLS_CERT_FILE: '/nowhere', DATABASE_URL: 'postgres://db', LOG_LEVEL: 'loud' };
-
-    expect(faultsOf(env).map((fault) => fault.split(' ')[0])).toEqual(Object.keys(env));
-  });
-
   test('that others can reach does not start without a means to authenticate callers', () => {
     const tls = {
       CORE_TLS_CERT_FILE: fileWith('cert.pem', 'a certificate'),

@@ -253,26 +253,6 @@ describe('too many pending', () => {
   });
 });
 
-describe('a call that fails', () => {
-  test('fails what it carried with its error, and what was only gathered is sent over the next one', async () => {
-    const { calls, call, submit } = await begun();
-    const carried = [submit('one'), submit('two')];
-    await turn();
-    const failure = new Error('cut off');
-
-    call(0).end(failure);
-    const gathered = submit('three');
-    for (const each of carried) await expect(each).rejects.toBe(failure);
-    await turn();
-
-    expect(calls).toHaveLength(2);
-    expect(call(1).requests).toEqual(['three']);
-    call(1).answer(0);
-    expect(await gathered).toBe('answer to three');
-    expect(call(0).hasAll).toBe(true);
-  });
-});
-
 describe('a call that the other side ends', () => {
   test('is replaced by another one with all requests that have no result and all later ones', async () => {
     const { calls, call, submit } = await begun();
@@ -289,19 +269,5 @@ describe('a call that the other side ends', () => {
     expect(await Promise.all([one, two, three, four])).toEqual(
       ['one', 'two', 'three', 'four'].map((name) => `answer to ${name}`),
     );
-  });
-
-  test('is retried three times, then requests without a result fail', async () => {
-    const { calls, call, submit } = await begun();
-    const answer = submit('one');
-    for (const attempt of times(3, (each) => each)) {
-      await turn();
-      expect(call(attempt).requests.at(-1)).toBe('one');
-      call(attempt).end();
-    }
-
-    await expect(answer).rejects.toMatchObject(NO_RESPONSE);
-    await turn();
-    expect(calls).toHaveLength(3);
   });
 });
