@@ -1,4 +1,5 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
+import type { Region } from './contacts.ts';
 
 /** When something began and ended; milliseconds on the clock of the test. Infinity: it never ended. */
 export interface Span {
@@ -69,9 +70,10 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly updatedAt: string;
     }
   | {
-      /** The leads of a contact; when `isWhole`, all of them. */
+      /** The leads of a contact; when `isWhole`, all of them. The studio has surely had these regions by then. */
       readonly kind: 'found';
       readonly studioId: string;
+      readonly regions: readonly Region[];
       readonly contact: SentLead['contact'];
       readonly leadIds: readonly string[];
       readonly isWhole: boolean;

@@ -1,15 +1,60 @@
 /** Planted bugs that no life can find, by what the simulated machine lacks. */
 const LACKS: Readonly<Record<string, readonly string[]>> = {
-  'exports to a file': [
+  'TLS, and impostors behind it': [
+    'a gateway sends its token to a core with an invalid certificate',
+    'a gateway keeps the certificates of its start',
+  ],
+  'exports and backups to a file, terminals, and a standard output that is closed': [
+    'a key whose secret is lost stays valid',
     'a resumed export file keeps an incomplete record',
     'CSV does not escape a formula after an apostrophe',
+    'a backup overwrites a file that was made meanwhile',
+    'doctor prints responses of the core unescaped',
   ],
-  'impostors behind TLS': ['a gateway sends its token to a core with an invalid certificate'],
-  'other processes that lock the database file': ['waiting for the lock of another process blocks the core'],
+  'other processes that lock the database file, and its modes': [
+    'waiting for the lock of another process blocks the core',
+    'the database file is readable by every user of the machine',
+  ],
+  'disks that fail, or lose what was not synced: what a group commit has begun ends in the same event': [
+    'a write succeeds before its transaction is committed',
+    'a commit does not wait for the disk',
+  ],
+  "the thread that moves SQLite's log, which is the machine's own": ['the log is never truncated'],
   'more unreadable leads than a poll reads, and odd marks of changes': [
     'unreadable leads at the head of the change feed hide all behind them',
   ],
-  'a database of the last release': ['claims by the rule of release 1.0 are taken for current ones'],
+  'a database of an earlier release': [
+    'claims by the rule of release 1.0 are taken for current ones',
+    'open leads of release 1.1 are not met',
+  ],
+  'an address that leads to one member, a lost index on MongoDB, and a driver that never settles a command': [
+    'a core reads from a secondary to which its address leads directly',
+    'a creation does not rely on the last check of the indexes',
+    'a command that the driver never finishes is reported as successful',
+  ],
+  'callers that hold what they can, or send more than they may: kernel buffers and memory are not simulated': [
+    'the number of unauthenticated connections is unbounded',
+    'a caller whose calls never end keeps all connections of a core',
+    'an unread response of the core is buffered without a time limit',
+    'the core accepts a message of any length',
+    'the gateway sheds no load',
+    'a connection with many requests delays all others',
+    'the number of queued requests is unbounded',
+    'requests after a response that closes the connection are executed',
+    'a request whose body is malformed loses its id and its quota headers',
+    'a connection that reads nothing is never closed',
+    'the unread bytes of one key are unbounded',
+    'one address may have all connections',
+    'an address may make the core look up any number of keys',
+    'lists wait in the order of their arrival',
+  ],
+  'a difference in what anybody receives: a lead that two workers send has one key': [
+    'a worker takes a lead whose lease another worker holds',
+  ],
+  'a client without a service: what it refuses is never sent': [
+    'a client finds no fault in a note that is too long',
+    'the error of a mistyped key repeats it',
+  ],
 };
 
 /** What the machine lacks, by the name of the bug that needs it. */

@@ -218,11 +218,15 @@ class LeadModel {
   }
 
   /** The leads of a contact are found: none is missing, and none is of another. */
-  #ofFound({ span, contact, leadIds, isWhole }: EventOf<'found'>): About {
+  #ofFound({ span, contact, regions, leadIds, isWhole }: EventOf<'found'>): About {
     const next = (leads: Leads) => {
       const isRight = [...leads].every(([id, lead]) => {
-        const same = sameness(lead.contact, contact, this.#regions);
-        return leadIds.includes(id) ? same !== 'never' : same !== 'surely' || !isWhole;
+        if (leadIds.includes(id)) return this.areRelated(lead.contact, contact);
+        if (!isWhole) return true;
+        // A number with a country code is found by each region that the other one may be read in.
+        const isMeant = (region: Region) => sameness(lead.contact, contact, [region]) === 'surely';
+        if (lead.contact.value.startsWith('+') && regions.some(isMeant)) return false;
+        return sameness(lead.contact, contact, this.#regions) !== 'surely';
       });
       return isRight && leadIds.every((id) => leads.has(id)) ? leads : undefined;
     };

@@ -8,7 +8,7 @@ import { type Lead, LeadStage, LeadView } from '../../../proto/gen/leadintake/v1
 import { LEAD_STAGES, type LeadStage as Stage } from '../../../src/domain/lead.ts';
 import { DAY_MS, times } from '../../support/builders.ts';
 import type { CoreClients } from '../../support/core-clients.ts';
-import { REGIONS, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
+import { ownContact, REGIONS, type Region, SHARED_CONTACTS, sharedContact } from '../contacts.ts';
 import { type EventOf, now, type Outcome, type SentLead } from '../history.ts';
 import { CRM_TIMEOUT, type KnownKey, type KnownStudio, type Simulation, STUDIOS } from '../simulation.ts';
 import { keyOf, lasting, mostlyFirst, newest, one, recent, studio, studioAt } from './choices.ts';
@@ -289,10 +289,10 @@ export const contactOf = ({ contact }: Lead): SentLead['contact'] => ({
   value: contact?.value.value ?? '',
 });
 
-/** A change of a lead: its stage, or its contact, by the index of a shared one. */
+/** A change of a lead: its stage; or its contact, to a shared one by its index, or to one that no other lead has. */
 const change = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ stage: fc.constantFrom(...LEAD_STAGES, 'won', 'won', 'new'), by }) },
-  { weight: 1, arbitrary: fc.record({ contact: fc.nat(SHARED_CONTACTS - 1), by }) },
+  { weight: 2, arbitrary: fc.record({ stage: fc.constantFrom(...LEAD_STAGES, 'won', 'won', 'new'), by }) },
+  { weight: 1, arbitrary: fc.record({ contact: fc.nat(SHARED_CONTACTS + 5), by }) },
 );
 
 /** A lead is moved or corrected; sometimes twice at a time. */
@@ -306,7 +306,7 @@ export const changeLead = aScenario({
     await Promise.all(
       changes.map(async ({ by, ...what }) => {
         const changed =
-          'stage' in what ? { stage: what.stage as Stage } : { contact: sharedContact(sim.personal, what.contact) };
+          'stage' in what ? { stage: what.stage as Stage } : { contact: correctedTo(sim, leadId, what.contact) };
         const { outcome, done } = await ask(sim, by, changing(sim, studioId, leadId, changed));
         const { party, begin } = done;
         const span = { begin, end: 'unknown' in outcome ? Number.POSITIVE_INFINITY : now() };
@@ -315,6 +315,9 @@ export const changeLead = aScenario({
     );
   },
 });
+
+const correctedTo = ({ personal }: Simulation, leadId: string, index: number): SentLead['contact'] =>
+  index < SHARED_CONTACTS ? sharedContact(personal, index) : ownContact(personal, `${index}-${leadId}`);
 
 function changing(
   sim: Simulation,
@@ -377,10 +380,12 @@ export const lookAtStudio = aScenario({
     const wanted = { value: { case: contact.type, value: contact.value } };
     const found = await outcomeOf(core.leads.findLeads({ studioId, contact: wanted, pageSize: 100 }, CRM_TIMEOUT));
     if (!('answer' in found)) return;
-    const { leads, mayBeIncomplete, nextPageToken } = found.answer;
-    const isWhole = !mayBeIncomplete && nextPageToken === '';
-    const leadIds = leads.map(({ id }) => id);
-    sim.history.add({ kind: 'found', party: 'CRM', studioId, contact, leadIds, isWhole, span: { begin, end: now() } });
+    const { leads, nextPageToken } = found.answer;
+    const isWhole = nextPageToken === '';
+    const [leadIds, span] = [leads.map(({ id }) => id), { begin, end: now() }];
+    const before = sim.putsOf(`region of ${studioId}`).filter(({ isDone, span }) => isDone && span.end < begin);
+    const regions = before.map(({ value }) => value as Region);
+    sim.history.add({ kind: 'found', party: 'CRM', studioId, contact, regions, leadIds, isWhole, span });
   },
 });
 

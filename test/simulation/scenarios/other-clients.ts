@@ -5,15 +5,23 @@ import { ErrorInfoSchema } from '../../../proto/gen/google/rpc/error_details_pb.
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
 import type { ExchangeResult } from '../../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { createLeadIntakeClient, type LeadIntakeClient } from '../../../sdk/index.ts';
-import { LEADS } from '../../support/service.ts';
 import { type EventOf, now, type Operation } from '../history.ts';
 import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
-import { keyOf, lasting, one, studio, studioAt } from './choices.ts';
+import { keyOf, lasting, newest, one, studio, studioAt } from './choices.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
-import { ANSWERED_WITHIN_MS, leadChoice, leadOf, recordRequest, requestOf, where, wholeAnswer } from './website.ts';
+import {
+  ANSWERED_WITHIN_MS,
+  formerSecrets,
+  leadChoice,
+  leadOf,
+  recordRequest,
+  requestOf,
+  where,
+  wholeAnswer,
+} from './website.ts';
 
 // What website servers do by the SDK, and wrongly; and what a gateway sends a core.
 
@@ -110,17 +118,19 @@ async function call<T>(
 
 /** A creation that violates one rule of its format, or has a name of one letter too many: it must create nothing. */
 export const sendWrongForm = aScenario({
-  weight: 2,
+  weight: 3,
   choice: fc.record({
     studio,
     fault: fc.constantFrom('charset', 'unknown field', 'cut', 'no key', 'packed', 'long name'),
-    url: fc.nat(2),
+    former: fc.option(fc.nat(3)),
+    ...where,
   }),
-  async run(sim, { studio: index, fault, url }) {
+  async run(sim, { studio: index, fault, former, url, key }) {
     const [begin, studio] = [now(), studioAt(sim, index)];
     const lead = separateLead(sim, studio.id, `of wrong form at ${begin}`);
-    const { method, headers, body = '' } = requestOf({ name: 'create', lead });
-    const { 'idempotency-key': key, ...others } = headers;
+    const operation = { name: 'create', lead } as const;
+    const { method, path, headers, body = '' } = requestOf(operation);
+    const { 'idempotency-key': _, ...others } = headers;
     const changed = {
       charset: [{ ...headers, 'content-type': 'application/json; charset=iso-8859-1' }, body],
       'unknown field': [headers, JSON.stringify({ ...JSON.parse(body), stage: 'won' })],
@@ -130,17 +140,20 @@ export const sendWrongForm = aScenario({
       'long name': [headers, JSON.stringify({ ...JSON.parse(body), displayName: 'x'.repeat(161) })],
     } as const;
     const [sentHeaders, sentBody] = changed[fault as keyof typeof changed];
-    const authorization = `Bearer ${keyOf(studio, 0).secret}`;
-    const request = { method, headers: { ...sentHeaders, authorization }, body: sentBody };
+    const used = former === null ? undefined : newest(formerSecrets(sim, studio), former);
+    const secret = used ?? keyOf(studio, key).secret;
+    const request = { method, headers: { ...sentHeaders, authorization: `Bearer ${secret}` }, body: sentBody };
     const signal = AbortSignal.timeout(ANSWERED_WITHIN_MS);
-    const answer = await fetch(one(sim.world.urls, url) + LEADS, { ...request, signal }).catch(() => undefined);
-    if (!answer) return;
-    const { status, headers: received } = answer;
-    const text = await answer.text().catch(() => '');
-    sim.history.note('website', `sends a creation with this fault: ${fault}, and gets ${status}`, begin);
-    if (answer.ok) sim.history.fail(`a creation with this fault: ${fault}, is answered ${status} ${text}`);
-    if (status === 400 && !(received.has('ratelimit') && received.has('x-request-id')))
-      sim.history.fail(`the answer to this fault: ${fault}, has no request id or no quota: ${text}`);
+    const answer = await fetch(one(sim.world.urls, url) + path, { ...request, signal })
+      .then((response) => wholeAnswer(sim, method, path, response))
+      .catch(() => undefined);
+    const span = { begin, end: now() };
+    const party = `website (${fault})`;
+    sim.history.add({ kind: 'request', party, operation, studioId: studio.id, secret, answer, span });
+    if (answer?.status === 201) sim.history.fail(`a creation with this fault: ${fault}, is answered ${answer.text}`);
+    const isComplete = answer?.headers.has('ratelimit') && answer.headers.has('x-request-id');
+    if (answer?.status === 400 && !isComplete)
+      sim.history.fail(`the answer to this fault: ${fault}, has no request id or no quota: ${answer.text}`);
   },
 });
 

@@ -105,10 +105,7 @@ export const useFormerSecret = aScenario({
   choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url: fc.nat(2) }),
   async run(sim, { lead, which, creates, url }) {
     const known = studioAt(sim, lead.studio);
-    const ids = known.keys.map(({ apiKeyId }) => apiKeyId);
-    const secrets = known.keys.map(({ secret }) => secret);
-    const former = [...sim.keyBySecret].filter(([secret, id]) => ids.includes(id) && !secrets.includes(secret));
-    const [secret] = newest(former, which) ?? [];
+    const secret = newest(formerSecrets(sim, known), which);
     if (secret === undefined) return;
     const operation = creates
       ? ({ name: 'create', lead: leadOf(sim, known, lead) } as const)
@@ -116,6 +113,12 @@ export const useFormerSecret = aScenario({
     await sendRequest(sim, known, secret, one(sim.world.urls, url), operation);
   },
 });
+
+/** The secrets of a studio that have been replaced. */
+export function formerSecrets({ keyBySecret }: Simulation, { keys }: KnownStudio): string[] {
+  const secrets = [...keyBySecret].filter(([, id]) => keys.some(({ apiKeyId }) => apiKeyId === id));
+  return secrets.map(([secret]) => secret).filter((secret) => keys.every((key) => key.secret !== secret));
+}
 
 /** It sends requests until the quota is used up, and then until there is quota again. */
 export const ignoreRetryAfter = aScenario({
