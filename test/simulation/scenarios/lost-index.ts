@@ -56,8 +56,9 @@ export const loseIndex = aScenario({
           } finally {
             await runSql(sim.world.databaseUrl, drop);
           }
+          // Readiness is up to a second behind.
+          await createSeparateLead(sim, studio, separateLead(sim, studio.id, 'after'));
         });
-        await createSeparateLead(sim, studio, separateLead(sim, studio.id, 'after'));
       }),
     ),
 });
