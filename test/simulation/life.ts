@@ -20,16 +20,17 @@ export interface Life {
   readonly lastEvents: readonly string[];
 }
 
-/** The longest time that a life may take, on a busy machine; milliseconds. */
+/** The longest time that a life may take, on a busy machine, and for each second of its delays; milliseconds. */
 const LIVES_FOR_MS = 600_000;
+const PER_SECOND_MS = 500;
 
 /** The database of a life. */
 export const DATABASES = ['sqlite', 'mongodb'] as const;
 export type Database = (typeof DATABASES)[number];
 
 /** Returns the plan of a seed. On MongoDB, things happen to the replica set and to Redis in between. */
-export function simulatedPlanFrom(seed: number, steps: number, database: Database = 'sqlite'): Plan {
-  const plan = planFrom(seed, steps);
+export function simulatedPlanFrom(seed: number, steps: number, database: Database = 'sqlite', hours = 0): Plan {
+  const plan = planFrom(seed, steps, hours);
   return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps) } : plan;
 }
 
@@ -61,7 +62,9 @@ export async function live(
       database,
     ];
     // One who debugs it takes his time, and has to know the address.
-    const [inspecting, timeout] = options.includes('--from') ? [['--inspect-wait=0'], 0] : [[], LIVES_FOR_MS];
+    const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
+    const timeoutMs = LIVES_FOR_MS + (delaysMs / 1000) * PER_SECOND_MS;
+    const [inspecting, timeout] = options.includes('--from') ? [['--inspect-wait=0'], 0] : [[], timeoutMs];
     const lived = promisify(execFile)(process.execPath, [...inspecting, ...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },
       timeout,

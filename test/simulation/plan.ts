@@ -1,20 +1,25 @@
 import fc from 'fast-check';
 import type { Quota } from './promises/quota.ts';
+import * as callersFile from './scenarios/callers-file.ts';
 import * as clocks from './scenarios/clocks.ts';
+import * as drains from './scenarios/drains.ts';
 import * as exports from './scenarios/exports.ts';
 import * as faults from './scenarios/faults.ts';
+import * as keyEnds from './scenarios/key-ends.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operations from './scenarios/operations.ts';
 import * as otherClients from './scenarios/other-clients.ts';
 import * as outbox from './scenarios/outbox.ts';
 import type { Scenario } from './scenarios/scenario.ts';
+import * as stalledConsumers from './scenarios/stalled-consumers.ts';
 import * as transfers from './scenarios/transfers.ts';
 import * as website from './scenarios/website.ts';
 
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
+  ...[callersFile, drains, keyEnds, stalledConsumers],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
@@ -82,9 +87,17 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
  * Returns the plan of a seed.
  *
  * @param length the maximum number of steps; at least half as many are in it
+ * @param hours over how long they are spread; 0: as soon as possible
  */
-export function planFrom(seed: number, length: number): Plan {
+export function planFrom(seed: number, length: number, hours = 0): Plan {
   const [plan] = fc.sample(planOf(length), { seed, numRuns: 1 });
   if (!plan) throw new Error(`there is no plan of ${seed}`);
-  return plan;
+  if (hours === 0) return plan;
+  const { length: minLength } = plan.steps;
+  const delay = fc.nat(Math.round((2 * hours * 3_600_000) / minLength));
+  const [delays = []] = fc.sample(fc.noBias(fc.array(delay, { minLength, maxLength: minLength })), {
+    seed,
+    numRuns: 1,
+  });
+  return { ...plan, steps: plan.steps.map((step, index) => ({ ...step, afterMs: delays[index] ?? 0 })) };
 }

@@ -17,8 +17,12 @@ import { Simulation } from './simulation.ts';
 import { traceOf } from './trace.ts';
 import type { World } from './world.ts';
 
-/** The maximum duration of a simulation; milliseconds. */
+/** The maximum duration of a simulation, without the delays of its steps; milliseconds. */
 const ENDS_WITHIN_MS = 150_000;
+
+/** The delays of a life of hours, whose settings are those of deployments: connections last; milliseconds. */
+const LONG_MS = 600_000;
+const LONG = { CORE_CONNECTION_MAX_AGE_MS: '300000' };
 
 /** The number of running and waiting disturbances above which no further step begins. */
 const MAX_IN_TURN = 3;
@@ -47,11 +51,14 @@ export async function runPlan(
   more: Readonly<Record<string, Scenario>> = {},
 ): Promise<PlanResult> {
   const { quota, drainMs, logLevel } = plan;
+  const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
+  const endsWithinMs = delaysMs + ENDS_WITHIN_MS;
   const world = await startWorld({
     QUOTA_LIMIT: `${quota.limit}`,
     QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
     SHUTDOWN_DRAIN_MS: `${drainMs}`,
     LOG_LEVEL: logLevel,
+    ...(delaysMs > LONG_MS && LONG),
   });
   const sim = new Simulation(world, name, drainMs);
   try {
@@ -59,8 +66,8 @@ export async function runPlan(
       throw new Error(`the simulation cannot begin: ${error}\n${world.outputs().join('\n')}`, { cause: error });
     });
     const lived = liveThrough(sim, plan, { ...SCENARIOS, ...more });
-    const isOver = await Promise.race([lived.then(() => true), sleep(ENDS_WITHIN_MS, false)]);
-    if (!isOver) sim.history.fail(`the simulation has not ended after ${ENDS_WITHIN_MS} ms`);
+    const isOver = await Promise.race([lived.then(() => true), sleep(endsWithinMs, false)]);
+    if (!isOver) sim.history.fail(`the simulation has not ended after ${endsWithinMs} ms`);
     const { violations, unknown } = isOver ? await lived : { violations: sim.history.violations, unknown: [] };
     return { violations, unknown, trace: traceOf(sim.history, violations) };
   } finally {

@@ -24,6 +24,7 @@ export interface Simulations {
  *
  * @param seeds the seeds, in the order in which they are used
  * @param report receives a line after each life
+ * @param hours over how long the steps of each life are spread; 0: as soon as possible
  */
 export async function simulate(
   seeds: Iterable<number>,
@@ -31,6 +32,7 @@ export async function simulate(
   forMs: number,
   report: (line: string) => void = () => {},
   database: Database = 'sqlite',
+  hours = 0,
 ): Promise<Simulations> {
   const end = performance.now() + forMs;
   const all = { lives: 0, events: 0, virtualMs: 0 };
@@ -40,7 +42,7 @@ export async function simulate(
     while (!failed && performance.now() < end) {
       const { value: seed, done } = waiting.next();
       if (done) return;
-      const plan = simulatedPlanFrom(seed, steps, database);
+      const plan = simulatedPlanFrom(seed, steps, database, hours);
       const life = await live(seed, plan, { database });
       all.lives += 1;
       all.events += life.events;
@@ -96,16 +98,17 @@ if (import.meta.main) {
       seed: { type: 'string' },
       seconds: { type: 'string', default: '60' },
       steps: { type: 'string', default: '160' },
+      hours: { type: 'string', default: '0' },
       trace: { type: 'string' },
       from: { type: 'string' },
     },
   });
-  const { seed, seconds, steps, trace, from } = values;
+  const { seed, seconds, steps, hours, trace, from } = values;
   const database = DATABASES.find((each) => each === values.database);
   if (!database) throw new Error(`--database is one of ${DATABASES.join(', ')}`);
   if (seed !== undefined && (trace ?? from) !== undefined) {
     const options = [...(trace ? ['--trace', trace] : []), ...(from ? ['--from', from] : [])];
-    const plan = simulatedPlanFrom(Number(seed), Number(steps), database);
+    const plan = simulatedPlanFrom(Number(seed), Number(steps), database, Number(hours));
     const { violations, events, story } = await live(Number(seed), plan, { database, options });
     console.log([...violations, '', story, '', `${events} events`].join('\n'));
   } else {
@@ -116,6 +119,7 @@ if (import.meta.main) {
       Number(seconds) * 1000,
       console.log,
       database,
+      Number(hours),
     );
     console.log(failure ?? `every promise is kept: lives ${lives}, simulated seconds ${(virtualMs / 1000).toFixed(0)}`);
     process.exitCode = failure ? 1 : 0;

@@ -1,7 +1,7 @@
 // Loaded before anything lives: an address that names MongoDB would load it.
 import '../../src/store/mongo/mongo-store.ts';
 import { startBalancer } from '../support/balancer.ts';
-import { connectToCore } from '../support/core-clients.ts';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { type Machine, SimulatedNode } from './machine/machine.ts';
 import type { Network } from './machine/network.ts';
 import { RedisDeployment } from './redis/redis-deployment.ts';
@@ -20,7 +20,7 @@ const PORTS = {
 } as const;
 
 /** The interval of the load balancer's probes; milliseconds. */
-const PROBE_MS = 200;
+const PROBE_MS = 500;
 
 /** Options that ask for weaker guarantees than the service promises: it must ignore them. */
 const WEAK_GUARANTEES = 'w=0&journal=false&readConcernLevel=local&readPreference=secondaryPreferred';
@@ -93,11 +93,16 @@ export async function startSimulatedMongoWorld(
 
 /** Starts a load balancer before the cores. */
 async function balanced(tokenOf: () => string): Promise<number> {
+  // New connections would be most of what happens while nothing happens.
+  const cores = new Map<string, CoreClients>();
   const isServing = async (url: string) => {
-    const { directory, close } = connectToCore(url, tokenOf());
-    const answer = await directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).catch(String);
-    close();
-    return /not.?found/i.test(`${answer}`);
+    const core = cores.get(url) ?? connectToCore(url, tokenOf());
+    cores.set(url, core);
+    const answer = await core.directory.getStudio({ studioId: 'unknown' }, { timeoutMs: 2000 }).catch(String);
+    if (/not.?found/i.test(`${answer}`)) return true;
+    cores.delete(url);
+    core.close();
+    return false;
   };
   const urls = PORTS.cores.map((port) => `http://127.0.0.1:${port}`);
   const { url } = await startBalancer(urls, isServing, PROBE_MS);

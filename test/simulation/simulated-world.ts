@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Running } from '../../common/run-until-stopped.ts';
 import { startGateway } from '../../gateway/app.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { startCore } from '../../src/app.ts';
+import { tokenHash } from '../../src/callers-file.ts';
 import { readCoreConfig } from '../../src/config.ts';
 import { PUBLIC_URL } from '../support/documented.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
@@ -118,6 +119,12 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     ...(await Promise.all(gatewayPorts.map((port) => startProxy('127.0.0.1', port)))),
   ]);
   token = crypto.randomUUID();
+  const folder = mkdtempSync(join(tmpdir(), 'lead-intake-files-'));
+  const files = { callers: join(folder, 'callers.json'), gatewayToken: join(folder, 'gateway-token') };
+  const gatewayToken = crypto.randomUUID();
+  writeFileSync(files.gatewayToken, gatewayToken);
+  const callers = { gateway: { may: ['gateway'], tokens: [{ sha256: tokenHash(gatewayToken) }] } };
+  writeFileSync(files.callers, JSON.stringify({ callers }));
   const settings = {
     CORE_TOKEN: token,
     CORE_URL: `http://127.0.0.1:${toCore.port}`,
@@ -130,13 +137,23 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
   const failed = (what: string) => unexpectedEnds.push(what);
   const startCoreWith: Start = (env) => startCore(readCoreConfig(env));
   const startGatewayWith: Start = (env) => startGateway(readGatewayConfig(env));
-  const partsOf = (name: string, ports: readonly number[], setting: string, start: Start) =>
+  const partsOf = (name: string, ports: readonly number[], start: Start, settingsAt: (port: string) => Settings) =>
     ports.map((port, index) => {
       const numbered = ports.length === 1 ? name : `${name} ${index + 1}`;
-      return new SimulatedPart(numbered, machine, { ...settings, [setting]: `${port}` }, start, failed);
+      return new SimulatedPart(numbered, machine, settingsAt(`${port}`), start, failed);
     });
-  const gateways = partsOf('gateway', gatewayPorts, 'GATEWAY_PORT', startGatewayWith);
-  const product = [...partsOf('core', corePorts, 'CORE_PORT', startCoreWith), ...gateways];
+  const { CORE_TOKEN: _, ...ofGateways } = settings;
+  const gateways = partsOf('gateway', gatewayPorts, startGatewayWith, (port) => ({
+    ...ofGateways,
+    GATEWAY_PORT: port,
+    CORE_TOKEN_FILE: files.gatewayToken,
+  }));
+  const cores = partsOf('core', corePorts, startCoreWith, (port) => ({
+    ...settings,
+    CORE_PORT: port,
+    CORE_CALLERS_FILE: files.callers,
+  }));
+  const product = [...cores, ...gateways];
   for (const part of product) await part.start();
   const commandLine = new CommandLine(machine, settings);
   return {
@@ -150,6 +167,7 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     coreUrls: corePorts.map((port) => `http://127.0.0.1:${port}`),
     coreToken: token,
     databaseUrl,
+    files,
     parts: [...product, ...others],
     links: { ...Object.fromEntries(gateways.map(({ name }, index) => [name, toGateways[index]])), core: toCore },
     commandLine,
@@ -159,6 +177,7 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     async stop() {
       for (const part of [...product, ...others]) await part.kill();
       network.kill();
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

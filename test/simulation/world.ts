@@ -36,6 +36,8 @@ export interface World {
   readonly coreUrls: readonly string[];
   readonly coreToken: string;
   readonly databaseUrl: string;
+  /** The paths of files that processes read again when they change. */
+  readonly files: { readonly callers: string; readonly gatewayToken: string };
   /** The parts that can fail independently. */
   readonly parts: readonly Part[];
   /** The TCP proxies between the parts, by destination. */

@@ -1,6 +1,9 @@
 import { type EventOf, possibleValues, type RestAnswer, when } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 
+/** The longest that a request takes while nothing disturbs the service; milliseconds. */
+const ANSWERED_WITHIN_MS = 5000;
+
 /** The part of a lead that never changes. */
 const constantFields = ({ id, createdAt, sourceId, note }: Record<string, unknown>): string =>
   JSON.stringify({ id, createdAt, sourceId, note });
@@ -19,10 +22,11 @@ function unexcused(sim: Simulation, requests: readonly EventOf<'request'>[]): st
   const disturbances = sim.history.of('disturbance');
   return requests.flatMap(({ answer, span, operation, gaveUp }) => {
     if (answer?.code === 'internal_error') return [`${operation.name} gets ${answer.text}`];
-    if (answer ? !isNotServed(answer) : gaveUp) return [];
+    const tookMs = span.end - span.begin;
+    if (answer ? !isNotServed(answer) && tookMs <= ANSWERED_WITHIN_MS : gaveUp) return [];
     if (disturbances.some((each) => each.span.begin < span.end && span.begin < each.span.end)) return [];
     const response = answer ? `${answer.status} ${answer.code} ${answer.text}` : 'no response';
-    return [`${when(span)}: ${operation.name} gets ${response} without a disturbance`];
+    return [`${when(span)}: ${operation.name} gets ${response} after ${Math.round(tookMs)} ms without a disturbance`];
   });
 }
 

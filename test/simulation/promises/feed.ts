@@ -22,19 +22,28 @@ export function followFeed(sim: Simulation): {
   return {
     async violations(finalLeads) {
       const { leads } = sim.crmAt(0);
-      for (const giveUp = now() + ARRIVES_WITHIN_MS; now() < giveUp; await sleep(50)) {
-        const left = await leads.pullLeadChanges({}, CRM_TIMEOUT).catch(() => undefined);
-        if (left?.changes.length === 0) break;
-      }
+      const giveUp = now() + ARRIVES_WITHIN_MS;
+      const isWaiting = () =>
+        leads.pullLeadChanges({}, CRM_TIMEOUT).then(
+          ({ changes }) => changes.length > 0,
+          () => true,
+        );
+      let isLeft = await isWaiting();
+      for (; isLeft && now() < giveUp; isLeft = await isWaiting()) await sleep(50);
       over.abort();
       await Promise.all(consumers);
+      const left = isLeft ? [`changes still wait for consumers after ${ARRIVES_WITHIN_MS} ms`] : [];
       const wrong = [...finalLeads.values()].flat().flatMap((lead) => {
         const stored = copy.get(lead.id)?.lead;
         if (stored && isDeepStrictEqual(finalLead(stored), lead)) return [];
         return `consumers of the feed have ${stored ? JSON.stringify(finalLead(stored)) : 'nothing'} of ${JSON.stringify(lead)}`;
       });
       const kept = sim.history.of('erased').filter(({ leadId }) => copy.get(leadId)?.lead?.displayName !== '');
-      return [...wrong, ...kept.map(({ leadId }) => `consumers of the feed do not hear that ${leadId} is erased`)];
+      return [
+        ...left,
+        ...wrong,
+        ...kept.map(({ leadId }) => `consumers of the feed do not hear that ${leadId} is erased`),
+      ];
     },
   };
 }

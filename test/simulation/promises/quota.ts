@@ -45,6 +45,7 @@ export function quotaViolations(sim: Simulation, quota: Quota): string[] {
     const refused = told.filter(({ answer }) => answer?.status === 429);
     const counted = told.filter(isCounted);
     return [
+      ...(limit ? causeless(sim, all, refused, limit, quota.windowSeconds) : []),
       ...atOddTimes(counted, refused, isLostIn),
       ...(limit ? tooMany(counted, limit, quota.windowSeconds, isLostIn) : []),
     ];
@@ -64,6 +65,22 @@ function uncounted(served: readonly Request[], counts: readonly Count[]): string
       if (own) free.delete(own);
       return own ? [] : [`${when(span)}: is served, and was not counted`];
     });
+}
+
+/** Refusals after fewer requests than the limit, in the window before and the last second of its refusals. */
+function causeless(
+  { history }: Simulation,
+  all: readonly Request[],
+  refused: readonly Request[],
+  limit: number,
+  windowSeconds: number,
+): string[] {
+  const ofWrongForm = history.of('other').filter(({ party }) => party === 'website');
+  return refused.flatMap(({ span }) => {
+    const since = span.begin - windowSeconds * 1000 - 1000;
+    const sent = [...all, ...ofWrongForm].filter((each) => each.span.begin < span.end && each.span.end > since);
+    return sent.length > limit ? [] : [`was refused at ${when(span)} after ${sent.length} of ${limit} requests`];
+  });
 }
 
 /** The number of seconds that a response says are left of the window. */

@@ -1,6 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { one } from './choices.ts';
+import { now } from '../history.ts';
+import { lasting, one } from './choices.ts';
 import { aScenario } from './scenario.ts';
+
+/** The mutex key of what needs to know what the clocks show. */
+export const CLOCKS = 'clocks';
 
 /** The offset of a clock; seconds. Less than the lifetime of a key, and more than any timeout in the service. */
 const ahead = fc.oneof(
@@ -13,10 +18,29 @@ const ahead = fc.oneof(
 export const setClock = aScenario({
   weight: 5,
   choice: fc.record({ clock: fc.nat(5), ahead }),
-  async run(sim, { clock, ahead }) {
-    const machine = one(sim.world.clocks, clock);
-    machine.set(ahead);
-    const what = `the clock of ${machine.name} is set to ${ahead} s ahead`;
-    sim.history.note('fault injection', what);
-  },
+  run: (sim, { clock, ahead }) =>
+    sim.inTurn(CLOCKS, async () => {
+      const machine = one(sim.world.clocks, clock);
+      machine.set(ahead);
+      sim.history.note('fault injection', `the clock of ${machine.name} is set to ${ahead} s ahead`);
+    }),
+});
+
+/** One clock, or all, leap by hours, weeks or most of a year, and back. Keys may expire meanwhile, and are valid again. */
+export const leapClocks = aScenario({
+  weight: 2,
+  choice: fc.record({
+    clock: fc.option(fc.nat(5)),
+    aheadHours: fc.constantFrom(-8000, -700, -1, 1, 700, 8000),
+    forMs: lasting(10, 2500),
+  }),
+  run: (sim, { clock, aheadHours, forMs }) =>
+    sim.inTurn(CLOCKS, async () => {
+      const begin = now();
+      const leaping = clock === null ? sim.world.clocks : [one(sim.world.clocks, clock)];
+      for (const machine of leaping) machine.set(aheadHours * 3600);
+      await sleep(forMs);
+      for (const machine of leaping) machine.set(0);
+      sim.history.add({ kind: 'leap', party: 'fault injection', aheadHours, span: { begin, end: now() } });
+    }),
 });

@@ -5,6 +5,7 @@ import { BOTH_SCOPES } from '../../support/core-clients.ts';
 import { ownContact } from '../contacts.ts';
 import type { RestAnswer, SentLead } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { CLOCKS } from './clocks.ts';
 import { definiteAnswer, definiteOutcome } from './definite-outcomes.ts';
 
 /** A studio that only one scenario uses, so that its state is known at each moment. */
@@ -13,6 +14,9 @@ export interface SeparateStudio {
   readonly secret: string;
   readonly apiKeyId: string;
 }
+
+/** More than any clock is ahead, and less than the maximum. */
+const LIFETIME_DAYS = 365;
 
 const counts = new WeakMap<Simulation, number>();
 
@@ -36,10 +40,12 @@ export async function makeKey(
   scopes = BOTH_SCOPES,
 ): Promise<{ readonly apiKeyId: string; readonly secret: string }> {
   const request = { studioId, memberId: 'owner', name: 'Website', scopes: [...scopes] };
-  const outcome = await definiteOutcome(sim, `a key of ${studioId} is made`, () => {
-    const expireTime = timestampFromMs(Date.now() + 30 * DAY_MS);
+  const create = () => {
+    const expireTime = timestampFromMs(Date.now() + LIFETIME_DAYS * DAY_MS);
     return sim.crmAt(0).apiKeys.createApiKey({ ...request, expireTime }, CRM_TIMEOUT);
-  });
+  };
+  // A core whose clock is far ahead or behind would refuse the expiry.
+  const outcome = await sim.inTurn(CLOCKS, () => definiteOutcome(sim, `a key of ${studioId} is made`, create));
   if ('refused' in outcome) throw new Error(`a key of ${studioId} is refused: ${outcome.refused}`);
   const { apiKey, secret } = outcome.answer;
   const apiKeyId = apiKey?.id ?? '';

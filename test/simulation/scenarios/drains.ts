@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { LEADS } from '../../support/service.ts';
+import { now, when } from '../history.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { one } from './choices.ts';
+import { asFarAsDefinite } from './definite-outcomes.ts';
+import { MACHINE } from './faults.ts';
+import { outcomeOf } from './operations.ts';
+import { aScenario } from './scenario.ts';
+import { makeSeparateStudio } from './separate-studio.ts';
+
+/** Before the end of a drain, and between two requests; milliseconds. */
+const MARGIN_MS = 100;
+const BETWEEN_MS = 50;
+
+/**
+ * A process is stopped in order, with a drain, while nothing else fails: requests that come before its end are answered, by
+ * the gateway and by each core, and a consumer of its feed gets no error.
+ */
+export const drain = aScenario({
+  weight: 2,
+  choice: fc.record({ part: fc.nat(5) }),
+  isPossible: ({ drainMs }) => drainMs > 0,
+  run: (sim, { part }) =>
+    asFarAsDefinite(async () => {
+      const { secret } = await makeSeparateStudio(sim);
+      await alone(sim, () => stop(sim, part, secret));
+    }),
+});
+
+/** Runs while nothing else is disturbed. */
+const alone = (sim: Simulation, run: () => Promise<void>): Promise<void> =>
+  ['link gateway', 'link core', 'replica set', MACHINE].reduce<() => Promise<void>>(
+    (inside, name) => () => sim.inTurn(name, inside),
+    run,
+  )();
+
+async function stop(sim: Simulation, part: number, secret: string): Promise<void> {
+  const stoppable = sim.world.parts.filter(({ terminate }) => terminate);
+  const stopping = one(stoppable, part);
+  const loses = stopping.losesCounts ? (['counts'] as const) : [];
+  await sim.disturb(`${stopping.name} drains`, loses, async () => {
+    await sim.untilServed();
+    const core = Number(/core (\d)/.exec(stopping.name)?.[1] ?? 1) - 1;
+    const watching = watch(sim, core);
+    const begin = now();
+    const isStopped = stopping.terminate?.(false);
+    const isOver = () => now() > begin + sim.drainMs - MARGIN_MS;
+    await Promise.all([keepAsking(sim, secret, isOver), keepCalling(sim, core, isOver)]);
+    const status = await isStopped;
+    if (status !== 0) sim.history.fail(`${stopping.name} was stopped in order, and ended with ${status}`);
+    if (stopping.name.startsWith('core')) await watching.ended;
+    else watching.end();
+    await stopping.start();
+  });
+}
+
+/** Sends requests to the gateway, each of which must be answered. */
+async function keepAsking(sim: Simulation, secret: string, isOver: () => boolean): Promise<void> {
+  for (; !isOver(); await sleep(BETWEEN_MS)) {
+    const begin = now();
+    const headers = { authorization: `Bearer ${secret}` };
+    const answer = await fetch(`${sim.world.gatewayUrls[0]}${LEADS}?limit=1`, { headers }).then(
+      async (response) => `${response.status} ${await response.text()}`,
+      (error) => `${error} ${error.cause}`,
+    );
+    const isRight = /^(?:200|429) |nothing was written/.test(answer);
+    if (!isRight) sim.history.fail(`${when({ begin, end: now() })}: during a drain a request gets ${answer}`);
+  }
+}
+
+/** Calls a core, which must answer each call. */
+async function keepCalling(sim: Simulation, core: number, isOver: () => boolean): Promise<void> {
+  for (; !isOver(); await sleep(BETWEEN_MS)) {
+    const begin = now();
+    const studioId = sim.studios[0]?.id ?? '';
+    const outcome = await outcomeOf(sim.crmAt(core).directory.getStudio({ studioId }, CRM_TIMEOUT));
+    if (!('answer' in outcome))
+      sim.history.fail(`${when({ begin, end: now() })}: during a drain a call gets ${JSON.stringify(outcome)}`);
+  }
+}
+
+/** Watches the feed of a core, until the core ends the call. */
+function watch(sim: Simulation, core: number) {
+  const over = new AbortController();
+  const ended = (async () => {
+    try {
+      for await (const _ of sim.crmAt(core).leads.watchLeadChanges({}, { signal: over.signal }));
+    } catch (error) {
+      if (!over.signal.aborted) sim.history.fail(`a consumer of a core that stops gets ${error}`);
+    }
+  })();
+  return { ended, end: () => over.abort() };
+}
