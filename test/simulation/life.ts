@@ -63,7 +63,7 @@ export async function live(
     ];
     // One who debugs it takes his time, and has to know the address.
     const delaysMs = plan.steps.reduce((sum, { afterMs }) => sum + afterMs, 0);
-    const timeoutMs = LIVES_FOR_MS + (delaysMs / 1000) * PER_SECOND_MS;
+    const timeoutMs = LIVES_FOR_MS + Math.ceil(delaysMs / 1000) * PER_SECOND_MS;
     const [inspecting, timeout] = options.includes('--from') ? [['--inspect-wait=0'], 0] : [[], timeoutMs];
     const lived = promisify(execFile)(process.execPath, [...inspecting, ...args, ...options], {
       env: { ...process.env, NODE_OPTIONS: '', TMPDIR: folder, ...env },

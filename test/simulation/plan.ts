@@ -7,6 +7,7 @@ import * as exports from './scenarios/exports.ts';
 import * as faults from './scenarios/faults.ts';
 import * as keyEnds from './scenarios/key-ends.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
+import * as lostMongoIndex from './scenarios/lost-mongo-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operations from './scenarios/operations.ts';
 import * as otherClients from './scenarios/other-clients.ts';
@@ -19,7 +20,7 @@ import * as website from './scenarios/website.ts';
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
-  ...[callersFile, drains, keyEnds, stalledConsumers],
+  ...[callersFile, drains, keyEnds, lostMongoIndex, stalledConsumers],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
