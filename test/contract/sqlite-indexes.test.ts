@@ -50,7 +50,7 @@ async function aDatabaseWithDuplicates() {
   direct
     .prepare(`UPDATE leads SET idempotency_key = (SELECT idempotency_key FROM leads WHERE ${its}) WHERE ${its}`)
     .run(first.id, second.id);
-  expect(await checked(store)).toMatch(/is missing; duplicates/);
+  expect(await checked(store)).toMatch(/is missing, not unique or partial; duplicates/);
   return { ...opened, alone, closed, first, second };
 }
 
@@ -87,9 +87,9 @@ describe('the indexes in SQLite', () => {
       DROP INDEX leads_by_idempotency_key;
       CREATE INDEX leads_by_idempotency_key ON leads (studio_number, idempotency_key)`);
 
-    expect(await checked(store)).toMatch(/is not unique/);
+    expect(await checked(store)).toMatch(/is missing, not unique or partial/);
     await expect(create(store)).rejects.toBeInstanceOf(StoreUnavailable);
-    expect(await doctorFaults(path)).toEqual([expect.stringMatching(/is not unique/)]);
+    expect(await doctorFaults(path)).toEqual([expect.stringMatching(/is missing, not unique or partial/)]);
 
     direct.exec('DROP INDEX leads_by_idempotency_key');
     await expect.poll(() => checked(store), { timeout: AGAIN_MS }).toBe('ok');

@@ -25,12 +25,12 @@ export function keyIndexCheck(database: DatabaseSync, commits: Pick<GroupCommit,
   let lastFault: string | undefined;
   let nextBuildAt = 0;
   try {
-    if (faultOf(database) !== undefined) make();
+    if (!isEnforced(database)) make();
   } catch {
     // The check says why.
   }
   return async () => {
-    if (faultOf(database) === undefined) return;
+    if (isEnforced(database)) return;
     const began = performance.now();
     if (began >= nextBuildAt) {
       // It fails while leads violate the index, or another process writes.
@@ -44,27 +44,22 @@ export function keyIndexCheck(database: DatabaseSync, commits: Pick<GroupCommit,
 
 /** Returns what is wrong with the index, with the leads that violate it; undefined: nothing. */
 export function keyIndexFault(database: DatabaseSync): string | undefined {
-  const fault = faultOf(database);
-  const duplicates = fault && describeDuplicates(duplicateKeys(database));
-  return duplicates ? `${fault}; ${duplicates}` : fault;
+  if (isEnforced(database)) return undefined;
+  const duplicates = describeDuplicates(duplicateKeys(database));
+  return `the index ${NAME} is missing, not unique or partial${duplicates ? `; ${duplicates}` : ''}`;
 }
 
-/** Finds the index by its columns and options; its name does not matter. */
-function faultOf(database: DatabaseSync): string | undefined {
-  const found = database.prepare("SELECT * FROM pragma_index_list('leads')").all();
-  const withSameColumns = found.filter(({ name }) => columnsOf(database, String(name)) === COLUMNS);
-  if (withSameColumns.some(({ unique, partial }) => unique === 1 && partial === 0)) return undefined;
-  const candidate = withSameColumns[0] ?? found.find(({ name }) => name === NAME);
-  if (!candidate) return `the index ${NAME} is missing`;
-  const weakness =
-    candidate.unique === 0 ? 'is not unique' : candidate.partial === 1 ? 'is partial' : 'has other columns';
-  return `the index ${NAME} is invalid: "${candidate.name}" ${weakness}`;
-}
-
-/** The columns of an index in order. Collations do not matter: SQLite compares bytes without. */
-function columnsOf(database: DatabaseSync, index: string): string {
-  const columns = database.prepare('SELECT name FROM pragma_index_info(?) ORDER BY seqno').all(index);
-  return columns.map(({ name }) => name).join(', ');
+/** Asks SQLite, which prepares no insert that names columns without a unique index of all rows. */
+function isEnforced(database: DatabaseSync): boolean {
+  // A read, and not the preparation of a statement, notices that another connection has changed the schema.
+  database.prepare('SELECT 1 FROM leads LIMIT 1').get();
+  try {
+    database.prepare(`INSERT INTO leads SELECT * FROM leads WHERE false ON CONFLICT (${COLUMNS}) DO NOTHING`);
+    return true;
+  } catch (error) {
+    if (!(error as Error).message.includes('ON CONFLICT')) throw error;
+    return false;
+  }
 }
 
 /** Finds groups of leads with one key. Returns only their ids, oldest first. */
