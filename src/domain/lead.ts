@@ -1,7 +1,8 @@
-import { hash } from 'node:crypto';
 import { assert } from '../../common/invariants.ts';
+import { contactFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
-import { type Contact, isSameContact, type OpenClaims } from './contact.ts';
+import { type Contact, isSameContact } from './contact.ts';
+import type { Faults } from './refusal.ts';
 
 export const LEAD_STAGES = STAGES;
 export type LeadStage = (typeof LEAD_STAGES)[number];
@@ -38,14 +39,6 @@ export interface ErasedLead extends Pick<Lead, 'id' | 'studioId' | 'stage' | 'cr
   readonly erasedAt: Date;
 }
 
-/** The unique keys of a lead, stored with it in the same write. @rule 4.1.memory 4.1.success */
-export interface LeadClaims extends OpenClaims {
-  /** Identifies the creation on a retry; a UUID in lower case. */
-  readonly idempotencyKey: string;
-  /** Identifies the data that a retry must repeat. */
-  readonly fingerprint: Fingerprint;
-}
-
 /** Returns a lead as it was when created. `lead` must have its original fields. @rule 4.1.original */
 export const asCreated = (lead: Lead): Lead => ({ ...lead, stage: 'new', updatedAt: lead.createdAt });
 
@@ -56,30 +49,47 @@ export function nextUpdate(previous: Date, now: Date): Date {
   return next;
 }
 
-/** A hash that decides whether two requests carry the same data, and the version of its computation. */
-export interface Fingerprint {
-  readonly version: number;
-  readonly sha256: string;
-}
-
 export type LeadData = Pick<Lead, CorrectableField>;
 
-/** Fingerprints are stored as long as their leads, so a different computation needs a different version. */
-const VERSION = 1;
-
-/** Returns the fingerprint of a creation; equal for equal data. @rule 4.1.2 4.1.same-data */
-export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData): Fingerprint {
-  const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
-  return { version: VERSION, sha256: hash('sha256', data, 'base64url') };
+/** The data of a lead, not yet checked. */
+export interface GivenLeadData {
+  readonly displayName: string;
+  /** Undefined: neither an email address nor a phone number. */
+  readonly contact: Contact | undefined;
+  readonly sourceId: string | undefined;
+  readonly note: string | undefined;
 }
 
-const SHA256_TEXT = /^[A-Za-z0-9_-]{43}$/;
+/**
+ * Notes the faults of the data of a lead. What is absent, or null, has none.
+ *
+ * @param at precedes the fields' names
+ */
+export function noteLeadFaults(
+  faults: Faults,
+  data: { readonly [Field in keyof GivenLeadData]?: GivenLeadData[Field] | null },
+  at = '',
+): void {
+  const { displayName, contact, sourceId, note } = data;
+  if (typeof displayName === 'string') faults.note(`${at}displayName`, displayNameFault(displayName));
+  if ('contact' in data) noteContactFault(faults, `${at}contact`, contact);
+  if (typeof sourceId === 'string') faults.note(`${at}sourceId`, uuidFault(sourceId));
+  if (typeof note === 'string') faults.note(`${at}note`, noteFault(note));
+}
 
-/** Whether a stored fingerprint can be compared with others: it has a known version and a valid hash. */
-export const isFingerprint = (read: { readonly [Part in keyof Fingerprint]: unknown }): read is Fingerprint =>
-  read.version === VERSION && typeof read.sha256 === 'string' && SHA256_TEXT.test(read.sha256);
+/** Adds the faults of a required contact. @param field its JSON path in the request */
+export function noteContactFault(faults: Faults, field: string, contact: Contact | null | undefined): void {
+  if (contact) faults.note(`${field}.${contact.type}`, contactFault(contact.type, contact.value));
+  else faults.note(field, 'must have an email or a phone');
+}
 
-export const sameData = (a: Fingerprint, b: Fingerprint): boolean => a.version === b.version && a.sha256 === b.sha256;
+/** Returns the data of a lead as they are stored. @param given without faults */
+export const leadDataOf = ({ displayName, contact, sourceId, note }: GivenLeadData): LeadData => ({
+  displayName,
+  contact: contact as Contact,
+  sourceId: sourceId?.toLowerCase() ?? null,
+  note: note ?? null,
+});
 
 /** The fields of a lead that can be corrected, in the order of the audit log. */
 export const CORRECTABLE_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;

@@ -24,10 +24,8 @@ import {
 import type { Logger } from 'pino';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { callOf } from './call.ts';
-import { callerIfAny, callerOf, refuseOtherStudios } from './caller-access.ts';
-import { admitKnownCallers } from './callers.ts';
-import { type RunCall, refused } from './observation.ts';
+import { admitKnownCallers, callerIfAny, callerOf, refuseOtherStudios } from './callers.ts';
+import { callOf, type RunCall, refused } from './observation.ts';
 import { accessWithdrawn, connectErrorOf, unauthenticated } from './refusals.ts';
 import { takeUntil } from './streams.ts';
 

@@ -9,11 +9,10 @@ import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { API_KEY_SCOPES, type ApiKey } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
-import { type ErasedLead, LEAD_STAGES, type Lead, type LeadView } from '../domain/lead.ts';
+import { type ErasedLead, type GivenLeadData, LEAD_STAGES, type Lead, type LeadView } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/store.ts';
-import type { GivenLeadData } from '../usecases/create-lead.ts';
 
 /** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
 type WireName<Word extends string> = Word extends `${infer Head}${'-' | '.'}${infer Tail}`

@@ -17,10 +17,9 @@ import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead, listLeads, pageLimit } from '../usecases/read-leads.ts';
-import { callOf, connectionDraining } from './call.ts';
-import { callerOf } from './caller-access.ts';
+import { callerOf } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
-import { type RunCall, refused } from './observation.ts';
+import { callOf, connectionDraining, type RunCall, refused } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { takeUntil } from './streams.ts';
 

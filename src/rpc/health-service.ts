@@ -1,8 +1,8 @@
 import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import { DRAINING_HEADER, type Readiness } from '../../common/readiness.ts';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../proto/gen/health/v1/health_pb.ts';
-import { connectionDraining } from './call.ts';
-import { callerIfAny, mayUse } from './caller-access.ts';
+import { callerIfAny, mayUse } from './callers.ts';
+import { connectionDraining } from './observation.ts';
 import { connectErrorOf, forbidden } from './refusals.ts';
 
 /** The maximum number of concurrent unauthenticated watchers. A watcher occupies memory until it disconnects. */

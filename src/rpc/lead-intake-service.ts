@@ -27,8 +27,7 @@ import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
 import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
-import { callOf, connectionDraining } from './call.ts';
-import { actorOf, callerOf, refuseOtherStudios } from './caller-access.ts';
+import { actorOf, callerOf, refuseOtherStudios } from './callers.ts';
 import {
   contactFromWire,
   dateFromWire,
@@ -40,6 +39,7 @@ import {
   leadToWire,
 } from './convert.ts';
 import type { ExchangeContext } from './exchange-service.ts';
+import { callOf, connectionDraining } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
 import { runStream, takeUntil } from './streams.ts';
 

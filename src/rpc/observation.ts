@@ -1,4 +1,5 @@
-import { Code, type ConnectError } from '@connectrpc/connect';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, type ConnectError, createContextKey } from '@connectrpc/connect';
 import { Counter, type Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
 import { createRegistry, gauge, gaugeExpiries, histogram, SIZES } from '../../common/metrics.ts';
@@ -12,8 +13,41 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { LeadChangeStore, ReportUnreadable, StoreCommand, StoreObserver } from '../store/store.ts';
-import type { Call } from './call.ts';
 import { connectErrorOf } from './refusals.ts';
+
+/** A call, or an item of one, as it is logged, counted and traced. */
+export interface Call {
+  /** The method's name, preceded by the service's if that is not one of `leadintake.v1`. */
+  readonly operation: string;
+  /** The caller's id of the request; not logged if it is not a valid one. */
+  readonly requestId: string | undefined;
+  /** The message; undefined if it was not read. */
+  readonly request: object | undefined;
+  /** The W3C `traceparent`, if the caller sent one. */
+  readonly traceparent: string | undefined;
+  /** Undefined: not authenticated. */
+  readonly caller: Caller | undefined;
+}
+
+/** Returns a call by its method and headers, without its message. @param method undefined: no method of this service */
+export function callOf(method: DescMethod | undefined, header: Headers, caller: Caller | undefined): Call {
+  return {
+    operation: method ? operationOf(method) : 'other',
+    requestId: header.get('x-request-id') ?? undefined,
+    request: undefined,
+    traceparent: header.get('traceparent') ?? undefined,
+    caller,
+  };
+}
+
+function operationOf({ parent, name }: DescMethod): string {
+  return parent.file.proto.package === 'leadintake.v1' ? name : `${parent.name}/${name}`;
+}
+
+/** Aborted when the call's connection is drained; open-ended calls then end. */
+export const connectionDraining = createContextKey<AbortSignal>(new AbortController().signal, {
+  description: 'aborted when the connection is drained',
+});
 
 /** The outcomes that are failures of the service. */
 const FAULTS = new Set(['INTERNAL', 'UNAVAILABLE', 'UNKNOWN']);

@@ -1,8 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
 import type { Caller } from '../domain/caller.ts';
-import type { Call } from './call.ts';
-import type { RunCall } from './observation.ts';
+import type { Call, RunCall } from './observation.ts';
 
 /** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
 export const MAX_STREAMS_PER_CALLER = 64;

@@ -13,7 +13,7 @@ import {
   removeMember,
 } from '../usecases/members-and-sources.ts';
 import { getStudio, listStudios, type PutStudioCommand, putStudio } from '../usecases/studios.ts';
-import { actorOf, callerOf, memberOrOperator } from './caller-access.ts';
+import { actorOf, callerOf, memberOrOperator } from './callers.ts';
 import {
   apiKeyScope,
   apiKeyToWire,

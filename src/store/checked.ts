@@ -2,15 +2,8 @@ import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType } from '../../common
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
-import {
-  CORRECTABLE_FIELDS,
-  type ErasedLead,
-  type Fingerprint,
-  isFingerprint,
-  LEAD_STAGES,
-  type Lead,
-  type OriginalFields,
-} from '../domain/lead.ts';
+import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
+import { CORRECTABLE_FIELDS, type ErasedLead, LEAD_STAGES, type Lead, type OriginalFields } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import {
   isQuotaLimit,

@@ -1,22 +1,13 @@
-import { contactFault, crmIdFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Contact } from '../domain/contact.ts';
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/contact.ts';
-import { asCreated, fingerprintOf, type Lead, type LeadData } from '../domain/lead.ts';
+import { fingerprintOf } from '../domain/fingerprint.ts';
+import { asCreated, type GivenLeadData, type Lead, leadDataOf, noteLeadFaults } from '../domain/lead.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';
 import { replayOutcome } from '../store/decisions.ts';
 import type { CreateLeadOutcome } from '../store/store.ts';
 import type { Dependencies } from './dependencies.ts';
-
-/** The data of a lead, not yet checked. */
-export interface GivenLeadData {
-  readonly displayName: string;
-  /** Undefined: neither an email address nor a phone number. */
-  readonly contact: Contact | undefined;
-  readonly sourceId: string | undefined;
-  readonly note: string | undefined;
-}
 
 /** A request to create a lead, not yet checked. */
 export interface CreateLeadCommand extends GivenLeadData {
@@ -119,38 +110,6 @@ export function refusalOfCreation(
 
 /** Notes the faults of a creation, in the order of the contract. */
 export function noteCreationFaults(faults: Faults, command: Omit<CreateLeadCommand, 'studioId'>): void {
-  const { idempotencyKey, displayName, contact, sourceId, note } = command;
-  faults.note('idempotencyKey', uuidFault(idempotencyKey));
-  noteLeadFaults(faults, { displayName, contact, sourceId, note });
+  faults.note('idempotencyKey', uuidFault(command.idempotencyKey));
+  noteLeadFaults(faults, command);
 }
-
-/**
- * Notes the faults of the data of a lead. What is absent, or null, has none.
- *
- * @param at precedes the fields' names
- */
-export function noteLeadFaults(
-  faults: Faults,
-  data: { readonly [Field in keyof GivenLeadData]?: GivenLeadData[Field] | null },
-  at = '',
-): void {
-  const { displayName, contact, sourceId, note } = data;
-  if (typeof displayName === 'string') faults.note(`${at}displayName`, displayNameFault(displayName));
-  if ('contact' in data) noteContactFault(faults, `${at}contact`, contact);
-  if (typeof sourceId === 'string') faults.note(`${at}sourceId`, uuidFault(sourceId));
-  if (typeof note === 'string') faults.note(`${at}note`, noteFault(note));
-}
-
-/** Adds the faults of a required contact. @param field its JSON path in the request */
-export function noteContactFault(faults: Faults, field: string, contact: Contact | null | undefined): void {
-  if (contact) faults.note(`${field}.${contact.type}`, contactFault(contact.type, contact.value));
-  else faults.note(field, 'must have an email or a phone');
-}
-
-/** Returns the data of a lead as they are stored. @param given without faults */
-export const leadDataOf = ({ displayName, contact, sourceId, note }: GivenLeadData): LeadData => ({
-  displayName,
-  contact: contact as Contact,
-  sourceId: sourceId?.toLowerCase() ?? null,
-  note: note ?? null,
-});

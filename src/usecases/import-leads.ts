@@ -1,12 +1,12 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/contact.ts';
-import type { Lead, LeadStage } from '../domain/lead.ts';
-import { fingerprintOf } from '../domain/lead.ts';
+import { fingerprintOf } from '../domain/fingerprint.ts';
+import { type Lead, type LeadStage, leadDataOf } from '../domain/lead.ts';
 import { newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';
 import type { CreateLeadOutcome } from '../store/store.ts';
-import { type CreateLeadCommand, leadDataOf, noteCreationFaults, refusalOfCreation } from './create-lead.ts';
+import { type CreateLeadCommand, noteCreationFaults, refusalOfCreation } from './create-lead.ts';
 import type { Changing } from './dependencies.ts';
 import { existingStudio } from './studios.ts';
 

@@ -8,7 +8,7 @@ import type { Environment } from '../../common/settings.ts';
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { tokenDigits, tokenHash } from '../../src/callers-file.ts';
 import { ANY_CALLER, CALLER_ROLES, type CallerRole } from '../../src/domain/caller.ts';
-import { mayUse, refusalOf as roleRefusal } from '../../src/rpc/caller-access.ts';
+import { mayUse, refusalOf as roleRefusal } from '../../src/rpc/callers.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
 import { allOutcomes, openExchange } from '../support/exchange-calls.ts';
 import { CONTRACT_RPCS, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf, startTestCore } from '../support/grpc.ts';

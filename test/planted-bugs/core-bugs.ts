@@ -2,7 +2,7 @@ import type { PlantedBug } from './planted-bug.ts';
 
 const HEALTH = 'test/integration/health-and-reflection.test.ts';
 const PORT = 'test/security/core-port-bounds.test.ts';
-const CALLER_ACCESS = 'src/rpc/caller-access.ts';
+const CALLER_ACCESS = 'src/rpc/callers.ts';
 const CALLERS = 'test/integration/callers.test.ts';
 const HEALTH_SERVICE = 'src/rpc/health-service.ts';
 const CONNECTIONS = 'src/port/connections.ts';

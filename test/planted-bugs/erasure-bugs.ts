@@ -12,7 +12,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'an erased lead keeps its original data',
     suite: REMAINS,
     caughtBy: NO_BYTE,
-    patches: [{ file: SQLITE, text: 'note = NULL, original = NULL,', put: 'note = NULL,' }],
+    patches: [{ file: SQLITE, text: 'original = NULL,', put: '' }],
   },
   {
     name: 'an erasure is not in the change feed',

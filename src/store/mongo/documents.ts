@@ -2,7 +2,8 @@ import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { RegionCode } from '../../domain/contact.ts';
-import { type ErasedLead, isOpen, type Lead, type LeadClaims, type OriginalFields } from '../../domain/lead.ts';
+import type { LeadClaims } from '../../domain/fingerprint.ts';
+import { type ErasedLead, isOpen, type Lead, type OriginalFields } from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
@@ -157,6 +158,18 @@ export function leadDocument(
     changes: { since: changedSince },
   };
 }
+
+/** The fields with personal data, or computed from such. */
+export const PERSONAL = {
+  displayName: 1,
+  contact: 1,
+  sourceId: 1,
+  note: 1,
+  original: 1,
+  contactRule: 1,
+  'idempotency.fingerprint': 1,
+  'idempotency.fingerprintVersion': 1,
+} as const;
 
 export const fieldsDocument = ({ sourceId, ...others }: LeadWrite['fields']) =>
   sourceId === undefined ? others : { ...others, sourceId: uuidOrNull(sourceId) };

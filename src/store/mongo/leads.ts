@@ -1,6 +1,7 @@
 import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import type { LeadClaims } from '../../domain/fingerprint.ts';
+import { isOpen, type Lead } from '../../domain/lead.ts';
 import {
   type Decide,
   decideLeadErasure,
@@ -29,6 +30,7 @@ import {
   leadKey,
   openClaim,
   originalDocument,
+  PERSONAL,
   presentLeadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
@@ -206,18 +208,6 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
   const each = [...byStudio].map(([studioId, ofStudio]) => ({ studioId, ...wanted(ofStudio) }));
   return each.length === 1 && each[0] ? each[0] : { $or: each };
 }
-
-/** The fields with personal data, or computed from such. */
-const PERSONAL = {
-  displayName: 1,
-  contact: 1,
-  sourceId: 1,
-  note: 1,
-  original: 1,
-  contactRule: 1,
-  'idempotency.fingerprint': 1,
-  'idempotency.fingerprintVersion': 1,
-} as const;
 
 /** Returns a function that carries out what is decided about leads. */
 export function leadWriter({ leads, call, indexes }: Connection) {

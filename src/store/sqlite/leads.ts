@@ -27,6 +27,7 @@ import {
   markOf,
   markValues,
   originalJson,
+  PERSONAL,
   prepareLists,
   presentLeadOf,
   SET_MARK,
@@ -65,9 +66,11 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
   const insert = () =>
     (preparedInsert ??= database.prepare(`
     INSERT INTO leads (
-      studio_number, id, display_name, contact_type, contact_value, source_id, note, stage, created_at, updated_at,
+      studio_number, id, ${PERSONAL.map(({ column }) => column)}, stage, created_at, updated_at,
       contact_keys, rule_version, rule_region, idempotency_key, fingerprint, fingerprint_version, changed_since
-    ) VALUES (?, unhex(?, '-'), ?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?)
+    ) VALUES (
+      ?, unhex(?, '-'), ${PERSONAL.map(({ value }) => value)}, ?, ?, ?, ?, ?, ?, unhex(?, '-'), ?, ?, ?
+    )
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
   // @rule 4.1.1 4.1.3 4.1.at-once
   return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt) => {
@@ -94,11 +97,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
       const { changes, lastInsertRowid } = insert().run(
         studio,
         id,
-        lead.displayName,
-        lead.contact.type,
-        lead.contact.value,
-        lead.sourceId,
-        lead.note,
+        ...PERSONAL.map((each) => each.of(lead)),
         lead.stage,
         lead.createdAt.getTime(),
         lead.updatedAt.getTime(),
@@ -151,13 +150,12 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
   );
   const update = database.prepare(`
     UPDATE leads SET
-      display_name = :displayName, contact_type = :contactType, contact_value = :contactValue,
-      source_id = unhex(:sourceId, '-'), note = :note, stage = :stage, updated_at = :updatedAt,
-      original = coalesce(:original, original), ${SET_MARK}
+      stage = :stage, updated_at = :updatedAt, original = coalesce(:original, original), ${SET_MARK},
+      ${PERSONAL.map(({ column, value }) => `${column} = ${value}`)}
     WHERE number = :number`);
   const erase = database.prepare(`
     UPDATE leads SET
-      display_name = '', contact_type = '', contact_value = '', source_id = NULL, note = NULL, original = NULL,
+      ${PERSONAL.map(({ column, erased }) => `${column} = ${erased}`)}, original = NULL,
       contact_keys = x'', fingerprint = x'', fingerprint_version = 0,
       updated_at = :updatedAt, erased_at = :updatedAt, ${SET_MARK}
     WHERE number = :number`);
@@ -200,11 +198,10 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
       for (const key of claims.formerKeys) insertFormer.run(studio, hashBytes(key), number);
       updateClaims.run(hashesBytes(claims.contactKeys), claims.regionCode, number);
     }
-    const { displayName, contact, sourceId, note, stage } = { ...(lead as Lead), ...fields };
-    const { type: contactType, value: contactValue } = contact;
-    const asCreated = original && originalJson(original);
-    const fieldsNow = { displayName, contactType, contactValue, sourceId, note, stage, original: asCreated };
-    assert(update.run({ ...common, ...fieldsNow }).changes === 1, 'one_row_by_number');
+    const leadNow = { ...(lead as Lead), ...fields };
+    const named = { ...common, stage: leadNow.stage, original: original && originalJson(original) };
+    const { changes } = update.run(named, ...PERSONAL.map((each) => each.of(leadNow)));
+    assert(changes === 1, 'one_row_by_number');
     return undefined;
   }
 

@@ -63,6 +63,23 @@ export const LEAD_COLUMNS = columns({
   erasedAt: number('erased_at'),
 });
 
+/**
+ * The columns with the personal data of a lead: how its value is written and read from a lead, and what is left of it once
+ * the lead is erased.
+ */
+export const PERSONAL: readonly {
+  readonly column: string;
+  readonly value: string;
+  readonly of: (lead: Lead) => string | null;
+  readonly erased: string;
+}[] = [
+  { column: 'display_name', value: '?', of: ({ displayName }) => displayName, erased: "''" },
+  { column: 'contact_type', value: '?', of: ({ contact }) => contact.type, erased: "''" },
+  { column: 'contact_value', value: '?', of: ({ contact }) => contact.value, erased: "''" },
+  { column: 'source_id', value: "unhex(?, '-')", of: ({ sourceId }) => sourceId, erased: 'NULL' },
+  { column: 'note', value: '?', of: ({ note }) => note, erased: 'NULL' },
+];
+
 export const CREATION = columns({
   ...LEAD_COLUMNS.sqlOf,
   original: 'original',
