@@ -14,7 +14,7 @@ import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { idGenerator, systemClock } from './domain/new-id.ts';
 import { createCoreServer } from './port/server.ts';
 import { Callers } from './rpc/callers.ts';
-import { callRunner, createCoreMetrics, storeObserver, unreadableRecordLog } from './rpc/observation.ts';
+import { callRunner, createCoreMetrics, unreadableRecordLog } from './rpc/observation.ts';
 import { openStore } from './store/open-store.ts';
 
 /**
@@ -29,8 +29,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const metrics = config.CORE_METRICS_ADDRESS && createCoreMetrics();
   const tracer = await openTracer('core', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
-  const observer = storeObserver(metrics, tracer);
-  const store = await openStore(config.DATABASE_URL.reveal(), observer, unreadableRecordLog(log));
+  const store = await openStore(config.DATABASE_URL.reveal(), metrics?.storeCommand, unreadableRecordLog(log));
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);

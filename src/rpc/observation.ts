@@ -8,11 +8,11 @@ import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
 import { Throttle } from '../../common/throttle.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
-import { currentSpan, type Span, type Tracer } from '../../common/tracing.ts';
+import type { Tracer } from '../../common/tracing.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { LeadChangeStore, ReportUnreadable, StoreCommand, StoreObserver } from '../store/store.ts';
+import type { LeadChangeStore, ReportUnreadable, StoreCommand } from '../store/store.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
@@ -74,7 +74,7 @@ export function callRunner(log: Logger, metrics?: CoreMetrics, tracer?: Tracer):
     metrics?.callBegan();
     const span = tracer?.begin(operation, traceparent);
     try {
-      const response = await (span ? currentSpan.run(span, body) : body());
+      const response = await body();
       finish('ok', messageOf(response));
       return response;
     } catch (thrown) {
@@ -108,30 +108,6 @@ export const refused = (run: RunCall, call: Call, reason: Error): Promise<Connec
 
 /** Returns the name of a status in logs and metrics, as gRPC writes it: `INVALID_ARGUMENT`. */
 const nameOf = (code: Code): string => Code[code].replace(/\B[A-Z]/g, '_$&').toUpperCase();
-
-/**
- * Returns an observer that counts and traces database commands; undefined if both are disabled. One that several requests
- * share has a span in the trace of each.
- */
-export function storeObserver(
-  metrics: CoreMetrics | undefined,
-  tracer: Tracer | undefined,
-): StoreObserver<Span> | undefined {
-  if (!metrics && !tracer) return undefined;
-  return {
-    caller: () => currentSpan.getStore(),
-    commandStarted(command, callers) {
-      const { system, name, size } = command;
-      const counted = metrics?.storeCommand(command);
-      const attributes = { 'db.system.name': system, 'db.operation.name': name, 'db.operation.batch.size': size };
-      const spans = [...new Set(callers)].map((caller) => caller?.child(`${system} ${name}`, attributes));
-      return (isDone) => {
-        counted?.(isDone);
-        for (const span of spans) span?.end({ failed: !isDone });
-      };
-    },
-  };
-}
 
 /** The interval in which a record is logged at most once; milliseconds. */
 const LOG_INTERVAL_MS = 3_600_000;

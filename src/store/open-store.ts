@@ -22,9 +22,9 @@ import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable
  * @throws StoreUnavailable when a file cannot be opened, or a database has data of release 1.0, with what to do; a
  *   server may be unavailable
  */
-export async function openStore<Caller>(
+export async function openStore(
   databaseUrl: string,
-  observer?: StoreObserver<Caller>,
+  observer?: StoreObserver,
   report?: ReportUnreadable,
 ): Promise<Store> {
   const path = filePathIn(databaseUrl);

@@ -82,31 +82,13 @@ export interface LeadsOfContact {
 }
 
 export interface StoreCommand {
-  readonly system: 'sqlite' | 'mongodb';
   readonly name: 'commit' | 'find' | 'insert' | 'update';
   /** The number of reads or writes that it combines. */
   readonly size: number;
 }
 
-/**
- * Observes the commands to the database, and the callers that each one is for.
- *
- * @typeParam Caller identifies a caller to the observer; opaque to the store
- */
-export interface StoreObserver<Caller> {
-  /**
-   * Returns the current caller, or undefined. The store must call it in the caller's asynchronous context: before a
-   * request waits to be combined with others.
-   */
-  caller(): Caller | undefined;
-  /**
-   * Must be called when a command is sent.
-   *
-   * @param callers one for each request that the command combines
-   * @returns called when the command ends, with whether it succeeded
-   */
-  commandStarted(command: StoreCommand, callers: readonly (Caller | undefined)[]): (isDone: boolean) => void;
-}
+/** Called when a command is sent to the database; returns what is called when it ends, with whether it succeeded. */
+export type StoreObserver = (command: StoreCommand) => (isDone: boolean) => void;
 
 /**
  * The outcome of a creation. A replayed lead has the name, source and note that it was created with, and its current
@@ -261,7 +243,7 @@ export interface LeadChangeStore {
   /**
    * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by
    * their first unacknowledged change, as far as the clocks of the writers agree. Must skip any number of unreadable
-   * ones. Only after thousands of those may a call return none although there are others, which later calls then return.
+   * ones.
    */
   listLeadChanges(limit: number): Promise<LeadChange[]>;
 

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { assert } from '../../common/invariants.ts';
 import { hashKeySecret, secretsIn } from '../../common/rules/key-secret.ts';
 import { type ApiKey, hintOf, isLive, mayManageKeys } from '../domain/api-key.ts';
@@ -74,8 +73,6 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: 
   /** The keys whose use was written, or attempted, in the current minute. */
   const noted = new Set<string>();
   let began = 0;
-  // The request ends before the write does, so the write runs outside the request's async context.
-  const outsideRequest = AsyncLocalStorage.snapshot();
   return ({ id, studioId, lastUsedAt }, now) => {
     const time = now.getTime();
     if (lastUsedAt !== null && isWithinInterval(lastUsedAt.getTime(), time)) return;
@@ -86,7 +83,7 @@ export function keyUseNoter(store: Pick<ApiKeyStore, 'recordApiKeyUse'>): (key: 
     if (noted.has(id)) return;
     noted.add(id);
     const unlessSince = new Date(time - WRITE_INTERVAL_MS);
-    outsideRequest(() => store.recordApiKeyUse({ studioId, keyId: id, now, unlessSince })).catch(() => {});
+    store.recordApiKeyUse({ studioId, keyId: id, now, unlessSince }).catch(() => {});
   };
 }
 

@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
-import { describeWithMongo } from '../support/mongodb.ts';
 import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { describeWithRedis } from '../support/servers.ts';
 import { aCapture, leadOf, type Service, startService } from '../support/service.ts';
@@ -41,21 +40,16 @@ function aTrace(isSampled = true) {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}` } };
 }
 
-/** The spans of a creation, with those of the quota and those inside the core. */
-const creation = (counting: Tree, inCore: Tree): Tree => ({
-  'gateway: createLead': {
-    ...counting,
-    'gateway: core CreateLead': { 'core: CreateLead': inCore },
-  },
+/** The spans of a creation, with those of the quota. */
+const creation = (counting: Tree): Tree => ({
+  'gateway: createLead': { ...counting, 'gateway: core CreateLead': { 'core: CreateLead': {} } },
 });
 
 /** The additional spans of the first creation with a key. */
-const keyLookUp = (inCore: Tree): Tree => ({
-  'gateway: core AuthenticateApiKey': { 'core: AuthenticateApiKey': inCore },
-});
+const KEY_LOOK_UP: Tree = { 'gateway: core AuthenticateApiKey': { 'core: AuthenticateApiKey': {} } };
 
 describe('a trace', () => {
-  test('continues from the caller through gateway and core to the store, without the content of requests', async () => {
+  test('continues from the caller through gateway and core, without the content of requests', async () => {
     const service = await startTraced();
     const { secret } = await service.aStudioWithKey();
     const [first, second] = [aTrace(), aTrace()];
@@ -71,10 +65,10 @@ describe('a trace', () => {
     await service.dispose();
     expect(receiver.spans.filter(({ name }) => /^(healthz|readyz)$/.test(name))).toEqual([]);
 
-    const known = creation({}, { 'core: sqlite commit': {} });
+    const known = creation({});
     const [root = ''] = Object.keys(known);
     expect(treeBelow(second.traceId, second.spanId)).toEqual(known);
-    expect(treeBelow(first.traceId, first.spanId)).toEqual({ [root]: { ...known[root], ...keyLookUp({}) } });
+    expect(treeBelow(first.traceId, first.spanId)).toEqual({ [root]: { ...known[root], ...KEY_LOOK_UP } });
     expect(receiver.text()).not.toMatch(/hidden|hid@den/i);
     expect(receiver.text()).not.toContain(secret);
   });
@@ -99,7 +93,7 @@ async function createTogether(service: Service, secret: string, traces: readonly
   expect(cases).toEqual(traces.map(() => 'body'));
 }
 
-test('work that several requests share has a span in the trace of each that is sampled', async () => {
+test('each item of a message has a span in its own trace, if that is sampled', async () => {
   const service = await startTraced();
   const { secret } = await service.aStudioWithKey();
   const unsampled = aTrace(false);
@@ -109,43 +103,27 @@ test('work that several requests share has a span in the trace of each that is s
 
   expect(receiver.spans.filter(({ traceId }) => traceId === unsampled.traceId)).toEqual([]);
   for (const { traceId, spanId } of sampled) {
-    expect(treeBelow(traceId, spanId)).toEqual({ 'core: CreateLead': { 'core: sqlite commit': {} } });
+    expect(treeBelow(traceId, spanId)).toEqual({ 'core: CreateLead': {} });
   }
 });
 
-describeWithMongo('a trace on MongoDB', (mongoUrl) => {
-  const aDatabase = () => new URL(`/test-${randomUUID()}`, mongoUrl()).href;
+describeWithRedis('a trace with Redis', (redisUrl) => {
+  test('has the counts of the quota', async () => {
+    const service = await startTraced({ gateway: { REDIS_URL: redisUrl() } });
+    const { secret } = await service.aStudioWithKey();
+    await leadOf(await service.post(secret, aCapture()), 201);
+    const created = aTrace();
+    await leadOf(await service.post(secret, aCapture(), created.headers), 201);
+    const read = aTrace();
+    expect((await service.get(secret, '', read.headers)).status).toBe(200);
+    await service.dispose();
 
-  describeWithRedis('and Redis', (redisUrl) => {
-    test('continues into both', async () => {
-      const service = await startTraced({
-        core: { DATABASE_URL: aDatabase() },
-        gateway: { REDIS_URL: redisUrl() },
-      });
-      const { secret } = await service.aStudioWithKey();
-      const traces = times(5, () => aTrace());
-      await Promise.all(
-        traces.map(async ({ headers }) => leadOf(await service.post(secret, aCapture(), headers), 201)),
-      );
-      const alone = aTrace();
-      await leadOf(await service.post(secret, aCapture(), alone.headers), 201);
-      const read = aTrace();
-      expect((await service.get(secret, '', read.headers)).status).toBe(200);
-      await service.dispose();
-
-      const write = { 'core: mongodb find': {}, 'core: mongodb insert': {} };
-      expect(treeBelow(alone.traceId, alone.spanId)).toEqual(creation({ 'gateway: redis consume': {} }, write));
-      expect(treeBelow(read.traceId, read.spanId)).toEqual({
-        'gateway: listLeads': {
-          'gateway: redis consume': {},
-          'gateway: core ListLeads': { 'core: ListLeads': { 'core: mongodb find': {} } },
-        },
-      });
-      for (const { traceId } of traces) {
-        expect(
-          receiver.spans.filter((span) => span.traceId === traceId && span.name === 'mongodb insert'),
-        ).toHaveLength(1);
-      }
+    expect(treeBelow(created.traceId, created.spanId)).toEqual(creation({ 'gateway: redis consume': {} }));
+    expect(treeBelow(read.traceId, read.spanId)).toEqual({
+      'gateway: listLeads': {
+        'gateway: redis consume': {},
+        'gateway: core ListLeads': { 'core: ListLeads': {} },
+      },
     });
   });
 });

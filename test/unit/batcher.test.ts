@@ -12,19 +12,15 @@ interface Batch {
 /** A batcher whose requests each result in ten times themselves. */
 function controlledBatches(nameOf?: (request: number) => unknown) {
   const batches: Batch[] = [];
-  const batcher = requestBatcher<number, number>(
-    (requests) => {
-      const answers = Promise.withResolvers<number[]>();
-      batches.push({
-        requests,
-        answer: () => answers.resolve(requests.map((request) => request * 10)),
-        fail: answers.reject,
-      });
-      return answers.promise;
-    },
-    undefined,
-    nameOf,
-  );
+  const batcher = requestBatcher<number, number>((requests) => {
+    const answers = Promise.withResolvers<number[]>();
+    batches.push({
+      requests,
+      answer: () => answers.resolve(requests.map((request) => request * 10)),
+      fail: answers.reject,
+    });
+    return answers.promise;
+  }, nameOf);
   const submit = (request: number, deadline = new AbortController().signal) => batcher.submit(request, deadline);
   return { batches, submit };
 }

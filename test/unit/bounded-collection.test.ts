@@ -25,8 +25,8 @@ test.each<[string, (collection: Collection) => Promise<unknown>]>([
   ['insert', (collection) => collection.insertMany([{}, {}])],
 ])('a %s that the driver never finishes fails in time and is reported as failed', async (command, work) => {
   const reported: unknown[] = [];
-  const collection = boundedCollection(silent, MAX_MS, perform, (...begun) => {
-    reported.push(begun[0]);
+  const collection = boundedCollection(silent, MAX_MS, perform, ({ name }) => {
+    reported.push(name);
     return (ok) => reported.push(ok);
   });
   const outcome = expect(work(collection)).rejects.toThrow(`within ${MAX_MS} ms`);

@@ -13,7 +13,7 @@ import { readPage } from '../pages.ts';
 import { type ApiKeyCommand, type ApiKeyStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { actor } from './audit.ts';
-import type { StudioReads } from './collections.ts';
+import { requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   type ApiKeyDocument,
@@ -73,11 +73,11 @@ export function mongoApiKeys(connection: Connection, studioReads: StudioReads, r
 }
 
 function credentialFinder(
-  { call, batched }: Connection,
+  { apiKeys, call }: Connection,
   studioReads: StudioReads,
   report: ReportUnreadable,
 ): ApiKeyStore['findCredential'] {
-  const keysBySecret = batched<Uint8Array, ApiKey | null>(async ({ apiKeys }, secrets) => {
+  const keysBySecret = requestBatcher<Uint8Array, ApiKey | null>(async (secrets) => {
     const filter = { secretSha256: { $in: secrets.map((hash) => new Binary(hash)) } };
     const found = await apiKeys.find(filter, WITHOUT_HISTORY).toArray();
     const keys = found.flatMap((document) => readableOrNull(apiKeyOf(document), report) ?? []);

@@ -16,51 +16,18 @@ import type { StoreCommand, StoreObserver } from '../store.ts';
 import { type ApiKeyDocument, type LeadDocument, READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
 import { isDuplicate } from './server-refusal.ts';
 
-/** The collections of the adapter. Every command is bounded in time, and observed as one for the current caller. */
+/** The collections of the adapter. Every command is bounded in time, and observed. */
 export interface Collections {
   readonly leads: Collection<LeadDocument>;
   readonly apiKeys: Collection<ApiKeyDocument>;
   readonly studios: Collection<StudioDocument>;
 }
 
-/** Combines concurrent requests into one command, which is observed as one for all of their callers. */
-export interface Batching {
-  /** @param keyOf returns the same key for equal requests; default: no requests are equal */
-  batched<Request, Answer>(
-    perform: (collections: Collections, requests: readonly Request[]) => Promise<readonly Answer[]>,
-    keyOf?: (request: Request) => unknown,
-  ): Batched<Request, Answer>;
-}
-
-export function collectionsOf<Caller>(
-  database: Db,
-  perform: Perform,
-  observer?: StoreObserver<Caller>,
-): Collections & Batching {
-  const leads = database.collection<LeadDocument>('leads');
-  const apiKeys = database.collection<ApiKeyDocument>('apiKeys');
-  const studios = database.collection<StudioDocument>('studios');
-  const caller = () => observer?.caller();
-
-  const observedBy = (onStart: CommandStarted | undefined): Collections => ({
-    leads: boundedCollection(leads, STORE_CALL_MS, perform, onStart),
-    apiKeys: boundedCollection(apiKeys, STORE_CALL_MS, perform, onStart),
-    studios: boundedCollection(studios, STORE_CALL_MS, perform, onStart),
-  });
-  const forCaller = observedBy(
-    observer && ((name, size) => observer.commandStarted({ system: 'mongodb', name, size }, [caller()])),
-  );
-  const forAll = (callers: readonly (Caller | undefined)[]) =>
-    observer
-      ? observedBy((name, size) => observer.commandStarted({ system: 'mongodb', name, size }, callers))
-      : forCaller;
-
-  return {
-    ...forCaller,
-    batched: (perform, keyOf) =>
-      requestBatcher((requests, callers) => perform(forAll(callers), requests), caller, keyOf),
-  };
-}
+export const collectionsOf = (database: Db, perform: Perform, observer?: StoreObserver): Collections => ({
+  leads: boundedCollection(database.collection('leads'), STORE_CALL_MS, perform, observer),
+  apiKeys: boundedCollection(database.collection('apiKeys'), STORE_CALL_MS, perform, observer),
+  studios: boundedCollection(database.collection('studios'), STORE_CALL_MS, perform, observer),
+});
 
 /** The command of each method that the adapter uses, and the place of its options. */
 const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], optionsAt: number]>> = {
@@ -73,9 +40,6 @@ const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], op
   countDocuments: ['find', 1],
   findOneAndUpdate: ['update', 2],
 };
-
-/** Called when a command starts; the returned function is called when it ends, with whether it succeeded. */
-export type CommandStarted = (name: StoreCommand['name'], size: number) => (isDone: boolean) => void;
 
 export type Perform = <Result>(
   name: StoreCommand['name'],
@@ -94,7 +58,7 @@ export function boundedCollection<Schema extends Document>(
   collection: Collection<Schema>,
   timeoutMs: number,
   perform: Perform,
-  onStart: CommandStarted | undefined,
+  observer: StoreObserver | undefined,
 ): Collection<Schema> {
   const optionsOf = (session: ClientSession): CommandOperationOptions => ({
     session,
@@ -106,7 +70,7 @@ export function boundedCollection<Schema extends Document>(
     size: number,
     command: (options: CommandOperationOptions) => Promise<Result>,
   ): Promise<Result> => {
-    const finish = onStart?.(name, size);
+    const finish = observer?.({ name, size });
     const { promise: timeout, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(
       () => reject(new Error(`the driver did not end a command within ${timeoutMs} ms`)),
@@ -157,10 +121,9 @@ const MAX_BATCH_SIZE = 64;
 /** The maximum number of concurrent batches. Meanwhile requests accumulate, so batches grow with the load. */
 const MAX_BATCHES_IN_FLIGHT = 4;
 
-interface PendingRequest<Request, Result, Caller> {
+interface PendingRequest<Request, Result> {
   readonly request: Request;
   readonly deadline: AbortSignal;
-  readonly caller: Caller | undefined;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -176,17 +139,14 @@ export interface Batched<Request, Result> {
  * Equal requests are sent once, however many there are. A single request is not delayed. A batch reads only after all
  * of its requests arrived.
  *
- * @param perform returns a result for each request, in order; if it rejects, all requests do. It gets the callers of all
- *   submitted requests, equal ones included
- * @param callerNow returns the current caller
+ * @param perform returns a result for each request, in order; if it rejects, all requests do
  * @param keyOf returns the same key for equal requests; default: no requests are equal
  */
-export function requestBatcher<Request, Result, Caller = undefined>(
-  perform: (requests: readonly Request[], callers: readonly (Caller | undefined)[]) => Promise<readonly Result[]>,
-  callerNow: () => Caller | undefined = () => undefined,
+export function requestBatcher<Request, Result>(
+  perform: (requests: readonly Request[]) => Promise<readonly Result[]>,
   keyOf: (request: Request) => unknown = (request) => request,
 ): Batched<Request, Result> {
-  type Pending = PendingRequest<Request, Result, Caller>;
+  type Pending = PendingRequest<Request, Result>;
   /** Equal requests, which share one result, by key, in the order of arrival of the first of them. */
   const pending = new Map<unknown, Pending[]>();
   let inFlight = 0;
@@ -220,9 +180,7 @@ export function requestBatcher<Request, Result, Caller = undefined>(
   async function send(batch: readonly Pending[][]): Promise<void> {
     inFlight += 1;
     try {
-      const requests = batch.flatMap(([first]) => (first ? [first.request] : []));
-      const callers = batch.flat().map(({ caller }) => caller);
-      const results = await perform(requests, callers);
+      const results = await perform(batch.flatMap(([first]) => (first ? [first.request] : [])));
       assert(results.length === batch.length, 'result_per_item');
       for (const [index, equal] of batch.entries()) for (const { resolve } of equal) resolve(results[index] as Result);
     } catch (error) {
@@ -238,7 +196,7 @@ export function requestBatcher<Request, Result, Caller = undefined>(
         const key = keyOf(request);
         const equal = pending.get(key) ?? [];
         if (equal.length === 0) pending.set(key, equal);
-        equal.push({ request, deadline, caller: callerNow(), resolve, reject });
+        equal.push({ request, deadline, resolve, reject });
         schedule();
       }),
   };
@@ -255,8 +213,8 @@ interface StudioRead {
 export type StudioReads = Batched<StudioRead, StudioDocument | null>;
 
 /** Each read returns a document with at least the requested parts. */
-export function studioReads({ batched }: Batching): StudioReads {
-  return batched(async ({ studios }, reads) => {
+export function studioReads({ studios }: Pick<Collections, 'studios'>): StudioReads {
+  return requestBatcher(async (reads) => {
     const projection: Record<string, 1> = { ...STUDIO_FIELDS };
     for (const { memberId, sourceId } of reads) {
       if (memberId !== undefined) projection[`members.${memberId}`] = 1;

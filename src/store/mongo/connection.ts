@@ -19,7 +19,7 @@ import { describeDuplicates } from '../database-state.ts';
 import { CONTACT_RULE_VERSION, ofFirstRelease, regionsOfRenewal } from '../release-1-1.ts';
 import { type StoreObserver, StoreUnavailable, UnreadableRecord } from '../store.ts';
 import { causalSessions, closeClient, memberRefusal, reconnecting, WrongServer } from './client.ts';
-import { type Batching, type Collections, collectionsOf } from './collections.ts';
+import { type Collections, collectionsOf } from './collections.ts';
 import { databaseNameIn } from './database-name.ts';
 import { NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
 import {
@@ -48,7 +48,7 @@ const MAX_ATTEMPTS = 8;
 const MIN_BACKOFF_MS = 10;
 
 /** An open database, for the parts of the adapter. */
-export interface Connection extends Collections, Batching {
+export interface Connection extends Collections {
   readonly indexes: Indexes;
   /**
    * Runs a call within its deadline; rejects with StoreUnavailable when the database is unavailable.
@@ -94,7 +94,7 @@ const CLIENT_OPTIONS: MongoClientOptions = {
  * @param url `mongodb://…` or `mongodb+srv://…`, with the database's name in its path; default `lead-intake`
  * @throws StoreUnavailable when the database has data of release 1.0
  */
-export async function connect<Caller>(url: string, observer?: StoreObserver<Caller>): Promise<Connection> {
+export async function connect(url: string, observer?: StoreObserver): Promise<Connection> {
   const client = new MongoClient(url, CLIENT_OPTIONS);
   const database = databaseOf(client, url);
   const closing = new AbortController();

@@ -26,10 +26,10 @@ import { leadFinder } from './leads.ts';
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 
 export function mongoLeadReads(
-  { leads, call, batched }: Connection,
+  { leads, call }: Connection,
   report: ReportUnreadable,
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
-  const documentsById = leadFinder<LeadKey>(batched, {
+  const documentsById = leadFinder<LeadKey>(leads, {
     filterOf: (keys) => ({
       studioId: { $in: [...new Set(keys.map(({ studioId }) => studioId))] },
       _id: { $in: [...keys] },

@@ -14,7 +14,7 @@ import {
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { asRead, markOf } from './change-feed.ts';
-import type { Batched } from './collections.ts';
+import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
   alreadyOpen,
@@ -100,8 +100,8 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
 }
 
 /** Inserts documents; returns for each one why it was refused, if it was. */
-const batchedInserts = ({ batched }: Connection) =>
-  batched<LeadDocument, { readonly refusal?: WriteError | undefined }>(async ({ leads }, documents) => {
+const batchedInserts = ({ leads }: Connection) =>
+  requestBatcher<LeadDocument, { readonly refusal?: WriteError | undefined }>(async (documents) => {
     try {
       // The server must not insert documents after the call has stopped waiting.
       await leads.insertMany(documents, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
@@ -138,8 +138,8 @@ const batchedInserts = ({ batched }: Connection) =>
  * A crash at any of these points leaves nothing to repair: the one insert has written lead, key and claims, or nothing,
  * and reads write nothing. A retry finds the lead by its key, or creates it.
  */
-function conflictReader({ batched }: Connection) {
-  const byKey = leadFinder<{ readonly studioId: string; readonly idempotencyKey: string }>(batched, {
+function conflictReader({ leads }: Connection) {
+  const byKey = leadFinder<{ readonly studioId: string; readonly idempotencyKey: string }>(leads, {
     filterOf: (keys) =>
       ofEachStudio(keys, (ofStudio) => ({
         'idempotency.key': { $in: ofStudio.map(({ idempotencyKey }) => new UUID(idempotencyKey)) },
@@ -147,7 +147,7 @@ function conflictReader({ batched }: Connection) {
     namesOf: ({ studioId, idempotency }) => [`${studioId} ${idempotency.key}`],
     wanted: ({ studioId, idempotencyKey }) => [`${studioId} ${idempotencyKey}`],
   });
-  const byContact = leadFinder<{ readonly studioId: string; readonly claims: readonly string[] }>(batched, {
+  const byContact = leadFinder<{ readonly studioId: string; readonly claims: readonly string[] }>(leads, {
     filterOf: (contacts) =>
       ofEachStudio(contacts, (ofStudio) => ({ openContactKey: { $in: ofStudio.flatMap(({ claims }) => claims) } })),
     namesOf: ({ studioId, openContactKey }) => [openContactKey].flat().map((key) => `${studioId} ${key}`),
@@ -187,11 +187,11 @@ interface Lookup<Request> {
 
 /** Combines reads of one lead each. */
 export const leadFinder = <Request>(
-  batched: Connection['batched'],
+  leads: Connection['leads'],
   { filterOf, namesOf, wanted }: Lookup<Request>,
 ): Batched<Request, LeadDocument | null> =>
-  batched(
-    async ({ leads }, requests) => {
+  requestBatcher(
+    async (requests) => {
       const found = await leads.find(filterOf(requests), WITHOUT_HISTORY).toArray();
       const byName = new Map(found.flatMap((lead) => namesOf(lead).map((name) => [name, lead])));
       return requests.map((request) => wanted(request).flatMap((name) => byName.get(name) ?? [])[0] ?? null);

@@ -22,11 +22,7 @@ import { mongoLeadWrites } from './leads.ts';
  * @param observer observes every command
  * @param report called for each unreadable record that a call skips
  */
-export async function openMongoStore<Caller>(
-  url: string,
-  observer?: StoreObserver<Caller>,
-  report?: ReportUnreadable,
-): Promise<Store> {
+export async function openMongoStore(url: string, observer?: StoreObserver, report?: ReportUnreadable): Promise<Store> {
   const connection = await connect(url, observer);
   return { ...storeOn(connection, report), check: connection.check, close: connection.close };
 }

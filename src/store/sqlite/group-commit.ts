@@ -7,13 +7,12 @@ import { type StoreObserver, StoreUnavailable } from '../store.ts';
 /** The maximum number of writes that wait for another process's write lock; further ones are refused immediately. */
 export const MAX_WAITING_WRITES = 2048;
 
-interface PendingWrite<Caller> {
+interface PendingWrite {
   /** Performs the write in a transaction; may run again after a rollback. Returns what to call once it is durable. */
   readonly perform: () => () => void;
   readonly reject: (error: unknown) => void;
   /** Settles with the write. */
   readonly settled: Promise<unknown>;
-  readonly caller: Caller | undefined;
   /** When it is refused if it still waits for a lock; by `performance.now()`. */
   readonly deadline: number;
 }
@@ -25,18 +24,18 @@ interface PendingWrite<Caller> {
  * While another process holds the write lock, writes wait in their order until their deadlines, and the event loop goes
  * on: SQLite's own wait would block it, and with it every read, ping and health check.
  */
-export class GroupCommit<Caller = undefined> {
+export class GroupCommit {
   readonly #database: DatabaseSync;
   readonly #committed: () => unknown;
-  readonly #observer: StoreObserver<Caller> | undefined;
-  #pending: PendingWrite<Caller>[] = [];
+  readonly #observer: StoreObserver | undefined;
+  #pending: PendingWrite[] = [];
   /** The next attempt, while another process holds the write lock. */
   #retry: NodeJS.Timeout | undefined;
   #attempts = 0;
   #lastError: unknown = new StoreUnavailable('nothing has been written yet');
 
   /** @param committed called after every commit */
-  constructor(database: DatabaseSync, committed: () => unknown = () => {}, observer?: StoreObserver<Caller>) {
+  constructor(database: DatabaseSync, committed: () => unknown = () => {}, observer?: StoreObserver) {
     this.#database = database;
     this.#committed = committed;
     this.#observer = observer;
@@ -62,13 +61,7 @@ export class GroupCommit<Caller = undefined> {
       const result = body();
       return () => resolve(result);
     };
-    this.#pending.push({
-      perform,
-      reject,
-      settled: promise,
-      caller: this.#observer?.caller(),
-      deadline: performance.now() + waitMs,
-    });
+    this.#pending.push({ perform, reject, settled: promise, deadline: performance.now() + waitMs });
     // Later ones join the first one's attempt.
     if (this.#pending.length === 1) setImmediate(() => this.#flush());
     return promise;
@@ -89,7 +82,7 @@ export class GroupCommit<Caller = undefined> {
     try {
       assert(!this.#database.isTransaction, 'no_transaction_left_open');
       this.#begin();
-      finish = this.#commitStarted(writes);
+      finish = this.#observer?.({ name: 'commit', size: writes.length });
       const resolveAll = this.#performAll(writes);
       this.#database.exec('COMMIT');
       assert(!this.#database.isTransaction, 'no_transaction_left_open');
@@ -107,11 +100,11 @@ export class GroupCommit<Caller = undefined> {
   }
 
   /** Refuses the writes whose time is up; the others are tried again. */
-  #waitForLock(writes: PendingWrite<Caller>[], error: unknown): void {
+  #waitForLock(writes: PendingWrite[], error: unknown): void {
     const now = performance.now();
     const late = writes.filter(({ deadline }) => deadline <= now);
     if (late.length > 0) {
-      this.#commitStarted(late)?.(false);
+      this.#observer?.({ name: 'commit', size: late.length })(false);
       this.#refuse(late, 'another process holds the write lock, and nothing was written', error);
     }
     this.#pending = late.length === 0 ? writes : writes.filter(({ deadline }) => deadline > now);
@@ -121,17 +114,10 @@ export class GroupCommit<Caller = undefined> {
     this.#attempts += 1;
   }
 
-  #refuse(writes: readonly PendingWrite<Caller>[], message: string, cause: unknown): void {
+  #refuse(writes: readonly PendingWrite[], message: string, cause: unknown): void {
     this.#lastError = cause;
     const error = cause instanceof BrokenInvariant ? cause : new StoreUnavailable(message, cause);
     for (const { reject } of writes) reject(error);
-  }
-
-  #commitStarted(writes: readonly PendingWrite<Caller>[]) {
-    return this.#observer?.commandStarted(
-      { system: 'sqlite', name: 'commit', size: writes.length },
-      writes.map(({ caller }) => caller),
-    );
   }
 
   #begin(): void {
@@ -139,7 +125,7 @@ export class GroupCommit<Caller = undefined> {
   }
 
   /** Writes get a savepoint each only after one has failed: a savepoint costs as much as an insert. */
-  #performAll(writes: readonly PendingWrite<Caller>[]): (() => void)[] {
+  #performAll(writes: readonly PendingWrite[]): (() => void)[] {
     try {
       return writes.map(({ perform }) => perform());
     } catch (error) {
@@ -151,7 +137,7 @@ export class GroupCommit<Caller = undefined> {
     }
   }
 
-  #performAlone(write: PendingWrite<Caller>): () => void {
+  #performAlone(write: PendingWrite): () => void {
     this.#database.exec('SAVEPOINT one_write');
     try {
       const resolve = write.perform();

@@ -22,11 +22,7 @@ import { openDatabase } from './open-database.ts';
  * @param report called for each unreadable record that a call skips
  * @throws StoreUnavailable with what is wrong with the file, also when another release has to open it first
  */
-export function openSqliteStore<Caller>(
-  path: string,
-  observer?: StoreObserver<Caller>,
-  report?: ReportUnreadable,
-): Store {
+export function openSqliteStore(path: string, observer?: StoreObserver, report?: ReportUnreadable): Store {
   const database = openDatabase(path);
   const checkpoints = new Checkpoints(path);
   const reads = sharedTransaction(database);
