@@ -5,8 +5,7 @@ import type { Refusal } from '../src/domain/refusal.ts';
 import type { Dependencies } from '../src/usecases/dependencies.ts';
 import { importLeads, type LeadImport, MAX_IMPORTED_LEADS } from '../src/usecases/import-leads.ts';
 import { getStudio } from '../src/usecases/studios.ts';
-import { IMPORT_FORMATS, type ImportLine, type ImportReading } from './import-format.ts';
-import { progressBar } from './progress-bar.ts';
+import { csvLeads, type ImportLine, type ImportReading } from './csv-import.ts';
 
 const MAX_CONCURRENT_CALLS = 4;
 
@@ -20,7 +19,8 @@ type Line = Extract<ImportLine, { readonly lead: LeadImport }>;
  */
 export async function importFile(
   deps: Dependencies,
-  { path, format, ...reading }: ImportReading & { readonly path: string; readonly format: keyof typeof IMPORT_FORMATS },
+  { path, ...reading }: ImportReading & { readonly path: string },
+  showProgress: (text: string) => void,
 ) {
   const { studioId } = reading;
   await getStudio(deps, studioId);
@@ -28,14 +28,12 @@ export async function importFile(
   const counts = { imported: 0, alreadyThere: 0, erased: 0, refused: 0 };
   const file = await open(path);
   try {
-    const { size } = await file.stat();
     const input = file.createReadStream({ autoClose: false });
-    const progress = progressBar();
     const refuse = (line: number, reason: string) => {
       counts.refused += 1;
       console.error(`line ${line}: ${printable(reason)}`);
     };
-    const batches = batchesOf(IMPORT_FORMATS[format](input, reading), refuse);
+    const batches = batchesOf(csvLeads(input, reading), refuse);
     const sendBatches = async () => {
       for await (const batch of batches) {
         const results = await importLeads(deps, { studioId, leads: batch.map(({ lead }) => lead) });
@@ -44,7 +42,7 @@ export async function importFile(
           else counts[result.kind === 'already-there' ? 'alreadyThere' : result.kind] += 1;
         }
         const leads = Object.values(counts).reduce((sum, count) => sum + count);
-        progress(input.bytesRead, size, (seconds) => `${leads} leads, ${Math.round(leads / seconds)}/s`);
+        showProgress(`${leads} leads so far`);
       }
     };
     // The first failure ends the file for all of them, and the others end what they have begun.

@@ -167,7 +167,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
     'gateway/core/core-problems.ts',
   ],
   commander: ['operator/commands/'],
-  'csv-stringify/sync': ['operator/export-format.ts'],
+  'csv-stringify/sync': ['operator/csv-export.ts'],
   // Loaded dynamically, with traces enabled.
   '@opentelemetry/': ['common/otlp-tracer.ts'],
   '@prometheus-io/client': ['common/metrics.ts', 'src/rpc/observation.ts', 'gateway/observation.ts'],

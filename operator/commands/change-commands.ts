@@ -4,7 +4,7 @@ import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
-import { standardOutput } from '../export-output.ts';
+import { print } from '../standard-output.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
 
 /** The maximum number of pending leads to count. */
@@ -33,9 +33,8 @@ async function watchChanges({ store }: Dependencies): Promise<void> {
   const waiting =
     since && `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`;
   console.error(waiting ?? 'no lead waits');
-  const { write } = standardOutput();
   for await (const changes of watchLeadChanges(new LeadChangePoller(store), ending)) {
-    for (const change of changes) await write(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
+    for (const change of changes) await print(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
   }
 }
 
@@ -47,14 +46,14 @@ function lineOf({ lead, revision, since, kinds }: LeadChange): string {
 /** Puts all leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
 async function resendChanges(deps: Dependencies, only: string | undefined) {
   if (only !== undefined) await getStudio(deps, only);
-  const print = progressPrinter();
+  const showProgress = progressPrinter();
   let resent = 0;
   for await (const studioId of studioIds(deps, only)) {
     for await (const { leadCount, nextPageToken } of eachPage((pageToken) =>
       resendLeads(deps, { studioId, pageToken }),
     )) {
       resent += leadCount;
-      if (nextPageToken !== '') print(`${resent} leads so far`);
+      if (nextPageToken !== '') showProgress(`${resent} leads so far`);
     }
   }
   return { resent };

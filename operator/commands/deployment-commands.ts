@@ -13,9 +13,17 @@ import { CannotVerify, preflight, verify } from '../../verify/verify.ts';
 import { BY_HAND } from '../command.ts';
 import type { Part } from '../doctor/examine.ts';
 import type { Finding } from '../doctor/finding.ts';
-import { standardOutput } from '../export-output.ts';
-import { progressBar } from '../progress-bar.ts';
-import { abortOnSignal, isJson, program, runOnStore, runReported, showResult, showSecret } from './program.ts';
+import { print } from '../standard-output.ts';
+import {
+  abortOnSignal,
+  isJson,
+  program,
+  progressPrinter,
+  runOnStore,
+  runReported,
+  showResult,
+  showSecret,
+} from './program.ts';
 
 /** Adds the commands for the audit log and the database as a whole. */
 export function addDatabaseCommands(): void {
@@ -36,9 +44,9 @@ export function addDatabaseCommands(): void {
     .action((file: string) =>
       runReported(async () => {
         const ending = abortOnSignal(new StoreUnavailable(`backup interrupted: ${file} was not written`));
-        const showProgress = progressBar();
+        const showProgress = progressPrinter();
         const onProgress = (written: number, total: number) =>
-          showProgress(written, total, () => `${megabytes(written)} of ${megabytes(total)} MB`);
+          showProgress(`${megabytes(written)} of ${megabytes(total)} MB`);
         const databaseUrl = readDatabaseUrl(process.env).reveal();
         await showResult(await backUpDatabase(databaseUrl, file, { onProgress, ending }));
       }),
@@ -84,7 +92,7 @@ export function addExaminationCommands(): void {
         const { examine } = await import('../doctor/examine.ts');
         const findings = await examine(part ? [part] : ['core', 'gateway'], process.env);
         process.exitCode = findings.some(({ verdict }) => verdict === 'fault') ? 1 : 0;
-        await standardOutput().write(findingsText(findings, isJson()));
+        await print(findingsText(findings, isJson()));
       }),
     );
   program
@@ -119,7 +127,7 @@ async function verifyDeployment({ baseUrl, quota = false }: VerifyOptions): Prom
     await preflight(api);
     const report = await verify(api, { quota, onCheck });
     process.exitCode = report.rules.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
-    await standardOutput().write(reportText(report, isJson()));
+    await print(reportText(report, isJson()));
   } catch (error) {
     if (!(error instanceof CannotVerify)) throw error;
     console.error(printable(error.message));

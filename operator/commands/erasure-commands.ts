@@ -7,8 +7,8 @@ import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { countClosedLeads, eraseClosedLeads, eraseContact, eraseLead } from '../../src/usecases/erase-leads.ts';
 import { everyStudio, getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND, CommandFault } from '../command.ts';
-import { standardOutput } from '../export-output.ts';
-import { CONTACT_HELP, readContact } from '../lead-json.ts';
+import { CONTACT_HELP, readContact } from '../read-contact.ts';
+import { print } from '../standard-output.ts';
 import { AUDITED_MEMBER, dateOrTime } from './options.ts';
 import { program, progressPrinter, reportUnreadable, runOnStore } from './program.ts';
 
@@ -49,7 +49,7 @@ export function addErasureCommands(): void {
   erasures
     .command('export')
     .description('write one line of JSON per erased lead, without personal data')
-    .action(() => runOnStore((deps) => exportErasures(deps, standardOutput().write)));
+    .action(() => runOnStore((deps) => exportErasures(deps)));
   erasures
     .command('apply')
     .description('erase the leads that a journal names')
@@ -91,8 +91,8 @@ async function eraseLeads(
     if (!yes) return { wouldErase: count };
     console.error(`erasing ${count} leads`);
     const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
-    const print = progressPrinter();
-    const onProgress = (erased: number) => print(`${erased} of ${count} leads erased`);
+    const showProgress = progressPrinter();
+    const onProgress = (erased: number) => showProgress(`${erased} of ${count} leads erased`);
     return { erased: await eraseClosedLeads(deps, which, onProgress) };
   });
 }
@@ -106,18 +106,15 @@ interface Erasure {
   readonly eraseTime: string;
 }
 
-/** Writes one line of JSON per erased lead, in the order of studios and ids. @throws the error of `write` */
-async function exportErasures(
-  deps: Pick<Dependencies, 'store'>,
-  write: (text: string) => Promise<void>,
-): Promise<void> {
+/** Writes one line of JSON per erased lead, in the order of studios and ids. @throws OutputFault */
+async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> {
   for await (const { id: studioId } of everyStudio(deps)) {
     let after: string | null = null;
     do {
       const { leads, next } = await deps.store.walkErasedLeads(studioId, after, BATCH_SIZE);
       for (const { id: leadId, erasedAt } of leads) {
         const erasure: Erasure = { studioId, leadId, eraseTime: erasedAt.toISOString() };
-        await write(`${JSON.stringify(erasure)}\n`);
+        await print(`${JSON.stringify(erasure)}\n`);
       }
       after = next;
     } while (after !== null);

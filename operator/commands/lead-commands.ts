@@ -1,21 +1,21 @@
-import { Argument, type Command, Option } from 'commander';
+import { Argument, type Command } from 'commander';
 import { printable } from '../../common/printable.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage } from '../../src/domain/lead.ts';
-import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';
+import { changeLeadStage } from '../../src/usecases/change-lead.ts';
+import type { Dependencies } from '../../src/usecases/dependencies.ts';
+import { exportLeads } from '../../src/usecases/export-leads.ts';
 import { findLeads, getLead, listLeads } from '../../src/usecases/read-leads.ts';
 import { getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
-import { EXPORT_FORMATS } from '../export-format.ts';
-import { writeLeads } from '../export-leads.ts';
-import { fileOutput, standardOutput } from '../export-output.ts';
-import type { IMPORT_FORMATS } from '../import-format.ts';
+import { CSV_HEADER, csvLines } from '../csv-export.ts';
 import { importFile } from '../import-leads.ts';
-import { CONTACT_HELP, CORRECTION_HELP, readContact, readCorrection } from '../lead-json.ts';
+import { CONTACT_HELP, readContact } from '../read-contact.ts';
+import { print } from '../standard-output.ts';
 import { addEraseCommands } from './erasure-commands.ts';
 import { AUDITED_MEMBER, columnOption, positiveInteger } from './options.ts';
-import { isJson, program, runOnStore } from './program.ts';
+import { isJson, program, progressPrinter, runOnStore } from './program.ts';
 
 const STUDIO = ['--studio <id>', 'studio of the leads'] as const;
 
@@ -64,41 +64,31 @@ const columnsOf = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
 function addTransferCommands(leads: Command): void {
   leads
     .command('export')
-    .description('write all leads of a studio, oldest first, or of all studios in turn')
+    .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
     .option(...STUDIO)
-    .addOption(new Option('--format <format>', 'output format').choices(['ndjson', 'csv']).default('ndjson'))
-    .option('--output <file>', 'write to a new file that only its owner can read, instead of standard output')
-    .addOption(
-      new Option('--resume', 'continue the file of --output after its last complete record, if it exists').conflicts(
-        'resumeFrom',
-      ),
-    )
-    .option('--resume-from <token>', 'continue after the leads already written; an interrupted export prints the token')
     .addHelpText(
       'after',
       `
 Writes each lead that exists at the beginning exactly once, even if leads are
-created or changed meanwhile. NDJSON has the JSON form of leadintake.v1.Lead.
-In CSV, a text that a spreadsheet would run as a formula gets an apostrophe in
-front, and so does such a text behind apostrophes. \`leads import\` removes it.`,
+created or changed meanwhile. A text that a spreadsheet would run as a formula
+gets an apostrophe in front, and so does such a text behind apostrophes.
+\`leads import\` removes it.`,
     )
-    .action(exportLeadsTo);
+    .action(({ studio: studioId = '' }: { studio?: string }) => runOnStore((deps) => writeLeads(deps, studioId)));
   leads
     .command('import <studio> <file>')
-    .description('import leads from a file; safe to repeat, because existing leads are skipped')
-    .addOption(new Option('--format <format>', 'input format (default: by the file name)').choices(['ndjson', 'csv']))
+    .description('import leads from a file of CSV; safe to repeat, because existing leads are skipped')
     .option(
       '--columns <heading=field...>',
-      'in CSV: fields of columns with other headings; "heading=" ignores one',
+      'fields of columns with other headings; "heading=" ignores one',
       columnOption,
     )
-    .option('--ignore-other-columns', 'in CSV: ignore columns that are no field; they are listed')
+    .option('--ignore-other-columns', 'ignore columns that are no field; they are listed')
     .addHelpText(
       'after',
       `
 Reads the output of \`leads export\` and files like it: displayName and email or
-phone (in NDJSON: contact), and optionally sourceId, note, stage, createTime and
-updateTime. A lead of the studio, erased or not, is recognised by its id. Others
+phone, and optionally sourceId, note, stage, createTime and updateTime. A lead of the studio, erased or not, is recognised by its id. Others
 are recognised by their idempotencyKey, a UUID; else by their id; else by all
 fields of the line. Refused lines are reported on standard error, and the exit
 status is then 1.`,
@@ -107,7 +97,6 @@ status is then 1.`,
 }
 
 interface ImportOptions {
-  readonly format?: keyof typeof IMPORT_FORMATS;
   readonly columns?: ReadonlyMap<string, string>;
   readonly ignoreOtherColumns?: boolean;
 }
@@ -115,16 +104,12 @@ interface ImportOptions {
 async function importLeadsFrom(
   studioId: string,
   path: string,
-  { columns: fields = new Map(), ignoreOtherColumns: ignoresOthers = false, ...options }: ImportOptions,
+  { columns: fields = new Map(), ignoreOtherColumns: ignoresOthers = false }: ImportOptions,
 ): Promise<void> {
-  const format = options.format ?? (path.toLowerCase().endsWith('.csv') ? 'csv' : 'ndjson');
-  if (format !== 'csv' && (fields.size > 0 || ignoresOthers)) {
-    program.error('error: --columns and --ignore-other-columns are for CSV: add --format csv if the file is that');
-  }
   const onIgnored = (headings: readonly string[]) =>
     console.error(printable(`ignored columns: ${headings.join(', ')}`));
   await runOnStore(async (deps) => {
-    const counts = await importFile(deps, { studioId, path, format, fields, ignoresOthers, onIgnored });
+    const counts = await importFile(deps, { studioId, path, fields, ignoresOthers, onIgnored }, progressPrinter());
     if (counts.refused > 0) process.exitCode = 1;
     return counts;
   });
@@ -157,36 +142,17 @@ function addWorkCommands(leads: Command): void {
         return leads;
       }),
     );
-  leads
-    .command('update <studio> <lead>')
-    .description('correct the name, contact, source or note of a lead; an open lead then holds the new contact')
-    .option(...AUDITED_MEMBER)
-    .addHelpText('after', CORRECTION_HELP)
-    .action((studioId: string, leadId: string, { member: memberId }: { member?: string }) =>
-      runOnStore(async (deps) => {
-        const fields = await readCorrection(process.stdin);
-        return updateLead(deps, { studioId, leadId, fields, memberId, ...BY_HAND });
-      }),
-    );
 }
 
-interface ExportOptions {
-  readonly studio?: string;
-  readonly format: keyof typeof EXPORT_FORMATS;
-  readonly output?: string;
-  readonly resume?: boolean;
-  readonly resumeFrom?: string;
-}
-
-async function exportLeadsTo(options: ExportOptions): Promise<void> {
-  const { studio: studioId = '', resumeFrom: resumeToken = '', output: path, resume = false } = options;
-  if (resume && path === undefined) program.error('error: --resume needs the file to continue: add --output');
-  const format = EXPORT_FORMATS[options.format];
-  await runOnStore(async (deps) => {
-    // Checked before the file is created.
-    if (studioId !== '') await getStudio(deps, studioId);
-    const isFile = path !== undefined;
-    const output = isFile ? await fileOutput(path, format, resume) : standardOutput();
-    await writeLeads(deps, { studioId, resumeToken, format, output, isFile });
-  });
+/** Writes all leads of a studio, or of all studios, page by page. */
+async function writeLeads(deps: Dependencies, studioId: string): Promise<void> {
+  const showProgress = progressPrinter();
+  let count = 0;
+  if (studioId !== '') await getStudio(deps, studioId);
+  await print(CSV_HEADER);
+  for await (const { leads } of exportLeads(deps, { studioId, resumeToken: '' })) {
+    if (leads.length > 0) await print(csvLines(leads));
+    count += leads.length;
+    showProgress(`${count} leads so far`);
+  }
 }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { DAY_MS } from '../../common/units.ts';
-import { IMPORT_FIELDS } from '../import-format.ts';
+import { IMPORT_FIELDS } from '../csv-import.ts';
 import { parseTime, TIME_FORM } from '../parse-time.ts';
 
 /** The option of commands whose audit event may name a member. */

@@ -14,8 +14,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { StoreUnavailable, UnreadableRecord } from '../../src/store/store.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { CommandFault } from '../command.ts';
-import { ExportBroken } from '../export-leads.ts';
-import { OutputFault, standardOutput } from '../export-output.ts';
+import { OutputFault, print } from '../standard-output.ts';
 
 /** The command line. Each file beside this one adds a group of commands to it. */
 export const program = new Command('lead-intake')
@@ -32,7 +31,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 
 /** Prints a result as JSON or text, as `--json` says. @throws OutputFault */
 export function showResult(result: unknown): Promise<void> {
-  return standardOutput().write(resultText(result, isJson()));
+  return print(resultText(result, isJson()));
 }
 
 /**
@@ -111,16 +110,16 @@ export function abortOnSignal(reason?: unknown): AbortSignal {
   return controller.signal;
 }
 
-/** Returns a function that prints the progress of a command on standard error, at most once per interval. */
+/** Returns a function that prints the progress of a command on standard error, once an interval, and not of a short one. */
 export function progressPrinter(): (text: string) => void {
   const throttle = new Throttle(PROGRESS_INTERVAL_MS);
+  throttle.allow();
   return (text) => throttle.allow() && console.error(text);
 }
 
 /** Returns one line for each fault that the operator can fix; for a bug, its stack. */
 function messageOf(error: unknown): string {
   if (error instanceof SettingsError || error instanceof CommandFault) return error.message;
-  if (error instanceof ExportBroken) return `${messageOf(error.cause)}\n${error.message}`;
   if (error instanceof StoreUnavailable || error instanceof UnreadableRecord) return errorSummary(error);
   // An error of the file system, about a file that an argument names.
   if (error instanceof Error && 'syscall' in error) return error.message;

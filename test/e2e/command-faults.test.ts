@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -37,8 +37,6 @@ interface Row {
   readonly input?: string;
   /** It prints nothing when it succeeds. */
   readonly isSilent?: true;
-  /** A missing file is none of its faults. */
-  readonly needsNoFile?: true;
   /** It opens the database without writing, and so cannot remove the write-ahead log when it closes it. */
   readonly onlyReads?: true;
   /** What else it may write to standard error. */
@@ -67,19 +65,14 @@ const ROWS: Readonly<Record<string, Row>> = {
   'leads list': { args: ['--studio', 's1'] },
   'leads get': { args: ['--studio', 's1', lead.id] },
   'leads export': { args: ['--studio', 's1'], statusWithoutReader: 0 },
-  'leads import': { args: ['s1', 'leads.ndjson'] },
+  'leads import': { args: ['s1', 'leads.csv'] },
   'leads stage': { args: ['s1', lead.id, 'won'] },
   'leads find': { args: ['s1'], input: CONTACT },
-  'leads update': { args: ['s1', lead.id], input: '{"note":"x"}' },
   'leads erase': { args: ['s1', lead.id] },
   'leads erase-contact': { args: ['s1'], input: CONTACT },
   'erasures export': { args: [], statusWithoutReader: 0 },
   'erasures apply': { args: ['journal'] },
-  'callers new': { args: ['x', '--may', 'read', '--file', 'callers.json'], statusWithoutReader: 1 },
-  // A deployment without the file has no named callers.
-  'callers list': { args: ['--file', 'callers.json'], needsNoFile: true },
-  'callers retire': { args: ['crm', '--file', 'callers.json'] },
-  'callers remove': { args: ['crm', '--file', 'callers.json'] },
+  'callers token': { args: [] },
   'changes watch': { args: [], notice: /^\d leads? waits?, the first since/, statusWithoutReader: 0 },
   'changes resend': { args: ['s1'] },
   audit: { args: ['s1'] },
@@ -103,13 +96,10 @@ beforeAll(async () => {
   for (const each of [lead, erased]) await store.createLead(each, claimsOf(each));
   await store.eraseLead({ studioId: 's1', leadId: erased.id, memberId: null, now: new Date() });
   await store.close();
-  const token = (digit: string) => ({ sha256: digit.repeat(64), created: '2026-01-01' });
-  const callers = { crm: { may: ['crm'], tokens: [token('a'), token('b')] } };
-  writeFileSync(file('callers.json'), JSON.stringify({ callers }));
   writeFileSync(file('input.txt'), 'nothing');
   writeFileSync(file('journal'), JSON.stringify({ studioId: 's1', leadId: lead.id }));
-  const imported = (index: number) => ({ displayName: 'Ada', contact: { email: `a${index}@example.org` } });
-  writeFileSync(file('leads.ndjson'), times(150, (index) => JSON.stringify(imported(index))).join('\n'));
+  const imported = times(150, (index) => `Ada,a${index}@example.org`);
+  writeFileSync(file('leads.csv'), ['displayName,email', ...imported].join('\n'));
 });
 
 afterAll(() => rmSync(original, { recursive: true, force: true }));
@@ -122,7 +112,7 @@ async function ran(
   { input = '', output = 'pipe' }: { input?: string | undefined; output?: Output },
 ) {
   const folder = temporaryFolder();
-  for (const name of ['leads.db', 'callers.json', 'input.txt', 'journal', 'leads.ndjson']) {
+  for (const name of ['leads.db', 'input.txt', 'journal', 'leads.csv']) {
     copyFileSync(join(original, name), join(folder, name));
   }
   const { PATH, NODE_COMPILE_CACHE } = process.env;
@@ -193,16 +183,13 @@ describe.each(COMMANDS)('%s', (name, command) => {
     });
   });
 
-  const FILE = /^(?:input\.txt|leads\.ndjson|journal|callers\.json|copy\.db)$/;
+  const FILE = /^(?:input\.txt|leads\.csv|journal|copy\.db)$/;
   const namesFile =
     command.registeredArguments.some((argument) => argument.name() === 'file') ||
     command.options.some(({ flags }) => /<(?:file|path)>/.test(flags));
   // @proves commands-1
-  test.runIf(namesFile && !row.needsNoFile)('says in one sentence that a file is missing', async () => {
-    const given = all.map((word) => (FILE.test(word) ? `/nowhere/${word}` : word));
-    const missing = given.some((word) => word.startsWith('/nowhere/'))
-      ? given
-      : [...given, '--output', '/nowhere/file'];
+  test.runIf(namesFile)('says in one sentence that a file is missing', async () => {
+    const missing = all.map((word) => (FILE.test(word) ? `/nowhere/${word}` : word));
     const { status, stderr, isClosed } = await ran(missing, { input });
     const sentences = sentencesIn(stderr, row);
     expect({ status, isClosed, sentences, isOne: oneSentence(sentences) }).toMatchObject({
@@ -231,16 +218,12 @@ test('a secret that cannot be written works no more, and that is said', async ()
     expect(replaced.stderr).toContain(
       `the new secret of the key ${key.id} is lost, and the old one works no more: replace it again\n`,
     );
-
-    const added = await ran(['callers', 'new', ...(ROWS['callers new'] as Row).args], { output });
-    expect(added.stderr).toContain('the caller was left as it was');
-    expect(readFileSync(join(added.folder, 'callers.json'))).toEqual(readFileSync(join(original, 'callers.json')));
   }
 });
 
 // @proves commands-1 node-29
 test('a file that takes only the beginning of the output is a failure', async () => {
-  const { folder } = await ran(['leads', 'import', 's1', 'leads.ndjson'], {});
+  const { folder } = await ran(['leads', 'import', 's1', 'leads.csv'], {});
   const command = `${CLI} --json leads list --studio s1 --limit 200`;
   // A limit in KiB on each file that is written.
   const { stdout } = await executed(

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { leadsIn } from '../support/exported.ts';
 import { anOwnNetwork, describeWithOwnNetwork } from '../support/own-network.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder, watch } from '../support/processes.ts';
 import { CORE_TOKEN } from '../support/service.ts';
@@ -66,8 +67,7 @@ async function aDeployment(migrates: boolean) {
       callers.child.kill('SIGTERM');
       const [report] = await callers.printed(/\{"created".*/);
       const { created, failed } = JSON.parse(report);
-      const leads = commandLine('leads', 'export').trim().split('\n');
-      const contacts = leads.map((lead) => JSON.parse(lead).contact.email);
+      const contacts = leadsIn(commandLine('leads', 'export')).map(({ email }) => email);
       expect(new Set(contacts).size).toBe(created);
       expect(contacts).toHaveLength(created);
       return failed;

@@ -389,9 +389,6 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
   const noContact = JSON.stringify({ type: 'email', value: person.note, name: person.name });
   const ofStudio = ['--studio', studio];
   const manager = ['--member', 'owner'];
-  const callersFile = file('{"callers":[]}');
-  const callers = (...args: readonly string[]) => ({ args: [...args, '--file', callersFile] });
-  const imported = (...lines: object[]) => file(`${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);
   const csv = (...lines: readonly string[]) => file(lines.join('\n'), 'leads.csv');
   const printsLeads = true;
   const runs: Readonly<Record<string, readonly CommandRun[]>> = {
@@ -415,41 +412,27 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     'leads list': [{ args: ofStudio, printsLeads }, { args: ['--studio', person.name] }],
     'leads get': [{ args: [...ofStudio, lead], printsLeads }],
     'leads import': [
-      { args: [studio, imported({ displayName: person.name, contact: { email: person.email }, note: person.note })] },
+      { args: [studio, csv('displayName,email,note', `${person.name},${person.email},"${person.note}"`)] },
+      { args: [studio, csv('displayName,email,stage', `${person.name},x${person.email},"${person.note}"`)] },
       {
         args: [
           studio,
-          imported(
-            { displayName: person.name.repeat(99), contact: { phone: person.note } },
-            { displayName: { name: person.name }, contact: person.email, note: [person.note], sourceId: person.phone },
-            { displayName: person.name, contact: { mail: person.phone }, createTime: person.note },
-            { idempotencyKey: person.email, id: person.phone, person: person.note },
-          ),
+          csv('displayName,phone,createTime', `${person.name.repeat(99)},"${person.phone}","${person.note}"`),
         ],
       },
+      { args: [studio, csv('idempotencyKey,id,displayName,email', `${person.email},1,${person.name},x`)] },
       { args: [studio, csv('displayName,email,note', `${person.name},${person.phone},"${person.note}`)] },
     ],
-    'leads export': [{ args: [], printsLeads }, { args: ['--output', file('')] }],
+    'leads export': [{ args: [], printsLeads }],
     'leads stage': [{ args: [studio, lead, 'contacted'], printsLeads }, { args: [studio, closed, 'new'] }],
     'leads find': [
       { args: [studio], input: contact, printsLeads },
       { args: [studio], input: noContact },
     ],
-    'leads update': [
-      { args: [studio, lead], input: JSON.stringify({ note: person.note }), printsLeads },
-      {
-        args: [studio, lead],
-        input: JSON.stringify({ name: person.name, contact: person.email, note: [person.note] }),
-      },
-      { args: [studio, lead], input: person.note },
-    ],
     'changes watch': [{ args: [], within: ['timeout', '--signal', 'INT', '3'] }],
     'changes resend': [{ args: [studio] }],
     audit: [{ args: [studio, '--lead', lead] }, { args: [studio, '--lead', person.email] }],
-    'callers new': [callers('crm', '--may', 'crm')],
-    'callers list': [callers()],
-    'callers retire': [callers('crm')],
-    'callers remove': [callers('crm')],
+    'callers token': [{ args: [] }],
     demo: [{ args: [] }],
     doctor: [{ args: [] }],
     verify: [{ args: ['--base-url', 'http://127.0.0.1:1'], env: { LEAD_INTAKE_KEY: secret } }],

@@ -20,6 +20,9 @@ const HOSTILE = 'Ada\u001b[2J\u001b[H\r\nstage        won\u007f\u0085\u009b2J\u2
 /** The escaped form of the first of them. */
 const ESCAPED = '\\u001b[2J';
 
+/** Makes a process take its standard output for a terminal. */
+const ON_TERMINAL = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
+
 function expectNoControlCharacters(output: string): void {
   expect(output).not.toMatch(/(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
 }
@@ -76,9 +79,9 @@ describe('the command line', () => {
     expect(lines.filter((line) => line.startsWith('stage'))).toEqual(['stage        contacted']);
 
     expect((await both('leads', 'list', '--studio', 's1')).value[0]).toMatchObject({ displayName: HOSTILE });
-    const exported = (await cli(env, 'leads', 'export')).output;
+    const exported = (await cli({ ...env, NODE_OPTIONS: ON_TERMINAL }, 'leads', 'export')).output;
     expectNoControlCharacters(exported);
-    expect(JSON.parse(exported)).toMatchObject({ displayName: HOSTILE, note: HOSTILE });
+    expect(exported).toContain(ESCAPED);
 
     await cli(env, 'keys', 'create', 's1', '--member', 'm1', '--name', HOSTILE);
     expect((await both('keys', 'list', 's1', '--member', 'm1')).value[0]).toMatchObject({ name: HOSTILE });
@@ -110,8 +113,7 @@ describe('the command line', () => {
 
 // @proves secrets-8
 test('the log on a terminal is escaped', async () => {
-  const terminal = `--import=data:text/javascript,${encodeURIComponent('process.stdout.isTTY = true')}`;
-  const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: terminal } });
+  const gateway = run('gateway/main.ts', { env: { CORE_URL: await aHostileCore(), NODE_OPTIONS: ON_TERMINAL } });
   const url = await addressOf(gateway);
 
   await fetch(`${url}/v1/integrations/leads`, { headers: { authorization: `Bearer ${UNKNOWN_KEY}` } });

@@ -1,6 +1,5 @@
-import type { SentLead } from './history.ts';
-
-type ContactValue = SentLead['contact'];
+/** A contact of a lead, as it was sent. */
+export type ContactValue = { readonly type: 'email' | 'phone'; readonly value: string };
 
 /** The regions that studios change between; `none` is no region. */
 export const REGIONS = ['DE', 'FR', 'GB', 'none'] as const;

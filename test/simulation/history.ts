@@ -1,5 +1,5 @@
 import type { LeadStage } from '../../src/domain/lead.ts';
-import type { Region } from './contacts.ts';
+import type { ContactValue, Region } from './contacts.ts';
 
 /** When something began and ended; milliseconds on the clock of the test. Infinity: it never ended. */
 export interface Span {
@@ -29,7 +29,7 @@ export const conflictingLeadId = (answer: RestAnswer | undefined): string | unde
 export interface SentLead {
   readonly idempotencyKey: string;
   readonly displayName: string;
-  readonly contact: { readonly type: 'email' | 'phone'; readonly value: string };
+  readonly contact: ContactValue;
   readonly sourceId?: string;
   /** Begins with the idempotency key, so that the lead shows which request created it. */
   readonly note: string;
@@ -55,7 +55,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly studioId: string;
       readonly leadId: string;
       readonly stage?: LeadStage;
-      readonly contact?: SentLead['contact'];
+      readonly contact?: ContactValue;
       readonly outcome: Outcome<unknown>;
     }
   | { readonly kind: 'erased'; readonly studioId: string; readonly leadId: string }
@@ -65,7 +65,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly studioId: string;
       readonly leadId: string;
       readonly stage: LeadStage;
-      readonly contact: SentLead['contact'];
+      readonly contact: ContactValue;
       readonly createdAt: string;
       readonly updatedAt: string;
     }
@@ -74,7 +74,7 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly kind: 'found';
       readonly studioId: string;
       readonly regions: readonly Region[];
-      readonly contact: SentLead['contact'];
+      readonly contact: ContactValue;
       readonly leadIds: readonly string[];
       readonly isWhole: boolean;
     }

@@ -6,7 +6,6 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
   ],
   'exports and backups to a file, terminals, and a standard output that is closed': [
     'a key whose secret is lost stays valid',
-    'a resumed export file keeps an incomplete record',
     'CSV does not escape a formula after an apostrophe',
     'a backup overwrites a file that was made meanwhile',
     'doctor prints responses of the core unescaped',

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CSV_HEADER, csvLines, defused, restored } from '../../operator/export-format.ts';
+import { CSV_HEADER, csvLines, defused, restored } from '../../operator/csv-export.ts';
 import { aLead, HARD_TEXTS, NOW, plus } from '../support/builders.ts';
 
 /** The starts of a formula in spreadsheets: `=`, `+`, `-`, `@` in both widths, and white space that is skipped. */

@@ -1,0 +1,57 @@
+import { stringify } from 'csv-stringify/sync';
+import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
+import type { Lead } from '../src/domain/lead.ts';
+
+/** The columns of an export, in their order. */
+export const COLUMNS = [
+  'id',
+  'studioId',
+  'displayName',
+  ...CONTACT_TYPES,
+  'sourceId',
+  'note',
+  'stage',
+  'createTime',
+  'updateTime',
+] as const;
+
+/** Characters that end a cell or a record for some readers unless they are quoted. */
+const BREAKS = /[\r\n\t;]/;
+
+/** A text that a spreadsheet would run as a formula, in either character width, or such a text behind apostrophes. */
+const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/u;
+
+/**
+ * Returns a cell that no spreadsheet runs: a text that begins like a formula gets an apostrophe in front. So does such
+ * a text behind apostrophes, so that each cell restores to one text.
+ */
+export const defused = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
+
+/** Returns the text of a cell; the inverse of `defused`. */
+export const restored = (cell: string): string => (cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell);
+
+export const CSV_HEADER = linesOf([COLUMNS]);
+
+/** Formats leads as records of RFC 4180. */
+export const csvLines = (leads: readonly Lead[]): string =>
+  linesOf(leads.map((lead) => cellsOf(lead).map((text) => text && defused(text))));
+
+/** Returns the values of a lead in the order of the columns; null: no value. */
+function cellsOf({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) {
+  const contacts = CONTACT_TYPES.map((type) => (type === contact.type ? contact.value : null));
+  return [
+    id,
+    studioId,
+    displayName,
+    ...contacts,
+    sourceId,
+    note,
+    stage,
+    createdAt.toISOString(),
+    updatedAt.toISOString(),
+  ];
+}
+
+function linesOf(records: readonly (readonly (string | null)[])[]): string {
+  return stringify([...records] as unknown[], { record_delimiter: 'windows', quoted_match: BREAKS });
+}

@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { CONTACT_TYPES, isContactType, uuidFault } from '../common/rules/field-rules.ts';
+import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
+import type { LeadImport } from '../src/usecases/import-leads.ts';
+import { CommandFault } from './command.ts';
+import { COLUMNS, restored } from './csv-export.ts';
+import { csvRecords } from './csv-records.ts';
+import { parseTime, TIME_FORM } from './parse-time.ts';
+
+/** The fields that a column may have. */
+export const IMPORT_FIELDS: readonly string[] = [...COLUMNS, 'idempotencyKey'];
+
+interface Column {
+  readonly heading: string;
+  /** Undefined: ignored. */
+  readonly field: string | undefined;
+}
+
+/**
+ * Returns the columns of a file. Of a file whose columns are unclear nothing is written: a column that is dropped would not be
+ * noticed.
+ *
+ * @throws CommandFault
+ */
+function columnsOf(headings: readonly string[], { fields, ignoresOthers }: ImportReading): Column[] {
+  refuse(
+    [...fields.keys()].filter((heading) => !headings.includes(heading)),
+    'missing column',
+    'the option --columns names it, and the file does not have it',
+  );
+  const columns = headings.map((heading) => {
+    const name = fields.get(heading) ?? heading;
+    return {
+      heading,
+      field: IMPORT_FIELDS.includes(name) ? name : undefined,
+      isIgnored: name === '' && heading !== '',
+    };
+  });
+  const unknown = columns.filter(({ field, isIgnored }) => field === undefined && !isIgnored && !ignoresOthers);
+  refuse(
+    unknown.map(({ heading }) => heading),
+    'unknown column',
+    `the first line must name columns of ${IMPORT_FIELDS.join(', ')}; give others their fields with --columns, or add --ignore-other-columns`,
+  );
+  const used = columns.filter(({ field }) => field !== undefined);
+  const byField = Map.groupBy(used, ({ heading, field }) => (field === 'displayName' ? `${field} ${heading}` : field));
+  refuse(
+    [...byField.values()].filter(({ length }) => length > 1).flatMap((each) => each.map(({ heading }) => heading)),
+    'repeated column',
+    'only displayName may have several columns, of different names',
+  );
+  for (const needed of [['displayName'], [...CONTACT_TYPES]]) {
+    if (used.some(({ field }) => needed.some((each) => each === field))) continue;
+    throw new CommandFault(`missing column ${needed.join(' or ')}: add it, or name one with --columns`);
+  }
+  return columns.map(({ heading, field }) => ({ heading, field }));
+}
+
+function refuse(headings: readonly string[], what: string, remedy: string): void {
+  const names = headings.map((heading) => `"${heading}"`).join(', ');
+  if (headings.length > 0) throw new CommandFault(`${what} ${names}: ${remedy}`);
+}
+
+/** A lead of a file, or its fault. */
+type ReadLead = { readonly lead: LeadImport } | { readonly fault: string };
+
+/** The same with the line on which it begins. */
+export type ImportLine = { readonly line: number } & ReadLead;
+
+export interface ImportReading {
+  readonly studioId: string;
+  /** The field of a column, by its heading; an empty one: ignored. */
+  readonly fields: ReadonlyMap<string, string>;
+  /** Whether columns that are neither named there nor known are ignored. */
+  readonly ignoresOthers: boolean;
+  /** Called with the headings of the columns that are ignored. */
+  readonly onIgnored: (headings: readonly string[]) => void;
+}
+
+/** Reads the leads of a file of CSV. @throws CommandFault, the error of reading */
+export async function* csvLeads(input: Readable, reading: ImportReading): AsyncGenerator<ImportLine> {
+  let columns: Column[] | undefined;
+  for await (const { line, ...record } of csvRecords(input)) {
+    if (columns) {
+      yield { line, ...('fault' in record ? record : leadOf(columns, record.cells, reading.studioId)) };
+    } else {
+      if ('fault' in record) throw new CommandFault(`line ${line}, the header, ${record.fault}`);
+      columns = columnsOf(record.cells, reading);
+      const ignored = columns.filter(({ field }) => field === undefined).map(({ heading }) => heading);
+      if (ignored.length > 0) reading.onIgnored(ignored);
+    }
+  }
+  if (!columns) throw new CommandFault('the file is empty: the first line must name its columns');
+}
+
+function leadOf(columns: readonly Column[], cells: readonly string[], studioId: string): ReadLead {
+  const fields = new Map<string, string>();
+  for (const [index, { heading, field }] of columns.entries()) {
+    const text = restored(cells[index] as string);
+    // The key of a lead is derived from all of its line, columns that are ignored included.
+    const name = field ?? heading;
+    if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
+    fields.set(name, fields.has(name) ? `${fields.get(name)} ${text}` : text);
+  }
+  const contacts = CONTACT_TYPES.flatMap((type) => {
+    const value = fields.get(type);
+    return value === undefined ? [] : [{ type, value }];
+  });
+  const faults = ['createTime', 'updateTime'].flatMap((name) => {
+    const text = fields.get(name);
+    return text === undefined || parseTime(text) ? [] : `${name} must be ${TIME_FORM}`;
+  });
+  if (contacts.length > 1) {
+    faults.push('contact has both an e-mail address and a phone number: a lead has one of them, so remove the other');
+  }
+  if (faults.length > 0) return { fault: faults.join(', ') };
+  const [id, stage] = [fields.get('id'), fields.get('stage')];
+  return {
+    lead: {
+      // Other systems have ids of other forms.
+      leadId: id !== undefined && uuidFault(id) === undefined ? id : undefined,
+      idempotencyKey: fields.get('idempotencyKey') ?? keyOf(id ?? recordOf(fields), studioId),
+      displayName: fields.get('displayName') ?? '',
+      contact: contacts[0],
+      sourceId: fields.get('sourceId'),
+      note: fields.get('note'),
+      stage: stage === undefined ? 'new' : stageOf(stage),
+      createdAt: parseTime(fields.get('createTime') ?? ''),
+      updatedAt: parseTime(fields.get('updateTime') ?? ''),
+    },
+  };
+}
+
+/** Derives an idempotency key from the id of a record, or from all its fields, so that an import can be repeated. */
+function keyOf(record: unknown, studioId: string): string {
+  const hash = createHash('sha256')
+    .update(`${studioId}\0${JSON.stringify(record)}`)
+    .digest('hex');
+  return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-8${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+}
+
+/** Returns the fields of a lead in the form from which an earlier release derived its key. */
+function recordOf(fields: ReadonlyMap<string, string>): object {
+  const others = [...fields].filter(([name]) => !isContactType(name));
+  const contact = CONTACT_TYPES.flatMap((type) => (fields.has(type) ? [[type, fields.get(type)]] : []));
+  return { ...Object.fromEntries(others), contact: Object.fromEntries(contact) };
+}
+
+/** Accepts the names of the public API and of the RPCs. */
+const stageOf = (stage: string): LeadStage | undefined =>
+  LEAD_STAGES.find((each) => each === stage || `LEAD_STAGE_${each.toUpperCase()}` === stage);

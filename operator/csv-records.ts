@@ -1,0 +1,134 @@
+import type { Readable } from 'node:stream';
+import { CommandFault } from './command.ts';
+
+type Cells = { readonly cells: readonly string[] } | { readonly fault: string };
+
+/** A record of a file, or what is wrong with it, with the line on which it begins. */
+export type CsvRecord = { readonly line: number } & Cells;
+
+/** More than the longest record that can be imported; bytes. */
+const MAX_RECORD_LENGTH = 256 * 1024;
+
+/** A cell, in quotes or not, and what ends it, by what separates cells. Excel takes the semicolon in most of Europe. */
+const CELLS = {
+  ',': /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y,
+  ';': /(?:"((?:[^"]|"")*)"|([^";]*))(;|$)/y,
+  '\t': /(?:"((?:[^"]|"")*)"|([^"\t]*))(\t|$)/y,
+} as const;
+type Delimiter = keyof typeof CELLS;
+
+const UNCLOSED = { fault: 'has a quote that nothing closes' };
+
+/**
+ * Reads the records of a file of CSV (RFC 4180) in UTF-8. The header, the first record with a text, decides what separates
+ * cells (the delimiter that it has most of), and how many each record has. Behind its last name all cells must be empty;
+ * they are left out, and so are records without a text. A fault costs the lines of its own record. No library reads this:
+ * those that go on behind a fault also cut cells off.
+ *
+ * @throws CommandFault for another encoding, or a line without an end; the error of reading
+ */
+export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
+  let header: { readonly delimiter: Delimiter; readonly count: number; readonly named: number } | undefined;
+  let [text, begin, line] = ['', 1, 0];
+  for await (const next of linesOf(input)) {
+    text += next;
+    line += 1;
+    const mayGoOn = text.length < MAX_RECORD_LENGTH;
+    // Only a line with another quote can close the one that is open.
+    if (mayGoOn && line > begin && !next.includes('"')) continue;
+    const delimiter = header?.delimiter ?? delimiterIn(text);
+    const record = cellsIn(text.replace(/\r?\n$/, ''), delimiter);
+    if (mayGoOn && record === UNCLOSED) continue;
+    const found = checked(record, delimiter);
+    if (found) yield { line: begin, ...found };
+    [text, begin] = ['', line + 1];
+  }
+  if (text !== '') yield { line: begin, ...throughLine(UNCLOSED.fault) };
+
+  function checked(record: Cells, delimiter: Delimiter): Cells | undefined {
+    if ('fault' in record) return throughLine(record.fault);
+    const { cells } = record;
+    const used = cells.findLastIndex((cell) => cell !== '') + 1;
+    if (used === 0) return undefined;
+    header ??= { delimiter, count: cells.length, named: used };
+    const { count, named } = header;
+    if (cells.length !== count) {
+      const fault = `must have ${count} cells, as the header, and has ${cells.length}`;
+      return throughLine(`${fault}: is one with "${delimiter}" without quotes?`);
+    }
+    return used > named
+      ? throughLine('has text behind the last column that the header names')
+      : decoded(cells.slice(0, named));
+  }
+
+  function throughLine(fault: string): Cells {
+    return { fault: line > begin ? `${fault} (to line ${line})` : fault };
+  }
+}
+
+/** Returns the cells of a record. */
+function cellsIn(text: string, delimiter: Delimiter): Cells {
+  const cell = CELLS[delimiter];
+  const cells: string[] = [];
+  cell.lastIndex = 0;
+  for (;;) {
+    const at = cell.lastIndex;
+    const [found, quoted, bare = '', end] = cell.exec(text) ?? [];
+    if (found === undefined) return quoteFault(text, at);
+    cells.push(quoted?.replaceAll('""', '"') ?? bare);
+    if (end !== delimiter) return { cells };
+  }
+}
+
+/** Returns what is wrong with the quotes of a cell. */
+function quoteFault(text: string, at: number): Cells {
+  if (text[at] !== '"')
+    return { fault: 'has a quote within a cell: put the cell in quotes, and write the quote twice' };
+  const isUnclosed =
+    text
+      .slice(at + 1)
+      .replaceAll('""', '')
+      .includes('"') === false;
+  return isUnclosed
+    ? UNCLOSED
+    : { fault: 'has text behind the closing quote of a cell: write a quote within a cell twice' };
+}
+
+/** Returns what a header has most of, besides what is in quotes. */
+function delimiterIn(header: string): Delimiter {
+  const unquoted = header.replaceAll(/"[^"]*"/g, '');
+  const countOf = (delimiter: string) => unquoted.split(delimiter).length;
+  return (Object.keys(CELLS) as Delimiter[]).reduce((best, each) => (countOf(each) > countOf(best) ? each : best));
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Decodes cells, so that a name in another encoding costs only its own record. */
+function decoded(cells: readonly string[]): Cells {
+  try {
+    return { cells: cells.map((cell) => UTF8.decode(Buffer.from(cell, 'latin1'))) };
+  } catch {
+    return { fault: 'is not UTF-8: save the file in that encoding' };
+  }
+}
+
+/** Yields the lines of a file, each byte as a character, with their ends and without the byte order mark. */
+async function* linesOf(input: Readable): AsyncGenerator<string> {
+  let [rest, isFirst] = ['', true];
+  for await (const chunk of input) {
+    const lines = (rest + (chunk as Buffer).toString('latin1')).split(/(?<=\n)/);
+    rest = lines.at(-1)?.endsWith('\n') ? '' : (lines.pop() ?? '');
+    for (const line of lines) yield withoutMark(line);
+    if (rest.length > MAX_RECORD_LENGTH) throw new CommandFault(`a line is longer than ${MAX_RECORD_LENGTH} bytes`);
+  }
+  if (rest !== '') yield withoutMark(rest);
+
+  function withoutMark(line: string): string {
+    if (!isFirst) return line;
+    isFirst = false;
+    if (/^(?:\xff\xfe|\xfe\xff)/.test(line)) {
+      throw new CommandFault('the file is UTF-16: save it as UTF-8, which spreadsheets call "CSV UTF-8"');
+    }
+    return line.replace(/^\xef\xbb\xbf/, '');
+  }
+}

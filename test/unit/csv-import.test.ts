@@ -1,0 +1,199 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { csvLeads, type ImportLine } from '../../operator/csv-import.ts';
+import { type CsvRecord, csvRecords } from '../../operator/csv-records.ts';
+import { times } from '../support/builders.ts';
+import { describeIf } from '../support/servers.ts';
+
+const NOT_UTF8 = 'is not UTF-8: save the file in that encoding';
+
+const READING = { studioId: 's1', fields: new Map(), ignoresOthers: false, onIgnored: () => {} };
+
+/** Reads a file in chunks of a size. */
+function inChunks(bytes: Buffer, size = Math.max(bytes.length, 1)): Readable {
+  const count = Math.ceil(bytes.length / size);
+  return Readable.from(times(count, (index) => bytes.subarray(index * size, (index + 1) * size)));
+}
+
+const leadsOf = (bytes: Buffer, size?: number): Promise<ImportLine[]> =>
+  Array.fromAsync(csvLeads(inChunks(bytes, size), READING));
+const recordsOf = (text: string, size?: number): Promise<CsvRecord[]> =>
+  Array.fromAsync(csvRecords(inChunks(Buffer.from(text), size)));
+
+const namesOf = (lines: readonly ImportLine[]) =>
+  lines.map((each) => ('lead' in each ? each.lead.displayName : each.fault));
+const cellsOf = (records: readonly CsvRecord[]) =>
+  records.map((record) => ('cells' in record ? record.cells : record.fault));
+
+const fileOf = (names: readonly string[]) =>
+  `displayName,email\n${names.map((name) => `${name},a@example.org\n`).join('')}`;
+
+describe('a file', () => {
+  // @proves imports-5
+  test('has the same lines in chunks of any size, with or without a byte order mark', async () => {
+    const names = ['Jürgen', '山田太郎', '😀', 'Ada\u{2028}Lovelace'];
+    for (const mark of ['', '\u{feff}']) {
+      const bytes = Buffer.from(mark + fileOf(names));
+      for (const size of [1, 2, 3, 5, bytes.length]) expect(namesOf(await leadsOf(bytes, size))).toEqual(names);
+    }
+  });
+
+  // @proves imports-5
+  test('in another encoding has only those lines refused that are not UTF-8', async () => {
+    const lines = await leadsOf(Buffer.from(fileOf(['Ada', 'Jürgen', 'Grace']), 'latin1'));
+
+    expect(namesOf(lines)).toEqual(['Ada', NOT_UTF8, 'Grace']);
+    expect(lines[1]?.line).toBe(3);
+  });
+
+  // @proves imports-5
+  test('in UTF-16, of either byte order, is refused with what to do', async () => {
+    const little = Buffer.from(`\u{feff}${fileOf(['Ada'])}`, 'utf16le');
+    for (const bytes of [little, Buffer.from(little).swap16()]) {
+      for (const size of [1, bytes.length]) {
+        await expect(leadsOf(bytes, size)).rejects.toThrow('the file is UTF-16: save it as UTF-8');
+      }
+    }
+  });
+
+  test('that is empty, or shorter than a byte order mark, is refused', async () => {
+    for (const text of ['', '\n', '\u{feff}', '\r\n\n']) {
+      await expect(leadsOf(Buffer.from(text), 1)).rejects.toThrow(
+        'the file is empty: the first line must name its columns',
+      );
+    }
+  });
+
+  test('has lines that end with CRLF or LF, both in one file, counted in quotes, too', async () => {
+    const names = ['A', 'B', '"C\r\nC"', 'D', '"E\nE"', 'F'];
+    for (const text of [fileOf(names), fileOf(names).replace(/\n/g, '\r\n').replaceAll('\r\r', '\r')]) {
+      const mixed = text.replace('A,a@example.org\n', 'A,a@example.org\r\n');
+      for (const each of [text, mixed]) {
+        for (const size of [1, 2, each.length]) {
+          expect((await leadsOf(Buffer.from(each), size)).map(({ line }) => line)).toEqual([2, 3, 4, 6, 7, 9]);
+        }
+      }
+    }
+  });
+
+  test('with a line that never ends is refused', async () => {
+    const long = 'x'.repeat(1_000_000);
+    for (const bad of [`"${long}`, long]) {
+      await expect(recordsOf(`a,b\n1,2\n${bad}\n3,4\n`, 65_536)).rejects.toThrow('a line is longer than');
+    }
+  });
+});
+
+// @proves imports-4
+describe('a record of CSV', () => {
+  test.each([
+    [',', 'a,b,c;d\te'],
+    [';', 'a;b;c,d'],
+    ['\t', 'a\tb\tc,d'],
+    [';', 'a;"b,c,d,e"'],
+  ])('is separated by what the header has most of: %j in %j', async (delimiter, header) => {
+    const count = header.split(delimiter).length;
+    const row = times(count, (index) => `${index}`).join(delimiter);
+    expect(cellsOf(await recordsOf(`\n${header}\n${row}`, 1))).toEqual([expect.anything(), row.split(delimiter)]);
+  });
+
+  test.each([
+    ['Ada "the" Countess,a@b', /quote within a cell/],
+    ['Ada, "a@b"', /quote within a cell/],
+    ['"Ada "the" Countess",a@b', /behind the closing quote/],
+    ['"Ada" Lovelace,a@b', /behind the closing quote/],
+    ['Ada,a@b,Berlin', /must have 2 cells, as the header, and has 3/],
+    ['Ada', /must have 2 cells, as the header, and has 1/],
+  ])('that is wrong costs itself only, in chunks of any size: %j', async (bad, fault) => {
+    const good = times(249, (index) => [`Name, ${index}`, `a${index}@b`]);
+    const rows = good.map(([name, email]) => `"${name}","${email}"`);
+    for (const at of [0, 1, 100, 249]) {
+      const text = ['name,email', ...rows.slice(0, at), bad, ...rows.slice(at), ',,,', ''].join('\r\n');
+      for (const size of [1, 2, 1000, text.length]) {
+        const records = await recordsOf(text, size);
+        const faults = records.filter((record) => 'fault' in record);
+        expect(faults).toEqual([{ line: at + 2, fault: expect.stringMatching(fault) }]);
+        expect(records.flatMap((record) => ('cells' in record ? [record.cells] : []))).toEqual([
+          ['name', 'email'],
+          ...good,
+        ]);
+      }
+    }
+  });
+
+  test('has no text behind the last name of the header', async () => {
+    const records = await recordsOf('a,b,,\n1,2,,\n1,2,3,\n,2,,\n,,,\n');
+    const fault = 'has text behind the last column that the header names';
+    expect(cellsOf(records)).toEqual([['a', 'b'], ['1', '2'], fault, ['', '2']]);
+  });
+
+  test('whose quote nothing closes, or another line, is reported with all lines that it has taken', async () => {
+    const rows = times(9, (index) => `Name ${index},a${index}@b`);
+    const closed = await recordsOf(['name,email', '"Ada,a@b', ...rows, '"Zed",z@b', ...rows].join('\n'));
+    expect(closed.filter((record) => 'fault' in record)).toEqual([
+      { line: 2, fault: expect.stringMatching(/behind the closing quote of a cell.*\(to line 12\)$/) },
+    ]);
+    expect(closed).toHaveLength(11);
+
+    const open = await recordsOf(['name,email', ...rows, '"Ada,a@b', ...rows].join('\n'));
+    expect(open.slice(10)).toEqual([{ line: 11, fault: 'has a quote that nothing closes (to line 20)' }]);
+
+    // What is behind the longest record is read again.
+    const long = times(40_000, (index) => `Name ${index},a${index}@b`);
+    const records = await recordsOf(['name,email', '"Ada,a@b', ...long].join('\n'), 65_536);
+    const [, taken, next] = records;
+    const last = Number(/nothing closes \(to line (\d+)\)/.exec(JSON.stringify(taken))?.[1]);
+    expect([next?.line, records.length]).toEqual([last + 1, 40_002 - last + 2]);
+  });
+});
+
+const PYTHON = `
+import csv, io, json, sys
+
+def rows(text):
+    found = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=''), strict=True):
+            if any(row):
+                found.append(row)
+    except csv.Error:
+        found.append(None)
+    return found
+
+print(json.dumps([rows(text) for text in json.load(sys.stdin)]))
+`;
+
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+// @proves imports-4
+describeIf(hasPython, 'CSV as Python reads it', 'install python3', () => {
+  test('random files have the same records; where Python fails, there is a fault', async () => {
+    const parts = ['a', 'é', '山', ' ', ';', '\t', "'", ',', ',', '"', '"', '""', '\n', '\r\n', '","', '\n"'];
+    const bodies = fc.sample(fc.array(fc.constantFrom(...parts), { maxLength: 24 }), {
+      numRuns: 20_000,
+      seed: Date.now() % 2 ** 31,
+    });
+    const texts = bodies.map((body) => `h,i\n${body.join('')}`);
+    const input = JSON.stringify(texts);
+    const theirs: (string[] | null)[][] = JSON.parse(
+      execFileSync('python3', ['-c', PYTHON], { input, encoding: 'utf8', maxBuffer: 1e9 }),
+    );
+    let compared = 0;
+    for (const [index, text] of texts.entries()) {
+      const records = await recordsOf(text, 1 + (index % 7));
+      const expected = theirs[index];
+      const firstFault = records.findIndex((record) => 'fault' in record);
+      const before = firstFault === -1 ? records : records.slice(0, firstFault);
+      const fault = records[firstFault];
+      // Python takes a quote within an unquoted cell as it is, and any number of cells.
+      const isOnlyOurs = fault && 'fault' in fault && /^(?:has a quote within|must have \d+ cells)/.test(fault.fault);
+      const ours: (readonly string[] | null)[] = before.map((record) => ('cells' in record ? record.cells : null));
+      if (fault && !isOnlyOurs) ours.push(null);
+      expect({ text, cells: ours }).toEqual({ text, cells: isOnlyOurs ? expected?.slice(0, before.length) : expected });
+      if (!isOnlyOurs) compared += 1;
+    }
+    expect(compared).toBeGreaterThan(5000);
+  }, 60_000);
+});
