@@ -61,14 +61,14 @@ export class TlsCredentials {
   }
 }
 
-export const pemOf = (files: TlsFiles): TlsPem =>
+const pemOf = (files: TlsFiles): TlsPem =>
   Object.fromEntries(partsOf(files).map(([name, { contents }]) => [name, contents.reveal()]));
 
 const partsOf = ({ cert, key, ca }: TlsFiles): [keyof TlsFiles, SettingFile][] =>
   Object.entries({ cert, key, ca }).flatMap(([name, file]) => (file ? [[name as keyof TlsFiles, file]] : []));
 
 /** The certificates in a PEM text, in order. @throws Error when there is none, or one is incomplete */
-export function certificatesIn(pem: string): readonly X509Certificate[] {
+function certificatesIn(pem: string): readonly X509Certificate[] {
   const certificates = pem
     .split(/(?=-----BEGIN )/)
     .filter((block) => /^-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/.test(block))

@@ -1,21 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify';
-import { Throttle } from '../../common/throttle.ts';
+import type { FastifyError, FastifyInstance } from 'fastify';
 import type { CoreClient } from '../core/core-client.ts';
-import { OVERLOADED, Problem, type ProblemCode } from '../problems.ts';
+import { Problem, type ProblemCode } from '../problems.ts';
 import { hasScopeFor, senderToCheck } from '../request.ts';
 import { type ApiKeyCache, authenticator } from './authentication.ts';
 import { refundRequest, requestCounter } from './count-quota.ts';
+import { loadShedding } from './load-shedding.ts';
 import type { Quota, QuotaPolicy } from './quota/quota-port.ts';
-
-/**
- * The number of refusals per second that are immediate, and the maximum delay of further ones; milliseconds. Without a
- * delay, thousands of clients that retry immediately would take all of the gateway's time.
- */
-const MAX_IMMEDIATE_REFUSALS_PER_SECOND = 1000;
-const MAX_DELAY_MS = 1000;
-
-const LOG_INTERVAL_MS = 10_000;
 
 /** The problems of a key that is not valid, or not now. */
 const KEY_PROBLEMS = new Set<ProblemCode>([
@@ -52,35 +42,6 @@ export function admitCallers(app: FastifyInstance, parts: AdmissionParts): void 
     await count(key, reply);
   });
   checkKeyBeforeRefusal(app, parts);
-}
-
-/**
- * Refuses a request before any work is done for it while too many of its operation wait for the core: looking up its
- * key and reading its body, only to refuse it then, would take time from the waiting ones.
- *
- * @returns a function: undefined for an admitted request, a promise that rejects with the Problem for a refused one
- * @rule 7.overload
- */
-function loadShedding(core: CoreClient): (request: FastifyRequest) => Promise<never> | undefined {
-  /** The earliest time of the next refusal, at the rate above. */
-  let nextAt = 0;
-  let refused = 0;
-  const logThrottle = new Throttle(LOG_INTERVAL_MS);
-  return (request) => (core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined);
-
-  async function refuse(request: FastifyRequest): Promise<never> {
-    const { operation } = request.routeOptions.config;
-    const now = performance.now();
-    refused += 1;
-    if (logThrottle.allow()) {
-      request.log.warn({ operation, turnedAway: refused }, 'requests refused: too many are waiting for the core');
-      refused = 0;
-    }
-    const delayMs = Math.min(Math.max(0, nextAt - now), MAX_DELAY_MS);
-    nextAt = now + delayMs + 1000 / MAX_IMMEDIATE_REFUSALS_PER_SECOND;
-    if (delayMs >= 1) await sleep(delayMs);
-    throw OVERLOADED;
-  }
 }
 
 /**

@@ -78,7 +78,7 @@ function megabytes(bytes: number): string {
 export function addExaminationCommands(): void {
   program
     .command('doctor')
-    .description('diagnose a deployment: settings, database and indexes, core, Redis, gateway, clocks, certificates')
+    .description('diagnose a deployment: settings, database and indexes, core, Redis, gateway, certificates')
     .addArgument(
       new Argument('[part]', 'process to diagnose, whose settings are in this environment (default: both)').choices([
         'core',

@@ -15,9 +15,6 @@ const UNKNOWN_TOKEN =
   'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
-/** The precision of the Date header; milliseconds. */
-const DATE_PRECISION_MS = 1000;
-
 /** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
 export async function examineCore(notes: Notes, config: GatewayConfig): Promise<void> {
   const { CORE_URL } = config;
@@ -66,9 +63,8 @@ export async function examineRedis(notes: Notes, { REDIS_URL, REDIS_CLUSTER }: G
   try {
     await firstConnection(redis);
     const requestedAt = Date.now();
-    const [seconds, micros] = (await redis.time()) as unknown as [string, string];
+    await redis.time();
     notes.ok(`answered within ${Date.now() - requestedAt} ms; every request waits for it`);
-    notes.clock('Redis', new Date(Number(seconds) * 1000 + Number(micros) / 1000), requestedAt, 0);
     notePolicy(notes, await redis.info('memory').catch(() => undefined));
   } catch (error) {
     notes.fault(
@@ -94,10 +90,7 @@ function notePolicy(notes: Notes, memory: string | undefined): void {
 export async function examineGateway(notes: Notes, publicUrl: string): Promise<void> {
   const ask = (path: string) => fetch(publicUrl + path, { signal: AbortSignal.timeout(DOCTOR_MS) });
   try {
-    const requestedAt = Date.now();
     const alive = await ask('/healthz');
-    const date = alive.headers.get('date');
-    if (date !== null) notes.clock('the gateway', new Date(date), requestedAt, DATE_PRECISION_MS);
     if (alive.status >= 500) {
       notes.fault(
         `at ${publicUrl}/healthz does not answer: what is in front of it says ${alive.status}. Check that a gateway runs and is ready, and that the balancer or proxy reaches it`,

@@ -11,13 +11,12 @@ const NO_SPACE_BYTES = 1024 ** 2;
 
 /** Examines the database at an address, without changing it. */
 export async function examineStore(notes: Notes, databaseUrl: string): Promise<void> {
-  const requestedAt = Date.now();
   const state = await examineDatabase(databaseUrl);
   switch (state.kind) {
     case 'file':
       return noteFile(notes, state);
     case 'server':
-      return noteServer(notes, state, requestedAt);
+      return noteServer(notes, state);
     case 'silent server':
       return notes.fault(
         state.isWrong
@@ -62,13 +61,8 @@ function noteRoom(notes: Notes, roomBytes: number): void {
   }
 }
 
-function noteServer(
-  notes: Notes,
-  { product, version, topology, time, indexFaults }: ServerState,
-  requestedAt: number,
-): void {
+function noteServer(notes: Notes, { product, version, topology, indexFaults }: ServerState): void {
   notes.ok(`${product} ${version} answers (${topology})`);
-  notes.clock(product, time, requestedAt, 0);
   if (topology === 'standalone server') {
     notes.warning('a standalone server loses data with its disk: use a replica set');
   }

@@ -1,7 +1,6 @@
-import { createPrivateKey, type X509Certificate } from 'node:crypto';
 import { errorSummary } from '../../common/error-summary.ts';
 import { type Environment, SettingsError, type UnusedVariables } from '../../common/settings.ts';
-import { certificatesIn, pemOf, type TlsFiles } from '../../common/tls-credentials.ts';
+import { TlsCredentials, type TlsFiles } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
 import { tlsToCore } from '../../gateway/core/core-connection.ts';
@@ -66,48 +65,20 @@ async function examineSide<Config extends UnusedVariables>(
   }
 }
 
-/**
- * Examines the TLS certificates and the key of a process. A chain is valid while all of its certificates are, a list of
- * authorities while any of them is: during a rotation it has both the old and the new one.
- */
+/** Examines the TLS certificates and the key of a process. */
 function examineCertificates(whose: Part, files: TlsFiles): readonly Finding[] {
-  const { cert, key, ca } = pemOf(files);
-  return [
-    ...examinePem(`${whose}'s certificate`, cert, (notes, chain) => {
-      if (key && !chain[0]?.checkPrivateKey(createPrivateKey(key)))
-        notes.fault('its key belongs to another certificate');
-      examineDates(notes, Math.max(...chain.map(startOf)), Math.min(...chain.map(endOf)));
-    }),
-    ...examinePem(`${whose}'s authorities`, ca, (notes, authorities) =>
-      examineDates(notes, Math.min(...authorities.map(startOf)), Math.max(...authorities.map(endOf))),
-    ),
-  ];
-}
-
-const startOf = ({ validFromDate }: X509Certificate): number => validFromDate.getTime();
-const endOf = ({ validToDate }: X509Certificate): number => validToDate.getTime();
-
-/** @param pem undefined: not set, no findings */
-function examinePem(
-  what: string,
-  pem: string | undefined,
-  examine: (notes: Notes, certificates: readonly X509Certificate[]) => void,
-): readonly Finding[] {
-  const notes = new Notes(what);
+  const notes = new Notes(`${whose}'s certificates`);
   try {
-    if (pem !== undefined) examine(notes, certificatesIn(pem));
+    for (const [file, expiry] of new TlsCredentials(files).expiries) noteExpiry(notes, file, expiry);
   } catch (error) {
-    notes.fault(`cannot be read: ${errorSummary(error)}`);
+    notes.fault(errorSummary(error));
   }
   return notes.findings;
 }
 
-/** @param from and `until`: milliseconds since 1970 */
-function examineDates(notes: Notes, from: number, until: number): void {
-  const daysLeft = Math.floor((until - Date.now()) / DAY_MS);
-  const end = new Date(until).toISOString();
-  if (from > Date.now()) notes.fault(`is not valid before ${new Date(from).toISOString()}`);
-  else if (daysLeft < 0) notes.fault(`expired at ${end}: ${REMEDY}`);
-  else if (daysLeft < RENEW_DAYS) notes.warning(`expires in ${daysLeft} days: ${REMEDY}`);
-  else notes.ok(`is valid for ${daysLeft} days, until ${end}`);
+function noteExpiry(notes: Notes, file: string, expiry: Date): void {
+  const daysLeft = Math.floor((expiry.getTime() - Date.now()) / DAY_MS);
+  if (daysLeft < 0) notes.fault(`${file} expired at ${expiry.toISOString()}: ${REMEDY}`);
+  else if (daysLeft < RENEW_DAYS) notes.warning(`${file} expires in ${daysLeft} days: ${REMEDY}`);
+  else notes.ok(`${file} is valid for ${daysLeft} days, until ${expiry.toISOString()}`);
 }

@@ -26,21 +26,7 @@ export class Notes {
   readonly warning = (says: string): void => this.#note('warning', says);
   readonly fault = (says: string): void => this.#note('fault', says);
 
-  /** Notes a clock that differs from this machine's. @param whose its owner, as in "the clock of …" */
-  clock(whose: string, time: Date, requestedAt: number, precisionMs: number): void {
-    // It was read between the request and the response.
-    const skewMs = time.getTime() - (requestedAt + Date.now()) / 2;
-    if (Math.abs(skewMs) > MAX_SKEW_MS + precisionMs) {
-      const seconds = Math.abs(skewMs / 1000).toFixed(1);
-      const direction = skewMs > 0 ? 'ahead of' : 'behind';
-      this.warning(`the clock of ${whose} is ${seconds} s ${direction} this machine's: synchronise both with NTP`);
-    }
-  }
-
   #note(verdict: Finding['verdict'], says: string): void {
     this.findings.push({ what: this.#what, verdict, says });
   }
 }
-
-/** The maximum difference of two clocks without visible effects on the expiry of keys; milliseconds. */
-const MAX_SKEW_MS = 1000;

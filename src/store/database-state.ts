@@ -23,7 +23,6 @@ export interface ServerState {
   readonly product: 'MongoDB' | 'FerretDB';
   readonly version: string;
   readonly topology: 'standalone server' | 'replica set' | 'sharded cluster' | 'in front of PostgreSQL';
-  readonly time: Date;
   /** One text for each missing or invalid index, with the records that conflict with it. */
   readonly indexFaults: readonly string[];
 }

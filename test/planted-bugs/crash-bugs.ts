@@ -6,7 +6,7 @@ const OVERLOAD = 'test/crash/overload.test.ts';
 const POWER_CUTS = 'test/crash/power-cuts.test.ts';
 const OPEN_DATABASE = 'src/store/sqlite/open-database.ts';
 const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
-const GATEWAY = 'gateway/app.ts';
+const GATEWAY = 'gateway/stop.ts';
 const IN_ORDER =
   'stops under load after one signal or two: accepted requests are answered completely, and others write nothing';
 
@@ -67,7 +67,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     caughtBy: 'is refused while the core is suspended, and served again when it resumes',
     patches: [
       {
-        file: 'gateway/admission/admission.ts',
+        file: 'gateway/admission/load-shedding.ts',
         find: 'core.isBusy(request.routeOptions.config.operation) ? refuse(request) : undefined',
         put: 'core ? undefined : refuse(request)',
       },

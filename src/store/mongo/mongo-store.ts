@@ -57,7 +57,6 @@ async function examine(database: Db): Promise<ServerState> {
     product: ferretdb ? 'FerretDB' : 'MongoDB',
     version: ferretdb?.version ?? version,
     topology: ferretdb ? 'in front of PostgreSQL' : topologyOf(hello),
-    time: hello.localTime,
     indexFaults: await Promise.all(
       faults.map(async ({ index, fault }) => {
         const duplicates = describeDuplicates(await duplicatesUnder(database, index));
