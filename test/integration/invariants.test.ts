@@ -7,18 +7,28 @@ import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { assert, brokenInvariants, type Invariant } from '../../common/invariants.ts';
+import { Readiness } from '../../common/readiness.ts';
+import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { requestCounter } from '../../gateway/admission/count-quota.ts';
+import { problemOfError } from '../../gateway/core/core-problems.ts';
+import { ExchangeBatcher } from '../../gateway/core/exchange-batcher.ts';
 import { createGatewayMetrics } from '../../gateway/observation.ts';
 import { RequestState } from '../../gateway/request.ts';
 import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
-import { systemClock } from '../../src/domain/new-id.ts';
-import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { readCoreConfig } from '../../src/config.ts';
+import { newId, systemClock } from '../../src/domain/new-id.ts';
+import { createCoreServer } from '../../src/port/server.ts';
+
+import { Callers, callerOf, valuesOf } from '../../src/rpc/callers.ts';
+import { callOf, callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { KeyedMutex } from '../../src/store/mongo/apply-once.ts';
+import { requestBatcher } from '../../src/store/mongo/collections.ts';
+import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead } from '../support/builders.ts';
-import { aCreateLeadRequest, type GrpcCaller, refusalOf } from '../support/grpc.ts';
+import { aLead, times } from '../support/builders.ts';
+import { aCreateLeadRequest, CORE_TOKEN, type GrpcCaller, grpcCaller, refusalOf } from '../support/grpc.ts';
 import { createKey, type KeyOfStudio } from '../support/grpc-studios.ts';
-import { aCoreOn } from './a-core.ts';
 
 /** What no line of a log may contain. */
 const NAME = 'Ada Canary';
@@ -36,6 +46,7 @@ let key: KeyOfStudio;
 let broken: Partial<Store> = {};
 let now = systemClock;
 const metrics = createCoreMetrics();
+const run = callRunner(log, metrics);
 let stop: () => Promise<void>;
 
 beforeAll(async () => {
@@ -43,11 +54,27 @@ beforeAll(async () => {
   path = join(folder, 'leads.db');
   real = openSqliteStore(path);
   const store = new Proxy(real, { get: (_, name: keyof Store) => broken[name] ?? real[name] });
-  const core = await aCoreOn(store, callRunner(log, metrics), () => now());
-  caller = core.caller;
+  const silent = pino({ level: 'silent' });
+  const readiness = new Readiness('the database', () => store.check(), silent);
+  const config = readCoreConfig({ CORE_PORT: '0', CORE_TOKEN });
+  const server = createCoreServer(
+    config,
+    { store, clock: () => now(), newId },
+    {
+      callers: new Callers(config.CORE_TOKEN, undefined),
+      log: silent,
+      readiness,
+      draining: new AbortController().signal,
+      run,
+      batchReceived: undefined,
+      credentials: new TlsCredentials({}),
+    },
+  );
+  caller = grpcCaller(new URL(await server.listen({ host: '127.0.0.1', port: 0 })).host);
   stop = async () => {
-    core.close();
-    await core.stop();
+    caller.close();
+    readiness.close();
+    await server.close();
     await real.close();
     rmSync(folder, { recursive: true });
   };
@@ -65,6 +92,12 @@ const createdLead = async () =>
   (await caller.call<{ lead: { id: string } }>('LeadIntakeService/CreateLead', aRequest())).lead;
 const leadOfAnother = () => aLead({ studioId: 'another', displayName: NAME });
 
+/** Runs work that no RPC reaches in this test, as a call is run. */
+const asCall = (work: () => Promise<object>) =>
+  run(callOf(undefined, new Headers(), undefined), work).catch(({ code, rawMessage }) =>
+    Promise.reject({ code, details: rawMessage }),
+  );
+
 /** Makes the file ignore a kind of write, as long as the work takes. */
 async function ignoring<Result>(write: string, work: () => Promise<Result>): Promise<Result> {
   const file = new DatabaseSync(path, { timeout: 100_000 });
@@ -77,12 +110,60 @@ async function ignoring<Result>(write: string, work: () => Promise<Result>): Pro
   }
 }
 
-/** How the core relies on invariants, broken by its file, its store and its clock; rejects with what the caller of the item gets. */
+/** How the core relies on each invariant, broken; rejects with what the caller of the item gets. */
 const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
+  acknowledged_at_most_named: () => {
+    broken = { acknowledgeLeadChanges: async (named) => named.length + 1 };
+    return caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: [] });
+  },
+  caller_of_admitted_call: () => asCall(async () => callerOf({ values: valuesOf(undefined) })),
   creation_has_outcome: () => ignoring('INSERT', () => caller.call('LeadIntakeService/CreateLead', aRequest())),
+  credential_of_secret: async () => {
+    broken = { findCredential: () => real.findCredential(key.secretSha256) };
+    return caller.call('ApiKeyService/AuthenticateApiKey', { secretSha256: Buffer.alloc(32, 1) });
+  },
+  enum_on_wire: () => {
+    broken = { findLead: async (studioId) => aLead({ studioId, displayName: NAME, stage: EMAIL as never }) };
+    return caller.call('LeadIntakeService/GetLead', { studioId: studioId(), leadId: newId() });
+  },
   lead_of_studio: () => {
     broken = { listLeads: async () => ({ records: [leadOfAnother()], next: null, skipped: 0 }) };
     return caller.call('LeadIntakeService/ListLeads', { studioId: studioId() });
+  },
+  mutex_key_held_once: () => {
+    const mutex = new KeyedMutex();
+    const unseen = Object.assign([EMAIL], { flatMap: () => [] });
+    const held = mutex.run([EMAIL], () => Promise.resolve({}));
+    return asCall(() => mutex.run(unseen, () => held));
+  },
+  no_transaction_left_open: () => {
+    const database = new DatabaseSync(':memory:');
+    database.exec('BEGIN');
+    return asCall(() => new GroupCommit(database).write(() => ({})));
+  },
+  one_row_by_number: async () => {
+    const { id: leadId } = await createdLead();
+    const move = { studioId: studioId(), leadId, stage: 'LEAD_STAGE_WON' };
+    return ignoring('UPDATE', () => caller.call('LeadIntakeService/ChangeLeadStage', move));
+  },
+  page_moves: async () => {
+    const page = { records: [aLead({ studioId: studioId(), displayName: NAME })], next: newId(), skipped: 0 };
+    broken = { walkLeads: async () => page };
+    await Array.fromAsync(caller.stream('LeadIntakeService/ExportLeads', { studioId: studioId() }));
+  },
+  page_within_limit: () => {
+    const leads = times(3, () => aLead({ studioId: studioId(), displayName: NAME }));
+    broken = { listLeads: async () => ({ records: leads, next: null, skipped: 0 }) };
+    return caller.call('LeadIntakeService/ListLeads', { studioId: studioId(), pageSize: 2 });
+  },
+  result_per_item: () => {
+    const batcher = requestBatcher<string, object>(async () => []);
+    return asCall(() => batcher.submit(EMAIL, new AbortController().signal));
+  },
+  revision_grows: async () => {
+    await createdLead();
+    now = () => new Date(Number.NaN);
+    return caller.call('LeadIntakeService/ResendLeads', { studioId: studioId() });
   },
   update_time_grows: async () => {
     const { id: leadId } = await createdLead();
@@ -93,6 +174,15 @@ const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
 
 /** The same of the gateway. */
 const OF_GATEWAY: Partial<Record<Invariant, () => Promise<unknown>>> = {
+  pending_not_negative: () => {
+    const batcher = new ExchangeBatcher<string, string>(async function* (messages) {
+      for await (const items of messages) yield items.map((answer, index) => ({ index, answer }));
+    }, 5000);
+    const share = { group: EMAIL, weight: 1 };
+    const answer = batcher.send(NAME, share);
+    share.weight = 2;
+    return answer.catch((error) => Promise.reject(problemOfError(error)));
+  },
   quota_left_not_negative: () => {
     const decision = { admitted: true, waitMs: 0, of: 'key', limit: 1, remaining: -1, resetSeconds: 1 } as const;
     const count = requestCounter({ consume: async () => decision } as never, {} as never);
@@ -114,6 +204,10 @@ function expectLogged(name: Invariant): void {
 }
 
 describe('a broken invariant fails the item that relies on it, is counted and logged once without data, and the next is served', () => {
+  test('every invariant is here', () => {
+    expect([...Object.keys(OF_CORE), ...Object.keys(OF_GATEWAY)].sort()).toEqual([...brokenInvariants.keys()].sort());
+  });
+
   test.each(Object.entries(OF_CORE) as [Invariant, () => Promise<unknown>][])('in the core: %s', async (name, item) => {
     const before = countOf(name);
     lines.length = 0;
