@@ -50,14 +50,14 @@ async function transfer(sim: Simulation, killedAfterMs: readonly number[]): Prom
   const folder = mkdtempSync(join(tmpdir(), 'lead-intake-import-'));
   try {
     const file = join(folder, 'leads.csv');
-    // The second is closed, and has the contact of the first. The last has a cell too many.
+    // The second is closed, and has the contact of the first. The last has an empty cell too many.
     const lines = times(LINES, (line) => ({
       displayName: `Line ${line} ${sim.personal}`,
       email: emailOf(line === 1 ? 0 : line).value,
       stage: line === 1 ? 'won' : 'new',
     }));
     const texts = lines.map((line) => COLUMNS.map((name) => line[name]).join());
-    writeFileSync(file, `${[COLUMNS.join(), ...texts, 'one,a@b.example,new,more'].join('\n')}\n`);
+    writeFileSync(file, `${[COLUMNS.join(), ...texts, 'one,a@b.example,new,'].join('\n')}\n`);
     const importing = async () => {
       const { imported, alreadyThere, erased, refused } = JSON.parse(await typed('leads', 'import', studioId, file));
       return { there: imported + alreadyThere, erased, refused };
