@@ -217,7 +217,10 @@ export const askForHealth = aScenario({
     const begin = now();
     const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWERED_WITHIN_MS) };
     const status = await fetch(one(sim.world.urls, url) + path, options).then(
-      (response) => response.status,
+      async (response) => {
+        await response.text();
+        return response.status;
+      },
       () => 0,
     );
     sim.history.note('probe', `${path} ${status}`, begin);
