@@ -31,10 +31,9 @@ export const drain = aScenario({
 
 /** Runs while nothing else is disturbed. */
 const alone = (sim: Simulation, run: () => Promise<void>): Promise<void> =>
-  ['link gateway', 'link core', 'replica set', MACHINE].reduce<() => Promise<void>>(
-    (inside, name) => () => sim.inTurn(name, inside),
-    run,
-  )();
+  [...Object.keys(sim.world.links).map((name) => `link ${name}`), 'redis', 'replica set', MACHINE].reduce<
+    () => Promise<void>
+  >((inside, name) => () => sim.inTurn(name, inside), run)();
 
 async function stop(sim: Simulation, part: number, secret: string): Promise<void> {
   const stoppable = sim.world.parts.filter(({ terminate }) => terminate);
@@ -47,7 +46,8 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
     const begin = now();
     const isStopped = stopping.terminate?.(false);
     const isOver = () => now() > begin + sim.drainMs - MARGIN_MS;
-    await Promise.all([keepAsking(sim, secret, isOver), keepCalling(sim, core, isOver)]);
+    const asking = sim.world.gatewayUrls.map((url) => keepAsking(sim, url, secret, isOver));
+    await Promise.all([...asking, keepCalling(sim, core, isOver)]);
     const status = await isStopped;
     if (status !== 0) sim.history.fail(`${stopping.name} was stopped in order, and ended with ${status}`);
     if (stopping.name.startsWith('core')) await watching.ended;
@@ -56,12 +56,12 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
   });
 }
 
-/** Sends requests to the gateway, each of which must be answered. */
-async function keepAsking(sim: Simulation, secret: string, isOver: () => boolean): Promise<void> {
+/** Sends requests to a gateway, each of which must be answered. */
+async function keepAsking(sim: Simulation, url: string, secret: string, isOver: () => boolean): Promise<void> {
   for (; !isOver(); await sleep(BETWEEN_MS)) {
     const begin = now();
     const headers = { authorization: `Bearer ${secret}` };
-    const answer = await fetch(`${sim.world.gatewayUrls[0]}${LEADS}?limit=1`, { headers }).then(
+    const answer = await fetch(`${url}${LEADS}?limit=1`, { headers }).then(
       async (response) => `${response.status} ${await response.text()}`,
       (error) => `${error} ${error.cause}`,
     );
