@@ -36,10 +36,10 @@ export const loseMongoIndex = aScenario({
         asFarAsDefinite(async () => {
           const studio = await makeSeparateStudio(sim);
           const known = await createSeparateLead(sim, studio, separateLead(sim, studio.id, 'before'));
-          await sim.disturb(`the index of keys is ${how} for ${forMs} ms`, [], () =>
-            lose(sim, studio.id, leadIdIn(known), how, forMs),
-          );
-          await createSeparateLead(sim, studio, separateLead(sim, studio.id, 'after'));
+          await sim.disturb(`the index of keys is ${how} for ${forMs} ms`, [], async () => {
+            await lose(sim, studio.id, leadIdIn(known), how, forMs);
+            await createSeparateLead(sim, studio, separateLead(sim, studio.id, 'after'));
+          });
         }),
       ),
     ),
