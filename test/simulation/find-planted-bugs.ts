@@ -11,7 +11,7 @@ import { live, simulatedPlanFrom } from './life.ts';
 import { NOT_SIMULATED } from './not-simulated.ts';
 
 /** The maximum number of steps of a plan. */
-const STEPS = 160;
+const STEPS = 80;
 
 /** The number of characters of a promise that are shown. */
 const SHOWN = 150;

@@ -97,7 +97,7 @@ if (import.meta.main) {
       database: { type: 'string', default: 'sqlite' },
       seed: { type: 'string' },
       seconds: { type: 'string', default: '60' },
-      steps: { type: 'string', default: '160' },
+      steps: { type: 'string', default: '80' },
       hours: { type: 'string', default: '0' },
       trace: { type: 'string' },
       from: { type: 'string' },

@@ -12,13 +12,11 @@ import { seedsFrom, simulate } from './simulate.ts';
 
 /** The duration of lives at random, on all databases together; seconds. Without them, the lives are those of the first seeds: always the same. */
 const SECONDS = sizeOf('SIMULATION_SECONDS', { usual: 0, soak: 3600 });
-const FIRST_SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
+const FIRST_SEEDS = { sqlite: [1, 2, 3, 4], mongodb: [2, 3] } as const;
 
-/** How many of the first seeds are lived on a database. */
-const FIRST_LIVES = { sqlite: FIRST_SEEDS.length, mongodb: 3 } as const;
-
-/** The maximum number of steps of a plan. */
-const STEPS = 160;
+/** The maximum number of steps of a plan, and of one that is lived several times. */
+const STEPS = 80;
+const FEWER_STEPS = 30;
 
 /** The first seed of the random lives; the others follow. */
 const FIRST_SEED = Number(process.env.SIMULATION_SEED ?? randomInt(2 ** 30));
@@ -29,9 +27,9 @@ const PLANTING = new URL('../planted-bugs/plant-in-process.ts', import.meta.url)
 const BUGS = [
   ['several open leads may claim one contact', 'sqlite', 1],
   ['the contact is checked before the idempotency key', 'sqlite', 1],
-  ['an acknowledgement of an older revision removes a newer one', 'sqlite', 3],
+  ['an acknowledgement of an older revision removes a newer one', 'sqlite', 6],
   ['an insert that fails as a whole is reported as created', 'mongodb', 1],
-  ['a request is admitted when the quota cannot be counted', 'mongodb', 4],
+  ['a request is admitted when the quota cannot be counted', 'mongodb', 1],
 ] as const;
 
 // @proves world-1
@@ -39,10 +37,10 @@ test.each(DATABASES)(
   'two lives of one seed on %s are the same, byte by byte',
   { timeout: 300_000 },
   async (database) => {
-    const plan = simulatedPlanFrom(2, STEPS, database);
+    const plan = simulatedPlanFrom(2, FEWER_STEPS, database);
     const [one, other] = await Promise.all([live(2, plan, { database }), live(2, plan, { database })]);
     expect(one.violations).toEqual([]);
-    expect(one.events).toBeGreaterThan(10_000);
+    expect(one.events).toBeGreaterThan(1000);
     expect([other.trace, other.events, other.story]).toEqual([one.trace, one.events, one.story]);
     const another = await live(3, plan, { database });
     expect(another.trace).not.toBe(one.trace);
@@ -54,7 +52,7 @@ test.each(DATABASES)(
   'every promise is kept in lives on %s',
   { timeout: SECONDS * 1000 + 600_000 },
   async (database) => {
-    const first = FIRST_SEEDS.slice(0, FIRST_LIVES[database]);
+    const first = FIRST_SEEDS[database];
     const [seeds, forMs] =
       SECONDS > 0 ? [seedsFrom(FIRST_SEED), (SECONDS / DATABASES.length) * 1000] : [first, Number.POSITIVE_INFINITY];
     const { failure, lives, virtualMs } = await simulate(seeds, STEPS, forMs, () => {}, database);
