@@ -65,6 +65,9 @@ function inThisThread(compress: Compress) {
   };
 }
 
+/** Files that a killed node left open, which must not be closed when memory is reclaimed. */
+const opened: unknown[] = [];
+
 /** Puts them in the place of Node's. */
 export function replaceThreads(): void {
   Object.assign(sqlite, { DatabaseSync: NodeDatabase });
@@ -76,8 +79,16 @@ export function replaceThreads(): void {
     brotliDecompress: inThisThread(zlib.brotliDecompressSync as Compress),
   });
   Object.assign(fs, { writeSync: write });
-  // The driver of MongoDB looks once whether it runs in a container.
+  const { open } = fs.promises;
+  // In a thread, they would end at a moment between two turns that no seed decides.
   Object.assign(fs.promises, {
+    open: async (...values: Parameters<typeof open>) => {
+      const file = await open(...values);
+      opened.push(file);
+      return file;
+    },
     access: async (...values: Parameters<typeof fs.accessSync>) => fs.accessSync(...values),
+    stat: async (path: string) => fs.statSync(path),
+    readFile: async (path: string, encoding: BufferEncoding) => fs.readFileSync(path, encoding),
   });
 }

@@ -95,6 +95,7 @@ async function repeated(sim: Simulation, words: readonly string[], killedAfterMs
   return untilDefinite(sim, words.slice(0, 2).join(' '), async () => {
     const { status, stdout } = await command(sim, words, kills.shift());
     // An import with a refused line ends with 1, and has printed its result.
-    return status === 0 || (status === 1 && stdout !== '') ? stdout : undefined;
+    const isDone = status === 0 || (status === 1 && words[1] === 'import' && stdout !== '');
+    return isDone ? stdout : undefined;
   });
 }
