@@ -84,7 +84,7 @@ test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leave
   while ((statSync(`${file}.partial`, { throwIfNoEntry: false })?.size ?? 0) === 0) await sleep(1);
   for (const writer of writers) process.kill(writer, 'SIGSTOP');
 
-  await running.printed(/\[[#.]{25}\] \d+\.\d of 1\d\d\.\d MB, \d+ s left/);
+  await running.printed(/\d+\.\d of 1\d\d\.\d MB/);
   expect(existsSync(file)).toBe(false);
   running.child.kill('SIGINT');
 
