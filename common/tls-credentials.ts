@@ -42,6 +42,11 @@ export class TlsCredentials {
     return this.#loaded.expiries;
   }
 
+  /** When the process's own certificate becomes valid. */
+  get validFrom(): Date | undefined {
+    return this.#loaded.own?.validFromDate;
+  }
+
   /**
    * Reloads the files when they change, if they match and are valid now. Established connections are not affected.
    *

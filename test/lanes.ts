@@ -12,7 +12,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/contract/sqlite-erasure.test.ts': 'each way to erase, beside cores of their own',
   'test/crash/': 'kills, power failures, broken connections, overload',
   'test/e2e/command-faults.test.ts': 'each command without its files, its studio, its reader or a disk for its output',
-  'test/e2e/import-files.test.ts': 'each malformed line of an imported file, in each format',
+  'test/e2e/import-files.test.ts': 'each malformed line of an imported file',
   'test/e2e/log.test.ts': 'the lines of the log, of processes of their own',
   'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',

@@ -69,7 +69,10 @@ async function examineSide<Config extends UnusedVariables>(
 function examineCertificates(whose: Part, files: TlsFiles): readonly Finding[] {
   const notes = new Notes(`${whose}'s certificates`);
   try {
-    for (const [file, expiry] of new TlsCredentials(files).expiries) noteExpiry(notes, file, expiry);
+    const { expiries, validFrom } = new TlsCredentials(files);
+    for (const [file, expiry] of expiries) noteExpiry(notes, file, expiry);
+    if (validFrom && validFrom.getTime() > Date.now())
+      notes.fault(`${files.cert?.path} is not valid before ${validFrom.toISOString()}`);
   } catch (error) {
     notes.fault(errorSummary(error));
   }

@@ -243,7 +243,7 @@ export interface LeadChangeStore {
   /**
    * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by
    * their first unacknowledged change, as far as the clocks of the writers agree. Must skip any number of unreadable
-   * ones.
+   * ones. Only after thousands of those may a call return none although there are others, which later calls then return.
    */
   listLeadChanges(limit: number): Promise<LeadChange[]>;
 

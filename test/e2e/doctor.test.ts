@@ -84,6 +84,7 @@ test.each([502, 504])(
 
 test.each([
   ['has expired', -10, -1, /^fault: \S+ expired at .*: renew it/],
+  ['is not valid yet', 1, 100, /^fault: \S+ is not valid before /],
   ['ends soon', -10, 20.5, /^warning: \S+ expires in 20 days: renew it/],
 ])("the core's certificate %s", async (_, from, until, message) => {
   const folder = temporaryFolder();

@@ -7,7 +7,7 @@ import { idText } from './rows.ts';
 
 /**
  * The index of idempotency keys, the one unique index that can be dropped: all others are constraints of their tables.
- * The insert of a lead names its columns, and SQLite refuses that while there is none.
+ * The insert of a lead names its columns in ON CONFLICT, and SQLite refuses that while there is none.
  */
 const NAME = 'leads_by_idempotency_key';
 const COLUMNS = 'studio_number, idempotency_key';
@@ -46,10 +46,10 @@ export function keyIndexCheck(database: DatabaseSync, commits: Pick<GroupCommit,
 export function keyIndexFault(database: DatabaseSync): string | undefined {
   if (isEnforced(database)) return undefined;
   const duplicates = describeDuplicates(duplicateKeys(database));
-  return `the index ${NAME} is missing, not unique or partial${duplicates ? `; ${duplicates}` : ''}`;
+  return `the index ${NAME} is missing, not unique or partial: drop one of that name${duplicates ? `; ${duplicates}` : ''}`;
 }
 
-/** Asks SQLite, which prepares no insert that names columns without a unique index of all rows. */
+/** Asks SQLite, which prepares no insert whose ON CONFLICT names columns without a unique index of all rows. */
 function isEnforced(database: DatabaseSync): boolean {
   // A read, and not the preparation of a statement, notices that another connection has changed the schema.
   database.prepare('SELECT 1 FROM leads LIMIT 1').get();
