@@ -42,9 +42,9 @@ export class TlsCredentials {
     return this.#loaded.expiries;
   }
 
-  /** When the process's own certificate becomes valid. */
+  /** When all certificates of the chain in use are valid; undefined without one. */
   get validFrom(): Date | undefined {
-    return this.#loaded.own?.validFromDate;
+    return this.#loaded.validFrom;
   }
 
   /**
@@ -88,6 +88,7 @@ interface Loaded {
   /** The first certificate of the chain. */
   readonly own: X509Certificate | undefined;
   readonly expiries: ReadonlyMap<string, Date>;
+  readonly validFrom: Date | undefined;
 }
 
 /** @throws Error that names the file that is invalid or does not match */
@@ -103,8 +104,9 @@ function load({ cert, key, ca }: TlsFiles, pem: TlsPem): Loaded {
   // A chain is invalid once any certificate of it expires; of authorities, new ones are listed beside expiring ones.
   if (cert) expiries.set(cert.path, new Date(Math.min(...chain.map(expiryOf))));
   if (ca) expiries.set(ca.path, new Date(Math.max(...authorities.map(expiryOf))));
+  const validFrom = cert && new Date(Math.max(...chain.map(({ validFromDate }) => validFromDate.getTime())));
   const ready = { ...pem, ...(cert && { cert: pemText(chain) }), ...(ca && { ca: pemText(authorities) }) };
-  return { pem: ready, secureContext: cert || ca ? createSecureContext(ready) : undefined, own, expiries };
+  return { pem: ready, secureContext: cert || ca ? createSecureContext(ready) : undefined, own, expiries, validFrom };
 }
 
 /** Puts certificates on separate lines: OpenSSL ignores one that begins where the previous line ends. */

@@ -17,7 +17,18 @@ const CELLS = {
 } as const;
 type Delimiter = keyof typeof CELLS;
 
+/** A line, without its end, at whose end a quote is open, if one was at its beginning. */
+const OPEN_BEHIND: Readonly<Record<Delimiter, RegExp>> = {
+  ',': /^(?:[^"]|"")*(?:",(?:[^",]*,)*"(?:[^"]|"")*)*$/,
+  ';': /^(?:[^"]|"")*(?:";(?:[^";]*;)*"(?:[^"]|"")*)*$/,
+  '\t': /^(?:[^"]|"")*(?:"\t(?:[^"\t]*\t)*"(?:[^"]|"")*)*$/,
+};
+
 const UNCLOSED = { fault: 'has a quote that nothing closes' };
+const TOO_LONG = { fault: `is longer than ${MAX_RECORD_LENGTH} bytes` };
+
+/** Returns a line without its end, which a file may lack, or have half of. */
+const withoutEnd = (text: string): string => text.replace(/\r?\n$|\r$/, '');
 
 /**
  * Reads the records of a file of CSV (RFC 4180) in UTF-8. The header, the first record with a text, decides what separates
@@ -25,7 +36,7 @@ const UNCLOSED = { fault: 'has a quote that nothing closes' };
  * they are left out, and so are records without a text. A fault costs the lines of its own record. No library reads this:
  * those that go on behind a fault also cut cells off.
  *
- * @throws CommandFault for another encoding, or a line without an end; the error of reading
+ * @throws CommandFault for another encoding, or other ends of lines; the error of reading
  */
 export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   let header: { readonly delimiter: Delimiter; readonly count: number; readonly named: number } | undefined;
@@ -34,10 +45,10 @@ export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
     text += next;
     line += 1;
     const mayGoOn = text.length < MAX_RECORD_LENGTH;
-    // Only a line with another quote can close the one that is open.
-    if (mayGoOn && line > begin && !next.includes('"')) continue;
     const delimiter = header?.delimiter ?? delimiterIn(text);
-    const record = cellsIn(text.replace(/\r?\n$/, ''), delimiter);
+    // A record is parsed with its first line and its last one only: its cost is that of its length.
+    if (mayGoOn && line > begin && OPEN_BEHIND[delimiter].test(withoutEnd(next))) continue;
+    const record = next.length > MAX_RECORD_LENGTH ? TOO_LONG : cellsIn(withoutEnd(text), delimiter);
     if (mayGoOn && record === UNCLOSED) continue;
     const found = checked(record, delimiter);
     if (found) yield { line: begin, ...found };
@@ -48,6 +59,8 @@ export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
   function checked(record: Cells, delimiter: Delimiter): Cells | undefined {
     if ('fault' in record) return throughLine(record.fault);
     const { cells } = record;
+    if (!header && cells.some((cell) => /\r(?!\n)/.test(cell)))
+      throw new CommandFault('its lines end with CR alone: save it with LF or CRLF');
     const used = cells.findLastIndex((cell) => cell !== '') + 1;
     if (used === 0) return undefined;
     header ??= { delimiter, count: cells.length, named: used };
@@ -112,14 +125,14 @@ function decoded(cells: readonly string[]): Cells {
   }
 }
 
-/** Yields the lines of a file, each byte as a character, with their ends and without the byte order mark. */
+/** Yields the lines of a file, each byte as a character, with their ends and without the byte order mark. Of a line that is too long, the middle may be missing. */
 async function* linesOf(input: Readable): AsyncGenerator<string> {
   let [rest, isFirst] = ['', true];
   for await (const chunk of input) {
     const lines = (rest + (chunk as Buffer).toString('latin1')).split(/(?<=\n)/);
     rest = lines.at(-1)?.endsWith('\n') ? '' : (lines.pop() ?? '');
     for (const line of lines) yield withoutMark(line);
-    if (rest.length > MAX_RECORD_LENGTH) throw new CommandFault(`a line is longer than ${MAX_RECORD_LENGTH} bytes`);
+    rest = rest.slice(0, MAX_RECORD_LENGTH + 1);
   }
   if (rest !== '') yield withoutMark(rest);
 

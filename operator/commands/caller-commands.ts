@@ -1,6 +1,7 @@
 import { newCoreToken } from '../../common/rules/key-secret.ts';
 import { tokenHash } from '../../src/callers-file.ts';
-import { program, runReported, showResult } from './program.ts';
+import { print } from '../standard-output.ts';
+import { isJson, program, runReported } from './program.ts';
 
 export function addCallerCommands(): void {
   program
@@ -11,7 +12,8 @@ export function addCallerCommands(): void {
     .action(() =>
       runReported(() => {
         const token = newCoreToken();
-        return showResult({ token, sha256: tokenHash(token), created: new Date().toISOString().slice(0, 10) });
+        const entry = { sha256: tokenHash(token), created: new Date().toISOString().slice(0, 10) };
+        return print(isJson() ? `${JSON.stringify({ token, entry })}\n` : `${token}\n${JSON.stringify(entry)}\n`);
       }),
     );
 }

@@ -88,9 +88,9 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
       'after',
       `
 Reads the output of \`leads export\` and files like it: displayName and email or
-phone, and optionally sourceId, note, stage, createTime and updateTime. A lead of the studio, erased or not, is recognised by its id. Others
-are recognised by their idempotencyKey, a UUID; else by their id; else by all
-fields of the line. Refused lines are reported on standard error, and the exit
+phone, and optionally sourceId, note, stage, createTime and updateTime. A lead
+of the studio, erased or not, is recognised by its id. Others are recognised by
+their idempotencyKey, a UUID; else by their id; else by all fields of the line. Refused lines are reported on standard error, and the exit
 status is then 1.`,
     )
     .action(importLeadsFrom);
@@ -146,7 +146,8 @@ function addWorkCommands(leads: Command): void {
 
 /** Writes all leads of a studio, or of all studios, page by page. */
 async function writeLeads(deps: Dependencies, studioId: string): Promise<void> {
-  const showProgress = progressPrinter();
+  // On a terminal it would stand between the rows, and elsewhere nobody waits for it.
+  const showProgress = process.stderr.isTTY && !process.stdout.isTTY ? progressPrinter() : () => {};
   let count = 0;
   if (studioId !== '') await getStudio(deps, studioId);
   await print(CSV_HEADER);

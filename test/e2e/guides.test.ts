@@ -236,8 +236,8 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const { folder, url, coreUrl, ports } = await aPlace();
     const file = join(folder, 'callers.json');
     const made = await printed(commandsIn(CALLERS, 'callers'));
-    const [, token = ''] = /^token +(lic_[\w-]{48})$/m.exec(made) ?? [];
-    const [, sha256 = ''] = /^sha256 +([\da-f]{64})$/m.exec(made) ?? [];
+    const [, token = ''] = /^(lic_[\w-]{48})$/m.exec(made) ?? [];
+    const [, sha256 = ''] = /^\{"sha256":"([\da-f]{64})"/m.exec(made) ?? [];
     const [, example = ''] = /```json\n(\{ "callers"[^`]*)```/.exec(CALLERS) ?? [];
     const callers = parseCallers(
       example.replace('"sha256": "…"', `"sha256": "${sha256}"`).replace('…', 'a'.repeat(64)),

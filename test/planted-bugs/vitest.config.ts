@@ -42,7 +42,8 @@ function report(modules: readonly TestModule[]): void {
     const failures = tests.flatMap((test) =>
       (test.result().errors ?? []).map((error) => ({
         title: test.name,
-        isCatch: error.name === 'AssertionError',
+        // A property that fails has the assertion as its cause.
+        isCatch: [error, error.cause].some((each) => each?.name === 'AssertionError'),
         error,
       })),
     );

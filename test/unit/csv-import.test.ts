@@ -78,11 +78,31 @@ describe('a file', () => {
     }
   });
 
-  test('with a line that never ends is refused', async () => {
-    const long = 'x'.repeat(1_000_000);
-    for (const bad of [`"${long}`, long]) {
-      await expect(recordsOf(`a,b\n1,2\n${bad}\n3,4\n`, 65_536)).rejects.toThrow('a line is longer than');
+  test('with a line that is too long has only that line refused, in chunks of any size', async () => {
+    for (const length of [270_000, 1_000_000]) {
+      const long = 'x'.repeat(length);
+      for (const bad of [`"${long}`, long, `${long},"`]) {
+        for (const size of [65_536, 2_000_000]) {
+          const records = await recordsOf(`a,b\n1,2\n${bad}\n3,4\n`, size);
+          expect(cellsOf(records)).toEqual([['a', 'b'], ['1', '2'], 'is longer than 262144 bytes', ['3', '4']]);
+          expect(records[2]?.line).toBe(3);
+        }
+      }
     }
+  });
+
+  test('whose lines end with CR alone is refused, and without its content', async () => {
+    const text = 'displayName,email,x\rAda,a@example.org,y\rGrace,g@example.org,z\r';
+    const fault = 'its lines end with CR alone: save it with LF or CRLF';
+    for (const size of [1, text.length]) await expect(leadsOf(Buffer.from(text), size)).rejects.toThrow(fault);
+  });
+
+  test('that ends within a CRLF has the same leads', async () => {
+    const [whole, cut] = await Promise.all([
+      leadsOf(Buffer.from('displayName,email,note\r\nAda,a@b.example,n\r\n')),
+      leadsOf(Buffer.from('displayName,email,note\r\nAda,a@b.example,n\r')),
+    ]);
+    expect(cut).toEqual(whole);
   });
 });
 
@@ -139,6 +159,12 @@ describe('a record of CSV', () => {
 
     const open = await recordsOf(['name,email', ...rows, '"Ada,a@b', ...rows].join('\n'));
     expect(open.slice(10)).toEqual([{ line: 11, fault: 'has a quote that nothing closes (to line 20)' }]);
+
+    // Texts that are written twice in quotes close nothing, and are read once.
+    const quotes = ['name,note', ...times(3, () => ['"Ada","', ...times(24_000, () => 'B,b@x,""'), '"']).flat()];
+    const quoted = await recordsOf(quotes.join('\n'), 65_536);
+    expect(quoted.every((record) => 'cells' in record)).toBe(true);
+    expect(quoted).toHaveLength(4);
 
     // What is behind the longest record is read again.
     const long = times(40_000, (index) => `Name ${index},a${index}@b`);
