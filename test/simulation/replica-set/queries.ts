@@ -132,18 +132,25 @@ function only(value: unknown, paths: readonly (readonly string[])[]): unknown {
   return Object.fromEntries(fields);
 }
 
-/** Returns documents in an order such as `{ slot: -1 }`. */
+/** Returns documents in an order such as `{ slot: -1 }`. Of an array, its least or its greatest element counts. */
 export function sorted(documents: readonly Document[], order: Document = {}): Document[] {
   const paths = Object.entries(order).map(([path, way]) => ({ path: path.split('.'), way: Number(way) }));
-  return documents.toSorted((a, b) => {
-    for (const { path, way } of paths) {
-      const [one, other] = [valuesAt(a, path)[0], valuesAt(b, path)[0]];
-      if (Array.isArray(one) || Array.isArray(other)) throw new NotSimulated('an order by an array');
-      const difference = way * compare(one, other);
+  const placed = documents.map((document) => ({
+    document,
+    place: paths.map(({ path, way }) =>
+      valuesAt(document, path)
+        .flat()
+        .reduce((best, value, index) => (index === 0 || way * compare(value, best) < 0 ? value : best), undefined),
+    ),
+  }));
+  placed.sort((a, b) => {
+    for (const [index, { way }] of paths.entries()) {
+      const difference = way * compare(a.place[index], b.place[index]);
       if (difference !== 0) return difference;
     }
     return 0;
   });
+  return placed.map(({ document }) => document);
 }
 
 /** Runs the stages of an aggregation. */
