@@ -8,6 +8,8 @@ process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cach
 
 /** The longest suites. They start first, so that none of them runs alone at the end. */
 const LONGEST = [
+  'test/simulation/simulation',
+  'test/outbox/',
   'test/planted-bugs/',
   'test/crash/kills',
   'test/e2e/alerts',

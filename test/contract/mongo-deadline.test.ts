@@ -48,7 +48,7 @@ describeWithMongoServer('the deadline of a call to MongoDB', () => {
     await untilChecked();
   });
 
-  const untilChecked = () => expect.poll(() => store.check().then(() => 'ok', String), { timeout: 15_000 }).toBe('ok');
+  const untilChecked = () => vi.waitFor(() => store.check(), 15_000);
   const create = (another = aLead(), itsClaims: LeadClaims = claimsOf(another)) => store.createLead(another, itsClaims);
 
   /** Calls that repeat their steps until the outcome is certain. */

@@ -147,7 +147,8 @@ test('every lead reported as created is stored, and no other', async () => {
   const doubtful = await readAll(studios.scratch.studioId, new Map());
   const answered = [...created.values()].filter(({ id }) => !doubtful.has(id));
   expect(new Map(answered.map(({ id, displayName }) => [id, displayName]))).toEqual(there);
-  expect(doubtful.size).toBeGreaterThan(0);
+  // Few of the damaged requests still create one.
+  if (COUNT >= EXPECTS_ALL_FROM) expect(doubtful.size).toBeGreaterThan(0);
 });
 
 // @proves hostile-1 bounds-30
