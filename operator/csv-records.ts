@@ -45,6 +45,8 @@ export async function* csvRecords(input: Readable): AsyncGenerator<CsvRecord> {
     text += next;
     line += 1;
     const mayGoOn = text.length < MAX_RECORD_LENGTH;
+    // Without a header, what follows would read the whole record for each of its lines.
+    if (mayGoOn && line > begin && !next.includes('"')) continue;
     const delimiter = header?.delimiter ?? delimiterIn(text);
     // A record is parsed with its first line and its last one only: its cost is that of its length.
     if (mayGoOn && line > begin && OPEN_BEHIND[delimiter].test(withoutEnd(next))) continue;
