@@ -7,7 +7,7 @@
  */
 import { parseArgs } from 'node:util';
 import { ALL_BUGS, databaseOf } from '../planted-bugs/planted-bugs.ts';
-import { live, simulatedPlanFrom } from './life.ts';
+import { live, plantedBug, simulatedPlanFrom } from './life.ts';
 import { NOT_SIMULATED } from './not-simulated.ts';
 
 /** The maximum number of steps of a plan. */
@@ -15,8 +15,6 @@ const STEPS = 80;
 
 /** The number of characters of a promise that are shown. */
 const SHOWN = 150;
-
-export const PLANTING = `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`;
 
 const { values } = parseArgs({
   options: {
@@ -32,7 +30,7 @@ console.log('| planted bug | database | found by seed | lives | seconds | the fi
 console.log('|---|---|---|---|---|---|');
 for (const bug of bugs) {
   const database = databaseOf(bug) === 'MongoDB' ? 'mongodb' : 'sqlite';
-  const env = { PLANTED_BUG: bug.name, NODE_OPTIONS: PLANTING };
+  const env = plantedBug(bug.name);
   const begin = performance.now();
   const seconds = () => Math.round((performance.now() - begin) / 1000);
   const first = Number(values['first-seed']);

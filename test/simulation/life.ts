@@ -34,6 +34,12 @@ export function simulatedPlanFrom(seed: number, steps: number, database: Databas
   return database === 'mongodb' ? { ...plan, steps: withMoreSteps(seed, plan.steps) } : plan;
 }
 
+/** Returns the variables with which a process has a planted bug. */
+export const plantedBug = (name: string): Readonly<Record<string, string>> => ({
+  PLANTED_BUG: name,
+  NODE_OPTIONS: `--import=${new URL('../planted-bugs/plant-in-process.ts', import.meta.url)}`,
+});
+
 /** Lives a life in a process of its own, so that nothing is left of the one before. */
 export async function live(
   seed: number,

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
-import { DATABASES, live, simulatedPlanFrom } from './life.ts';
+import { DATABASES, live, plantedBug, simulatedPlanFrom } from './life.ts';
 import { seedsFrom, simulate } from './simulate.ts';
 
 /** The duration of lives at random, on all databases together; seconds. Without them, the lives are those of the first seeds: always the same. */
@@ -20,8 +20,6 @@ const FEWER_STEPS = 30;
 
 /** The first seed of the random lives; the others follow. */
 const FIRST_SEED = Number(process.env.SIMULATION_SEED ?? randomInt(2 ** 30));
-
-const PLANTING = new URL('../planted-bugs/plant-in-process.ts', import.meta.url);
 
 /** Planted bugs, and a database and a seed with which each is found. `npm run soak:bugs` tries the others. */
 const BUGS = [
@@ -109,8 +107,8 @@ test('npm run simulate -- --from stops a debugger before an event', { timeout: 3
 });
 
 describe('a planted bug breaks a promise', () => {
-  test.each(BUGS)('%s, on %s', { timeout: 300_000 }, async (PLANTED_BUG, database, seed) => {
-    const env = { PLANTED_BUG, NODE_OPTIONS: `--import=${PLANTING}` };
+  test.each(BUGS)('%s, on %s', { timeout: 300_000 }, async (bug, database, seed) => {
+    const env = plantedBug(bug);
     const { violations } = await live(seed, simulatedPlanFrom(seed, STEPS, database), { database, env });
     expect(violations).not.toEqual([]);
   });
