@@ -1,15 +1,12 @@
 import { stringify } from 'csv-stringify/sync';
 import { CONTACT_TYPES } from '../common/rules/field-rules.ts';
-import type { Lead } from '../src/domain/lead.ts';
+import { DATA_FIELDS, type Lead } from '../src/domain/lead.ts';
 
 /** The columns of an export, in their order. */
 export const COLUMNS = [
   'id',
   'studioId',
-  'displayName',
-  ...CONTACT_TYPES,
-  'sourceId',
-  'note',
+  ...DATA_FIELDS.flatMap((field) => (field === 'contact' ? CONTACT_TYPES : field)),
   'stage',
   'createTime',
   'updateTime',
@@ -37,19 +34,10 @@ export const csvLines = (leads: readonly Lead[]): string =>
   linesOf(leads.map((lead) => cellsOf(lead).map((text) => text && defused(text))));
 
 /** Returns the values of a lead in the order of the columns; null: no value. */
-function cellsOf({ id, studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt }: Lead) {
+function cellsOf({ id, studioId, contact, stage, createdAt, updatedAt, ...texts }: Lead) {
   const contacts = CONTACT_TYPES.map((type) => (type === contact.type ? contact.value : null));
-  return [
-    id,
-    studioId,
-    displayName,
-    ...contacts,
-    sourceId,
-    note,
-    stage,
-    createdAt.toISOString(),
-    updatedAt.toISOString(),
-  ];
+  const data = DATA_FIELDS.flatMap((field) => (field === 'contact' ? contacts : texts[field]));
+  return [id, studioId, ...data, stage, createdAt.toISOString(), updatedAt.toISOString()];
 }
 
 function linesOf(records: readonly (readonly (string | null)[])[]): string {

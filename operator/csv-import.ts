@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { CONTACT_TYPES, isContactType, uuidFault } from '../common/rules/field-rules.ts';
-import { LEAD_STAGES, type LeadStage } from '../src/domain/lead.ts';
+import {
+  type GivenLeadData,
+  LEAD_STAGES,
+  type LeadStage,
+  type OriginalFields,
+  TEXT_FIELDS,
+} from '../src/domain/lead.ts';
 import type { LeadImport } from '../src/usecases/import-leads.ts';
 import { CommandFault } from './command.ts';
 import { COLUMNS, restored } from './csv-export.ts';
@@ -116,15 +122,15 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
   }
   if (faults.length > 0) return { fault: faults.join(', ') };
   const [id, stage] = [fields.get('id'), fields.get('stage')];
+  const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, fields.get(field)]));
   return {
     lead: {
       // Other systems have ids of other forms.
       leadId: id !== undefined && uuidFault(id) === undefined ? id : undefined,
       idempotencyKey: fields.get('idempotencyKey') ?? keyOf(id ?? recordOf(fields), studioId),
+      ...(texts as Pick<GivenLeadData, keyof OriginalFields>),
       displayName: fields.get('displayName') ?? '',
       contact: contacts[0],
-      sourceId: fields.get('sourceId'),
-      note: fields.get('note'),
       stage: stage === undefined ? 'new' : stageOf(stage),
       createdAt: parseTime(fields.get('createTime') ?? ''),
       updatedAt: parseTime(fields.get('updateTime') ?? ''),

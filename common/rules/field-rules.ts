@@ -69,10 +69,11 @@ export const isCanonicalUuid = (value: string): boolean => UUID.test(value) && v
 export const crmIdFault = (value: string): Fault =>
   CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
-export const displayNameFault = (value: string): Fault => firstFault(CAPTURE_RULES.displayName, value);
-export const noteFault = (value: string): Fault => firstFault(CAPTURE_RULES.note, value);
+/** A text of a creation. */
+export const captureFault = (field: keyof typeof CAPTURE_RULES, value: string): Fault =>
+  firstFault(CAPTURE_RULES[field], value);
+
 export const nameFault = (value: string): Fault => firstFault(NAME_RULES, value);
-export const contactFault = (type: ContactType, value: string): Fault => firstFault(CAPTURE_RULES[type], value);
 
 /** The form of a page token; only the core can tell whether it is genuine. @rule 4.3.cursor 8.cursor */
 export function pageTokenFault(value: string): Fault {

@@ -2,12 +2,12 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../../common/deadlines.ts';
 import { DRAINING_HEADER } from '../../common/readiness.ts';
-import type { ContactType } from '../../common/rules/field-rules.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
 import { currentSpan } from '../../common/tracing.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import {
+  type CreateLeadItemSchema,
   type ExchangeItemSchema,
   type ExchangeResult,
   ExchangeService,
@@ -38,13 +38,7 @@ const MAX_WAITING_LEADS_PER_STUDIO = 25_600;
 const MAX_SENT_LEADS = 1000;
 
 /** The validated data of a creation. */
-export interface LeadCreation {
-  readonly idempotencyKey: string;
-  readonly displayName: string;
-  readonly contact: { readonly type: ContactType; readonly value: string };
-  readonly sourceId: string | null;
-  readonly note: string | null;
-}
+export type LeadCreation = MessageInitShape<typeof CreateLeadItemSchema>;
 
 export interface PageToRead {
   readonly limit: number;
@@ -59,7 +53,7 @@ export interface PageToRead {
 export interface CoreClient {
   authenticate(sender: Sender): Promise<AuthenticateApiKeyResponse>;
   /** Returns the body, the id of the lead, and whether an earlier request had created it. */
-  createLead(sender: Sender, capture: LeadCreation): Promise<Answer<'body'>>;
+  createLead(sender: Sender, creation: LeadCreation): Promise<Answer<'body'>>;
   getLead(sender: Sender, leadId: string): Promise<Uint8Array>;
   listLeads(sender: Sender, page: PageToRead): Promise<Uint8Array>;
   /** Whether too many requests of this operation are pending to begin another. */
@@ -88,16 +82,7 @@ export function createCoreClient(
   return {
     authenticate: async (sender) => (await authenticate.send(sender, { case: 'authenticate', value: {} })).value,
 
-    createLead: (sender, { contact, sourceId, note, ...rest }) =>
-      createLead.send(sender, {
-        case: 'createLead',
-        value: {
-          ...rest,
-          contact: { value: { case: contact.type, value: contact.value } },
-          ...(sourceId !== null && { sourceId }),
-          ...(note !== null && { note }),
-        },
-      }),
+    createLead: (sender, creation) => createLead.send(sender, { case: 'createLead', value: creation }),
 
     getLead: async (sender, leadId) => (await getLead.send(sender, { case: 'getLead', value: { leadId } })).value,
 

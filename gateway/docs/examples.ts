@@ -1,4 +1,4 @@
-import { contactFault, displayNameFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { captureFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { PublicLead } from '../../common/rules/public-api.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { type FaultyField, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
@@ -48,7 +48,10 @@ export const REQUEST_ID = 'a64eb2e4-de20-4668-8c39-9c91e0a58437';
 
 /** The problem of an invalid request, by operation. */
 export const INVALID = {
-  createLead: invalid({ displayName: displayNameFault(''), 'contact.value': contactFault('email', 'grace') }),
+  createLead: invalid({
+    displayName: captureFault('displayName', ''),
+    'contact.value': captureFault('email', 'grace'),
+  }),
   getLead: invalid({ id: uuidFault('42') }),
   listLeads: invalid({ limit: `must be given once, as a whole number from 1 to ${PAGE_SIZE.max}` }),
 } as const;

@@ -10,6 +10,7 @@ import { findLeads, getLead, listLeads } from '../../src/usecases/read-leads.ts'
 import { getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
 import { CSV_HEADER, csvLines } from '../csv-export.ts';
+import { IMPORT_FIELDS } from '../csv-import.ts';
 import { importFile } from '../import-leads.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { print } from '../standard-output.ts';
@@ -87,11 +88,12 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
     .addHelpText(
       'after',
       `
-Reads the output of \`leads export\` and files like it: displayName and email or
-phone, and optionally sourceId, note, stage, createTime and updateTime. A lead
-of the studio, erased or not, is recognised by its id. Others are recognised by
-their idempotencyKey, a UUID; else by their id; else by all fields of the line. Refused lines are reported on standard error, and the exit
-status is then 1.`,
+Reads the output of \`leads export\` and files like it, with the columns
+${IMPORT_FIELDS.join(', ')}.
+A lead needs a displayName, and an email or a phone. One of the studio, erased
+or not, is recognised by its id. Others are recognised by their idempotencyKey,
+a UUID; else by their id; else by all fields of the line. Refused lines are
+reported on standard error, and the exit status is then 1.`,
     )
     .action(importLeadsFrom);
 }

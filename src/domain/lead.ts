@@ -1,7 +1,8 @@
+import { hash } from 'node:crypto';
 import { assert } from '../../common/invariants.ts';
-import { contactFault, displayNameFault, noteFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { captureFault } from '../../common/rules/field-rules.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
-import { type Contact, isSameContact } from './contact.ts';
+import { type Contact, isSameContact, type OpenClaims } from './contact.ts';
 import type { Faults } from './refusal.ts';
 
 export const LEAD_STAGES = STAGES;
@@ -49,7 +50,18 @@ export function nextUpdate(previous: Date, now: Date): Date {
   return next;
 }
 
-export type LeadData = Pick<Lead, CorrectableField>;
+/**
+ * The fields of a lead that callers give when they create it, and can correct; in the order of the audit log and of an
+ * export.
+ */
+export const DATA_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;
+export type DataField = (typeof DATA_FIELDS)[number];
+
+export type LeadData = Pick<Lead, DataField>;
+
+/** Those that are one text. A correction keeps what they were created with, for a replay. */
+export const TEXT_FIELDS = DATA_FIELDS.filter((field) => field !== 'contact');
+export type OriginalFields = Pick<Lead, (typeof TEXT_FIELDS)[number]>;
 
 /** The data of a lead, not yet checked. */
 export interface GivenLeadData {
@@ -70,16 +82,16 @@ export function noteLeadFaults(
   data: { readonly [Field in keyof GivenLeadData]?: GivenLeadData[Field] | null },
   at = '',
 ): void {
-  const { displayName, contact, sourceId, note } = data;
-  if (typeof displayName === 'string') faults.note(`${at}displayName`, displayNameFault(displayName));
-  if ('contact' in data) noteContactFault(faults, `${at}contact`, contact);
-  if (typeof sourceId === 'string') faults.note(`${at}sourceId`, uuidFault(sourceId));
-  if (typeof note === 'string') faults.note(`${at}note`, noteFault(note));
+  for (const field of DATA_FIELDS) {
+    if (field === 'contact') {
+      if ('contact' in data) noteContactFault(faults, `${at}contact`, data.contact);
+    } else if (typeof data[field] === 'string') faults.note(`${at}${field}`, captureFault(field, data[field]));
+  }
 }
 
 /** Adds the faults of a required contact. @param field its JSON path in the request */
 export function noteContactFault(faults: Faults, field: string, contact: Contact | null | undefined): void {
-  if (contact) faults.note(`${field}.${contact.type}`, contactFault(contact.type, contact.value));
+  if (contact) faults.note(`${field}.${contact.type}`, captureFault(contact.type, contact.value));
   else faults.note(field, 'must have an email or a phone');
 }
 
@@ -91,19 +103,43 @@ export const leadDataOf = ({ displayName, contact, sourceId, note }: GivenLeadDa
   note: note ?? null,
 });
 
-/** The fields of a lead that can be corrected, in the order of the audit log. */
-export const CORRECTABLE_FIELDS = ['displayName', 'contact', 'sourceId', 'note'] as const;
-type CorrectableField = (typeof CORRECTABLE_FIELDS)[number];
-
 /** New values of some of a lead's fields; absent fields do not change. */
-export type Correction = Partial<Pick<Lead, CorrectableField>>;
+export type Correction = Partial<LeadData>;
 
-/** The public fields of a lead as created, which a correction may have changed since. */
-export type OriginalFields = Pick<Lead, 'displayName' | 'sourceId' | 'note'>;
-
-export function correctedFields(lead: Lead, correction: Correction): CorrectableField[] {
-  return CORRECTABLE_FIELDS.filter((field) => {
+export function correctedFields(lead: Lead, correction: Correction): DataField[] {
+  return DATA_FIELDS.filter((field) => {
     if (field !== 'contact') return correction[field] !== undefined && correction[field] !== lead[field];
     return correction.contact !== undefined && !isSameContact(correction.contact, lead.contact);
   });
+}
+
+/** A hash that decides whether two requests carry the same data, and the version of its computation. */
+export interface Fingerprint {
+  readonly version: number;
+  readonly sha256: string;
+}
+
+/** Fingerprints are stored as long as their leads, so a different computation needs a different version. */
+const VERSION = 1;
+
+/** Returns the fingerprint of a creation; equal for equal data. @rule 4.1.2 4.1.same-data */
+export function fingerprintOf({ displayName, contact, sourceId, note }: LeadData): Fingerprint {
+  const data = JSON.stringify([displayName, contact.type, contact.value, sourceId, note]);
+  return { version: VERSION, sha256: hash('sha256', data, 'base64url') };
+}
+
+const SHA256_TEXT = /^[A-Za-z0-9_-]{43}$/;
+
+/** Whether a stored fingerprint can be compared with others: it has a known version and a valid hash. */
+export const isFingerprint = (read: { readonly [Part in keyof Fingerprint]: unknown }): read is Fingerprint =>
+  read.version === VERSION && typeof read.sha256 === 'string' && SHA256_TEXT.test(read.sha256);
+
+export const sameData = (a: Fingerprint, b: Fingerprint): boolean => a.version === b.version && a.sha256 === b.sha256;
+
+/** The unique keys of a lead, stored with it in the same write. @rule 4.1.memory 4.1.success */
+export interface LeadClaims extends OpenClaims {
+  /** Identifies the creation on a retry; a UUID in lower case. */
+  readonly idempotencyKey: string;
+  /** Identifies the data that a retry must repeat. */
+  readonly fingerprint: Fingerprint;
 }

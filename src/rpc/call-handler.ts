@@ -27,7 +27,6 @@ import { Refusal } from '../domain/refusal.ts';
 import { admitKnownCallers, callerIfAny, callerOf, refuseOtherStudios } from './callers.ts';
 import { callOf, type RunCall, refused } from './observation.ts';
 import { accessWithdrawn, connectErrorOf, unauthenticated } from './refusals.ts';
-import { takeUntil } from './streams.ts';
 
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;
@@ -198,6 +197,27 @@ const endWithdrawn: Interceptor = (next) => async (request) => {
     if (withdrawn.aborted && !request.method.name.startsWith('Watch')) throw connectErrorOf(accessWithdrawn());
   }
 };
+
+/** Yields values until the signal is aborted. */
+export async function* takeUntil<Value>(signal: AbortSignal, values: AsyncIterable<Value>): AsyncGenerator<Value> {
+  const iterator = values[Symbol.asyncIterator]();
+  // One listener for all values: one per value would accumulate on the signal.
+  let stop = () => {};
+  const onAbort = () => stop();
+  signal.addEventListener('abort', onAbort);
+  try {
+    while (!signal.aborted) {
+      const next = await new Promise<IteratorResult<Value>>((resolve, reject) => {
+        stop = () => resolve({ done: true, value: undefined });
+        iterator.next().then(resolve, reject);
+      });
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
 
 function refuseUndecoded(run: RunCall) {
   return { gate, interceptor };

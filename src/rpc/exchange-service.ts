@@ -17,11 +17,11 @@ import type { BearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import { createLead } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { getLead, listLeads, pageLimit } from '../usecases/read-leads.ts';
+import { takeUntil } from './call-handler.ts';
 import { callerOf } from './callers.ts';
 import { bearerToWire, leadDataFromWire, sourceIdFromWire } from './convert.ts';
 import { callOf, connectionDraining, type RunCall, refused } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
-import { takeUntil } from './streams.ts';
 
 /** The maximum number of items in a message, and of results in a message. */
 const MAX_ITEMS = 100;

@@ -1,5 +1,6 @@
 import { create, isFieldSet } from '@bufbuild/protobuf';
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
+import { assert } from '../../common/invariants.ts';
 import {
   LeadImportedSchema,
   LeadIntakeService,
@@ -10,8 +11,8 @@ import {
   LeadStage as WireStage,
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { LeadView } from '../domain/lead.ts';
-import { CORRECTABLE_FIELDS } from '../domain/lead.ts';
+import type { Caller } from '../domain/caller.ts';
+import { DATA_FIELDS, type LeadView } from '../domain/lead.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
 import {
   acknowledgeLeadChanges,
@@ -27,6 +28,7 @@ import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
 import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
+import { takeUntil } from './call-handler.ts';
 import { actorOf, callerOf, refuseOtherStudios } from './callers.ts';
 import {
   contactFromWire,
@@ -39,9 +41,8 @@ import {
   leadToWire,
 } from './convert.ts';
 import type { ExchangeContext } from './exchange-service.ts';
-import { callOf, connectionDraining } from './observation.ts';
+import { type Call, callOf, connectionDraining, type RunCall } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
-import { runStream, takeUntil } from './streams.ts';
 
 type Service = ServiceImpl<typeof LeadIntakeService>;
 type Context = Pick<ExchangeContext, 'run' | 'ending'>;
@@ -153,13 +154,72 @@ function changeFeed(
   };
 }
 
+/** The maximum number of concurrent streams of one caller. Each may hold a page of leads that its client does not read. */
+export const MAX_STREAMS_PER_CALLER = 64;
+
+const streamsOf = new WeakMap<Caller, number>();
+
+/**
+ * Executes a call with a stream of responses, as RunCall executes one with a single response. The call ends when its
+ * caller has taken the last message.
+ *
+ * @param caller whose share of all streams it counts in
+ * @param signal aborted when the caller disconnects, or the deadline has passed
+ */
+export async function* runStream<Message>(
+  run: RunCall,
+  call: Call,
+  caller: Caller,
+  messages: AsyncIterable<Message>,
+  signal: AbortSignal,
+): AsyncGenerator<Message> {
+  const end = Promise.withResolvers<object>();
+  // Rethrown below, if a consumer still waits.
+  const ended = run(call, () => end.promise);
+  count(caller, 1);
+  ended.finally(() => count(caller, -1)).catch(() => {});
+  const cancel = () => end.reject(reasonOf(signal));
+  // A caller that disconnects between two messages requests no further one, so only the signal reports it.
+  signal.addEventListener('abort', cancel);
+  try {
+    assert(count(caller, 0) > 0, 'pending_not_negative');
+    if (count(caller, 0) > MAX_STREAMS_PER_CALLER) {
+      throw new ConnectError('the caller has too many streams', Code.ResourceExhausted);
+    }
+    for await (const message of messages) {
+      if (signal.aborted) throw reasonOf(signal);
+      yield message;
+    }
+    end.resolve({});
+  } catch (error) {
+    end.reject(error);
+  } finally {
+    // Has an effect only if the consumer stopped at a message; otherwise the promise is settled.
+    cancel();
+    signal.removeEventListener('abort', cancel);
+  }
+  await ended;
+}
+
+/** Adds to the number of streams of a caller, and returns it. */
+function count(caller: Caller, more: number): number {
+  const streams = (streamsOf.get(caller) ?? 0) + more;
+  streamsOf.set(caller, streams);
+  return streams;
+}
+
+const reasonOf = ({ reason }: AbortSignal): ConnectError =>
+  reason instanceof ConnectError && reason.code === Code.DeadlineExceeded
+    ? reason
+    : new ConnectError('the caller has disconnected, or does not read', Code.Canceled);
+
 function viewOf(view: WireView): LeadView | undefined {
   if (view === WireView.FULL) return 'full';
   return view === WireView.UNSPECIFIED || view === WireView.BASIC ? 'basic' : undefined;
 }
 
 /** The fields that an update mask may name. */
-const PATHS = CORRECTABLE_FIELDS.map((field) => LeadSchema.field[field].name);
+const PATHS = DATA_FIELDS.map((field) => LeadSchema.field[field].name);
 
 /** Returns the changes: the fields that the mask names, without a mask those present. Adds the faults of the mask. */
 function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadCommand {
@@ -177,7 +237,7 @@ function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadC
   const expectedUpdatedAt = dateFromWire(expectedUpdateTime);
   if (Number.isNaN(expectedUpdatedAt?.getTime())) faults.note('expectedUpdateTime', 'must be a time from 1970 on');
   const given = leadDataFromWire(lead);
-  const named = CORRECTABLE_FIELDS.filter((field) => {
+  const named = DATA_FIELDS.filter((field) => {
     const described = LeadSchema.field[field];
     return paths.length > 0 ? paths.includes(described.name) : isFieldSet(lead, described);
   });

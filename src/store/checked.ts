@@ -2,8 +2,16 @@ import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType } from '../../common
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
-import { type Fingerprint, isFingerprint } from '../domain/fingerprint.ts';
-import { CORRECTABLE_FIELDS, type ErasedLead, LEAD_STAGES, type Lead, type OriginalFields } from '../domain/lead.ts';
+import {
+  DATA_FIELDS,
+  type ErasedLead,
+  type Fingerprint,
+  isFingerprint,
+  LEAD_STAGES,
+  type Lead,
+  type OriginalFields,
+  TEXT_FIELDS,
+} from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import {
   isQuotaLimit,
@@ -38,9 +46,7 @@ const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 const SHA256_BYTES = 32;
 
 /** The maximum length of the texts of an event: a stage or status, or the names of all correctable fields. */
-const MAX_TEXT = Math.max(
-  ...[...LEAD_STAGES, ...STUDIO_STATUSES, CORRECTABLE_FIELDS.join()].map(({ length }) => length),
-);
+const MAX_TEXT = Math.max(...[...LEAD_STAGES, ...STUDIO_STATUSES, DATA_FIELDS.join()].map(({ length }) => length));
 
 export function readableOrThrow<Record>(record: Record): Exclude<Record, UnreadableRecord> {
   if (record instanceof UnreadableRecord) throw record;
@@ -130,11 +136,13 @@ export function checkedLeadChange(
   };
 }
 
-function faultOfOriginal({ displayName, sourceId, note }: Unchecked<OriginalFields>): keyof OriginalFields | undefined {
-  if (!isText(displayName, BOUNDS.displayName.max)) return 'displayName';
-  if (sourceId !== null && !isUuid(sourceId)) return 'sourceId';
-  return note === null || isText(note, BOUNDS.note.max) ? undefined : 'note';
-}
+const faultOfOriginal = (read: Unchecked<OriginalFields>): keyof OriginalFields | undefined =>
+  TEXT_FIELDS.find((field) => {
+    const value = read[field];
+    // Only the name is required.
+    if (value === null && field !== 'displayName') return false;
+    return field === 'sourceId' ? !isUuid(value) : !isText(value, BOUNDS[field].max);
+  });
 
 /** Checks a key. Unknown scopes grant nothing and do not invalidate the others; duplicates count once. */
 export function checkedApiKey(read: Unchecked<ApiKey>): Checked<ApiKey> {

@@ -1,15 +1,16 @@
 import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
 import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
 import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../domain/contact.ts';
-import { type Fingerprint, sameData } from '../domain/fingerprint.ts';
 import {
   type Correction,
   correctedFields,
   type ErasedLead,
+  type Fingerprint,
   isOpen,
   type Lead,
   nextUpdate,
   type OriginalFields,
+  sameData,
 } from '../domain/lead.ts';
 import { type ChangeMark, marked } from '../domain/lead-change.ts';
 import { type MemberRole, memberText, quotaLimitText, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';

@@ -1,8 +1,7 @@
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
-import type { Fingerprint, LeadClaims } from '../domain/fingerprint.ts';
-import type { Correction, ErasedLead, Lead, LeadStage } from '../domain/lead.ts';
+import type { Correction, ErasedLead, Fingerprint, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 

@@ -1,7 +1,6 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/contact.ts';
-import { fingerprintOf } from '../domain/fingerprint.ts';
-import { asCreated, type GivenLeadData, type Lead, leadDataOf, noteLeadFaults } from '../domain/lead.ts';
+import { asCreated, fingerprintOf, type GivenLeadData, type Lead, leadDataOf, noteLeadFaults } from '../domain/lead.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { LeadSource, Studio } from '../domain/studio.ts';

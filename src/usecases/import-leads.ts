@@ -1,7 +1,6 @@
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import { openClaims } from '../domain/contact.ts';
-import { fingerprintOf } from '../domain/fingerprint.ts';
-import { type Lead, type LeadStage, leadDataOf } from '../domain/lead.ts';
+import { fingerprintOf, type Lead, type LeadStage, leadDataOf } from '../domain/lead.ts';
 import { newIdAt } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Studio } from '../domain/studio.ts';

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { errorSummary } from '../../common/error-summary.ts';
 import { examine } from '../../operator/doctor/examine.ts';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
-import type { LeadClaims } from '../../src/domain/fingerprint.ts';
+import type { LeadClaims } from '../../src/domain/lead.ts';
 import { type LeadDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { INDEXES, type Index, indexFaults, indexKeeper } from '../../src/store/mongo/indexes.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';

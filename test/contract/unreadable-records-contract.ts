@@ -1,8 +1,7 @@
 import { inspect } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type ApiKey, MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
-import type { LeadClaims } from '../../src/domain/fingerprint.ts';
-import type { Lead } from '../../src/domain/lead.ts';
+import type { Lead, LeadClaims } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { LeadSource } from '../../src/domain/studio.ts';
 import { NO_NAME, NO_TIME } from '../../src/store/checked.ts';

@@ -187,7 +187,7 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'is refused with 409, and nothing is written or changed: another note',
     patches: [
       {
-        file: 'src/domain/fingerprint.ts',
+        file: LEAD,
         find: '[displayName, contact.type, contact.value, sourceId, note]',
         put: '[displayName, contact.type, contact.value, sourceId]',
       },

@@ -3,9 +3,7 @@ import { DAY_MS } from '../../common/units.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { AuditContext } from '../../src/domain/audit.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
-import type { LeadClaims } from '../../src/domain/fingerprint.ts';
-import { fingerprintOf } from '../../src/domain/fingerprint.ts';
-import type { Lead } from '../../src/domain/lead.ts';
+import { fingerprintOf, type Lead, type LeadClaims } from '../../src/domain/lead.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
 import type { LeadSource, Member, Studio } from '../../src/domain/studio.ts';
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type CountryCode, getCountries, getExampleNumber } from 'libphonenumber-js';
 import examples from 'libphonenumber-js/examples.mobile.json' with { type: 'json' };
 import { describe, expect, test } from 'vitest';
-import { contactFault } from '../../common/rules/field-rules.ts';
+import { captureFault } from '../../common/rules/field-rules.ts';
 import { type Contact, contactKeys, hashedTextsOf11, type RegionCode } from '../../src/domain/contact.ts';
 import { comparedContacts, listedContacts } from '../support/contact-lists.ts';
 
@@ -137,7 +137,7 @@ describe('two contacts are different', () => {
 });
 
 describe('the listed values', () => {
-  const faultOf = ({ type, value }: Contact) => contactFault(type, value);
+  const faultOf = ({ type, value }: Contact) => captureFault(type, value);
 
   test('are accepted or refused as they are listed', () => {
     const compared = [...comparedContacts('same'), ...comparedContacts('different')];

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import {
   BOUNDS,
-  contactFault,
+  captureFault,
   crmIdFault,
-  displayNameFault,
   type Fault,
   nameFault,
-  noteFault,
   pageTokenFault,
   uuidFault,
 } from '../../common/rules/field-rules.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 
 type Rule = (value: string) => Fault;
-const emailFault: Rule = (value) => contactFault('email', value);
-const phoneFault: Rule = (value) => contactFault('phone', value);
+const displayNameFault: Rule = (value) => captureFault('displayName', value);
+const noteFault: Rule = (value) => captureFault('note', value);
+const emailFault: Rule = (value) => captureFault('email', value);
+const phoneFault: Rule = (value) => captureFault('phone', value);
 
 test('the bounds are those of the contract', () => {
   expect(BOUNDS).toEqual({

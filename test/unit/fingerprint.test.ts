@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, sameData } from '../../src/domain/fingerprint.ts';
-import type { LeadData } from '../../src/domain/lead.ts';
+import { fingerprintOf, type LeadData, sameData } from '../../src/domain/lead.ts';
 
 const capture: LeadData = {
   displayName: 'Ada',

@@ -2,8 +2,14 @@ import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { RegionCode } from '../../domain/contact.ts';
-import type { LeadClaims } from '../../domain/fingerprint.ts';
-import { type ErasedLead, isOpen, type Lead, type OriginalFields } from '../../domain/lead.ts';
+import {
+  DATA_FIELDS,
+  type ErasedLead,
+  isOpen,
+  type Lead,
+  type LeadClaims,
+  type OriginalFields,
+} from '../../domain/lead.ts';
 import type { ChangeKind } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
@@ -161,10 +167,7 @@ export function leadDocument(
 
 /** The fields with personal data, or computed from such. */
 export const PERSONAL = {
-  displayName: 1,
-  contact: 1,
-  sourceId: 1,
-  note: 1,
+  ...Object.fromEntries(DATA_FIELDS.map((field) => [field, 1])),
   original: 1,
   contactRule: 1,
   'idempotency.fingerprint': 1,

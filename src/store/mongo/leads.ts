@@ -1,7 +1,6 @@
 import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import type { LeadClaims } from '../../domain/fingerprint.ts';
-import { isOpen, type Lead } from '../../domain/lead.ts';
+import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import {
   type Decide,
   decideLeadErasure,

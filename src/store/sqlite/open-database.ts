@@ -5,7 +5,7 @@ import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import { ofFirstRelease } from '../release-1-1.ts';
 import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
-import { ADDITIONS, SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { missingAdditions, SCHEMA, SCHEMA_VERSION } from './schema.ts';
 
 const WAL_RETRY_MS = 5;
 
@@ -126,13 +126,6 @@ function refuseForeign(database: DatabaseSync, path: string): void {
   if (version === 0 && tables > 0) {
     throw new StoreUnavailable(`the database file ${path} belongs to another program: name a file of its own`);
   }
-}
-
-function missingAdditions(database: DatabaseSync): string[] {
-  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
-    tables.some(({ name }) => name === addition) ? [] : create,
-  );
 }
 
 const isRenewing = (database: DatabaseSync): boolean =>

@@ -1,3 +1,5 @@
+import type { DatabaseSync } from 'node:sqlite';
+
 /** `user_version` of a file of release 1.1 and of this one, which have the same schema but for ADDITIONS. */
 export const SCHEMA_VERSION = 8;
 
@@ -120,7 +122,7 @@ export const SCHEMA = `
  * Tables beside the schema, which cores of release 1.1 ignore. Released ones are never edited, not even their comments,
  * which SQLite stores.
  */
-export const ADDITIONS: Readonly<Record<string, string>> = {
+const ADDITIONS: Readonly<Record<string, string>> = {
   // The regions that a studio had before; '' for none.
   former_regions: `
       CREATE TABLE former_regions (
@@ -144,3 +146,11 @@ export const ADDITIONS: Readonly<Record<string, string>> = {
         UNIQUE (lead_number, contact_key)
       ) STRICT, WITHOUT ROWID`,
 };
+
+/** Returns the statements that create what a database lacks of them. */
+export function missingAdditions(database: DatabaseSync): string[] {
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
+    tables.some(({ name }) => name === addition) ? [] : create,
+  );
+}
