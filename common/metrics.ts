@@ -7,8 +7,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@pro
 import type { Logger } from 'pino';
 import { brokenInvariants } from './invariants.ts';
 import { droppedLogLines } from './logger.ts';
-import type { Address } from './settings.ts';
-import { hostOfUrl } from './settings.ts';
+import { type Address, hostOfUrl } from './settings.ts';
 import type { TlsCredentials } from './tls-credentials.ts';
 import type { Tracer } from './tracing.ts';
 import { unusableFiles } from './watched-files.ts';

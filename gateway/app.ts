@@ -1,11 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
-import { API_KEY_CACHE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
+import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
+import { stopListening } from '../common/stop-listening.ts';
 import { TlsCredentials } from '../common/tls-credentials.ts';
 import type { Tracer } from '../common/tracing.ts';
 import { type AdmissionParts, admitCallers } from './admission/admission.ts';
@@ -32,7 +34,6 @@ import { requestIdOf } from './request.ts';
 import { ClientConnections } from './socket/connections.ts';
 import { beginRequests, createHttpServer } from './socket/http-server.ts';
 import { ProblemAnswers } from './socket/problem-json.ts';
-import { drainAndClose } from './stop.ts';
 
 /** The maximum size of a body; bytes. The largest valid one has about 29 KB, all escaped. @rule 4.1.body */
 const MAX_BODY_BYTES = 32 * 1024;
@@ -105,9 +106,16 @@ export async function startGateway(
       url,
       metricsUrl: metricsServer?.url,
       drainMs: config.SHUTDOWN_DRAIN_MS,
+      /** Waits until every accepted request is answered, for at most GATEWAY_AFTER_CLOSE_MS. */
       async stop() {
         stopping = true;
-        await drainAndClose(app, config);
+        const connectionsEnded = config.REUSE_PORT && stopListening(app.server);
+        // Load balancers must see /readyz fail, and keep-alive connections close, before the port closes.
+        await sleep(config.SHUTDOWN_DRAIN_MS);
+        const timer = setTimeout(() => app.server.closeAllConnections(), GATEWAY_AFTER_CLOSE_MS);
+        await app.close();
+        await connectionsEnded;
+        clearTimeout(timer);
         await release();
       },
     };

@@ -1,6 +1,5 @@
 import { captureFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { PublicLead } from '../../common/rules/public-api.ts';
-import { PAGE_SIZE } from '../../common/rules/public-api.ts';
+import { PAGE_SIZE, type PublicLead } from '../../common/rules/public-api.ts';
 import { type FaultyField, invalidRequest, Problem, type ProblemCode } from '../problems.ts';
 
 export const IDEMPOTENCY_KEY = '5f0f9b1c-6c1e-4c55-9a5e-3d2b7f1c8a10';

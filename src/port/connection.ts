@@ -1,15 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import {
-  constants,
-  type Http2ServerRequest,
-  type Http2ServerResponse,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import type { ServerResponse } from 'node:http';
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import type { Caller } from '../domain/caller.ts';
+import type { Response } from '../rpc/call-handler.ts';
 
 /** The limits on calls of an unauthenticated connection. A probe has one call in flight, and begins one per second. */
 const MAX_CONCURRENT_CALLS = 8;
@@ -33,10 +28,6 @@ const LAST_STREAM_ID = 2 ** 31 - 1;
 
 /** By this fraction the age differs from the maximum, so that connections opened together do not end together. */
 const JITTER = 0.1;
-
-/** A request and its response, over HTTP/1.1 or HTTP/2. */
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
 
 /** What the port has to know of a method. */
 export interface CallTraits {

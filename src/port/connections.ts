@@ -3,15 +3,8 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { Throttle } from '../../common/throttle.ts';
 import type { Caller } from '../domain/caller.ts';
-import {
-  AcceptedCall,
-  AcceptedConnection,
-  type CallTraits,
-  type Report,
-  type Request,
-  type Response,
-  streamOf,
-} from './connection.ts';
+import type { Request, Response } from '../rpc/call-handler.ts';
+import { AcceptedCall, AcceptedConnection, type CallTraits, type Report, streamOf } from './connection.ts';
 
 /** The maximum number of unauthenticated connections. One more closes one of them, and keeps no caller out. */
 export const MAX_UNAUTHENTICATED_CONNECTIONS = 256;

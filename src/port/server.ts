@@ -5,18 +5,16 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { CORE_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../../common/deadlines.ts';
 import type { Readiness } from '../../common/readiness.ts';
-import type { Address } from '../../common/settings.ts';
-import { localHost } from '../../common/settings.ts';
+import { type Address, localHost } from '../../common/settings.ts';
 import type { TlsCredentials, TlsPem } from '../../common/tls-credentials.ts';
 import type { CoreConfig } from '../config.ts';
 import { Refusal } from '../domain/refusal.ts';
-import { callHandler, pathOf } from '../rpc/call-handler.ts';
+import { callHandler, pathOf, type Request, type Response } from '../rpc/call-handler.ts';
 import { type Callers, callerIdentifier, valuesOf } from '../rpc/callers.ts';
 import type { ExchangeContext } from '../rpc/exchange-service.ts';
 import { callOf, connectionDraining, type RunCall, refused } from '../rpc/observation.ts';
 import { maxTimeoutMsOf, routes, traitsOf } from '../rpc/routes.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import type { Request, Response } from './connection.ts';
 import { Connections } from './connections.ts';
 
 /**

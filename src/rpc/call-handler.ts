@@ -28,8 +28,9 @@ import { admitKnownCallers, callerIfAny, callerOf, refuseOtherStudios } from './
 import { callOf, type RunCall, refused } from './observation.ts';
 import { accessWithdrawn, connectErrorOf, unauthenticated } from './refusals.ts';
 
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;
+/** A request and its response, over HTTP/1.1 or HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
 
 /** Serves the call of a request. Never rejects. @param values the caller of the call, and the state of its connection */
 export type ServeCall = (request: Request, response: Response, values: ContextValues) => Promise<void>;

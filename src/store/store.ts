@@ -121,7 +121,8 @@ export type EraseLeadOutcome =
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }
-  | { readonly kind: 'not-found' | 'other-contact' };
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'other-contact' };
 
 /** The outcome of an update; `stale`: the lead has changed since the expected time. */
 export type UpdateLeadOutcome =

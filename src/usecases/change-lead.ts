@@ -1,9 +1,9 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Requester } from '../domain/audit.ts';
-import { requestIdentity } from '../domain/audit.ts';
+import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { openClaims } from '../domain/contact.ts';
 import { type Correction, type GivenLeadData, type Lead, type LeadStage, noteLeadFaults } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import type { ChangeLeadStageOutcome, UpdateLeadOutcome } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';
 import { noteRequester } from './requests.ts';
 import { regionsOf } from './studios.ts';
@@ -40,17 +40,8 @@ export async function changeLeadStage({ store, clock }: Changing, command: Chang
     const claims = { contact, ...openClaims(contact, await regionsOf(store, studioId)) };
     const by = { memberId, caller, now: clock(), requestId };
     const outcome = await store.changeLeadStage({ studioId, leadId, stage: stage as LeadStage, claims, ...by });
-    switch (outcome.kind) {
-      case 'changed':
-      case 'unchanged':
-        return outcome.lead;
-      case 'not-found':
-        throw new Refusal('LEAD_NOT_FOUND');
-      case 'already-open':
-        throw otherLeadOpen(outcome);
-      case 'other-contact':
-      // The contact was corrected concurrently: retry with the new one.
-    }
+    // Else the contact was corrected concurrently: retry with the new one.
+    if (outcome.kind !== 'other-contact') return leadAfter(outcome);
   }
 }
 
@@ -101,19 +92,21 @@ export async function updateLead(
   }
   const claims = openClaims(correction.contact ?? lead.contact, await regionsOf(store, studioId));
   const by = { memberId, caller, now: clock(), requestId };
-  const outcome = await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by });
+  return leadAfter(await store.updateLead({ studioId, leadId, correction, claims, expectedUpdatedAt, ...by }));
+}
+
+/** Returns the lead after a change. @throws Refusal if it was not made */
+function leadAfter(outcome: Exclude<ChangeLeadStageOutcome, { kind: 'other-contact' }> | UpdateLeadOutcome): Lead {
   switch (outcome.kind) {
-    case 'updated':
-    case 'unchanged':
-      return outcome.lead;
     case 'not-found':
       throw new Refusal('LEAD_NOT_FOUND');
     case 'stale':
       throw new Refusal('UPDATE_TIME_MISMATCH');
     case 'already-open':
-      throw otherLeadOpen(outcome);
+      throw new Refusal('LEAD_ALREADY_OPEN', 'The contact has another open lead.', {
+        metadata: { leadId: outcome.leadId },
+      });
+    default:
+      return outcome.lead;
   }
 }
-
-const otherLeadOpen = ({ leadId }: { readonly leadId: string }) =>
-  new Refusal('LEAD_ALREADY_OPEN', 'The contact has another open lead.', { metadata: { leadId } });

@@ -1,8 +1,7 @@
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
-import type { Requester } from '../domain/audit.ts';
-import { requestIdentity } from '../domain/audit.ts';
+import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault } from '../domain/studio.ts';
@@ -139,19 +138,16 @@ export async function replaceApiKey({ store, clock }: Changing, command: Replace
     expiresAt: expiresAt ?? null,
     now,
   });
-  switch (outcome.kind) {
-    case 'replaced':
-      return { key: outcome.key, secret };
-    case 'not-found':
-      throw new Refusal('KEY_NOT_FOUND');
-    case 'revoked':
-      throw new Refusal('KEY_REVOKED');
-    case 'expired':
-      throw new Refusal('KEY_EXPIRED');
-    case 'limit-reached':
-      throw new Refusal('KEY_LIMIT_REACHED');
-  }
+  if (outcome.kind !== 'replaced') throw new Refusal(NOT_REPLACED[outcome.kind]);
+  return { key: outcome.key, secret };
 }
+
+const NOT_REPLACED = {
+  'not-found': 'KEY_NOT_FOUND',
+  revoked: 'KEY_REVOKED',
+  expired: 'KEY_EXPIRED',
+  'limit-reached': 'KEY_LIMIT_REACHED',
+} as const;
 
 /**
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND

@@ -1,6 +1,5 @@
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { Repeatable, Requester } from '../domain/audit.ts';
-import { requestIdentity } from '../domain/audit.ts';
+import { type Repeatable, type Requester, requestIdentity } from '../domain/audit.ts';
 import { eachPage } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member, type MemberRole } from '../domain/studio.ts';

@@ -1,8 +1,7 @@
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
-import type { Contact } from '../domain/contact.ts';
-import { mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
+import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, type LeadView, MAX_LEADS_PER_CONTACT, noteContactFault } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';

@@ -1,13 +1,10 @@
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
-import type { AuditEvent, Requester } from '../domain/audit.ts';
-import { requestIdentity } from '../domain/audit.ts';
-import type { StudioRegions } from '../domain/contact.ts';
-import { isRegionCode, type RegionCode } from '../domain/contact.ts';
+import { type AuditEvent, type Requester, requestIdentity } from '../domain/audit.ts';
+import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/contact.ts';
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import type { Studio } from '../domain/studio.ts';
-import { quotaLimitFault } from '../domain/studio.ts';
+import { quotaLimitFault, type Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { notePageFaults, noteRequester, type PageQuery } from './requests.ts';

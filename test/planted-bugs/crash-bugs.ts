@@ -6,7 +6,7 @@ const OVERLOAD = 'test/crash/overload.test.ts';
 const POWER_CUTS = 'test/crash/power-cuts.test.ts';
 const OPEN_DATABASE = 'src/store/sqlite/open-database.ts';
 const GROUP_COMMIT = 'src/store/sqlite/group-commit.ts';
-const GATEWAY = 'gateway/stop.ts';
+const GATEWAY = 'gateway/app.ts';
 const IN_ORDER =
   'stops under load after one signal or two: accepted requests are answered completely, and others write nothing';
 

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
-import { type StudioNumbers, studioNumbers } from '../../src/store/sqlite/rows.ts';
+import { studioNumbers } from '../../src/store/sqlite/rows.ts';
 import { times } from '../support/builders.ts';
 
 let database: DatabaseSync;
-let studios: StudioNumbers;
+let studios: ReturnType<typeof studioNumbers>;
 beforeEach(() => {
   database = openDatabase(':memory:');
   onTestFinished(() => database.close());

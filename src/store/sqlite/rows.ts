@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import type { ErasedLead, Lead, OriginalFields } from '../../domain/lead.ts';
+import { type ErasedLead, type Lead, type OriginalFields, TEXT_FIELDS } from '../../domain/lead.ts';
 import type { ChangeMark } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
@@ -141,8 +141,7 @@ function originalIn(json: string | null): Unchecked<OriginalFields> | undefined 
   return { displayName, sourceId, note };
 }
 
-export const originalJson = ({ displayName, sourceId, note }: OriginalFields): string =>
-  JSON.stringify({ displayName, sourceId, note });
+export const originalJson = (original: OriginalFields): string => JSON.stringify(original, TEXT_FIELDS);
 
 function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   const { at } = LEAD_COLUMNS;
@@ -285,8 +284,6 @@ export function hashesIn(bytes: Uint8Array): string[] | undefined {
 
 /** The maximum size of the cache, which is cleared when it is full. */
 const MAX_CACHED_STUDIOS = 50_000;
-
-export type StudioNumbers = ReturnType<typeof studioNumbers>;
 
 /** The numbers that replace studio ids in the tables of leads. */
 export function studioNumbers(database: DatabaseSync) {
