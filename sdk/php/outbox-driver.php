@@ -1,6 +1,6 @@
 <?php
 
-// The driver of this outbox for the suite of all outboxes (test/outbox): one command per run.
+// The driver of this outbox for the suite of all outboxes (test/outbox): one command per line of stdin.
 
 declare(strict_types=1);
 
@@ -17,26 +17,34 @@ spl_autoload_register(static function (string $class): void {
     require __DIR__ . '/src/' . str_replace('\\', '/', substr($class, strlen('LeadIntake\\'))) . '.php';
 });
 
-try {
-    $arguments = json_decode($argv[2] ?? '{}', true, flags: JSON_THROW_ON_ERROR);
-    printLine(resultOf($argv[1], $arguments));
-} catch (Exception $error) {
-    printLine(['error' => $error->getMessage()]);
-    exit(1);
+while (($line = fgets(STDIN)) !== false) {
+    printLine(reportOn(json_decode($line, true, flags: JSON_THROW_ON_ERROR)));
 }
 
-/** @param array<string, mixed> $arguments */
-function resultOf(string $command, array $arguments): object
+/** @param array<string, mixed> $line */
+function reportOn(array $line): array
 {
-    $table = getenv('OUTBOX_TABLE') ?: null;
-    $settings = json_decode(getenv('OUTBOX_DATABASE'), true, flags: JSON_THROW_ON_ERROR);
+    try {
+        return ['result' => resultOf($line['command'], $line['arguments'], $line['settings'])];
+    } catch (Exception $error) {
+        return ['error' => $error->getMessage()];
+    }
+}
+
+/**
+ * @param array<string, mixed> $arguments
+ * @param array<string, mixed> $settings
+ */
+function resultOf(string $command, array $arguments, array $settings): object
+{
+    ['database' => $database, 'table' => $table] = $settings + ['table' => null];
     if ($command === 'set-up-sql') {
-        return (object) ['sql' => implode(";\n", Outbox::schema(dialectOf($settings['kind']), ...array_filter([$table]))) . ";\n"];
+        return (object) ['sql' => implode(";\n", Outbox::schema(dialectOf($database['kind']), ...array_filter([$table]))) . ";\n"];
     }
     if ($command === 'keys-for') {
         return (object) ['keys' => array_map(keyFor(...), $arguments['submissions'])];
     }
-    $pdo = connect($settings);
+    $pdo = connect($database);
     $outbox = new Outbox($pdo, $table);
     isset($arguments['before']) && $pdo->exec($arguments['before']);
     switch ($command) {
@@ -51,7 +59,7 @@ function resultOf(string $command, array $arguments): object
         case 'deliver':
             $listener = isset($arguments['onSettled']) ? ['onSettled' => listener($arguments['onSettled'])] : [];
             $options = array_intersect_key($arguments, ['limit' => 1, 'keepSettledDays' => 1]);
-            return $outbox->deliver(client(), ...$options, ...$listener);
+            return $outbox->deliver(client($settings), ...$options, ...$listener);
         case 'needs-attention':
             $attention = $outbox->needsAttention(...array_intersect_key($arguments, ['limit' => 1]));
             return (object) ['count' => $attention->count, 'entries' => array_map(publicEntry(...), $attention->entries)];
@@ -126,15 +134,16 @@ function publicEntry(Entry $entry): array
     ];
 }
 
-function client(): LeadIntakeClient
+/** @param array<string, mixed> $settings */
+function client(array $settings): LeadIntakeClient
 {
     $options = [];
-    foreach (['LEAD_INTAKE_DEADLINE_MS' => 'deadlineSeconds', 'LEAD_INTAKE_ATTEMPT_TIMEOUT_MS' => 'attemptTimeoutSeconds'] as $name => $option) {
-        if (getenv($name) !== false) {
-            $options[$option] = getenv($name) / 1000;
+    foreach (['deadlineMs' => 'deadlineSeconds', 'attemptTimeoutMs' => 'attemptTimeoutSeconds'] as $name => $option) {
+        if (isset($settings[$name])) {
+            $options[$option] = $settings[$name] / 1000;
         }
     }
-    return new LeadIntakeClient(getenv('LEAD_INTAKE_URL'), getenv('LEAD_INTAKE_KEY'), ...$options);
+    return new LeadIntakeClient($settings['baseUrl'], $settings['apiKey'], ...$options);
 }
 
 function dialectOf(string $kind): Dialect
@@ -146,16 +155,16 @@ function dialectOf(string $kind): Dialect
     };
 }
 
-/** @param array<string, mixed> $settings */
-function connect(array $settings): PDO
+/** @param array<string, mixed> $database */
+function connect(array $database): PDO
 {
-    if ($settings['kind'] === 'sqlite') {
-        return new PDO("sqlite:$settings[file]", options: [PDO::ATTR_TIMEOUT => 10]);
+    if ($database['kind'] === 'sqlite') {
+        return new PDO("sqlite:$database[file]", options: [PDO::ATTR_TIMEOUT => 10]);
     }
-    $where = "host=$settings[host];port=$settings[port];dbname=$settings[database]";
-    return $settings['kind'] === 'mariadb'
-        ? new PDO("mysql:$where;charset=utf8mb4", $settings['user'], $settings['password'])
-        : new PDO("pgsql:$where", $settings['user'], $settings['password']);
+    $where = "host=$database[host];port=$database[port];dbname=$database[database]";
+    return $database['kind'] === 'mariadb'
+        ? new PDO("mysql:$where;charset=utf8mb4", $database['user'], $database['password'])
+        : new PDO("pgsql:$where", $database['user'], $database['password']);
 }
 
 function printLine(array|object $line): void

@@ -1,16 +1,17 @@
 """The driver of this outbox for the suite of all outboxes (test/outbox); with --sqlalchemy, over a SQLAlchemy Session.
 
-Takes a command and its arguments, as documented in test/outbox/README.md."""
+Takes commands from stdin, as documented in test/outbox/README.md."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import sys
 import threading
+from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,36 +31,34 @@ from lead_intake.outbox import (  # noqa: E402
 BUSY_TIMEOUT_SECONDS = 10
 ENGINES: dict[str, Engine] = {"sqlite": "sqlite", "mariadb": "mysql", "postgresql": "postgresql"}
 
-DATABASE = json.loads(os.environ["OUTBOX_DATABASE"])
-TABLE = os.environ.get("OUTBOX_TABLE")
-
 
 def print_line(line: dict[str, Any]) -> None:
     print(json.dumps(line), flush=True)
 
 
-def connect() -> Connection:
-    login = {name: DATABASE[name] for name in ("host", "port", "user", "password") if name in DATABASE}
-    match DATABASE["kind"]:
+def connect(database: dict[str, Any]) -> Connection:
+    login = {name: database[name] for name in ("host", "port", "user", "password") if name in database}
+    match database["kind"]:
         case "sqlite":
-            return sqlite3.connect(DATABASE["file"], timeout=BUSY_TIMEOUT_SECONDS)
+            return sqlite3.connect(database["file"], timeout=BUSY_TIMEOUT_SECONDS)
         case "mariadb":
             import pymysql
 
-            return pymysql.connect(**login, database=DATABASE["database"])
+            return pymysql.connect(**login, database=database["database"])
         case other:
             import psycopg
 
             assert other == "postgresql"
-            return psycopg.connect(**login, dbname=DATABASE["database"])
+            return psycopg.connect(**login, dbname=database["database"])
 
 
-def connect_by_sqlalchemy() -> Connection:
+def connect_by_sqlalchemy(database: dict[str, Any]) -> Connection:
     from sqlalchemy import create_engine, pool
     from sqlalchemy.orm import Session
 
     kinds = {"sqlite": "sqlite", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg"}
-    return Session(create_engine(f"{kinds[DATABASE['kind']]}://", creator=connect, poolclass=pool.NullPool))
+    creator = partial(connect, database)
+    return Session(create_engine(f"{kinds[database['kind']]}://", creator=creator, poolclass=pool.NullPool))
 
 
 def visit(connection: Any, note: str) -> None:
@@ -68,7 +67,7 @@ def visit(connection: Any, note: str) -> None:
 
         connection.execute(text("INSERT INTO visits (note) VALUES (:note)"), {"note": note})
     else:
-        place = "?" if DATABASE["kind"] == "sqlite" else "%s"
+        place = "?" if isinstance(connection, sqlite3.Connection) else "%s"
         connection.cursor().execute(f"INSERT INTO visits (note) VALUES ({place})", (note,))
 
 
@@ -96,12 +95,10 @@ def add(outbox: Outbox, connection: Any, lead: dict[str, Any]) -> None:
         print_line({"added": key})
 
 
-def client() -> LeadIntakeClient:
-    names = {"LEAD_INTAKE_DEADLINE_MS": "deadline_seconds", "LEAD_INTAKE_ATTEMPT_TIMEOUT_MS": "attempt_timeout_seconds"}
-    seconds: dict[str, Any] = {
-        option: int(os.environ[name]) / 1000 for name, option in names.items() if name in os.environ
-    }
-    return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"], **seconds)
+def client(settings: dict[str, Any]) -> LeadIntakeClient:
+    names = {"deadlineMs": "deadline_seconds", "attemptTimeoutMs": "attempt_timeout_seconds"}
+    seconds: dict[str, Any] = {option: settings[name] / 1000 for name, option in names.items() if name in settings}
+    return LeadIntakeClient(settings["baseUrl"], settings["apiKey"], **seconds)
 
 
 def listener(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -114,31 +111,31 @@ def listener(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"on_settled": on_settled} if "onSettled" in arguments else {}
 
 
-def run(outbox: Outbox, arguments: dict[str, Any]) -> None:
+def run(outbox: Outbox, arguments: dict[str, Any], settings: dict[str, Any]) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     poll = {"poll_seconds": arguments["pollMs"] / 1000} if "pollMs" in arguments else {}
-    with client() as leads:
+    with client(settings) as leads:
         outbox.run(leads, stop, **poll, **listener(arguments))
 
 
-def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def result_of(command: str, arguments: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     keep = {"keep_settled_days": arguments["keepSettledDays"]} if "keepSettledDays" in arguments else {}
     limit = {"limit": arguments["limit"]} if "limit" in arguments else {}
-    connecting = connect_by_sqlalchemy if "--sqlalchemy" in sys.argv else connect
-
+    database, table = settings["database"], settings.get("table")
+    connecting = partial(connect_by_sqlalchemy if "--sqlalchemy" in sys.argv else connect, database)
 
     def connect_with_statement() -> Connection:
         connection: Any = connecting()
         connection.cursor().execute(arguments["before"])
         return connection  # type: ignore[no-any-return]
 
-    outbox = Outbox(connect_with_statement if "before" in arguments else connecting, table=TABLE, **keep)
+    outbox = Outbox(connect_with_statement if "before" in arguments else connecting, table=table, **keep)
     match command:
         case "set-up":
             outbox.set_up()
         case "set-up-sql":
-            return {"sql": set_up_sql(ENGINES[DATABASE["kind"]], *([TABLE] if TABLE else []))}
+            return {"sql": set_up_sql(ENGINES[database["kind"]], *([table] if table else []))}
         case "keys-for":
             keys = [
                 key_for(each["formKey"], each["capture"], submitted_at=datetime.fromisoformat(each["at"]))
@@ -146,11 +143,11 @@ def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
             ]
             return {"keys": keys}
         case "add":
-            connection = connecting()
-            for lead in arguments["leads"]:
-                add(outbox, connection, lead)
+            with closing(connecting()) as connection:
+                for lead in arguments["leads"]:
+                    add(outbox, connection, lead)
         case "deliver":
-            with client() as leads:
+            with client(settings) as leads:
                 done = outbox.deliver(leads, **limit, **listener(arguments))
             return {
                 "delivered": done.delivered,
@@ -161,7 +158,7 @@ def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
                 "stoppedBecause": done.stopped_because,
             }
         case "run":
-            run(outbox, arguments)
+            run(outbox, arguments, settings)
         case "needs-attention":
             needed = outbox.needs_attention(**limit)
             entries = [
@@ -186,9 +183,8 @@ def result_of(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    command, *rest = (argument for argument in sys.argv[1:] if argument != "--sqlalchemy")
-    try:
-        print_line(result_of(command, json.loads(rest[0]) if rest else {}))
-    except Exception as error:
-        print_line({"error": f"{type(error).__name__}: {error}"})
-        sys.exit(1)
+    for line in sys.stdin:
+        try:
+            print_line({"result": result_of(**json.loads(line))})
+        except Exception as error:
+            print_line({"error": f"{type(error).__name__}: {error}"})

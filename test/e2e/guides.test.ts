@@ -340,13 +340,16 @@ const blockOf = (path: string, firstLine: string): string => {
 };
 
 test.skipIf(missingTools(['bash --version']).length > 0)('the outbox driver runs as its page shows', async () => {
+  const commands = blockOf('test/outbox/README.md', "node test/outbox/node-driver.ts <<'END'");
   const file = join(temporaryFolder(), 'website.db');
-  const commands = blockOf('test/outbox/README.md', `OUTBOX_DATABASE='{"kind":"sqlite","file":"/tmp/website.db"}' \\`);
-  const add = commands.replace('/tmp/website.db', file);
-  await printed(add.replace(/ add '.*'/, ' set-up'));
   // The website's table, as the page describes it.
   using website = new DatabaseSync(file);
-  website.exec('CREATE TABLE visits (note VARCHAR(100))');
-  const output = await printed(add);
-  expect(JSON.parse(output.trim().split('\n').at(-1) ?? '')).not.toHaveProperty('error');
+  website.exec('CREATE TABLE visits (note VARCHAR(200))');
+  const output = await printed(commands.replaceAll('/tmp/website.db', file));
+  expect(
+    output
+      .trim()
+      .split('\n')
+      .map((line) => Object.keys(JSON.parse(line)).join()),
+  ).toEqual(['result', 'added', 'result']);
 });

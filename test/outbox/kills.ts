@@ -5,8 +5,9 @@ import { chanceOf } from '../crash/chance.ts';
 import type { Service } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
+import type { Driver } from './drivers.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
-import { aCapture, eventually, type RunningDriver, TABLE, type Website } from './website.ts';
+import { aCapture, eventually, TABLE, type Website } from './website.ts';
 
 /** The number of random kills for each language on each database. The other tests kill at the moments that matter. */
 export const KILLS = sizeOf('OUTBOX_KILLS', { usual: 0, soak: 100 });
@@ -35,7 +36,7 @@ export function testKills(
     onTestFinished(() => proxy.stop());
     const capture = aCapture();
     await website.add(capture);
-    return { website, proxy, capture, env: { LEAD_INTAKE_URL: `http://127.0.0.1:${proxy.port}` } };
+    return { website, proxy, capture, settings: { baseUrl: `http://127.0.0.1:${proxy.port}` } };
   }
 
   /** Expects the lead to be leased to the killed worker, and to be delivered once after the lease. */
@@ -54,9 +55,9 @@ export function testKills(
   testOnce(
     `${name}: a worker killed after the service has responded and before it receives the response creates no second lead`,
     async ({ onTestFinished }) => {
-      const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
+      const { website, proxy, capture, settings } = await aWaitingLead(onTestFinished);
       proxy.loseReplies({ of: isCreation, by: 'silence' });
-      const worker = website.begin('deliver', {}, env);
+      const worker = website.begin('deliver', {}, settings);
       await eventually(() => proxy.lost() > 0);
       await worker.process.kill();
       expect(await website.leads()).toEqual([capture.displayName]);
@@ -67,9 +68,9 @@ export function testKills(
   test(`${name}: a worker killed before it leases a lead or before it stores the outcome loses and duplicates none`, async ({
     onTestFinished,
   }) => {
-    const { website, proxy, capture, env } = await aWaitingLead(onTestFinished);
+    const { website, proxy, capture, settings } = await aWaitingLead(onTestFinished);
     const release = await website.database.lock(TABLE);
-    const early = website.begin('deliver', {}, env);
+    const early = website.begin('deliver', {}, settings);
     await website.database.writersWait(1);
     await early.process.kill();
     await release();
@@ -80,7 +81,7 @@ export function testKills(
     await website.letTimePass();
 
     proxy.silence();
-    const late = website.begin('deliver', {}, env);
+    const late = website.begin('deliver', {}, settings);
     await eventually(() => proxy.opened() > 0);
     const releaseAgain = await website.database.lock(TABLE);
     proxy.heal();
@@ -101,16 +102,16 @@ export function testKills(
       const { hostname, port } = new URL(service.url);
       const proxy = await startProxy(hostname, Number(port));
       onTestFinished(() => proxy.stop());
-      const env = { LEAD_INTAKE_URL: `http://127.0.0.1:${proxy.port}`, LEAD_INTAKE_DEADLINE_MS: '1500' };
+      const settings = { baseUrl: `http://127.0.0.1:${proxy.port}`, deadlineMs: 1500 };
       const chance = chanceOf(SEED);
-      const running = new Set<RunningDriver>();
+      const running = new Set<Driver>();
       onTestFinished(async () => void (await Promise.all([...running].map(({ process }) => process.kill()))));
-      const begin = (command: string, args: object): RunningDriver => {
-        const driver = website.begin(command, args, env);
+      const begin = (command: string, args: object): Driver => {
+        const driver = website.begin(command, args, settings);
         running.add(driver);
         return driver;
       };
-      const kill = async (driver: RunningDriver): Promise<void> => {
+      const kill = async (driver: Driver): Promise<void> => {
         await sleep(chance.between(0, 400));
         await driver.process.kill();
       };

@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { ROOT, type RunningProcess, start, watch } from '../support/processes.ts';
+import { PLANTED, ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 import type { DatabaseKind } from '../support/website-databases.ts';
-
-/** Starts a driver. */
-export type StartDriver = (args: readonly string[], env: Readonly<Record<string, string>>) => RunningProcess;
+import { Drivers } from './drivers.ts';
 
 /** The outbox of a language, by its driver. */
 export interface Language {
@@ -16,10 +14,10 @@ export interface Language {
   /** Whether it has the command `run`. */
   readonly hasRun: boolean;
   /** Installs the driver's dependencies. */
-  prepare(): Promise<StartDriver>;
+  prepare(): Promise<Drivers>;
 }
 
-const startPython = async (...options: string[]): Promise<StartDriver> =>
+const startPython = async (...options: string[]): Promise<Drivers> =>
   runBy(join(await pythonForTests(), 'python'), 'sdk/python/outbox_driver.py', ...options);
 
 const PYTHON_BY_SQLALCHEMY: Language = {
@@ -36,7 +34,7 @@ export const LANGUAGES: readonly Language[] = [
     tools: [],
     databases: ['SQLite', 'PostgreSQL'],
     hasRun: true,
-    prepare: async () => (args, env) => start('test/outbox/node-driver.ts', { args, env }),
+    prepare: async () => runBy(process.execPath, '--disable-warning=ExperimentalWarning', 'test/outbox/node-driver.ts'),
   },
   {
     name: 'PHP',
@@ -58,14 +56,9 @@ export const LANGUAGES: readonly Language[] = [
   ...(process.env.SOAK ? [PYTHON_BY_SQLALCHEMY] : []),
 ];
 
-/** Starts a driver with an interpreter. */
-function runBy(program: string, driver: string, ...options: string[]): StartDriver {
-  return (args, env) =>
-    watch(
-      spawn(program, [driver, ...args, ...options], {
-        cwd: ROOT,
-        env: { PATH: process.env.PATH, ...env },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      }),
-    );
+/** Returns the driver that an interpreter runs. */
+function runBy(program: string, ...args: string[]): Drivers {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const env = { PATH, NODE_COMPILE_CACHE, ...PLANTED };
+  return new Drivers(() => spawn(program, args, { cwd: ROOT, env, stdio: ['pipe', 'pipe', 'pipe'] }));
 }

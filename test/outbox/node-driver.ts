@@ -26,38 +26,62 @@ interface Website {
   close(): Promise<void>;
 }
 
-const [, , command = '', text = '{}'] = process.argv;
-const input: Arguments = JSON.parse(text);
-const { OUTBOX_TABLE, LEAD_INTAKE_DEADLINE_MS, LEAD_INTAKE_ATTEMPT_TIMEOUT_MS } = process.env;
-
-try {
-  print(await resultOf());
-} catch (error) {
-  print({ error: error instanceof Error ? error.message : String(error) });
-  process.exitCode = 1;
+/** A line of stdin; see README.md. */
+interface Command {
+  readonly command: string;
+  readonly arguments: Arguments;
+  readonly settings: Settings;
 }
 
-async function resultOf(): Promise<object> {
-  const outbox = createOutbox(OUTBOX_TABLE === undefined ? {} : { table: OUTBOX_TABLE });
+interface Settings {
+  readonly database: { readonly kind: string; readonly file: string };
+  readonly table?: string;
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly deadlineMs?: number;
+  readonly attemptTimeoutMs?: number;
+}
+
+let rest = '';
+for await (const text of process.stdin.setEncoding('utf8')) {
+  const lines = (rest + text).split('\n');
+  rest = lines.pop() ?? '';
+  for (const line of lines) await report(JSON.parse(line));
+}
+
+async function report(command: Command): Promise<void> {
+  try {
+    print({ result: await resultOf(command) });
+  } catch (error) {
+    print({ error: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+async function resultOf(line: Command): Promise<object> {
+  const { command, arguments: input, settings } = line;
+  const { table } = settings;
+  const outbox = createOutbox(table === undefined ? {} : { table });
   if (command === 'set-up-sql') return { sql: outbox.setUpSql() };
   if (command === 'keys-for')
     return { keys: input.submissions.map(({ formKey, capture, at }) => keyFor(formKey, capture, new Date(at))) };
-  const website = await openWebsite();
+  const website = await openWebsite(line);
   try {
-    return await carriedOut(outbox, website);
+    return await carriedOut(outbox, website, line);
   } finally {
     await website.close();
   }
 }
 
-async function carriedOut(outbox: Outbox, website: Website): Promise<object> {
+async function carriedOut(outbox: Outbox, website: Website, line: Command): Promise<object> {
   const { connection } = website;
+  const { command, arguments: input, settings } = line;
   const { leads, key, capture, limit, keepSettledDays, onSettled, pollMs } = input;
   const options = {
     ...(limit !== undefined && { limit }),
     ...(keepSettledDays !== undefined && { keepSettledDays }),
-    ...(onSettled !== undefined && { onSettled: notify }),
+    ...(onSettled !== undefined && { onSettled: (lead: SettledLead) => notify(lead, onSettled) }),
   };
+  const client = () => clientBy(settings);
   switch (command) {
     case 'set-up':
       await outbox.setUp(connection);
@@ -126,23 +150,22 @@ async function add(
   print(end === 'rollback' ? { rolledBack: added } : { added });
 }
 
-function notify({ idempotencyKey, outcome, leadId, capture, reason }: SettledLead): void {
+function notify({ idempotencyKey, outcome, leadId, capture, reason }: SettledLead, then: 'print' | 'throw'): void {
   print({ settled: { key: idempotencyKey, outcome, leadId, capture, reason } });
-  if (input.onSettled === 'throw') throw new Error('listener failed');
+  if (then === 'throw') throw new Error('listener failed');
 }
 
-function client() {
-  const { LEAD_INTAKE_URL = '', LEAD_INTAKE_KEY = '' } = process.env;
+function clientBy({ baseUrl, apiKey, deadlineMs, attemptTimeoutMs }: Settings) {
   return createLeadIntakeClient({
-    baseUrl: LEAD_INTAKE_URL,
-    apiKey: LEAD_INTAKE_KEY,
-    ...(LEAD_INTAKE_DEADLINE_MS !== undefined && { deadlineMs: Number(LEAD_INTAKE_DEADLINE_MS) }),
-    ...(LEAD_INTAKE_ATTEMPT_TIMEOUT_MS !== undefined && { attemptTimeoutMs: Number(LEAD_INTAKE_ATTEMPT_TIMEOUT_MS) }),
+    baseUrl,
+    apiKey,
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(attemptTimeoutMs !== undefined && { attemptTimeoutMs }),
   });
 }
 
-async function openWebsite(): Promise<Website> {
-  const { kind, file, ...address } = JSON.parse(process.env.OUTBOX_DATABASE ?? '');
+async function openWebsite({ command, settings }: Command): Promise<Website> {
+  const { kind, file, ...address } = settings.database;
   if (kind === 'sqlite') {
     const connection = new DatabaseSync(file, { timeout: 10_000 });
     return {

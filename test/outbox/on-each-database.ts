@@ -9,7 +9,8 @@ import {
   startWebsiteServer,
   type WebsiteServer,
 } from '../support/website-databases.ts';
-import { LANGUAGES, type Language, type StartDriver } from './languages.ts';
+import type { Drivers } from './drivers.ts';
+import { LANGUAGES, type Language } from './languages.ts';
 import { aWebsite, type Website } from './website.ts';
 
 /** One outbox on one database. */
@@ -22,8 +23,8 @@ export interface OutboxUnderTest {
   readonly others: readonly Language[];
   /** Creates a website for one test. */
   aWebsite(): Promise<Website>;
-  /** Returns the driver of another language, for use on the same website. */
-  driverOf(language: Language): Promise<StartDriver>;
+  /** Returns the drivers of another language, for use on the same website. */
+  driversOf(language: Language): Promise<Drivers>;
 }
 
 /** Defines the tests for the outbox of each language on each of its databases; all run concurrently. */
@@ -32,11 +33,12 @@ export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest)
   // Servers are started on first use.
   const servers = new Map<DatabaseKind, Promise<WebsiteServer>>();
   const serverOf = (kind: DatabaseKind) => onlyOnce(servers, kind, () => startWebsiteServer[kind]());
-  const drivers = new Map<string, Promise<StartDriver>>();
-  const driverOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare());
+  const drivers = new Map<string, Promise<Drivers>>();
+  const driversOf = (language: Language) => onlyOnce(drivers, language.name, () => language.prepare());
 
   afterAll(async () => {
     for (const close of closing) await close();
+    for (const each of drivers.values()) await (await each).stop();
     for (const server of servers.values()) await (await server).stop();
   });
 
@@ -53,9 +55,9 @@ export function onEachDatabase(service: Service, body: (outbox: OutboxUnderTest)
             async aWebsite() {
               const database = await (await serverOf(kind)).database();
               closing.push(() => database.close());
-              return aWebsite(await driverOf(language), database, service);
+              return aWebsite(await driversOf(language), database, service);
             },
-            driverOf,
+            driversOf,
           });
         });
       }

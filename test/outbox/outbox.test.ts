@@ -54,7 +54,7 @@ vi.setConfig({ testTimeout: 600_000 + KILLS * 20_000 });
 
 // @proves leads-17
 onEachDatabase(service, (outbox) => {
-  const { name, kind, language, others, aWebsite, driverOf } = outbox;
+  const { name, kind, language, others, aWebsite, driversOf } = outbox;
   /** What depends on no database: on the first one of the language, and in a soak on all. */
   const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
 
@@ -180,10 +180,10 @@ onEachDatabase(service, (outbox) => {
 
   test(`${name}: creates the table concurrently, and from its SQL`, async () => {
     const website = await aWebsite();
-    const OUTBOX_TABLE = 'wp_7_Leads';
-    await Promise.all([1, 2, 3].map(() => website.run('set-up', {}, { OUTBOX_TABLE })));
-    await website.run('add', { leads: [{ capture: aCapture() }] }, { OUTBOX_TABLE });
-    expect((await website.run('deliver', {}, { OUTBOX_TABLE })).result).toMatchObject({ delivered: 1 });
+    const table = 'wp_7_Leads';
+    await Promise.all([1, 2, 3].map(() => website.run('set-up', {}, { table })));
+    await website.run('add', { leads: [{ capture: aCapture() }] }, { table });
+    expect((await website.run('deliver', {}, { table })).result).toMatchObject({ delivered: 1 });
     expect(await website.rows()).toEqual([]);
 
     await website.database.run(`DROP TABLE ${TABLE}`);
@@ -191,7 +191,7 @@ onEachDatabase(service, (outbox) => {
     await website.run('set-up');
     await website.add(aCapture());
     expect((await website.run('deliver')).result).toMatchObject({ delivered: 1 });
-    expect(await website.refusal('deliver', {}, { OUTBOX_TABLE: `${TABLE}; DROP TABLE visits` })).toMatch(/./);
+    expect(await website.refusal('deliver', {}, { table: `${TABLE}; DROP TABLE visits` })).toMatch(/./);
   });
 
   if (kind === 'SQLite') {
@@ -201,13 +201,13 @@ onEachDatabase(service, (outbox) => {
         const website = await aWebsite();
         await website.add(aCapture(), aCapture({ contact: { type: 'email', value: 'nowhere' } }));
         // Time for a repetition.
-        const outage = { LEAD_INTAKE_URL: 'http://127.0.0.1:1', LEAD_INTAKE_DEADLINE_MS: '2000' };
-        for (const [env, result] of [
+        const outage = { baseUrl: 'http://127.0.0.1:1', deadlineMs: 2000 };
+        for (const [settings, result] of [
           [outage, { postponed: 2 }],
           [{}, { delivered: 1, refused: 1 }],
         ] as const) {
           await website.letTimePass();
-          const driver = website.begin('deliver', {}, env);
+          const driver = website.begin('deliver', {}, settings);
           expect(await driver.result()).toMatchObject(result);
           expect(driver.process.output()).toMatch(/^\{.+\}\n$/);
         }
@@ -225,7 +225,7 @@ onEachDatabase(service, (outbox) => {
         ];
         const warned: unknown[] = [];
         for (const [command, args, table] of commands) {
-          const driver = website.begin(command, args, table === undefined ? {} : { OUTBOX_TABLE: table });
+          const driver = website.begin(command, args, table === undefined ? {} : { table });
           expect(await driver.result()).not.toHaveProperty('error');
           if (/deprecated/i.test(driver.process.output())) warned.push([command, table]);
         }
@@ -346,7 +346,7 @@ onEachDatabase(service, (outbox) => {
 
     // A repetition of the outbox's own attempt is a delivery, in the same pass or a later one.
     let isCut = true;
-    const env = await aServer(onTestFinished, (request, response) => {
+    const settings = await aServer(onTestFinished, (request, response) => {
       if (isCut) {
         isCut = false;
         request.socket.destroy();
@@ -355,12 +355,12 @@ onEachDatabase(service, (outbox) => {
       response.setHeader('idempotent-replayed', 'true');
       answer(response, 201, { lead: { id: randomUUID() } });
     });
-    for (const LEAD_INTAKE_DEADLINE_MS of ['20000', '1']) {
+    for (const deadlineMs of [20_000, 1]) {
       isCut = true;
       await website.add(aCapture());
-      await website.run('deliver', {}, { ...env, LEAD_INTAKE_DEADLINE_MS });
+      await website.run('deliver', {}, { ...settings, deadlineMs });
       await website.letTimePass();
-      await website.run('deliver', {}, env);
+      await website.run('deliver', {}, settings);
     }
     expect(await inNeed()).toEqual({});
   });
@@ -382,7 +382,7 @@ onEachDatabase(service, (outbox) => {
     await website.add(...captures);
     const states = async () => (await website.rows()).map(({ attempts }) => attempts).sort();
 
-    const away = { LEAD_INTAKE_URL: `http://127.0.0.1:${await freePort()}`, LEAD_INTAKE_DEADLINE_MS: '1' };
+    const away = { baseUrl: `http://127.0.0.1:${await freePort()}`, deadlineMs: 1 };
     const { result } = await website.run('deliver', {}, away);
     expect(result).toEqual({
       ...NOTHING_DONE,
@@ -396,7 +396,7 @@ onEachDatabase(service, (outbox) => {
       .map((row) => row.next_attempt_at - Date.now());
     for (const each of wait) expect(each).toBeLessThanOrEqual(30_000);
     // Those three are not due; of the other two the first response stops the pass.
-    const { result: forbidden } = await website.run('deliver', {}, { LEAD_INTAKE_KEY: newKeySecret() });
+    const { result: forbidden } = await website.run('deliver', {}, { apiKey: newKeySecret() });
     const reason = expect.stringMatching(/^401 integration_key_invalid: /);
     expect(forbidden).toEqual({ ...NOTHING_DONE, postponed: 1, waiting: 5, stoppedBecause: reason });
     // An attempt that failed because of the key does not count.
@@ -424,7 +424,7 @@ onEachDatabase(service, (outbox) => {
     const problem = { title: 'Too many', code: 'integration_rate_limited', requestId: 'r-1' };
     let [retryAfter, status] = ['7200', 429];
     const keys: string[] = [];
-    const env = await aServer(onTestFinished, (request, response) => {
+    const settings = await aServer(onTestFinished, (request, response) => {
       keys.push(String(request.headers['idempotency-key']));
       response.setHeader('retry-after', retryAfter);
       answer(response, status, problem);
@@ -435,7 +435,7 @@ onEachDatabase(service, (outbox) => {
     const [second = ''] = await website.add(aCapture());
     const reason = '429 integration_rate_limited: Too many (request r-1)';
     const started = Date.now();
-    expect((await website.run('deliver', {}, env)).result).toEqual({
+    expect((await website.run('deliver', {}, settings)).result).toEqual({
       ...NOTHING_DONE,
       postponed: 1,
       waiting: 2,
@@ -448,7 +448,7 @@ onEachDatabase(service, (outbox) => {
     expect(await rowOf(first)).toMatchObject({ state: 'waiting', reason });
 
     // The others wait too: they share the quota.
-    expect((await website.run('deliver', {}, env)).result).toEqual({
+    expect((await website.run('deliver', {}, settings)).result).toEqual({
       ...NOTHING_DONE,
       waiting: 2,
       stoppedBecause: reason,
@@ -459,19 +459,19 @@ onEachDatabase(service, (outbox) => {
     await website.database.run(
       `UPDATE ${TABLE} SET next_attempt_at = ${Date.now() + 26 * HOUR_MS} WHERE idempotency_key = '${first}'`,
     );
-    expect((await website.run('deliver', {}, env)).result).toMatchObject({ postponed: 1, waiting: 2 });
+    expect((await website.run('deliver', {}, settings)).result).toMatchObject({ postponed: 1, waiting: 2 });
     expect(keys).toHaveLength(2);
 
     // Retry-After is capped at a day; after many attempts the backoff is an hour, up to jitter.
     retryAfter = `${365 * 24 * 3600}`;
     await website.run('discard', { key: second });
     await website.letTimePass();
-    await website.run('deliver', {}, env);
+    await website.run('deliver', {}, settings);
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + 24 * HOUR_MS);
     [retryAfter, status] = ['30', 500];
     await website.database.run(`UPDATE ${TABLE} SET attempts = 20, next_attempt_at = created_at`);
     const again = Date.now();
-    await website.run('deliver', {}, env);
+    await website.run('deliver', {}, settings);
     const backOff = ((await rowOf(first))?.next_attempt_at ?? 0) - again;
     expect(backOff).toBeGreaterThanOrEqual(HOUR_MS / 2);
     expect((await rowOf(first))?.next_attempt_at).toBeLessThanOrEqual(Date.now() + HOUR_MS);
@@ -482,7 +482,7 @@ onEachDatabase(service, (outbox) => {
     async ({ onTestFinished }) => {
       const website = await aWebsite();
       let [cause, requests, blocked]: [Cause | undefined, number, string] = [undefined, 0, ''];
-      const env = await aServer(onTestFinished, (request, response) => {
+      const settings = await aServer(onTestFinished, (request, response) => {
         requests += 1;
         if (request.headers['idempotency-key'] === blocked) return answer(response, 403, { code: 'blocked' });
         if (cause === undefined) return answer(response, 201, { lead: { id: randomUUID() } });
@@ -490,7 +490,7 @@ onEachDatabase(service, (outbox) => {
         if (cause.isOfService) answer(response, cause.status, { code: 'any' });
         else response.writeHead(cause.status, { 'content-type': 'text/html' }).end('<h1>Sorry</h1>');
       });
-      const pass = async (more: object = {}) => (await website.run('deliver', {}, { ...env, ...more })).result;
+      const pass = async (more: object = {}) => (await website.run('deliver', {}, { ...settings, ...more })).result;
       // The times in the table, moved back instead of the clock forward.
       const letPass = (ms: number) =>
         website.database.run(`UPDATE ${TABLE} SET next_attempt_at = next_attempt_at - ${ms} WHERE state = 'waiting'`);
@@ -523,7 +523,7 @@ onEachDatabase(service, (outbox) => {
 
       // An outage asks for nothing, and its end is noticed as soon.
       await waitAgain();
-      const away = { LEAD_INTAKE_URL: `http://127.0.0.1:${await freePort()}`, LEAD_INTAKE_DEADLINE_MS: '1' };
+      const away = { baseUrl: `http://127.0.0.1:${await freePort()}`, deadlineMs: 1 };
       expect(await pass(away)).toEqual({ ...NOTHING_DONE, postponed: 2, waiting: 2 });
       await letPass(POLL_MS);
       expect(await pass()).toEqual({ ...NOTHING_DONE, delivered: 2 });
@@ -703,7 +703,7 @@ onEachDatabase(service, (outbox) => {
     `${name}: the outbox for $name delivers, lists and corrects what it has stored`,
     async (other) => {
       const website = await aWebsite();
-      const elsewhere = website.by(await driverOf(other));
+      const elsewhere = website.by(await driversOf(other));
       await elsewhere.run('set-up');
       const [capture, wrong, mended] = [aCapture({ note: 'Zoë 😀 «ä»' }), { displayName: 'Ünal' }, aCapture()];
       const key = randomUUID();
@@ -746,15 +746,15 @@ onEachDatabase(service, (outbox) => {
   );
 });
 
-/** Starts a server in place of the service; returns the driver's environment. */
+/** Starts a server in place of the service; returns the setting of its address. */
 async function aServer(
   onTestFinished: (stop: () => void) => void,
   listener: RequestListener,
-): Promise<{ readonly LEAD_INTAKE_URL: string }> {
+): Promise<{ readonly baseUrl: string }> {
   const server = createServer(listener).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  return { LEAD_INTAKE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
 /** Responds in the service's form. */

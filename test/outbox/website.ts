@@ -2,16 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
-import type { RunningProcess } from '../support/processes.ts';
 import type { Service, StudioWithKey } from '../support/service.ts';
 import type { WebsiteDatabase } from '../support/website-databases.ts';
-import type { StartDriver } from './languages.ts';
+import type { Command, Driver, Drivers, Line } from './drivers.ts';
 
 /** The default name of the table, which websites of 1.1 have. */
 export const TABLE = 'lead_intake_outbox';
-
-/** A line that a driver prints; see README.md. */
-export type Line = Readonly<Record<string, unknown>>;
 
 /** A row of the table. */
 export interface Row {
@@ -26,29 +22,28 @@ export interface Row {
   readonly reason: string | null;
 }
 
-/** A running driver. */
-export interface RunningDriver {
-  readonly process: RunningProcess;
-  /** The lines printed so far. */
-  lines(): readonly Line[];
-  /** Waits for its exit and returns its last line: the result or the error. */
-  result(): Promise<Line>;
+/** What a command gets in place of the website's own settings. */
+interface Settings {
+  readonly table?: string;
+  readonly baseUrl?: string;
+  readonly apiKey?: string;
+  readonly deadlineMs?: number;
 }
 
 /** A website with an outbox in one language, its own database, and an API key of its own studio. */
 export interface Website {
   readonly database: WebsiteDatabase;
   readonly studio: StudioWithKey;
-  /** Starts a command; the caller waits for or kills it. */
-  begin(command: string, args?: object, env?: Readonly<Record<string, string>>): RunningDriver;
+  /** Gives a command to a process of its own; the caller waits for or kills it. */
+  begin(command: string, args?: object, settings?: Settings): Driver;
   /** Runs a command that must succeed; returns its result and the preceding lines. */
   run(
     command: string,
     args?: object,
-    env?: Readonly<Record<string, string>>,
+    settings?: Settings,
   ): Promise<{ readonly result: Line; readonly before: readonly Line[] }>;
   /** Runs a command that must be refused; returns the message. */
-  refusal(command: string, args?: object, env?: Readonly<Record<string, string>>): Promise<string>;
+  refusal(command: string, args?: object, settings?: Settings): Promise<string>;
   /** Adds leads, each in a committed transaction; returns their keys. */
   add(...captures: LeadCapture[]): Promise<string[]>;
   /** The table, oldest first. */
@@ -58,7 +53,7 @@ export interface Website {
   /** The sorted names of the studio's leads. */
   leads(): Promise<string[]>;
   /** The same website with the outbox of another language. */
-  by(start: StartDriver): Website;
+  by(drivers: Drivers): Website;
 }
 
 /** A lead with a unique contact. */
@@ -68,60 +63,40 @@ export function aCapture(overrides: Partial<LeadCapture> = {}): LeadCapture {
 }
 
 /** Creates a website with its table. */
-export async function aWebsite(start: StartDriver, database: WebsiteDatabase, service: Service): Promise<Website> {
+export async function aWebsite(drivers: Drivers, database: WebsiteDatabase, service: Service): Promise<Website> {
   const studio = await service.aStudioWithKey();
   await database.run('CREATE TABLE visits (note VARCHAR(200))');
-  const website = websiteBy(start, database, service, studio);
+  const website = websiteBy(drivers, database, service, studio);
   await website.run('set-up');
   return website;
 }
 
-function websiteBy(start: StartDriver, database: WebsiteDatabase, service: Service, studio: StudioWithKey): Website {
-  const begin: Website['begin'] = (command, args = {}, env = {}) => {
-    const process = start([command, JSON.stringify(args)], {
-      OUTBOX_DATABASE: JSON.stringify(database.address),
-      LEAD_INTAKE_URL: service.url,
-      LEAD_INTAKE_KEY: studio.secret,
-      LEAD_INTAKE_DEADLINE_MS: '20000',
-      LEAD_INTAKE_ATTEMPT_TIMEOUT_MS: '20000',
-      ...env,
-    });
-    let printed = '';
-    process.child.stdout?.on('data', (chunk) => {
-      printed += chunk;
-    });
-    const lines = () =>
-      printed
-        .split('\n')
-        .slice(0, -1)
-        .map((line): Line => JSON.parse(line));
-    return {
-      process,
-      lines,
-      async result() {
-        const status = await process.ended();
-        const last = lines().at(-1);
-        if (last === undefined || status !== ('error' in last ? 1 : 0)) {
-          throw new Error(`the driver ended with ${status}, for the command ${command}:\n${process.output()}`);
-        }
-        return last;
-      },
-    };
-  };
-  const run: Website['run'] = async (command, args, env) => {
-    const driver = begin(command, args, env);
-    const result = await driver.result();
-    expect(result).not.toHaveProperty('error');
-    return { result, before: driver.lines().slice(0, -1) };
+function websiteBy(drivers: Drivers, database: WebsiteDatabase, service: Service, studio: StudioWithKey): Website {
+  const lineOf = (command: string, args: object, settings: Settings): Command => ({
+    command,
+    arguments: args,
+    settings: {
+      database: database.address,
+      baseUrl: service.url,
+      apiKey: studio.secret,
+      deadlineMs: 20_000,
+      attemptTimeoutMs: 20_000,
+      ...settings,
+    },
+  });
+  const run: Website['run'] = async (command, args = {}, settings = {}) => {
+    const outcome = await drivers.run(lineOf(command, args, settings));
+    expect(outcome.result).not.toHaveProperty('error');
+    return outcome;
   };
 
   return {
     database,
     studio,
-    begin,
+    begin: (command, args = {}, settings = {}) => drivers.begin(lineOf(command, args, settings)),
     run,
-    async refusal(command, args, env) {
-      const result = await begin(command, args, env).result();
+    async refusal(command, args = {}, settings = {}) {
+      const { result } = await drivers.run(lineOf(command, args, settings));
       expect(result).toEqual({ error: expect.stringMatching(/./) });
       return String(result.error);
     },
