@@ -45,13 +45,22 @@ const isOrdered =
   (values, wanted) =>
     withElements(values).some((value) => kindOf(value) === kindOf(wanted) && isMet(compare(value, wanted)));
 
-const isAnyOf: Test = (values, wanted) => (wanted as unknown[]).some((each) => equals(values, each));
+/** The texts of long lists of wanted values, without which each document would be compared with each of them. */
+const WANTED = new WeakMap<readonly unknown[], ReadonlySet<string>>();
+
+function isAnyOf(values: readonly unknown[], wanted: readonly unknown[]): boolean {
+  if (wanted.length < 10 || wanted.some((each) => each instanceof RegExp))
+    return wanted.some((each) => equals(values, each));
+  const texts = WANTED.get(wanted) ?? new Set(wanted.map(textOf));
+  WANTED.set(wanted, texts);
+  return withElements(values).some((value) => texts.has(textOf(value)));
+}
 
 const TESTS: Readonly<Record<string, Test>> = {
   $eq: equals,
   $ne: (values, wanted) => !equals(values, wanted),
-  $in: isAnyOf,
-  $nin: (values, wanted) => !isAnyOf(values, wanted),
+  $in: (values, wanted) => isAnyOf(values, wanted as unknown[]),
+  $nin: (values, wanted) => !isAnyOf(values, wanted as unknown[]),
   $lt: isOrdered((order) => order < 0),
   $lte: isOrdered((order) => order <= 0),
   $gt: isOrdered((order) => order > 0),

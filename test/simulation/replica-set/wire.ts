@@ -70,13 +70,21 @@ export function replyTo({ id, isQuery }: Message, document: Document, isLast = t
 /** Calls back with each whole message that arrives. */
 export function inMessages(take: (message: Message) => void): (bytes: Buffer) => void {
   let received = Buffer.alloc(0);
+  // A large message arrives in hundreds of pieces: they are joined when there are enough.
+  let pieces: Buffer[] = [];
+  let missing = 4;
   return (bytes) => {
-    received = Buffer.concat([received, bytes]);
+    pieces.push(bytes);
+    missing -= bytes.length;
+    if (missing > 0) return;
+    received = Buffer.concat([received, ...pieces]);
+    pieces = [];
     while (received.length >= 4 && received.length >= received.readInt32LE(0)) {
       const length = received.readInt32LE(0);
       const message = messageIn(received.subarray(0, length));
       received = received.subarray(length);
       take(message);
     }
+    missing = (received.length < 4 ? 4 : received.readInt32LE(0)) - received.length;
   };
 }
