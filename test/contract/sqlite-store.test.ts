@@ -79,12 +79,12 @@ const DAMAGES: readonly Damage[] = (
     ['mark', 'change_kinds', '[]'],
     ['mark', 'change_kinds', '"x"'],
     ['key', 'name', ''],
-    ['key', 'name', 'x'.repeat(5_000_000)],
+    ['key', 'name', 'x'.repeat(1_000_000)],
     ['key', 'scopes', `leads.export${' leads.read'.repeat(500_000)}`],
     ['key', 'member_id', 'a.b'],
-    ['key', 'member_id', 'x'.repeat(5_000_000)],
+    ['key', 'member_id', 'x'.repeat(1_000_000)],
     ['key', 'secret_hint', ''],
-    ['key', 'secret_hint', 'x'.repeat(5_000_000)],
+    ['key', 'secret_hint', 'x'.repeat(1_000_000)],
     ['key', 'created_at', FAR],
     ['key', 'expires_at', FAR],
     ['key', 'revoked_at', FAR],
@@ -99,9 +99,9 @@ const DAMAGES: readonly Damage[] = (
     ['source', 'name', ''],
     ['event', 'action', 'studio-sold'],
     ['event', 'time', FAR],
-    ['event', 'member_id', 'x'.repeat(5_000_000)],
-    ['event', 'from_value', 'x'.repeat(5_000_000)],
-    ['event', 'to_value', 'x'.repeat(5_000_000)],
+    ['event', 'member_id', 'x'.repeat(1_000_000)],
+    ['event', 'from_value', 'x'.repeat(1_000_000)],
+    ['event', 'to_value', 'x'.repeat(1_000_000)],
   ] as const
 ).map(([kind, field, value]) => ({ kind, field, value }));
 
