@@ -42,9 +42,12 @@ function commandsWith(page: string, mark: string, replacements: Texts = {}): str
   );
 }
 
+/** What `npx lead-intake` runs, without npm, which takes longer than most commands. */
+const WITHOUT_NPX = `npx() { ${CLI} "\${@:2}"; }\n`;
+
 /** Runs commands that must succeed; returns what they printed. */
-async function printed(commands: string, env: Texts = {}): Promise<string> {
-  const { status, stdout, stderr }: Outcome = await runCommands(commands, env);
+async function printed(commands: string, env: Texts = {}, before = WITHOUT_NPX): Promise<string> {
+  const { status, stdout, stderr }: Outcome = await runCommands(before + commands, env);
   expect({ status, stderr }).toEqual({ status: 0, stderr: expect.any(String) });
   return stdout;
 }
@@ -328,7 +331,8 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
 
   test('keep-a-copy.md: all leads are sent again', async () => {
     const { env } = await aDatabase();
-    expect(await printed(commandsWith(COPY, 'resend'), env)).toContain('3');
+    // By npx itself.
+    expect(await printed(commandsWith(COPY, 'resend'), env, '')).toContain('3');
   });
 });
 
