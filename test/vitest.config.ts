@@ -9,17 +9,23 @@ process.env.NODE_COMPILE_CACHE ??= `${import.meta.dirname}/../node_modules/.cach
 /** The longest suites. They start first, so that none of them runs alone at the end. */
 const LONGEST = [
   'test/simulation/simulation',
-  'test/outbox/',
   'test/planted-bugs/',
-  'test/crash/kills',
-  'test/e2e/alerts',
-  'test/crash/power-cuts',
-  'test/e2e/mongo-failures',
-  'test/upgrade/neighbours',
-  'test/containers',
-  'test/crash/stopping',
+  'test/examples/grpc',
+  'test/examples/nextjs',
+  'test/examples/wordpress',
   'test/examples/rest',
+  'test/simulation/mongo-contract',
+  'test/examples/rails',
   'test/contract/mongo-store',
+  'test/e2e/alerts',
+  'test/upgrade/neighbours',
+  'test/generated-clients',
+  'test/examples/django',
+  'test/e2e/guides',
+  'test/e2e/command-faults',
+  'test/containers',
+  'test/security/personal-data',
+  'test/outbox/',
 ];
 
 /** Suites that load the whole machine. Concurrently, each would measure the load of the others. */
