@@ -15,6 +15,8 @@ export interface Life {
   readonly story: string;
   readonly events: number;
   readonly virtualMs: number;
+  /** The time of processor that it took; milliseconds. */
+  readonly processorMs: number;
   /** A hash of all events with their bytes; a function of seed and plan. */
   readonly trace: string;
   readonly lastEvents: readonly string[];
@@ -60,6 +62,8 @@ export async function live(
     writeFileSync(planFile, JSON.stringify(plan));
     const args = [
       '--disable-warning=ExperimentalWarning',
+      // Lives make much that is short-lived.
+      '--max-semi-space-size=64',
       join(import.meta.dirname, 'live.ts'),
       `${seed}`,
       planFile,

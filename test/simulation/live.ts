@@ -47,6 +47,7 @@ const result = await machine
   .catch((error) => ({ violations: [`the life cannot end: ${error.stack}`], unknown: [], trace: '' }));
 const { hash, lines } = machine.trace();
 if (values.trace) writeFileSync(values.trace, `${lines.join('\n')}\n`);
+const { user, system } = process.cpuUsage();
 const life: Life = {
   violations: [
     ...result.violations,
@@ -57,6 +58,7 @@ const life: Life = {
   story: result.trace,
   events: machine.events,
   virtualMs: machine.nowMs,
+  processorMs: (user + system) / 1000,
   trace: hash,
   lastEvents: lines.slice(-SHOWN_EVENTS),
 };
