@@ -18,7 +18,8 @@ export async function consumeFeed(
 ): Promise<void> {
   const take = async (changes: readonly LeadChange[]) => {
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
-    await sleep(chance.between(0, 20));
+    // Now and then for so long that leads change once more before it acknowledges them.
+    await sleep(chance.between(0, chance.number() < 0.3 ? 400 : 20));
     for (const change of changes) {
       const id = change.lead?.id ?? '';
       if ((copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);

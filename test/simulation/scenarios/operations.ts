@@ -197,7 +197,7 @@ export const changeKey = aScenario({
   weight: 5,
   choice: fc.record({
     studio,
-    action: fc.constantFrom('create', 'replaced', 'replaced', 'revoked'),
+    action: fc.constantFrom('create', 'create', 'replaced', 'replaced', 'revoked', 'revoked'),
     key: mostlyFirst(3),
     member: mostlyFirst(2),
     scopes: fc.constantFrom('both', 'both', 'leads.read', 'leads.create'),

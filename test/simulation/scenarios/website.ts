@@ -99,9 +99,9 @@ export const list = aScenario({
   },
 });
 
-/** It continues to use a secret that has been replaced. */
+/** It continues to use a secret that has been replaced or revoked. */
 export const useFormerSecret = aScenario({
-  weight: 3,
+  weight: 4,
   choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url: fc.nat(2) }),
   async run(sim, { lead, which, creates, url }) {
     const known = studioAt(sim, lead.studio);
@@ -114,10 +114,12 @@ export const useFormerSecret = aScenario({
   },
 });
 
-/** The secrets of a studio that have been replaced. */
-export function formerSecrets({ keyBySecret }: Simulation, { keys }: KnownStudio): string[] {
-  const secrets = [...keyBySecret].filter(([, id]) => keys.some(({ apiKeyId }) => apiKeyId === id));
-  return secrets.map(([secret]) => secret).filter((secret) => keys.every((key) => key.secret !== secret));
+/** The secrets of a studio that have been replaced or revoked, or may have been. */
+export function formerSecrets(sim: Simulation, { keys }: KnownStudio): string[] {
+  const secrets = [...sim.keyBySecret].filter(([, id]) => keys.some(({ apiKeyId }) => apiKeyId === id));
+  return secrets
+    .map(([secret]) => secret)
+    .filter((secret) => sim.putsOf(`secret ${secret}`).some(({ value }) => value === 'invalid'));
 }
 
 /** It sends requests until the quota is used up, and then until there is quota again. */
