@@ -104,9 +104,10 @@ export const useFormerSecret = aScenario({
   weight: 4,
   choice: fc.record({ lead: leadChoice, which: recent, creates: fc.boolean(), url: fc.nat(2) }),
   async run(sim, { lead, which, creates, url }) {
-    const known = studioAt(sim, lead.studio);
-    const secret = newest(formerSecrets(sim, known), which);
-    if (secret === undefined) return;
+    const chosen = studioAt(sim, lead.studio);
+    const known = [chosen, ...sim.studios].find((studio) => formerSecrets(sim, studio).length > 0);
+    const secret = known && newest(formerSecrets(sim, known), which);
+    if (!known || secret === undefined) return;
     const operation = creates
       ? ({ name: 'create', lead: leadOf(sim, known, lead) } as const)
       : ({ name: 'get', leadId: newest(known.leadIds, which) ?? sim.uuid('unknown lead') } as const);
