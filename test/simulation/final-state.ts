@@ -55,7 +55,7 @@ function creationsIn({ history }: Simulation, { id }: KnownStudio): SentLead[] {
   return [...new Map(sent.map((lead) => [JSON.stringify(lead), lead])).values()];
 }
 
-/** Makes requests of the studio possible again; returns the secret of a valid key. */
+/** Makes requests of the studio possible again, but for first ones with its sources in every second one; returns the secret of a valid key. */
 async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string> {
   const { id: studioId } = studio;
   const { directory, apiKeys } = sim.crmAt(0);
@@ -64,6 +64,11 @@ async function openStudio(sim: Simulation, studio: KnownStudio): Promise<string>
     updateMask: { paths: ['status'] },
   });
   sim.put(`status of ${studioId}`, 'active');
+  // What was created with a source is replayed without it.
+  for (const id of sim.studios.indexOf(studio) % 2 === 0 ? studio.sourceIds : []) {
+    await directory.putLeadSource({ leadSource: { studioId, id, name: 'Form', enabled: false } });
+    sim.put(`source ${id} of ${studioId}`, 'disabled');
+  }
   const memberId = 'at-last';
   await directory.putMember({ member: { studioId, id: memberId, role: MemberRole.OWNER } });
   sim.put(`role of ${memberId} in ${studioId}`, 'owner');
