@@ -14,9 +14,11 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'waiting for the lock of another process blocks the core',
     'the database file is readable by every user of the machine',
   ],
-  'disks that fail, or lose what was not synced: what a group commit has begun ends in the same event': [
+  'disks and writes that fail, or lose what was not synced: what a group commit has begun ends in the same event': [
     'a write succeeds before its transaction is committed',
     'a commit does not wait for the disk',
+    'a failed write fails its whole group commit',
+    'the check of the store succeeds while writes fail',
   ],
   "the thread that moves SQLite's log, which is the machine's own": ['the log is never truncated'],
   'more unreadable leads than a poll reads, and odd marks of changes': [
