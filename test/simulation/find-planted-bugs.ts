@@ -2,7 +2,8 @@
  * Measures how soon lives find faults: plants each bug, one at a time, and lives seed after seed until a promise is broken. Prints a table,
  * whose last column has the first promise that was broken.
  *
- * `npm run soak:bugs [-- --only PATTERN] [--seconds 120] [--first-seed 1]`: a pattern of the bugs' names. Those of `not-simulated.ts` are left out. Seconds are those of processor for one bug, by default those of a minute on two cores: a life that has begun by
+ * `npm run soak:bugs [-- --only PATTERN] [--seconds 120] [--first-seed 1]`: a pattern of the bugs' names.
+ * Those of `not-simulated.ts` are left out. Seconds are those of processor for one bug, by default those of a minute on two cores: a life that has begun by
  * then is lived to its end.
  */
 import { parseArgs } from 'node:util';
