@@ -6,6 +6,7 @@ import * as drains from './scenarios/drains.ts';
 import * as exports from './scenarios/exports.ts';
 import * as faults from './scenarios/faults.ts';
 import * as keyEnds from './scenarios/key-ends.ts';
+import * as lateRequests from './scenarios/late-requests.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
 import * as lostMongoIndex from './scenarios/lost-mongo-index.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
@@ -20,7 +21,7 @@ import * as website from './scenarios/website.ts';
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
-  ...[callersFile, drains, keyEnds, lostMongoIndex, stalledConsumers],
+  ...[callersFile, drains, keyEnds, lateRequests, lostMongoIndex, stalledConsumers],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
