@@ -135,6 +135,7 @@ export const DECIDED_RULES = {
   '4.1.same-data': 'The same data means the same values, in any order of properties; null equals a missing property.',
   '4.1.memory': 'An Idempotency-Key is remembered in its studio as long as its lead exists.',
   '4.1.success': 'Only a success uses an Idempotency-Key up.',
+  '4.1.enquiry': 'What is refused because of an open lead is kept there for the studio; no response shows it.',
   '4.1.at-once': 'Equal concurrent requests all get the 201.',
   '4.1.same-contact':
     'Contacts are the same by their address in any spelling, or by their number or its digits, with the extension.',

@@ -8,7 +8,7 @@ import {
   removeLeadSource,
   removeMember,
 } from '../../src/usecases/members-and-sources.ts';
-import { everyStudio, getStudio, putStudio } from '../../src/usecases/studios.ts';
+import { everyStudio, getStudio, type PutStudioCommand, putStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';
@@ -24,6 +24,7 @@ interface PutStudioOptions {
   readonly status?: Studio['status'];
   readonly region?: string;
   readonly quota?: QuotaOption;
+  readonly keepEnquiries?: 'yes' | 'no';
   readonly member?: string;
 }
 
@@ -37,13 +38,21 @@ function addStudioCommands(): void {
     )
     .option('--region <code>', 'country of phone numbers without a country code, such as DE; "none" for unknown')
     .option('--quota <number>', `requests per window of all its keys together; ${DEFAULT_QUOTA_HELP}`, quotaOption)
+    .addOption(
+      new Option(
+        '--keep-enquiries <choice>',
+        'whether an open lead keeps what creations say that are refused because of it',
+      ).choices(['yes', 'no']),
+    )
     .option(...AUDITED_MEMBER)
-    .action((id: string, { region, quota, member: memberId, ...options }: PutStudioOptions) => {
+    .action((id: string, { region, quota, keepEnquiries: keep, member: memberId, ...options }: PutStudioOptions) => {
       const regionCode = region === 'none' ? null : region;
       const quotaLimit = quota === 'default' ? null : quota;
+      const keepEnquiries = keep && keep === 'yes';
       return runOnStore(async (deps) => {
         const status = options.status ?? ((await deps.store.findStudio(id)) ? 'unchanged' : 'active');
-        return publicStudio(await putStudio(deps, { id, status, regionCode, quotaLimit, memberId, ...BY_HAND }));
+        const put: PutStudioCommand = { id, status, regionCode, quotaLimit, keepEnquiries, memberId, ...BY_HAND };
+        return publicStudio(await putStudio(deps, put));
       });
     });
   studios
@@ -100,4 +109,4 @@ function addSourceCommands(): void {
 }
 
 /** Returns a studio's record without internal fields. */
-const publicStudio = ({ id, status, regionCode, quotaLimit }: Studio) => ({ id, status, regionCode, quotaLimit });
+const publicStudio = ({ formerRegions: _, ...studio }: Studio) => studio;

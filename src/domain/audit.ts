@@ -9,6 +9,7 @@ export const AUDIT_ACTIONS = [
   'studio-quota-changed',
   'studio-region-changed',
   'studio-member-changed',
+  'studio-enquiries-changed',
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
@@ -28,8 +29,8 @@ export interface AuditEvent {
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
   /**
-   * The status, stage, quota, region, or the member's id and role, before and after; null: none. `lead-updated`: null, and
-   * the corrected fields' names.
+   * The status, stage, quota, region, keeping of enquiries, or the member's id and role, before and after; null: none.
+   * `lead-updated`: null, and the corrected fields' names.
    */
   readonly from: string | null;
   readonly to: string | null;

@@ -1,7 +1,7 @@
 import { assert } from '../../common/invariants.ts';
 import type { ErasedLead, Lead } from './lead.ts';
 
-export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased'] as const;
+export const CHANGE_KINDS = ['created', 'stage-changed', 'updated', 'resent', 'erased', 'enquired'] as const;
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
 /** A lead's current state, with its changes since the last acknowledgement. */

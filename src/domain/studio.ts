@@ -9,6 +9,8 @@ export interface Studio extends StudioRegions {
   readonly status: (typeof STUDIO_STATUSES)[number];
   /** The maximum number of requests per window of all its keys together; null: the gateways' default. */
   readonly quotaLimit: number | null;
+  /** Whether what creations say is kept that are refused because of an open lead. */
+  readonly keepEnquiries: boolean;
 }
 
 export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;
@@ -49,6 +51,9 @@ export const isQuotaLimit = (value: unknown): value is number =>
 
 export const quotaLimitFault = (limit: number): string | undefined =>
   isQuotaLimit(limit) ? undefined : `must be 1 to ${MAX_QUOTA_LIMIT}`;
+
+/** Returns whether enquiries are kept, as the audit log stores it. */
+export const keepingText = (keepEnquiries: boolean): string => (keepEnquiries ? 'kept' : 'not kept');
 
 /** Returns a quota as the audit log stores it; null: the gateways' default. */
 export const quotaLimitText = (limit: number | null): string | null => (limit === null ? null : String(limit));

@@ -9,7 +9,14 @@ import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { API_KEY_SCOPES, type ApiKey } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import type { Contact } from '../domain/contact.ts';
-import { type ErasedLead, type GivenLeadData, LEAD_STAGES, type Lead, type LeadView } from '../domain/lead.ts';
+import {
+  type Enquiry,
+  type ErasedLead,
+  type GivenLeadData,
+  LEAD_STAGES,
+  type Lead,
+  type LeadView,
+} from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/store.ts';
@@ -88,8 +95,17 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
     stage: leadStage.toWire(lead.stage),
     createTime: timestampToWire(lead.createdAt),
     updateTime: timestampToWire(lead.updatedAt),
+    enquiries: view === 'full' && lead.enquiries ? lead.enquiries.map(enquiryToWire) : [],
   };
 }
+
+const enquiryToWire = ({ time, displayName, sourceId, note }: Enquiry): leads.Enquiry => ({
+  $typeName: leads.EnquirySchema.typeName,
+  time: timestampToWire(time),
+  displayName,
+  ...(sourceId !== null && { sourceId }),
+  ...(note !== null && { note }),
+});
 
 export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, erasedAt }: ErasedLead): leads.Lead =>
   create(leads.LeadSchema, {
@@ -152,12 +168,13 @@ export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiK
   });
 }
 
-export function studioToWire({ id, status, regionCode, quotaLimit }: Studio): directory.Studio {
+export function studioToWire({ id, status, regionCode, quotaLimit, keepEnquiries }: Studio): directory.Studio {
   return create(directory.StudioSchema, {
     id,
     status: studioStatus.toWire(status),
     ...(regionCode !== null && { regionCode }),
     ...(quotaLimit !== null && { quotaLimit }),
+    keepEnquiries,
   });
 }
 

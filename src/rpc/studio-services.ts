@@ -121,11 +121,11 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
 }
 
 /** The fields that an update mask may name. */
-const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit'];
+const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit', 'keep_enquiries'];
 
 /** Returns the changes of a studio: the fields that the mask names, or without a mask those that are present. */
 function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
-  const { id, status, regionCode, quotaLimit } = studio;
+  const { id, status, regionCode, quotaLimit, keepEnquiries } = studio;
   const faults = new Faults();
   const isUnknown = (path: string) => !STUDIO_FIELDS.includes(path);
   if (mask?.paths.some(isUnknown)) faults.note('updateMask', `must name ${STUDIO_FIELDS.join(', ')} only`);
@@ -136,6 +136,7 @@ function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask
     status: changes('status', status !== StudioStatus.UNSPECIFIED) ? studioStatus.fromWire(status) : 'unchanged',
     regionCode: changes('region_code', regionCode !== undefined) ? (regionCode ?? null) : undefined,
     quotaLimit: changes('quota_limit', quotaLimit !== undefined) ? (quotaLimit ?? null) : undefined,
+    keepEnquiries: changes('keep_enquiries', keepEnquiries !== undefined) ? (keepEnquiries ?? true) : undefined,
     memberId,
   };
 }

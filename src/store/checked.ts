@@ -4,11 +4,15 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import {
   DATA_FIELDS,
+  type Enquiry,
   type ErasedLead,
   type Fingerprint,
   isFingerprint,
+  type KeptEnquiries,
   LEAD_STAGES,
   type Lead,
+  MAX_ENQUIRIES,
+  MAX_ENQUIRY_KEYS,
   type OriginalFields,
   TEXT_FIELDS,
 } from '../domain/lead.ts';
@@ -88,12 +92,41 @@ export function earlierCreation(
   original: Unchecked<OriginalFields> | undefined,
   fingerprint: Unchecked<Fingerprint>,
 ): EarlierCreation {
-  if (original && faultOfOriginal(original)) throw unreadable('lead', read, 'original');
+  if (original) readableOrThrow(checkedOriginal(read, original));
   const isStageReadable = isOneOf(LEAD_STAGES, read.stage) && isTime(read.updatedAt);
   const now = isStageReadable ? read : { ...read, stage: 'new', updatedAt: read.createdAt };
   const lead = readableOrThrow(checkedLead({ ...now, ...original }));
   if (!isFingerprint(fingerprint)) throw unreadable('lead', read, 'fingerprint');
   return { lead, fingerprint };
+}
+
+/** Checks what a lead was created with. */
+export const checkedOriginal = (
+  lead: Pick<Unchecked<Lead>, 'id' | 'studioId'>,
+  original: Unchecked<OriginalFields>,
+): Checked<OriginalFields> =>
+  faultOfOriginal(original) ? unreadable('lead', lead, 'original') : (original as OriginalFields);
+
+/** Checks the enquiries of a lead, as they are stored, or as JSON. Those that cannot be read are left out. */
+export function checkedEnquiries(read: unknown): KeptEnquiries {
+  const { kept, keys } = Object(read) as Unchecked<KeptEnquiries>;
+  const enquiryIn = (each: unknown): Enquiry[] => {
+    const { time: stored, displayName, sourceId, note } = Object(each) as Unchecked<Enquiry>;
+    const time = typeof stored === 'string' ? new Date(stored) : stored;
+    const said = { displayName, sourceId, note };
+    return isTime(time) && !faultOfOriginal(said) ? [{ time, ...(said as OriginalFields) }] : [];
+  };
+  return {
+    kept: Array.isArray(kept) ? kept.flatMap(enquiryIn).slice(-MAX_ENQUIRIES) : [],
+    keys: Array.isArray(keys) ? keys.filter((key) => typeof key === 'string').slice(-MAX_ENQUIRY_KEYS) : [],
+  };
+}
+
+/** Returns a lead with its enquiries, if it is readable and has any. @param read as checkedEnquiries does */
+export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, read: unknown): Read {
+  if (read === undefined || lead === null || lead instanceof UnreadableRecord) return lead;
+  const { kept: enquiries } = checkedEnquiries(read);
+  return enquiries.length === 0 ? lead : { ...lead, enquiries };
 }
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
@@ -201,7 +234,7 @@ export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnread
  * that cannot be read counts as none.
  */
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
-  const { id, regionCode, quotaLimit } = read;
+  const { id, regionCode, quotaLimit, keepEnquiries } = read;
   const formerRegions = regionsIn(read.formerRegions);
   const field = faultOfStudio(read);
   if (field === undefined) return { ...(read as Studio), formerRegions };
@@ -211,6 +244,7 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
     status: 'suspended',
     regionCode: isRegion(regionCode) ? regionCode : null,
     quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
+    keepEnquiries: keepEnquiries === true,
     formerRegions,
   };
 }
@@ -222,10 +256,11 @@ export const checkedListedStudio = (
 ): Checked<Studio> =>
   isCrmId(read.id) ? checkedStudio(read, report) : unreadable('studio', { studioId: read.id, id: read.id }, 'id');
 
-function faultOfStudio({ status, regionCode, quotaLimit }: Unchecked<Studio>): keyof Studio | undefined {
-  if (!isOneOf(STUDIO_STATUSES, status)) return 'status';
-  if (!isRegion(regionCode)) return 'regionCode';
-  return isQuotaLimitOrNull(quotaLimit) ? undefined : 'quotaLimit';
+function faultOfStudio(read: Unchecked<Studio>): keyof Studio | undefined {
+  if (!isOneOf(STUDIO_STATUSES, read.status)) return 'status';
+  if (!isRegion(read.regionCode)) return 'regionCode';
+  if (!isQuotaLimitOrNull(read.quotaLimit)) return 'quotaLimit';
+  return typeof read.keepEnquiries === 'boolean' ? undefined : 'keepEnquiries';
 }
 
 /** A record whose history, or list of applied requests, is not a list, so that nothing can be added. */

@@ -7,30 +7,40 @@ import {
   type ErasedLead,
   type Fingerprint,
   isOpen,
+  type KeptEnquiries,
   type Lead,
   nextUpdate,
   type OriginalFields,
   sameData,
+  withEnquiry,
 } from '../domain/lead.ts';
 import { type ChangeMark, marked } from '../domain/lead-change.ts';
-import { type MemberRole, memberText, quotaLimitText, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
+import {
+  keepingText,
+  type MemberRole,
+  memberText,
+  quotaLimitText,
+  STUDIO_STATUSES,
+  type Studio,
+} from '../domain/studio.ts';
 import { type Checked, isOneOf, readableOrThrow } from './checked.ts';
 import { regionsToNote } from './release-1-1.ts';
-import type {
-  ApiKeyCommand,
-  ApiKeyReplacement,
-  ChangeLeadStageOutcome,
-  CreateLeadOutcome,
-  EarlierCreation,
-  ErasedCreation,
-  EraseLeadOutcome,
-  LeadErasure,
-  LeadStageChange,
-  LeadUpdate,
-  PutOutcome,
-  ReplaceApiKeyOutcome,
-  StudioPut,
-  UpdateLeadOutcome,
+import {
+  type ApiKeyCommand,
+  type ApiKeyReplacement,
+  type ChangeLeadStageOutcome,
+  type CreateLeadOutcome,
+  type EarlierCreation,
+  type ErasedCreation,
+  type EraseLeadOutcome,
+  type LeadErasure,
+  type LeadStageChange,
+  type LeadUpdate,
+  type PutOutcome,
+  type ReplaceApiKeyOutcome,
+  type StudioPut,
+  UnreadableRecord,
+  type UpdateLeadOutcome,
 } from './store.ts';
 
 /**
@@ -168,6 +178,44 @@ export function replayOutcome(earlier: EarlierCreation | ErasedCreation, repeate
     : { kind: 'idempotency-conflict' };
 }
 
+/** A lead because of which a creation is refused, with what is stored of its past. */
+export interface EnquiredLead extends Pick<StoredLead, 'lead' | 'mark'> {
+  /** What it was created with; null: as it is now. */
+  readonly original: Checked<OriginalFields> | null;
+  readonly enquiries: KeptEnquiries;
+}
+
+export interface EnquiryWrite {
+  readonly mark: ChangeMark;
+  /** What it was created with is stored with its enquiries: cores of release 1.1 erase them together, and lose neither. */
+  readonly original: OriginalFields & { readonly enquiries: KeptEnquiries };
+}
+
+/**
+ * Decides whether what a refused creation says is kept at the lead because of which it is refused. The lead's own fields
+ * stay, `updatedAt` too.
+ *
+ * @returns null: nothing is written
+ */
+export function decideEnquiry(
+  { lead, original, enquiries: before, mark }: EnquiredLead,
+  { createdAt: time, displayName, sourceId, note }: Lead,
+  idempotencyKey: string,
+): EnquiryWrite | null {
+  // With a lead that cannot be read nothing can be compared, and what it was created with must not be replaced.
+  if (lead === null || lead instanceof UnreadableRecord || original instanceof UnreadableRecord) return null;
+  const enquiries = isOpen(lead.stage)
+    ? withEnquiry(lead, before, { time, displayName, sourceId, note }, idempotencyKey)
+    : null;
+  const created = original ?? lead;
+  return (
+    enquiries && {
+      mark: marked(mark, 'enquired', time),
+      original: { displayName: created.displayName, sourceId: created.sourceId, note: created.note, enquiries },
+    }
+  );
+}
+
 export interface StoredApiKey {
   readonly key: Checked<ApiKey>;
   /** Returns its readable parts. */
@@ -243,7 +291,8 @@ export interface StoredStudio {
 }
 
 /** Changed fields of a studio; its former regions are added to those that are stored, and end a renewal. */
-export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit'>> & Pick<Studio, 'formerRegions'>;
+export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit' | 'keepEnquiries'>> &
+  Pick<Studio, 'formerRegions'>;
 
 export function decideStudio(
   found: StoredStudio | null,
@@ -251,15 +300,16 @@ export function decideStudio(
   { memberId, caller, now: time }: AuditContext,
   isApplied: boolean,
 ): Decision<Studio | null, StudioWrite> {
-  const { id, status, regionCode, quotaLimit } = put;
+  const { id, status, regionCode, quotaLimit, keepEnquiries } = put;
   if (!found && status === undefined) return { outcome: null };
   if (found && isApplied) return { outcome: found.studio };
   const fields = {
     ...(status !== undefined && { status }),
     ...(regionCode !== undefined && { regionCode }),
     ...(quotaLimit !== undefined && { quotaLimit }),
+    ...(keepEnquiries !== undefined && { keepEnquiries }),
   };
-  const before = { regionCode: null, quotaLimit: null, formerRegions: [], ...found?.studio };
+  const before = { regionCode: null, quotaLimit: null, keepEnquiries: true, formerRegions: [], ...found?.studio };
   const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
   const formerRegions = [...new Set([...before.formerRegions, ...noted])];
   const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
@@ -271,6 +321,8 @@ export function decideStudio(
     record('studio-quota-changed', quotaLimitText(before.quotaLimit), quotaLimitText(quotaLimit));
   if (regionCode !== undefined && regionCode !== before.regionCode)
     record('studio-region-changed', before.regionCode, regionCode);
+  if (keepEnquiries !== undefined && keepEnquiries !== before.keepEnquiries)
+    record('studio-enquiries-changed', keepingText(before.keepEnquiries), keepingText(keepEnquiries));
   return {
     outcome: { ...before, ...fields, id, formerRegions } as Studio,
     write: { ...fields, formerRegions: [...new Set(noted)] },

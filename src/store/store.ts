@@ -161,6 +161,9 @@ export interface LeadStore {
    * 1. If the idempotency key has created a lead in the studio, returns `replayed` (same fingerprint),
    *    `idempotency-conflict` (another one) or `erased`.
    * 2. If the lead is open and another open lead of the studio has one of its contact keys, returns `already-open`.
+   *    With `keep`, what it says is then kept at that lead as decideEnquiry decides: in one write, while that lead has the
+   *    key, and once for each idempotency key that the lead remembers, in any process and however often it is repeated.
+   *    The lead's fields stay; it is marked in the change feed. No other outcome may keep anything.
    *
    * Of any number of concurrent calls with one idempotency key, or with a contact key in common, exactly one must
    * create. The claims of an unreadable lead must stay taken.
@@ -168,12 +171,12 @@ export interface LeadStore {
    * @param now when the creation's entry in the change feed begins; default: the lead's `createdAt`
    * @throws UnreadableRecord when the lead of the idempotency key is unreadable
    */
-  createLead(lead: Lead, claims: LeadClaims, now?: Date): Promise<CreateLeadOutcome>;
+  createLead(lead: Lead, claims: LeadClaims, now?: Date, enquiry?: 'keep'): Promise<CreateLeadOutcome>;
 
   /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
-  /** Returns a lead of the studio; must not return another studio's. @throws UnreadableRecord */
+  /** Returns a lead of the studio, with its enquiries; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /**
@@ -183,13 +186,13 @@ export interface LeadStore {
   presenceOfLead(studioId: string, leadId: string): Promise<'present' | 'erased' | null>;
 
   /**
-   * Lists the leads of the studio, highest id first. Must skip unreadable ones, so that all others are reached. Only
+   * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones, so that all others are reached. Only
    * after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
    */
   listLeads(studioId: string, before: string | null, limit: number): Promise<Page<Lead>>;
 
   /**
-   * Lists as listLeads does, but lowest id first. A walk must return each lead that existed at its start exactly once.
+   * Lists as listLeads does, but lowest id first, and with their enquiries. A walk must return each lead that existed at its start exactly once.
    */
   walkLeads(studioId: string, after: string | null, limit: number): Promise<Page<Lead>>;
 
@@ -241,7 +244,7 @@ export interface LeadStore {
  */
 export interface LeadChangeStore {
   /**
-   * Returns leads with unacknowledged changes, in their current state, which must be durable. Leads are ordered by
+   * Returns leads with unacknowledged changes, in their current state with their enquiries, which must be durable. Leads are ordered by
    * their first unacknowledged change, as far as the clocks of the writers agree. Must skip any number of unreadable
    * ones. Only after thousands of those may a call return none although there are others, which later calls then return.
    */
@@ -280,8 +283,8 @@ export interface ResentLeads {
 
 export interface LeadErasureStore {
   /**
-   * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, what it was
-   * created with, and everything computed from these, including its claims. Id, idempotency key, times and stage
+   * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, enquiries, what
+   * it was created with, and everything computed from these, including its claims. Id, idempotency key, times and stage
    * remain. From then on no other method may return the lead, its contact is free, and its idempotency key yields
    * `erased`. A lead of which only the stage and times are readable must be erased, too, whatever its other fields, its
    * events and its changes are. A lead that is erased already is returned unchanged.
@@ -393,6 +396,7 @@ export interface StudioPut {
   readonly status: Studio['status'] | undefined;
   readonly regionCode: RegionCode | null | undefined;
   readonly quotaLimit?: number | null | undefined;
+  readonly keepEnquiries?: boolean | undefined;
 }
 
 /** The outcome of putting a member or a source, whose number is limited. */
@@ -401,8 +405,8 @@ export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
 export interface DirectoryStore {
   /**
    * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and
-   * sources must not change. A new status, quota or region, including the first, must be stored with an event in the
-   * same write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
+   * sources must not change. A new status, quota, region, including the first, or keeping of enquiries must be
+   * stored with an event in the same write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
    * former ones in the same write, also by concurrent calls.
    *
    * @returns the studio after the change; null: it does not exist, and `status` is undefined

@@ -6,7 +6,7 @@ import { Faults } from '../domain/refusal.ts';
 import type { LeadChangeStore } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
-import { startOfPage, tokenAfter } from './requests.ts';
+import { partsOf, startOfPage, tokenAfter } from './requests.ts';
 
 /** The maximum number of leads that a poll returns. Later ones are returned once these are acknowledged. */
 export const MAX_LEADS_PER_POLL = 200;
@@ -130,8 +130,12 @@ export async function pullLeadChanges(
   });
   let poll: PollResult | undefined = await poller.now();
   while (poll?.changes.length === 0 && !end.aborted) poll = await Promise.race([poller.next(), ended]);
-  return poll?.changes.slice(0, pageLimit(max)) ?? [];
+  const [first = []] = changeParts(poll?.changes ?? [], pageLimit(max));
+  return first;
 }
+
+const changeParts = (changes: readonly LeadChange[], most: number) =>
+  partsOf(changes, most, ({ lead }) => ('enquiries' in lead ? lead.enquiries : undefined));
 
 /** The maximum number of changes in a message. */
 const MAX_CHANGES_PER_MESSAGE = 100;
@@ -154,9 +158,7 @@ export async function* watchLeadChanges(
     const fresh = poll.changes.filter((change) => revisions?.get(keyOfChanged(change)) !== change.revision);
     // Leads that this poll does not contain were acknowledged.
     sent = poll;
-    for (let index = 0; index < fresh.length; index += MAX_CHANGES_PER_MESSAGE) {
-      yield fresh.slice(index, index + MAX_CHANGES_PER_MESSAGE);
-    }
+    yield* changeParts(fresh, MAX_CHANGES_PER_MESSAGE);
   }
 }
 

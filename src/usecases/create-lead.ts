@@ -29,11 +29,12 @@ export interface CreatedLead {
 type Creating = Pick<Dependencies, 'store' | 'newId'>;
 
 /**
- * Creates a lead, or replays an earlier creation.
+ * Creates a lead, or replays an earlier creation. What it says is kept at the lead because of which it is refused, unless
+ * its studio has switched that off.
  *
  * @param read the studio and the source, if they were read while the request was authenticated
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID, IDEMPOTENCY_CONFLICT, LEAD_ALREADY_OPEN
- * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 7.order
+ * @rule 3.1.initial 4.1.1 4.1.2 4.1.3 4.1.4 4.1.enquiry 7.order
  */
 export async function createLead(
   { store, newId }: Creating,
@@ -63,7 +64,7 @@ export async function createLead(
   const createdAt = timeOfId(id);
   const lead: Lead = { id, studioId, ...capture, stage: 'new', createdAt, updatedAt: createdAt };
   const claims = { idempotencyKey, fingerprint, ...openClaims(capture.contact, studio) };
-  return resultOf(await store.createLead(lead, claims));
+  return resultOf(await store.createLead(lead, claims, undefined, studio.keepEnquiries ? 'keep' : undefined));
 }
 
 async function readLeadContext(

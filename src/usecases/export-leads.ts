@@ -5,6 +5,7 @@ import { type ExportPosition, exportPosition, resumeTokenAfter } from '../domain
 import type { Lead } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
+import { partsOf } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
@@ -51,10 +52,14 @@ export async function* exportLeads(
   for await (const id of studioIds(begin ?? null)) {
     for (let after = begin?.studioId === id ? begin.leadId : null; ; ) {
       const { records: leads, next, skipped: skippedCount } = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
-      if (leads.length > 0 || skippedCount > 0 || next !== null) {
-        // Unreadable leads at the end of a studio are read, and counted, again by an export that resumes there.
-        const position = next ?? leads.at(-1)?.id ?? after ?? BEFORE_ALL_IDS;
-        yield { leads, resumeToken: resumeTokenAfter(studioId, { studioId: id, leadId: position }), skippedCount };
+      const parts = [...partsOf(leads, MAX_LEADS_PER_PAGE, ({ enquiries }) => enquiries)];
+      if (parts.length === 0 && (skippedCount > 0 || next !== null)) parts.push([]);
+      for (const [index, part] of parts.entries()) {
+        const isLast = index === parts.length - 1;
+        // Unreadable leads at the end of a studio, or of a part, are read, and counted, again by an export that resumes there.
+        const leadId = (isLast ? next : null) ?? part.at(-1)?.id ?? after ?? BEFORE_ALL_IDS;
+        const resumeToken = resumeTokenAfter(studioId, { studioId: id, leadId });
+        yield { leads: part, resumeToken, skippedCount: index === 0 ? skippedCount : 0 };
       }
       // A store may return without waiting for I/O, and a long export would then block the event loop.
       await yieldToEventLoop();

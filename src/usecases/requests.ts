@@ -1,6 +1,7 @@
 import { crmIdFault, pageTokenFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Requester } from '../domain/audit.ts';
 import { idBeforePage, type ListName, pageTokenAfter } from '../domain/cursor.ts';
+import { bytesOf, type Enquiry } from '../domain/lead.ts';
 import type { Faults } from '../domain/refusal.ts';
 
 /** Notes the faults of who requests an action, and of the request's id. @param member the field that names the member */
@@ -47,3 +48,30 @@ export function notePageFaults(
 /** Returns the token of the page after an id; empty: there is none. */
 export const tokenAfter = (list: ListName, scope: string, id: string | null): string =>
   id === null ? '' : pageTokenAfter(list, scope, id);
+
+/** The bytes of enquiries with which a part of a response ends. With these and its leads it has less than 4 MiB. */
+const PART_BYTES = 1024 * 1024;
+
+/**
+ * Splits records into parts for one message each.
+ *
+ * @param most the maximum number of a part
+ */
+export function* partsOf<Record>(
+  records: readonly Record[],
+  most: number,
+  enquiriesOf: (record: Record) => readonly Enquiry[] | undefined,
+): Generator<readonly Record[]> {
+  let begin = 0;
+  let bytes = 0;
+  for (const [index, record] of records.entries()) {
+    const enquiries = enquiriesOf(record);
+    const size = enquiries ? bytesOf(enquiries) : 0;
+    if (index > begin && (index - begin === most || bytes + size > PART_BYTES)) {
+      yield records.slice(begin, index);
+      [begin, bytes] = [index, 0];
+    }
+    bytes += size;
+  }
+  if (begin < records.length) yield records.slice(begin);
+}

@@ -22,6 +22,8 @@ export interface PutStudioCommand extends Requester {
   readonly regionCode: string | null | undefined;
   /** Null: the gateways' default; undefined: unchanged. */
   readonly quotaLimit?: number | null | undefined;
+  /** Undefined: unchanged. */
+  readonly keepEnquiries?: boolean | undefined;
 }
 
 /** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
@@ -41,12 +43,13 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
   if (typeof command?.quotaLimit === 'number') faults.note('studio.quotaLimit', quotaLimitFault(command.quotaLimit));
   noteRequester(faults, command ?? {});
   faults.refuseIfAny();
-  const { id, status, quotaLimit, memberId = null, caller } = command as PutStudioCommand;
+  const { id, status, quotaLimit, keepEnquiries, memberId = null, caller } = command as PutStudioCommand;
   const put = {
     id,
     status: status === 'unchanged' ? undefined : status,
     regionCode: regionCode as RegionCode | null | undefined,
     quotaLimit,
+    keepEnquiries,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
   const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });

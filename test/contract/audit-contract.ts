@@ -150,6 +150,10 @@ export function auditContract(opened: () => OpenedStore): void {
       await store.putStudio(aStudio({ status: 'suspended' }), by('studio-stopper'));
       await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE' }), by('studio-mover'));
       await store.putStudio(aStudio({ status: 'suspended', regionCode: 'DE', quotaLimit: 9 }), by('studio-limiter'));
+      await store.putStudio(
+        { id: STUDIO_ID, status: undefined, regionCode: undefined, keepEnquiries: false },
+        by('keeper'),
+      );
       await store.putMember(aMember(), by('member-maker'));
       await store.removeMember(STUDIO_ID, aMember().id, by('member-remover'));
       const key = anApiKey();
@@ -173,6 +177,7 @@ export function auditContract(opened: () => OpenedStore): void {
         'studio-stopper',
         'studio-mover',
         'studio-limiter',
+        'keeper',
         'member-maker',
         'member-remover',
       ]);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Member } from '../../src/domain/studio.ts';
-import type { Store } from '../../src/store/store.ts';
-import { aLeadSource, aMember, aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
+import type { Store, StudioPut } from '../../src/store/store.ts';
+import { aLeadSource, aMember, anApiKey, aStudio, BY, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { sourcesIn } from './store-actions.ts';
 
@@ -31,6 +31,28 @@ export function directoryContract(opened: () => OpenedStore): void {
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: 'FR' });
       expect(await store.putStudio({ ...unchanged, regionCode: null }, BY)).toMatchObject({ regionCode: null });
       expect(await store.findStudio(STUDIO_ID)).toMatchObject({ status: 'suspended', regionCode: null });
+    });
+
+    // @proves leads-32
+    test('a studio keeps enquiries until that is switched off, whatever else is put', async () => {
+      const unchanged = { id: STUDIO_ID, status: undefined, regionCode: undefined };
+      const put = async (change: Partial<StudioPut>) =>
+        (await store.putStudio({ ...unchanged, ...change }, BY))?.keepEnquiries;
+      expect(await put({ status: 'active' })).toBe(true);
+      expect(await put({ keepEnquiries: false })).toBe(false);
+      expect(await put({ status: 'suspended', regionCode: 'DE' })).toBe(false);
+      expect(await store.findStudio(STUDIO_ID)).toMatchObject({ keepEnquiries: false });
+      expect((await store.listStudios(null, 10)).records).toMatchObject([{ keepEnquiries: false }]);
+      const key = anApiKey();
+      await store.createApiKey(key, NOW);
+      expect(await store.findCredential(key.secretSha256)).toMatchObject({ studio: { keepEnquiries: false } });
+      expect(await put({ keepEnquiries: true })).toBe(true);
+      expect(await store.findStudio(STUDIO_ID)).toMatchObject({ keepEnquiries: true });
+      const events = (await store.listAuditEvents(STUDIO_ID, null)).map(({ action, from, to }) => [action, from, to]);
+      expect(events.filter(([action]) => action === 'studio-enquiries-changed')).toEqual([
+        ['studio-enquiries-changed', 'not kept', 'kept'],
+        ['studio-enquiries-changed', 'kept', 'not kept'],
+      ]);
     });
 
     test('a put without a status does not create a studio', async () => {

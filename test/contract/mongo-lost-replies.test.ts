@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { MongoClient, UUID } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { MAX_APPLIED_REQUESTS } from '../../src/domain/audit.ts';
+import type { Lead } from '../../src/domain/lead.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aMember, aStudio, BY, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { EVERY_RIVALRY, HARMLESS_WHEN_REPEATED, RIVAL_CHANGES } from './rival-changes.ts';
+import { moveLead } from './store-actions.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -66,6 +68,26 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
       expect(new Set(events.map((event) => JSON.stringify(event))).size).toBe(events.length);
     },
   );
+
+  // @proves leads-32
+  test.each([
+    ['closed', true, (lead: Lead) => moveLead(other, lead, 'won')],
+    ['erased', false, ({ id: leadId }: Lead) => other.eraseLead({ studioId: STUDIO_ID, leadId, ...BY })],
+  ])('of an enquiry: it is kept once, and refused, though its lead is %s meanwhile', async (_, isKept, rival) => {
+    const lead = aLead();
+    await other.createLead(lead, claimsOf(lead));
+    const again = aLead({ contact: lead.contact, note: 'again' });
+    proxy.loseReplies({ of: isCommand('update'), meanwhile: () => rival(lead) });
+
+    const outcome = await store.createLead(again, claimsOf(again), undefined, 'keep');
+
+    expect(proxy.lost()).toBe(1);
+    // Of an erased lead nothing tells what it had.
+    expect(outcome).toEqual(isKept ? { kind: 'already-open', leadId: lead.id } : { kind: 'created', lead: again });
+    const enquiries = isKept ? [{ note: 'again', time: again.createdAt }] : undefined;
+    const { records } = await other.walkLeads(STUDIO_ID, null, 10);
+    expect(records).toMatchObject([isKept ? { id: lead.id, stage: 'won', enquiries } : { id: again.id }]);
+  });
 
   test('is tried above for every method whose repetition could undo something', () => {
     const writing = Object.keys(store).filter(

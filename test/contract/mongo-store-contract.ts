@@ -22,6 +22,7 @@ const COLLECTIONS = {
   lead: 'leads',
   creation: 'leads',
   original: 'leads',
+  enquiries: 'leads',
   claim: 'leads',
   mark: 'leads',
   key: 'apiKeys',
@@ -66,6 +67,12 @@ const DAMAGES: readonly Damage[] = [
     (value) => ({ kind: 'original', field: 'original', value }) as const,
   ),
   ...[
+    5,
+    { kept: 'x', keys: {} },
+    { kept: [null, { time: 'soon', displayName: 'Ada', sourceId: null, note: 'x' }], keys: [5] },
+    { kept: [{ time: new Date(), displayName: 'Ada', sourceId: 'website', note: 'x' }] },
+  ].map((value) => ({ kind: 'enquiries', field: 'original.enquiries', value }) as const),
+  ...[
     undefined,
     null,
     'yesterday',
@@ -94,6 +101,7 @@ const DAMAGES: readonly Damage[] = [
   ...['closed', undefined, null, 1, 'toString'].map((value) => ({ kind: 'studio', field: 'status', value }) as const),
   ...['XX', 49, undefined].map((value) => ({ kind: 'studio', field: 'regionCode', value }) as const),
   ...[0, '5', {}].map((value) => ({ kind: 'studio', field: 'quotaLimit', value }) as const),
+  ...['no', 0, null].map((value) => ({ kind: 'studio', field: 'keepEnquiries', value }) as const),
   ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
     (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
   ),

@@ -41,6 +41,7 @@ export interface Damage {
     | 'lead'
     | 'creation'
     | 'original'
+    | 'enquiries'
     | 'claim'
     | 'mark'
     | 'key'

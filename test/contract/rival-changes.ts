@@ -168,7 +168,7 @@ export const RIVAL_CHANGES = {
 
 /** Every other method that writes, with why a repetition undoes nothing. */
 export const HARMLESS_WHEN_REPEATED = {
-  createLead: 'its idempotency key finds the lead, whatever became of it',
+  createLead: 'its idempotency key finds the lead, whatever became of it, or the enquiry',
   acknowledgeLeadChanges: 'it names the revision',
   resendLeads: 'consumers get the leads once more',
   eraseLead: 'no one can restore a lead',

@@ -21,9 +21,14 @@ const LEADS = 600;
 function personalBytes(index: number, lead: Lead): Buffer[] {
   const { sha256 } = claimsOf(lead).fingerprint;
   return [
-    ...[`Name-${index}-`, `King-${index}-`, `person-${index}-@`, `other-${index}-@`, `Note-${index}-`].map((text) =>
-      Buffer.from(text),
-    ),
+    ...[
+      `Name-${index}-`,
+      `King-${index}-`,
+      `person-${index}-@`,
+      `other-${index}-@`,
+      `Note-${index}-`,
+      `Again-${index}-`,
+    ].map((text) => Buffer.from(text)),
     hashBytes(sha256),
     ...openClaims(lead.contact, aStudio()).contactKeys.map(hashBytes),
   ];
@@ -48,6 +53,10 @@ test('no file of the database has a byte of personal data of an erased lead, wha
       const now = plus(lead.createdAt, 1000);
       const contact = { type: 'email', value: `other-${index}-@example.org` } as const;
       const correction = { displayName: `King-${index}-`.padEnd((index * 13) % 150, '.'), contact };
+      if (index % 4 === 0) {
+        const again = aLead({ contact: lead.contact, note: `Again-${index}-`.padEnd((index * 53) % 1900, '.') });
+        await store.createLead(again, claimsOf(again), undefined, 'keep');
+      }
       if (index % 3 === 0) await correctLead(store, lead, correction, { now });
       if (index % 5 === 0) await moveLead(store, { ...lead, contact }, 'won', { now });
     }),

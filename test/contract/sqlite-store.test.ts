@@ -31,6 +31,7 @@ const TABLES = {
   lead: ['leads', OF_LEAD],
   creation: ['leads', OF_LEAD],
   original: ['leads', OF_LEAD],
+  enquiries: ['leads', OF_LEAD],
   claim: ['leads', OF_LEAD],
   mark: ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
@@ -66,6 +67,15 @@ const DAMAGES: readonly Damage[] = (
     ['original', 'original', 'null'],
     ['original', 'original', '{"displayName":"Ada","sourceId":"website","note":null}'],
     ['original', 'original', '{"displayName":"Ada","sourceId":null}'],
+    ...[
+      5,
+      { kept: 'x', keys: {} },
+      { kept: [null, { time: 'soon', displayName: 'Ada', sourceId: null, note: 'x' }], keys: [5] },
+      { kept: [{ time: NOW, displayName: 'Ada', sourceId: 'website', note: 'x' }] },
+    ].map((enquiries) => {
+      const original = { displayName: 'Ada', sourceId: null, note: null, enquiries };
+      return ['enquiries', 'original', JSON.stringify(original)] as const;
+    }),
     ['claim', 'contact_keys', '['],
     ['claim', 'contact_keys', '{"a":1}'],
     ['claim', 'contact_keys', '[1,null]'],

@@ -7,6 +7,7 @@ import { claimContract } from './claim-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
+import { enquiryContract } from './enquiry-contract.ts';
 import { findLeadsContract } from './find-leads-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
 import { listLeadsContract } from './list-leads-contract.ts';
@@ -32,6 +33,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     afterEach(() => current.dispose());
 
     createLeadContract(opened);
+    enquiryContract(damages, opened);
     changeLeadStageContract(opened);
     updateLeadContract(opened);
     findLeadsContract(opened);

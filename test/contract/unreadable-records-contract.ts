@@ -224,7 +224,7 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         await store.createApiKey(key, NOW);
         await opened().damage(damage, { studioId: id, id });
 
-        const suspended = aStudio({ id, status: 'suspended' });
+        const suspended = aStudio({ id, status: 'suspended', keepEnquiries: damage.field !== 'keepEnquiries' });
         expect(await store.findStudio(id)).toEqual(suspended);
         expect((await store.findCredential(key.secretSha256))?.studio).toEqual(suspended);
         expect(reportsOf(id)[0]).toMatchObject({ kind: 'studio', id });

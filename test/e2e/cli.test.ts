@@ -36,7 +36,9 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     status: 'active',
     regionCode: 'DE',
     quotaLimit: null,
+    keepEnquiries: true,
   });
+  expect(await json('studios', 'put', 's1', '--keep-enquiries', 'no')).toMatchObject({ keepEnquiries: false });
   expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
     status: 'suspended',
     regionCode: 'DE',
@@ -87,6 +89,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     ['studio-quota-changed', null, caller, '5000'],
     ['studio-region-changed', null, caller, null],
     ['studio-status-changed', 'the-boss', caller, 'suspended'],
+    ['studio-enquiries-changed', null, caller, 'not kept'],
     ['studio-region-changed', null, caller, 'DE'],
     ['studio-status-changed', null, caller, 'active'],
   ]);

@@ -74,7 +74,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'DirectoryService/PutStudio': () => ({
     studio: { id: 'other', status: 1, regionCode: 'DE', quotaLimit: 1 },
     memberId: 'owner',
-    updateMask: 'status,quotaLimit,regionCode',
+    updateMask: 'status,quotaLimit,regionCode,keepEnquiries',
   }),
   'DirectoryService/GetStudio': () => STUDIO,
   'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),
@@ -175,7 +175,7 @@ function* variantsOf(desc: DescMessage, request: JsonObject, at = ''): Generator
       for (const inner of variantsOf(field.message, value[0] as JsonObject, `${path}.`)) {
         yield { ...inner, request: { ...without, [name]: [inner.request] } };
       }
-    } else if (field.message && !(field.message.typeName in OF_TYPES)) {
+    } else if (field.fieldKind === 'message' && !(field.message.typeName in OF_TYPES)) {
       for (const inner of variantsOf(field.message, (value ?? {}) as JsonObject, `${path}.`)) {
         yield { ...inner, request: { ...without, [name]: inner.request } };
       }

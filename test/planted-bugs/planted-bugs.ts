@@ -4,6 +4,7 @@ import { CONTACT_BUGS } from './contact-bugs.ts';
 import { CORE_BUGS } from './core-bugs.ts';
 import { CRASH_BUGS } from './crash-bugs.ts';
 import { EDGE_BUGS } from './edge-bugs.ts';
+import { ENQUIRY_BUGS } from './enquiry-bugs.ts';
 import { ERASURE_BUGS } from './erasure-bugs.ts';
 import { EXPORT_BUGS } from './export-bugs.ts';
 import { FEED_BUGS } from './feed-bugs.ts';
@@ -31,6 +32,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   CORE_BUGS,
   CRASH_BUGS,
   EDGE_BUGS,
+  ENQUIRY_BUGS,
   FEED_BUGS,
   IMPORT_BUGS,
   ERASURE_BUGS,

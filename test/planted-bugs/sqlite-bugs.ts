@@ -48,7 +48,11 @@ export const SQLITE_BUGS: readonly PlantedBug[] = [
     caughtBy: 'another key for a contact with an open lead names that lead, and nothing is written',
     patches: [
       { file: CLAIMS, text: 'INSERT INTO contact_claims', put: 'INSERT OR IGNORE INTO contact_claims' },
-      { file: CLAIMS, find: 'if (stage !== null && isOpen(stage)) return idText(id);', put: 'if (id) continue;' },
+      {
+        file: CLAIMS,
+        find: 'if (stage !== null && isOpen(stage)) return { number, id: idText(id) };',
+        put: 'if (id) continue;',
+      },
     ],
   },
   {

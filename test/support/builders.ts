@@ -26,7 +26,15 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
 export function aStudio(overrides: Partial<Studio> = {}): Studio {
-  return { id: STUDIO_ID, status: 'active', regionCode: null, quotaLimit: null, formerRegions: [], ...overrides };
+  return {
+    id: STUDIO_ID,
+    status: 'active',
+    regionCode: null,
+    quotaLimit: null,
+    keepEnquiries: true,
+    formerRegions: [],
+    ...overrides,
+  };
 }
 
 export function aMember(overrides: Partial<Member> = {}): Member {

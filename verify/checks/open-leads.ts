@@ -10,16 +10,18 @@ const ALREADY_OPEN = 'integration_lead_already_open';
 /** At most one open lead per contact. */
 export const OPEN_LEAD_CHECKS: readonly Check[] = [
   {
-    title: 'a contact with an open lead gets no second lead',
-    rules: ['4.1.3', '7.2', '7.integration_lead_already_open'],
+    title: 'a contact with an open lead gets no second lead, and the first stays as it is',
+    rules: ['4.1.3', '4.1.enquiry', '7.2', '7.integration_lead_already_open'],
     async run(api) {
       const phone = { type: 'phone', value: `+4930${`${Date.now()}`.slice(-7)}` };
       for (const contact of [anEmail(), phone]) {
-        leadOf(await api.create(aCapture({ contact })), 201);
+        const { id } = leadOf(await api.create(aCapture({ contact })), 201);
+        const { text } = await api.read(id);
         await addsLeads(api, 0, async () => {
           const another = aCapture({ contact, displayName: 'Somebody else' });
           refusalOf(await api.create(another), 409, ALREADY_OPEN);
         });
+        assert.equal((await api.read(id)).text, text);
       }
     },
   },

@@ -1,5 +1,6 @@
 import { type Filter, MongoBulkWriteError, type UpdateFilter, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import type { Lead } from '../../domain/lead.ts';
 import { type ChangeMark, type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -9,13 +10,13 @@ import type { Connection } from './connection.ts';
 import {
   ACKNOWLEDGED,
   type ChangesDocument,
+  enquiredLeadOf,
   erasedLeadOf,
   isErased,
   type LeadDocument,
   lastIdOfFull,
   leadIdsAfter,
   leadKey,
-  leadOf,
   READ,
   WITHOUT_HISTORY,
 } from './documents.ts';
@@ -126,7 +127,7 @@ export function mongoLeadChanges(connection: Connection, report: ReportUnreadabl
 }
 
 /** Error codes of an update that is refused because of its document: its fields, or its size. */
-const OF_DOCUMENT: readonly unknown[] = [2, 14, 28, 121, 10334, 17419, 285999133];
+export const OF_DOCUMENT: readonly unknown[] = [2, 14, 28, 121, 10334, 17419, 285999133];
 
 /** Returns the updates that the database refused, each because of its document. @throws any other error */
 function refusalsIn(error: unknown): readonly WriteError[] {
@@ -140,7 +141,7 @@ function refusalsIn(error: unknown): readonly WriteError[] {
 function leadChangeOf(document: LeadDocument): Checked<LeadChange> {
   const { changes, createdAt } = document;
   const { revision = 0, since, kinds = { created: createdAt } } = Object(changes);
-  const lead = isErased(document) ? erasedLeadOf(document) : leadOf(document);
+  const lead = isErased(document) ? erasedLeadOf(document) : (enquiredLeadOf(document) as Checked<Lead>);
   return checkedLeadChange(lead, {
     revision,
     // BEFORE_ALL is not the time of a change.

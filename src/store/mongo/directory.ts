@@ -101,7 +101,7 @@ const studioPutter =
         fields: STUDIO_FIELDS,
         requestId: by.requestId,
         async decide(found, isApplied) {
-          const { status = null, regionCode = null, quotaLimit = null, renewal } = found ?? {};
+          const { status = null, regionCode = null, quotaLimit = null, keepEnquiries = null, renewal } = found ?? {};
           const isRenewing = Boolean(renewal);
           const stored = found && { studio: checkedStudio(studioIn(found), report), status, quotaLimit, isRenewing };
           const decision = decideStudio(stored, put, by, isApplied);
@@ -118,6 +118,7 @@ const studioPutter =
             status,
             regionCode,
             quotaLimit,
+            keepEnquiries,
             formerRegions: sameRegions(found.formerRegions),
             'renewal.since': renewal?.since ?? null,
           } as Filter<StudioDocument>;

@@ -6,6 +6,7 @@ import {
   DATA_FIELDS,
   type ErasedLead,
   isOpen,
+  type KeptEnquiries,
   type Lead,
   type LeadClaims,
   type OriginalFields,
@@ -15,14 +16,17 @@ import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio
 import {
   type Checked,
   checkedApiKey,
+  checkedEnquiries,
   checkedErasedLead,
   checkedLead,
   checkedLeadSource,
   checkedMember,
+  checkedOriginal,
   earlierCreation,
   type Unchecked,
+  withEnquiries,
 } from '../checked.ts';
-import type { LeadWrite, StoredClaims } from '../decisions.ts';
+import type { EnquiredLead, EnquiryWrite, LeadWrite, StoredClaims } from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
 import { type EarlierCreation, type ErasedCreation, UnreadableRecord } from '../store.ts';
 
@@ -34,6 +38,9 @@ export const READ = { enableUtf8Validation: false } as const;
 
 /** Reads leads and keys without what grows with every change, which may be many times as long as the rest. */
 export const WITHOUT_HISTORY = { ...READ, projection: { history: 0, appliedRequests: 0 } } as const;
+
+/** Reads leads also without their enquiries. */
+export const WITHOUT_ORIGINAL = { ...READ, projection: { ...WITHOUT_HISTORY.projection, original: 0 } } as const;
 
 /**
  * The `_id` of a lead. The studio comes first, so that the index keeps its leads together, in the order of lists. The
@@ -72,7 +79,7 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable 
   /** What release 1.1 reads as the rule of its claims. */
   readonly contactRule?: { readonly version: number; readonly region: RegionCode | null };
   readonly idempotency: { readonly key: UUID; readonly fingerprint: string; readonly fingerprintVersion: number };
-  /** What it was created with; absent until its first correction. */
+  /** What it was created with, and its enquiries; absent until its first correction or enquiry. */
   readonly original?: OriginalDocument;
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;
@@ -92,6 +99,8 @@ export const ACKNOWLEDGED = new Date(8.64e15);
 
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;
+  /** Each source is the text of a UUID. */
+  readonly enquiries?: KeptEnquiries;
 }
 
 /** A key; `slot` is one of its studio's slots while it is live, otherwise its own id. */
@@ -108,6 +117,7 @@ export interface StudioDocument extends Changeable {
   readonly status: Studio['status'];
   readonly regionCode: RegionCode | null;
   readonly quotaLimit?: number | null;
+  readonly keepEnquiries?: boolean;
   readonly formerRegions?: readonly (RegionCode | null)[];
   /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
   readonly claimVersion?: number | null;
@@ -125,7 +135,14 @@ interface RenewalDocument {
 export const NOTHING_DUE = { claimVersion: CONTACT_RULE_VERSION, renewal: null } as const;
 
 /** The fields of a studio's record; the rest may be large. */
-export const STUDIO_FIELDS = { status: 1, regionCode: 1, quotaLimit: 1, formerRegions: 1, renewal: 1 } as const;
+export const STUDIO_FIELDS = {
+  status: 1,
+  regionCode: 1,
+  quotaLimit: 1,
+  keepEnquiries: 1,
+  formerRegions: 1,
+  renewal: 1,
+} as const;
 
 /** The lowest and the highest possible id of a lead, which bound a page to one studio. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
@@ -134,6 +151,8 @@ export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 export const AFTER_ALL_STUDIOS = '{';
 
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
+
+export const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
 
 /** A condition for the `_id`s of a studio's leads above `after`; null: all. */
 export const leadIdsAfter = (studioId: string, after: string | null) => ({
@@ -183,6 +202,11 @@ export const originalDocument = ({ displayName, sourceId, note }: OriginalFields
   note,
 });
 
+export const enquiryDocument = ({ mark, original }: EnquiryWrite) => ({
+  changes: mark,
+  original: { ...originalDocument(original), enquiries: original.enquiries },
+});
+
 const uuidOrNull = (id: string | null): UUID | null => (id === null ? null : new UUID(id));
 
 /**
@@ -220,6 +244,20 @@ export const leadOf = (document: LeadDocument): Checked<Lead> => checkedLead(lea
 /** Returns the lead of a document; null: it was erased. */
 export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
   isErased(document) ? null : leadOf(document);
+
+/** The same with the enquiries of the lead. */
+export const enquiredLeadOf = (document: LeadDocument): Checked<Lead> | null =>
+  withEnquiries(presentLeadOf(document), Object(document.original).enquiries);
+
+/** Returns what a refused creation is compared with, but the mark. */
+export function enquiryTargetOf(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
+  const original = originalIn(document);
+  return {
+    lead: presentLeadOf(document),
+    original: original ? checkedOriginal(leadIn(document), original) : null,
+    enquiries: checkedEnquiries(Object(document.original).enquiries),
+  };
+}
 
 export const isErased = ({ erasedAt }: Pick<LeadDocument, 'erasedAt'>): boolean => erasedAt instanceof Date;
 
@@ -296,9 +334,10 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
 
 /** The unchecked studio of a document. Its former regions include those that a core of release 1.1 has replaced. */
 export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null, formerRegions: former = [], renewal } = document;
+  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, renewal } = document;
+  const { formerRegions: former = [] } = document;
   const formerRegions = Array.isArray(former) && renewal ? [...former, ...regionsOfRenewal(renewal)] : former;
-  return { id, status, regionCode, quotaLimit, formerRegions };
+  return { id, status, regionCode, quotaLimit, keepEnquiries, formerRegions };
 }
 
 /** Returns a source of a studio; null: it does not exist. */

@@ -7,6 +7,7 @@ import type { Connection } from './connection.ts';
 import {
   claimsWithKey,
   creationOf,
+  enquiredLeadOf,
   erasedLeadOf,
   FIRST_ID,
   isErased,
@@ -16,9 +17,11 @@ import {
   lastIdOfFull,
   leadIdsAfter,
   leadKey,
+  nameOf,
   openClaim,
   presentLeadOf,
   WITHOUT_HISTORY,
+  WITHOUT_ORIGINAL,
 } from './documents.ts';
 import { leadFinder } from './leads.ts';
 
@@ -48,7 +51,7 @@ export function mongoLeadReads(
 
     async findLead(studioId, leadId) {
       const document = await documentOf(studioId, leadId);
-      return document && readableOrThrow(presentLeadOf(document));
+      return document && readableOrThrow(enquiredLeadOf(document));
     },
 
     async presenceOfLead(studioId, leadId) {
@@ -68,7 +71,7 @@ export function mongoLeadReads(
         // By prefix: some engines apply the two bounds of a range to different elements of an array.
         const openContactKey = { $in: contactKeys.flatMap((key) => claimsWithKey(key, former)) as string[] };
         const find = (count: number) =>
-          leads.find({ studioId, openContactKey }, WITHOUT_HISTORY).limit(count).toArray();
+          leads.find({ studioId, openContactKey }, WITHOUT_ORIGINAL).limit(count).toArray();
         const sorted = (found: readonly LeadDocument[]) => {
           const each = new Map(found.map((lead) => [nameOf(lead._id), lead])).values();
           return leadsOfContact([...each].map(presentLeadOf), report);
@@ -78,7 +81,7 @@ export function mongoLeadReads(
         if (found.length < MAX_LEADS_PER_CONTACT) return all;
         // Of more leads than that, the open ones must be included.
         const open = { studioId, openContactKey: { $in: contactKeys.map(openClaim) } };
-        const first = await leads.find(open, WITHOUT_HISTORY).toArray();
+        const first = await leads.find(open, WITHOUT_ORIGINAL).toArray();
         const rest = all.leads.length < found.length ? await find(MAX_EXAMINED_OF_CONTACT) : found;
         const more = sorted([...first, ...rest]);
         return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };
@@ -89,7 +92,7 @@ export function mongoLeadReads(
         const read = (after: string | null, count: number) => {
           const end = after === null ? { $lte: leadKey(studioId, LAST_ID) } : { $lt: leadKey(studioId, after) };
           const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
-          return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: -1 }).limit(count).toArray();
+          return leads.find({ studioId, _id }, WITHOUT_ORIGINAL).sort({ _id: -1 }).limit(count).toArray();
         };
         return readPage({ read, idOf, check: presentLeadOf }, { after: before, limit }, report);
       }),
@@ -100,13 +103,13 @@ export function mongoLeadReads(
           const _id = leadIdsAfter(studioId, after);
           return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(count).toArray();
         };
-        return readPage({ read, idOf, check: presentLeadOf }, { after: first, limit }, report);
+        return readPage({ read, idOf, check: enquiredLeadOf }, { after: first, limit }, report);
       }),
 
     walkErasedLeads: (studioId, after, limit) =>
       call(async () => {
         const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(limit).toArray();
+        const found = await leads.find({ studioId, _id }, WITHOUT_ORIGINAL).sort({ _id: 1 }).limit(limit).toArray();
         const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
         return { leads: erased, next: lastIdOfFull(found, limit) };
       }),
@@ -114,5 +117,3 @@ export function mongoLeadReads(
 }
 
 const idOf = ({ _id }: LeadDocument): string => _id.id.toString();
-
-const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;

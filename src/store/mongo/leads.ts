@@ -1,18 +1,20 @@
 import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import { isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import { isKeyKept, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
 import {
   type Decide,
+  decideEnquiry,
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
+  type EnquiryWrite,
   type LeadWrite,
   replayOutcome,
   type StoredLead,
 } from '../decisions.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
-import { asRead, markOf } from './change-feed.ts';
+import { asRead, markOf, OF_DOCUMENT } from './change-feed.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -20,13 +22,17 @@ import {
   claimsDocument,
   contactKeysIn,
   creationOf,
+  enquiryDocument,
+  enquiryTargetOf,
   erasedClaim,
   erasedLeadOf,
   fieldsDocument,
   formerKeysIn,
   type LeadDocument,
+  type LeadKey,
   leadDocument,
   leadKey,
+  nameOf,
   openClaim,
   originalDocument,
   PERSONAL,
@@ -47,24 +53,42 @@ export function mongoLeadWrites(
   };
 }
 
+/** A creation that is attempted. */
+interface Creation {
+  readonly lead: Lead;
+  readonly claims: LeadClaims;
+  /** When its entry in the change feed begins; undefined: when it was created. */
+  readonly now: Date | undefined;
+  readonly enquiry: 'keep' | undefined;
+  readonly isKeySeen: boolean;
+  /** The leads at which attempts may have kept what it says. */
+  readonly attemptedAt: LeadKey[];
+}
+
 function leadCreator(connection: Connection): LeadStore['createLead'] {
   const { call, indexes } = connection;
   const mutex = new KeyedMutex();
   const inserts = batchedInserts(connection);
   const findConflict = conflictReader(connection);
+  const { refuse, refusedBefore } = creationRefuser(connection);
   const keys = recentNames();
 
-  function create(
-    lead: Lead,
-    claims: LeadClaims,
-    deadline: AbortSignal,
-    { isKeySeen, now }: { readonly isKeySeen: boolean; readonly now: Date | undefined },
-  ): Promise<CreateLeadOutcome> {
+  /** Returns the outcome that is stored, or that follows; undefined: nothing conflicts now, or what does has changed. */
+  async function outcomeOf(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome | undefined> {
+    const before = creation.attemptedAt.length > 0 && (await refusedBefore(creation));
+    if (before) return before;
+    const conflict = await findConflict(creation.lead, creation.claims, deadline);
+    return conflict && '_id' in conflict ? refuse(creation, conflict, deadline) : conflict;
+  }
+
+  function create(creation: Creation, deadline: AbortSignal): Promise<CreateLeadOutcome> {
+    const { lead, claims, now } = creation;
     const document = leadDocument(lead, claims, now);
     return untilKnown(deadline, async () => {
       await indexes.expectValid('leads');
       // A likely replay: its insert would be refused, and the batch would need a second command.
-      const earlier = isKeySeen ? await findConflict(lead, claims, deadline) : undefined;
+      const isLikely = creation.isKeySeen || creation.attemptedAt.length > 0;
+      const earlier = isLikely ? await outcomeOf(creation, deadline) : undefined;
       if (earlier) return earlier;
       try {
         const { refusal } = await inserts.submit(document, deadline);
@@ -76,7 +100,7 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
         const refused = serverRefusal(error);
         if (refused) throw refused;
         // Refused by an index, or the outcome is unknown: what is stored decides.
-        const conflict = await findConflict(lead, claims, deadline);
+        const conflict = await outcomeOf(creation, deadline);
         if (conflict) return conflict;
         throw error;
       }
@@ -84,18 +108,81 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
   }
 
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, claims, now) =>
+  return (lead, claims, now, enquiry) =>
     call((deadline) => {
       const { studioId } = lead;
       const key = `key ${studioId} ${claims.idempotencyKey}`;
-      const isKeySeen = keys.add(key);
+      const creation: Creation = { lead, claims, now, enquiry, isKeySeen: keys.add(key), attemptedAt: [] };
       const names = [key, ...claims.contactKeys.map((contactKey) => `contact ${studioId} ${contactKey}`)];
       return mutex.run(
         names,
-        () => create(lead, claims, deadline, { isKeySeen, now }),
-        () => findConflict(lead, claims, deadline),
+        () => create(creation, deadline),
+        () => outcomeOf(creation, deadline),
       );
     });
+}
+
+/** A creation that is refused because of a lead, as that was read. */
+interface RefusedCreation {
+  readonly creation: Creation;
+  readonly holder: LeadDocument;
+}
+
+/**
+ * Refuses creations because of an open lead, and keeps what they say there, in one write of the lead as it was read: if it
+ * has changed since, it may be closed, and the creation starts over. It finds out first whether an earlier attempt has kept
+ * something, whatever the lead is now: otherwise it could create a lead, or keep the same at another one.
+ */
+function creationRefuser({ leads }: Connection) {
+  const writes = requestBatcher<RefusedCreation, Promise<boolean>>(async (requests) => {
+    // Only those that have read the same state share a write: in another one, the lead may not be in their way.
+    const byState = Map.groupBy(
+      requests,
+      ({ holder: { _id, changes } }) => `${nameOf(_id)} ${Object(changes).revision}`,
+    );
+    const results = new Map([...byState.values()].map((each) => [each, keepAt(each)]));
+    await Promise.allSettled(results.values());
+    const resultOf = new Map([...results].flatMap(([each, isKept]) => each.map((request) => [request, isKept])));
+    return requests.map((request) => resultOf.get(request) as Promise<boolean>);
+  });
+
+  /** Keeps what creations say at one lead. Returns whether it was still as all of them had read it. */
+  async function keepAt(requests: readonly RefusedCreation[]): Promise<boolean> {
+    const [{ holder }] = requests as [RefusedCreation];
+    let target = { ...enquiryTargetOf(holder), mark: markOf(holder) };
+    let last: EnquiryWrite | null = null;
+    for (const { creation } of requests) {
+      const write = decideEnquiry(target, creation.lead, creation.claims.idempotencyKey);
+      if (write) target = { ...target, ...write, enquiries: write.original.enquiries };
+      last = write ?? last;
+    }
+    if (!last) return true;
+    const { studioId, _id } = holder;
+    const update = { $set: enquiryDocument(last) } as UpdateFilter<LeadDocument>;
+    try {
+      return (await leads.updateOne({ studioId, _id, ...asRead(holder) }, update)).matchedCount === 1;
+    } catch (error) {
+      // A document without room keeps nothing, and is as open as before.
+      if (error instanceof MongoServerError && OF_DOCUMENT.includes(error.code)) return true;
+      throw error;
+    }
+  }
+
+  return {
+    async refuse(creation: Creation, holder: LeadDocument, deadline: AbortSignal) {
+      const outcome = alreadyOpen(holder);
+      if (!creation.enquiry) return outcome;
+      creation.attemptedAt.push(holder._id);
+      return (await writes.submit({ creation, holder }, deadline)) ? outcome : undefined;
+    },
+
+    /** Returns the refusal by which an earlier attempt has kept something; undefined: none has. */
+    async refusedBefore({ lead: { studioId }, claims, attemptedAt }: Creation) {
+      const found = await leads.find({ studioId, _id: { $in: attemptedAt } }, WITHOUT_HISTORY).toArray();
+      const holder = found.find((each) => isKeyKept(enquiryTargetOf(each).enquiries, claims.idempotencyKey));
+      return holder && alreadyOpen(holder);
+    },
+  };
 }
 
 /** Inserts documents; returns for each one why it was refused, if it was. */
@@ -117,7 +204,8 @@ const batchedInserts = ({ leads }: Connection) =>
   });
 
 /**
- * Finds what conflicts with a new lead: an earlier creation with its idempotency key, or else a lead with its contact.
+ * Finds what conflicts with a new lead: an earlier creation with its idempotency key, or else a lead with its contact, as it
+ * is stored.
  *
  * Usually it is the key. If the key has no lead, this reads by contact, and then by key once more. A lead may be
  * committed between these reads, and the caller's own lead must not count as another one. Without the second read by
@@ -156,7 +244,7 @@ function conflictReader({ leads }: Connection) {
     lead: Lead,
     { idempotencyKey, contactKeys, fingerprint: claimed }: LeadClaims,
     deadline: AbortSignal,
-  ): Promise<CreateLeadOutcome | undefined> => {
+  ): Promise<CreateLeadOutcome | LeadDocument | undefined> => {
     const { studioId } = lead;
     const key = { studioId, idempotencyKey };
     const early = await byKey.submit(key, deadline);
@@ -172,7 +260,7 @@ function conflictReader({ leads }: Connection) {
       if ('lead' in earlier && earlier.lead.id === lead.id) return { kind: 'created', lead };
       return replayOutcome(earlier, claimed);
     }
-    return contact ? alreadyOpen(contact) : undefined;
+    return contact ?? undefined;
   };
 }
 

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert } from '../../../common/invariants.ts';
+import type { Lead } from '../../domain/lead.ts';
 import { type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
@@ -7,11 +8,11 @@ import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
   columns,
+  enquiredLeadOf,
   erasedLeadOf,
   isErased,
   type ListRow,
   lastIdOfFull,
-  leadOf,
   MARKED_LEAD,
   markOf,
   markValues,
@@ -103,7 +104,7 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
 function leadChangeOf(row: ListRow): Checked<LeadChange> {
   const studioId = row[CHANGE.at.studioId] as string;
   const { revision, since, kinds } = markOf(row);
-  const lead = isErased(row) ? erasedLeadOf(studioId, row) : leadOf(studioId, row);
+  const lead = isErased(row) ? erasedLeadOf(studioId, row) : (enquiredLeadOf(studioId, row) as Checked<Lead>);
   // 0: written by release 1.0, which stored no time.
   return checkedLeadChange(lead, { revision, since: since?.getTime() === 0 ? undefined : since, kinds });
 }

@@ -63,6 +63,8 @@ function sqliteStudios({
   const upsert = database.prepare(`
     INSERT INTO studios (id, status, region_code, quota_limit) VALUES (:id, :status, :regionCode, :quotaLimit)
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
+  const beginKeeping = database.prepare('DELETE FROM studios_without_enquiries WHERE studio_id = ?');
+  const endKeeping = database.prepare('INSERT OR IGNORE INTO studios_without_enquiries (studio_id) VALUES (?)');
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
   return {
@@ -80,7 +82,8 @@ function sqliteStudios({
           };
           return decideStudio(found ?? null, put, by, isApplied);
         },
-        write({ formerRegions, ...fields }, row) {
+        write({ formerRegions, keepEnquiries, ...fields }, row) {
+          if (keepEnquiries !== undefined) (keepEnquiries ? beginKeeping : endKeeping).run(put.id);
           for (const each of formerRegions) insertFormerRegion.run(put.id, each ?? '');
           const { status = null, region_code: regionCode = null, studio_quota_limit: quotaLimit = null } = row ?? {};
           upsert.run({ id: put.id, status, regionCode, quotaLimit, ...fields });

@@ -5,6 +5,7 @@ import { type LeadErasureStore, type LeadStore, type Page, UnreadableRecord } fr
 import type { Connection } from './connection.ts';
 import { creationFinder, entryRange } from './leads.ts';
 import {
+  enquiredLeadOf,
   erasedLeadOf,
   hashBytes,
   idText,
@@ -15,6 +16,7 @@ import {
   lastIdOfFull,
   prepareLists,
   presentLeadOf,
+  WITH_ORIGINAL,
 } from './rows.ts';
 
 /** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
@@ -28,11 +30,11 @@ export function sqliteLeadReads(
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
-  const select = (condition: string) =>
-    prepareLists(database, `SELECT ${LEAD_COLUMNS.sql} FROM leads WHERE studio_number = ? AND ${condition}`);
+  const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
+    prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
   const selectById = select("id = unhex(?, '-')");
   // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
-  const selectPage = select("id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0");
+  const selectPage = select("id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0", LEAD_COLUMNS);
   const selectNext = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
   function rowOf(studioId: string, leadId: string): ListRow | undefined {
     const studio = studios.of(studioId);
@@ -44,7 +46,7 @@ export function sqliteLeadReads(
     if (studio === undefined) return { records: [], next: null, skipped: 0 };
     const read = (position: string | null, count: number) => query.all(studio, position, count);
     const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
-    return readPage({ read, idOf, check: (row) => presentLeadOf(studioId, row) }, { after, limit }, report);
+    return readPage({ read, idOf, check: (row) => enquiredLeadOf(studioId, row) }, { after, limit }, report);
   }
 
   return {
@@ -53,7 +55,7 @@ export function sqliteLeadReads(
 
     async findLead(studioId, leadId) {
       const row = rowOf(studioId, leadId);
-      return row ? readableOrThrow(presentLeadOf(studioId, row)) : null;
+      return row ? readableOrThrow(enquiredLeadOf(studioId, row)) : null;
     },
 
     async presenceOfLead(studioId, leadId) {

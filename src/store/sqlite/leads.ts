@@ -3,6 +3,7 @@ import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
 import {
   type Decide,
+  decideEnquiry,
   decideLeadErasure,
   decideLeadStage,
   decideLeadUpdate,
@@ -17,12 +18,14 @@ import {
   CREATION,
   columns,
   creationOf,
+  enquiryTargetOf,
   erasedLeadOf,
   hashBytes,
   hashesBytes,
   hashesIn,
   hashText,
   idText,
+  type ListRow,
   MARKED_LEAD,
   markOf,
   markValues,
@@ -61,6 +64,7 @@ export function sqliteLeadWrites(
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {
   const { database, commits, studios } = connection;
   const findByKey = creationFinder(connection);
+  const keepEnquiry = enquiryKeeper(connection);
   let preparedInsert: StatementSync | undefined;
   // Prepared by the first creation: without the index of keys SQLite refuses it, and reads have to go on.
   const insert = () =>
@@ -73,7 +77,7 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
     )
       ON CONFLICT (studio_number, idempotency_key) DO NOTHING ON CONFLICT (studio_number, id) DO NOTHING`));
   // @rule 4.1.1 4.1.3 4.1.at-once
-  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt) => {
+  return (lead, { idempotencyKey, fingerprint, contactKeys, regionCode }, now = lead.createdAt, enquiry) => {
     const { studioId, id } = lead;
     // Caches the studio's number, which a write does not.
     studios.of(studioId);
@@ -88,7 +92,8 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
       const earlier = findByKey(studioId, studio, idempotencyKey);
       if (earlier) return replayOutcome(earlier, fingerprint);
       assert(holder !== undefined, 'creation_has_outcome');
-      return { kind: 'already-open', leadId: holder };
+      if (enquiry) keepEnquiry(holder.number, lead, idempotencyKey);
+      return { kind: 'already-open', leadId: holder.id };
     });
 
     /** Returns the number of the lead; undefined: its idempotency key or id exists. */
@@ -114,6 +119,19 @@ function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore[
   };
 }
 
+/** Returns a function that keeps what a refused creation says at a lead, within its write. */
+function enquiryKeeper({ database }: Connection) {
+  const select = prepareLists(database, `SELECT ${MARKED_LEAD.sql} FROM leads WHERE number = ?`);
+  const update = database.prepare(`UPDATE leads SET original = :original, ${SET_MARK} WHERE number = :number`);
+  return (number: number, refused: Lead, idempotencyKey: string): void => {
+    const found = enquiryTargetOf(refused.studioId, select.get(number) as ListRow);
+    const write = decideEnquiry(found, refused, idempotencyKey);
+    if (!write) return;
+    const { changes } = update.run({ number, original: JSON.stringify(write.original), ...markValues(write.mark) });
+    assert(changes === 1, 'one_row_by_number');
+  };
+}
+
 /** Returns a function that finds the creation with an idempotency key. */
 export function creationFinder({ database }: Connection) {
   const select = prepareLists(
@@ -130,7 +148,6 @@ const STORED = columns({
   ...MARKED_LEAD.sqlOf,
   number: 'number',
   contactKeys: 'contact_keys',
-  isCorrected: 'original IS NOT NULL',
 });
 
 interface LeadRow extends StoredLead {
@@ -174,7 +191,7 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
       number,
       lead: presentLeadOf(studioId, row),
       remaining: erasedLeadOf(studioId, row),
-      isCorrected: row[STORED.at.isCorrected] === 1,
+      isCorrected: row[STORED.at.original] !== null,
       contactKeys: hashesIn(row[STORED.at.contactKeys] as Uint8Array) ?? claimed.of(studio, number),
       formerKeys: selectFormer.all(number).map(([key]) => hashText(key as Uint8Array)),
       mark: markOf(row),
@@ -184,7 +201,7 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
   function store({ studio, number, lead, contactKeys }: LeadRow, write: LeadWrite) {
     const { fields, mark, claims, original = null, isErasure } = write;
     const holder = claims?.isOpen ? claimed.holderAfterFreeingStale(studio, claims.contactKeys, number) : undefined;
-    if (holder !== undefined) return { kind: 'already-open', leadId: holder };
+    if (holder !== undefined) return { kind: 'already-open', leadId: holder.id };
     const common = { number, updatedAt: fields.updatedAt.getTime(), ...markValues(mark) };
     // Also claims that its row does not list, if it was changed by hand.
     if (claims || isErasure) claimed.free(studio, [...contactKeys, ...(claims?.contactKeys ?? [])], number);
@@ -252,14 +269,14 @@ function contactClaims(database: DatabaseSync) {
     WHERE studio_number = ? AND lead_number = ? AND length(contact_key) >= ${KEY_BYTES}`,
   );
   return {
-    /** Returns the id of an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
-    holderAfterFreeingStale(studio: number, contactKeys: readonly string[], otherThan?: number): string | undefined {
+    /** Returns an open lead other than `otherThan` with one of the claims; undefined: they are free, now at least. */
+    holderAfterFreeingStale(studio: number, contactKeys: readonly string[], otherThan?: number) {
       for (const contactKey of contactKeys) {
         const claim = select.get(studio, hashBytes(contactKey));
         if (claim === undefined) continue;
         const [number, id, stage] = claim as [number, string, LeadStage | null];
         if (number === otherThan) continue;
-        if (stage !== null && isOpen(stage)) return idText(id);
+        if (stage !== null && isOpen(stage)) return { number, id: idText(id) };
         // The lead was closed or deleted by hand, and its claim left behind. A closed one is still found by its contact.
         remove.run(studio, hashBytes(contactKey), number);
         if (stage !== null) insertIfMissing.run(studio, entryOf(contactKey, { number, isOpen: false }), number);

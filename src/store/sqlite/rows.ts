@@ -7,14 +7,18 @@ import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
+  checkedEnquiries,
   checkedErasedLead,
   checkedEvent,
   checkedLead,
   checkedLeadSource,
   checkedMember,
+  checkedOriginal,
   earlierCreation,
   type Unchecked,
+  withEnquiries,
 } from '../checked.ts';
+import type { EnquiredLead } from '../decisions.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
 import type { EarlierCreation, ErasedCreation } from '../store.ts';
 
@@ -80,15 +84,16 @@ export const PERSONAL: readonly {
   { column: 'note', value: '?', of: ({ note }) => note, erased: 'NULL' },
 ];
 
+export const WITH_ORIGINAL = columns({ ...LEAD_COLUMNS.sqlOf, original: 'original' });
+
 export const CREATION = columns({
-  ...LEAD_COLUMNS.sqlOf,
-  original: 'original',
+  ...WITH_ORIGINAL.sqlOf,
   fingerprintVersion: number('fingerprint_version'),
   fingerprint: 'hex(fingerprint)',
 });
 
 export const MARKED_LEAD = columns({
-  ...LEAD_COLUMNS.sqlOf,
+  ...WITH_ORIGINAL.sqlOf,
   revision: number('revision'),
   since: number('changed_since'),
   kinds: 'change_kinds',
@@ -105,6 +110,7 @@ export const API_KEY_COLUMNS = `
 export const STUDIO_FIELDS = `
   studios.status, studios.region_code, studios.claim_renewal,
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
+  NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
 export const EVENT_COLUMNS = `
@@ -115,6 +121,10 @@ export const leadOf = (studioId: string, row: ListRow): Checked<Lead> => checked
 /** Returns the lead of a row; null: it was erased. */
 export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
   isErased(row) ? null : leadOf(studioId, row);
+
+/** The same with the enquiries of the lead, if the row has WITH_ORIGINAL. */
+export const enquiredLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
+  withEnquiries(presentLeadOf(studioId, row), enquiriesIn(row));
 
 export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt] !== null;
 
@@ -141,7 +151,23 @@ function originalIn(json: string | null): Unchecked<OriginalFields> | undefined 
   return { displayName, sourceId, note };
 }
 
+function enquiriesIn(row: ListRow): unknown {
+  const json = row[WITH_ORIGINAL.at.original];
+  return typeof json === 'string' ? Object(objectIn(json)).enquiries : undefined;
+}
+
 export const originalJson = (original: OriginalFields): string => JSON.stringify(original, TEXT_FIELDS);
+
+/** Returns a lead and what a creation is compared with that it stands in the way of. @param row MARKED_LEAD */
+export function enquiryTargetOf(studioId: string, row: ListRow): EnquiredLead {
+  const original = originalIn(row[WITH_ORIGINAL.at.original] as string | null);
+  return {
+    lead: presentLeadOf(studioId, row),
+    mark: markOf(row),
+    original: original ? checkedOriginal(leadIn(studioId, row), original) : null,
+    enquiries: checkedEnquiries(enquiriesIn(row)),
+  };
+}
 
 function leadIn(studioId: string, row: ListRow): Unchecked<Lead> {
   const { at } = LEAD_COLUMNS;
@@ -209,6 +235,7 @@ export function studioIn({ claim_renewal: renewal, ...row }: Row): Unchecked<Stu
     status: row.status,
     regionCode: row.region_code,
     quotaLimit: row.studio_quota_limit,
+    keepEnquiries: row.keep_enquiries === 1,
     formerRegions: renewal === null ? former : [...former, ...regionsOfRenewal(objectIn(renewal as string))],
   };
 }

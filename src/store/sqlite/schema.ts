@@ -145,6 +145,11 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         PRIMARY KEY (studio_number, contact_key, lead_number),
         UNIQUE (lead_number, contact_key)
       ) STRICT, WITHOUT ROWID`,
+  // The studios that switched off that refused creations are kept.
+  studios_without_enquiries: `
+      CREATE TABLE studios_without_enquiries (
+        studio_id TEXT NOT NULL PRIMARY KEY
+      ) STRICT, WITHOUT ROWID`,
 };
 
 /** Returns the statements that create what a database lacks of them. */

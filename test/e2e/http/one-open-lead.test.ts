@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ApiKeyScope } from '../../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { LeadStage } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { LeadStage, LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { aCapture, anEmail, aService, expectProblem, LEADS, leadOf, PUBLIC_URL } from '../../support/service.ts';
 
 const service = aService();
@@ -79,6 +80,44 @@ describe('a contact with an open lead', () => {
     const inGermany = await service.post(secret, aCapture({ contact: aPhone('+49 171 3456789') }));
     await leadOf(inGermany, 201);
     expect(await service.countLeads(studioId)).toBe(3);
+  });
+
+  test('keeps what is refused for the CRM, which no response shows; a studio that switches it off answers alike', {
+    tags: ['4.1.enquiry'],
+  }, async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const contact = anEmail();
+    const { id } = await leadOf(await service.post(secret, aCapture({ contact })), 201);
+    const read = async () => [
+      await (await service.get(secret, `/${id}`)).text(),
+      await (await service.get(secret, '')).text(),
+    ];
+    const before = await read();
+    const ask = async (note: string) => {
+      const headers = { 'x-request-id': 'asked-again', 'idempotency-key': randomUUID() };
+      const response = await service.post(secret, aCapture({ contact, note }), headers);
+      const named = ['content-type', 'link', 'cache-control'].map((name) => response.headers.get(name));
+      return [response.status, await response.text(), ...named];
+    };
+    const keptNotes = async () => {
+      const { lead } = await service.leads.getLead({ studioId, leadId: id, view: LeadView.FULL });
+      return lead?.enquiries.map(({ note }) => note);
+    };
+
+    const kept = await ask('And on Tuesday?');
+    await service.directory.putStudio({
+      studio: { id: studioId, keepEnquiries: false },
+      updateMask: { paths: ['keep_enquiries'] },
+    });
+    const dropped = await ask('Or on Wednesday?');
+
+    expect(dropped).toEqual(kept);
+    expect(kept[0]).toBe(409);
+    expect(await read()).toEqual(before);
+    expect(await keptNotes()).toEqual(['And on Tuesday?']);
+    await service.directory.putStudio({ studio: { id: studioId }, updateMask: { paths: ['keep_enquiries'] } });
+    expect(await ask('Or on Thursday?')).toEqual(kept);
+    expect(await keptNotes()).toEqual(['And on Tuesday?', 'Or on Thursday?']);
   });
 
   test('does not block one of the same text and another type', { tags: ['4.1.same-contact'] }, async () => {

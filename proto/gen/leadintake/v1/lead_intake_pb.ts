@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIvUCCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUINCgtfZXJhc2VfdGltZSLAAQoRQ3JlYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSJJChJDcmVhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXBsYXllZBgCIAEoCCJbCg5HZXRMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIlCgR2aWV3GAMgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyI0Cg9HZXRMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJzChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldyJnChFMaXN0TGVhZHNSZXNwb25zZRIiCgVsZWFkcxgBIAMoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSFQoNc2tpcHBlZF9jb3VudBgDIAEoBSI9ChJFeHBvcnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhQKDHJlc3VtZV90b2tlbhgCIAEoCSJmChNFeHBvcnRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhQKDHJlc3VtZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFInUKEEZpbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiggEKEUZpbmRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIZChFtYXlfYmVfaW5jb21wbGV0ZRgDIAEoCBIVCg1za2lwcGVkX2NvdW50GAQgASgFIrMBChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgBiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiPAoXQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJRChJJbXBvcnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEigKBWxlYWRzGAIgAygLMhkubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ItMCCgpMZWFkSW1wb3J0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSJwoHY29udGFjdBgDIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBCABKAlIAIgBARIRCgRub3RlGAUgASgJSAGIAQESJwoFc3RhZ2UYBiABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKB2xlYWRfaWQYCSABKAlIAogBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlQgoKCF9sZWFkX2lkIkcKE0ltcG9ydExlYWRzUmVzcG9uc2USMAoHcmVzdWx0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydFJlc3VsdCJzChBMZWFkSW1wb3J0UmVzdWx0Ei8KCGltcG9ydGVkGAEgASgLMhsubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ZWRIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJBCgxMZWFkSW1wb3J0ZWQSDwoHbGVhZF9pZBgBIAEoCRIQCghyZXBsYXllZBgCIAEoCBIOCgZlcmFzZWQYAyABKAgiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQidwoTRXJhc2VDb250YWN0UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIl4KFEVyYXNlQ29udGFjdFJlc3BvbnNlEhQKDGVyYXNlZF9jb3VudBgBIAEoBRIZChFtYXlfYmVfaW5jb21wbGV0ZRgCIAEoCBIVCg1za2lwcGVkX2NvdW50GAMgASgFIqgBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTgoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJFChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlIhkKF1dhdGNoTGVhZENoYW5nZXNSZXF1ZXN0IkYKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlImMKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyI8Ch5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFIjsKElJlc2VuZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKcGFnZV90b2tlbhgCIAEoCSJZChNSZXNlbmRMZWFkc1Jlc3BvbnNlEhIKCmxlYWRfY291bnQYASABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhUKDXNraXBwZWRfY291bnQYAyABKAUiggIKEVVwZGF0ZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIhCgRsZWFkGAIgASgLMhMubGVhZGludGFrZS52MS5MZWFkEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxI4ChRleHBlY3RlZF91cGRhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAUgASgJSACIAQESFwoKcmVxdWVzdF9pZBgGIAEoCUgBiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiNwoSVXBkYXRlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQqzAEKDkxlYWRDaGFuZ2VLaW5kEiAKHExFQURfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhMRUFEX0NIQU5HRV9LSU5EX0NSRUFURUQQARIiCh5MRUFEX0NIQU5HRV9LSU5EX1NUQUdFX0NIQU5HRUQQAhIcChhMRUFEX0NIQU5HRV9LSU5EX1VQREFURUQQAxIbChdMRUFEX0NIQU5HRV9LSU5EX1JFU0VOVBAEEhsKF0xFQURfQ0hBTkdFX0tJTkRfRVJBU0VEEAUqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKkCgoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElsKC0V4cG9ydExlYWRzEiEubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVzcG9uc2UiA5ACATABEk4KCUZpbmRMZWFkcxIfLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVzcG9uc2USYAoPQ2hhbmdlTGVhZFN0YWdlEiUubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0GiYubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRJRCgpVcGRhdGVMZWFkEiAubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlc3BvbnNlElkKC0ltcG9ydExlYWRzEiEubGVhZGludGFrZS52MS5JbXBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkltcG9ydExlYWRzUmVzcG9uc2UiA5ACAhJTCglFcmFzZUxlYWQSHy5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlc3BvbnNlIgOQAgISXAoMRXJhc2VDb250YWN0EiIubGVhZGludGFrZS52MS5FcmFzZUNvbnRhY3RSZXF1ZXN0GiMubGVhZGludGFrZS52MS5FcmFzZUNvbnRhY3RSZXNwb25zZSIDkAICEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIqADCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQESKQoJZW5xdWlyaWVzGAsgAygLMhYubGVhZGludGFrZS52MS5FbnF1aXJ5QgwKCl9zb3VyY2VfaWRCBwoFX25vdGVCDQoLX2VyYXNlX3RpbWUiiwEKB0VucXVpcnkSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZGlzcGxheV9uYW1lGAIgASgJEhYKCXNvdXJjZV9pZBgDIAEoCUgAiAEBEhEKBG5vdGUYBCABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIsABChFDcmVhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRInCgdjb250YWN0GAQgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCXNvdXJjZV9pZBgFIAEoCUgAiAEBEhEKBG5vdGUYBiABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIkkKEkNyZWF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJlcGxheWVkGAIgASgIIlsKDkdldExlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEiUKBHZpZXcYAyABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3IjQKD0dldExlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkInMKEExpc3RMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEiUKBHZpZXcYBCABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3ImcKEUxpc3RMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIj0KEkV4cG9ydExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoMcmVzdW1lX3Rva2VuGAIgASgJImYKE0V4cG9ydExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFAoMcmVzdW1lX3Rva2VuGAIgASgJEhUKDXNraXBwZWRfY291bnQYAyABKAUidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSKCAQoRRmluZExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhkKEW1heV9iZV9pbmNvbXBsZXRlGAMgASgIEhUKDXNraXBwZWRfY291bnQYBCABKAUiswEKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI8ChdDaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIlEKEkltcG9ydExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSKAoFbGVhZHMYAiADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRJbXBvcnQi0wIKCkxlYWRJbXBvcnQSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRInCgdjb250YWN0GAMgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCXNvdXJjZV9pZBgEIAEoCUgAiAEBEhEKBG5vdGUYBSABKAlIAYgBARInCgVzdGFnZRgGIAEoDjIYLmxlYWRpbnRha2UudjEuTGVhZFN0YWdlEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHbGVhZF9pZBgJIAEoCUgCiAEBQgwKCl9zb3VyY2VfaWRCBwoFX25vdGVCCgoIX2xlYWRfaWQiRwoTSW1wb3J0TGVhZHNSZXNwb25zZRIwCgdyZXN1bHRzGAEgAygLMh8ubGVhZGludGFrZS52MS5MZWFkSW1wb3J0UmVzdWx0InMKEExlYWRJbXBvcnRSZXN1bHQSLwoIaW1wb3J0ZWQYASABKAsyGy5sZWFkaW50YWtlLnYxLkxlYWRJbXBvcnRlZEgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIAEIJCgdvdXRjb21lIkEKDExlYWRJbXBvcnRlZBIPCgdsZWFkX2lkGAEgASgJEhAKCHJlcGxheWVkGAIgASgIEg4KBmVyYXNlZBgDIAEoCCJcChBFcmFzZUxlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiNgoRRXJhc2VMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJ3ChNFcmFzZUNvbnRhY3RSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRInCgdjb250YWN0GAIgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQiXgoURXJhc2VDb250YWN0UmVzcG9uc2USFAoMZXJhc2VkX2NvdW50GAEgASgFEhkKEW1heV9iZV9pbmNvbXBsZXRlGAIgASgIEhUKDXNraXBwZWRfY291bnQYAyABKAUiqAEKCkxlYWRDaGFuZ2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIQCghyZXZpc2lvbhgCIAEoAxI1ChFmaXJzdF9jaGFuZ2VfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoFa2luZHMYBCADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VPZktpbmQiaQoQTGVhZENoYW5nZU9mS2luZBIrCgRraW5kGAEgASgOMh0ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlS2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJOChZQdWxsTGVhZENoYW5nZXNSZXF1ZXN0EgsKA21heBgBIAEoBRInCgR3YWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkUKF1B1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiGQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QiRgoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2UiYwodQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QSQgoQYWNrbm93bGVkZ2VtZW50cxgBIAMoCzIoLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUFja25vd2xlZGdlbWVudCJRChlMZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIjwKHkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZRIaChJhY2tub3dsZWRnZWRfY291bnQYASABKAUiOwoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJIlkKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSFQoNc2tpcHBlZF9jb3VudBgDIAEoBSKCAgoRVXBkYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEiEKBGxlYWQYAiABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEjgKFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCgltZW1iZXJfaWQYBSABKAlIAIgBARIXCgpyZXF1ZXN0X2lkGAYgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCrrAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQSGwoXTEVBRF9DSEFOR0VfS0lORF9FUkFTRUQQBRIdChlMRUFEX0NIQU5HRV9LSU5EX0VOUVVJUkVEEAYqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjKkCgoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElsKC0V4cG9ydExlYWRzEiEubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVzcG9uc2UiA5ACATABEk4KCUZpbmRMZWFkcxIfLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVzcG9uc2USYAoPQ2hhbmdlTGVhZFN0YWdlEiUubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0GiYubGVhZGludGFrZS52MS5DaGFuZ2VMZWFkU3RhZ2VSZXNwb25zZRJRCgpVcGRhdGVMZWFkEiAubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlc3BvbnNlElkKC0ltcG9ydExlYWRzEiEubGVhZGludGFrZS52MS5JbXBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkltcG9ydExlYWRzUmVzcG9uc2UiA5ACAhJTCglFcmFzZUxlYWQSHy5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkVyYXNlTGVhZFJlc3BvbnNlIgOQAgISXAoMRXJhc2VDb250YWN0EiIubGVhZGludGFrZS52MS5FcmFzZUNvbnRhY3RSZXF1ZXN0GiMubGVhZGludGFrZS52MS5FcmFzZUNvbnRhY3RSZXNwb25zZSIDkAICEmUKD1B1bGxMZWFkQ2hhbmdlcxIlLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACARJqChBXYXRjaExlYWRDaGFuZ2VzEiYubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBonLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgEwARJ6ChZBY2tub3dsZWRnZUxlYWRDaGFuZ2VzEiwubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBotLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgISWQoLUmVzZW5kTGVhZHMSIS5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -126,6 +126,14 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
    * @generated from field: optional google.protobuf.Timestamp erase_time = 10;
    */
   eraseTime?: Timestamp | undefined;
+
+  /**
+   * What was sent again while the lead was open: the latest 50, and 32 KiB of them, oldest first. Only in GetLead with LEAD_VIEW_FULL, in
+   * changes and in exports.
+   *
+   * @generated from field: repeated leadintake.v1.Enquiry enquiries = 11;
+   */
+  enquiries: Enquiry[];
 };
 
 /**
@@ -134,6 +142,49 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
  */
 export const LeadSchema: GenMessage<Lead> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_lead_intake, 1);
+
+/**
+ * What a creation said that was refused with LEAD_ALREADY_OPEN, if it differs from the lead and from the enquiry before. The rules of
+ * its texts are those of CreateLeadRequest.
+ *
+ * @generated from message leadintake.v1.Enquiry
+ */
+export type Enquiry = Message<"leadintake.v1.Enquiry"> & {
+  /**
+   * When it was refused; whole milliseconds.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * The name that it gave.
+   *
+   * @generated from field: string display_name = 2;
+   */
+  displayName: string;
+
+  /**
+   * UUID of the lead source; absent when it named none.
+   *
+   * @generated from field: optional string source_id = 3;
+   */
+  sourceId?: string | undefined;
+
+  /**
+   * Absent when it had none.
+   *
+   * @generated from field: optional string note = 4;
+   */
+  note?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.Enquiry.
+ * Use `create(EnquirySchema)` to create a new message.
+ */
+export const EnquirySchema: GenMessage<Enquiry> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 2);
 
 /**
  * Request of CreateLead. "The same data" means equal display_name, contact, source_id and note.
@@ -189,7 +240,7 @@ export type CreateLeadRequest = Message<"leadintake.v1.CreateLeadRequest"> & {
  * Use `create(CreateLeadRequestSchema)` to create a new message.
  */
 export const CreateLeadRequestSchema: GenMessage<CreateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 2);
+  messageDesc(file_leadintake_v1_lead_intake, 3);
 
 /**
  * Response of CreateLead.
@@ -218,7 +269,7 @@ export type CreateLeadResponse = Message<"leadintake.v1.CreateLeadResponse"> & {
  * Use `create(CreateLeadResponseSchema)` to create a new message.
  */
 export const CreateLeadResponseSchema: GenMessage<CreateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 3);
+  messageDesc(file_leadintake_v1_lead_intake, 4);
 
 /**
  * Request of GetLead.
@@ -253,7 +304,7 @@ export type GetLeadRequest = Message<"leadintake.v1.GetLeadRequest"> & {
  * Use `create(GetLeadRequestSchema)` to create a new message.
  */
 export const GetLeadRequestSchema: GenMessage<GetLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 4);
+  messageDesc(file_leadintake_v1_lead_intake, 5);
 
 /**
  * Response of GetLead.
@@ -274,7 +325,7 @@ export type GetLeadResponse = Message<"leadintake.v1.GetLeadResponse"> & {
  * Use `create(GetLeadResponseSchema)` to create a new message.
  */
 export const GetLeadResponseSchema: GenMessage<GetLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 5);
+  messageDesc(file_leadintake_v1_lead_intake, 6);
 
 /**
  * Request of ListLeads.
@@ -316,7 +367,7 @@ export type ListLeadsRequest = Message<"leadintake.v1.ListLeadsRequest"> & {
  * Use `create(ListLeadsRequestSchema)` to create a new message.
  */
 export const ListLeadsRequestSchema: GenMessage<ListLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 6);
+  messageDesc(file_leadintake_v1_lead_intake, 7);
 
 /**
  * Response of ListLeads.
@@ -351,7 +402,7 @@ export type ListLeadsResponse = Message<"leadintake.v1.ListLeadsResponse"> & {
  * Use `create(ListLeadsResponseSchema)` to create a new message.
  */
 export const ListLeadsResponseSchema: GenMessage<ListLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 7);
+  messageDesc(file_leadintake_v1_lead_intake, 8);
 
 /**
  * Request of ExportLeads.
@@ -380,7 +431,7 @@ export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
  * Use `create(ExportLeadsRequestSchema)` to create a new message.
  */
 export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 8);
+  messageDesc(file_leadintake_v1_lead_intake, 9);
 
 /**
  * A message of ExportLeads.
@@ -389,7 +440,7 @@ export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PUR
  */
 export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> & {
   /**
-   * At most 100, with LEAD_VIEW_FULL; empty if all records of this part are unreadable.
+   * At most 100, with LEAD_VIEW_FULL and about 1 MiB of enquiries; empty if all records of this part are unreadable.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
@@ -416,7 +467,7 @@ export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> &
  * Use `create(ExportLeadsResponseSchema)` to create a new message.
  */
 export const ExportLeadsResponseSchema: GenMessage<ExportLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 9);
+  messageDesc(file_leadintake_v1_lead_intake, 10);
 
 /**
  * Request of FindLeads.
@@ -458,7 +509,7 @@ export type FindLeadsRequest = Message<"leadintake.v1.FindLeadsRequest"> & {
  * Use `create(FindLeadsRequestSchema)` to create a new message.
  */
 export const FindLeadsRequestSchema: GenMessage<FindLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 11);
 
 /**
  * Response of FindLeads.
@@ -503,7 +554,7 @@ export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
  * Use `create(FindLeadsResponseSchema)` to create a new message.
  */
 export const FindLeadsResponseSchema: GenMessage<FindLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 12);
 
 /**
  * Request of ChangeLeadStage.
@@ -553,7 +604,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 13);
 
 /**
  * Response of ChangeLeadStage.
@@ -574,7 +625,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * Request of ImportLeads.
@@ -602,7 +653,7 @@ export type ImportLeadsRequest = Message<"leadintake.v1.ImportLeadsRequest"> & {
  * Use `create(ImportLeadsRequestSchema)` to create a new message.
  */
 export const ImportLeadsRequestSchema: GenMessage<ImportLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * A lead from another system. The rules of the first five fields are those of CreateLeadRequest.
@@ -680,7 +731,7 @@ export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
  * Use `create(LeadImportSchema)` to create a new message.
  */
 export const LeadImportSchema: GenMessage<LeadImport> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * Response of ImportLeads.
@@ -701,7 +752,7 @@ export type ImportLeadsResponse = Message<"leadintake.v1.ImportLeadsResponse"> &
  * Use `create(ImportLeadsResponseSchema)` to create a new message.
  */
 export const ImportLeadsResponseSchema: GenMessage<ImportLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * The result of importing one lead.
@@ -736,7 +787,7 @@ export type LeadImportResult = Message<"leadintake.v1.LeadImportResult"> & {
  * Use `create(LeadImportResultSchema)` to create a new message.
  */
 export const LeadImportResultSchema: GenMessage<LeadImportResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * An imported lead.
@@ -771,7 +822,7 @@ export type LeadImported = Message<"leadintake.v1.LeadImported"> & {
  * Use `create(LeadImportedSchema)` to create a new message.
  */
 export const LeadImportedSchema: GenMessage<LeadImported> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Request of EraseLead.
@@ -806,7 +857,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
  * Use `create(EraseLeadRequestSchema)` to create a new message.
  */
 export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * Response of EraseLead.
@@ -827,7 +878,7 @@ export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
  * Use `create(EraseLeadResponseSchema)` to create a new message.
  */
 export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Request of EraseContact.
@@ -862,7 +913,7 @@ export type EraseContactRequest = Message<"leadintake.v1.EraseContactRequest"> &
  * Use `create(EraseContactRequestSchema)` to create a new message.
  */
 export const EraseContactRequestSchema: GenMessage<EraseContactRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * Response of EraseContact.
@@ -899,7 +950,7 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
  * Use `create(EraseContactResponseSchema)` to create a new message.
  */
 export const EraseContactResponseSchema: GenMessage<EraseContactResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * The current state of a lead, with its changes since the last acknowledgement.
@@ -941,7 +992,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * A kind of change of a lead, and its time.
@@ -969,7 +1020,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Request of PullLeadChanges.
@@ -998,7 +1049,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Response of PullLeadChanges.
@@ -1007,7 +1058,7 @@ export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = 
  */
 export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResponse"> & {
   /**
-   * One per lead; empty if none happened in that time.
+   * One per lead, with about 1 MiB of enquiries, so perhaps fewer than there are; empty if none happened in that time.
    *
    * @generated from field: repeated leadintake.v1.LeadChange changes = 1;
    */
@@ -1019,7 +1070,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Request of WatchLeadChanges.
@@ -1034,7 +1085,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Some changes; at least one.
@@ -1055,7 +1106,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -1076,7 +1127,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -1111,7 +1162,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Response of AcknowledgeLeadChanges.
@@ -1132,7 +1183,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * Request of ResendLeads.
@@ -1160,7 +1211,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * Response of ResendLeads.
@@ -1195,7 +1246,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -1254,7 +1305,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 34);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * Response of UpdateLead.
@@ -1275,7 +1326,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 35);
+  messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
  * The kinds of change of a lead.
@@ -1322,6 +1373,13 @@ export const LeadChangeKind = {
    * @generated from enum value: LEAD_CHANGE_KIND_ERASED = 5;
    */
   ERASED: 5,
+
+  /**
+   * A refused creation was kept at it: it has another enquiry.
+   *
+   * @generated from enum value: LEAD_CHANGE_KIND_ENQUIRED = 6;
+   */
+  ENQUIRED: 6,
 } as const;
 
 /**
@@ -1406,7 +1464,7 @@ export const LeadView = {
   UNSPECIFIED: 0,
 
   /**
-   * Everything except the contact.
+   * Everything except the contact and the enquiries.
    *
    * @generated from enum value: LEAD_VIEW_BASIC = 1;
    */
@@ -1448,7 +1506,8 @@ export const LeadIntakeService: GenService<{
   /**
    * Creates a lead, or replays an earlier creation with the same idempotency key. The key is unique within the studio and
    * stored as long as the lead. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID,
-   * IDEMPOTENCY_CONFLICT (the key was used with other data) or LEAD_ALREADY_OPEN (ErrorInfo metadata `leadId`).
+   * IDEMPOTENCY_CONFLICT (the key was used with other data) or LEAD_ALREADY_OPEN (ErrorInfo metadata `leadId`). What the last one
+   * refuses is kept at the open lead as an Enquiry, unless the studio switches that off.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.CreateLead
    */
@@ -1534,7 +1593,8 @@ export const LeadIntakeService: GenService<{
   /**
    * Imports leads from another system with their stages and times. Each is independent and follows the rules of CreateLead: its
    * idempotency key is unique, and an open lead claims its contact. A repeated call does not write a lead twice. A source must
-   * belong to the studio, enabled or not. Refused as a whole with INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * belong to the studio, enabled or not. A refused lead is not an enquiry: nothing of it is kept. Refused as a whole with
+   * INVALID_REQUEST or STUDIO_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ImportLeads
    */
@@ -1544,7 +1604,7 @@ export const LeadIntakeService: GenService<{
     output: typeof ImportLeadsResponseSchema;
   },
   /**
-   * Erases the personal data of a lead: name, contact, source and note, and everything computed from them. Its id, idempotency
+   * Erases the personal data of a lead: name, contact, source, note and enquiries, and everything computed from them. Its id, idempotency
    * key, times and stage remain. The lead no longer exists for other methods except the change feed, and its contact is released.
    * A replay of its creation is refused with IDEMPOTENCY_CONFLICT (ErrorInfo metadata `erased`), so that a late retry does not
    * store the data again. Erasing an erased lead changes nothing. Refused with INVALID_REQUEST or LEAD_NOT_FOUND.

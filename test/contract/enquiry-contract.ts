@@ -1,0 +1,263 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Enquiry, type Lead, MAX_ENQUIRIES, MAX_ENQUIRY_BYTES, MAX_ENQUIRY_KEYS } from '../../src/domain/lead.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aLead, aStudio, BY, claimsOf, HARD_TEXTS, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
+import { acknowledgementOf, actionsOn, describeThroughStores } from './store-actions.ts';
+
+/** The promises of `createLead` about what a refused creation says. */
+export function enquiryContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves leads-32
+  describe('enquiries', () => {
+    let store: Store;
+    beforeEach(async () => {
+      store = opened().store;
+      await store.putStudio(aStudio(), BY);
+    });
+    const { created, moved, corrected } = actionsOn(() => store);
+
+    /** Asks again for the contact of a lead, with another key unless one is given. */
+    const ask = (lead: Lead, said: Partial<Lead>, idempotencyKey: string = newId(), at = store) => {
+      const again = { ...aLead({ studioId: lead.studioId, contact: lead.contact }), ...said };
+      return at.createLead(again, claimsOf(again, { idempotencyKey }), undefined, 'keep');
+    };
+    const refused = async (
+      lead: Lead,
+      ...asked: Parameters<typeof ask> extends [unknown, ...infer Rest] ? Rest : never
+    ) => expect(await ask(lead, ...asked)).toEqual({ kind: 'already-open', leadId: lead.id });
+    const enquiriesOf = async ({ studioId, id }: Lead): Promise<readonly Enquiry[]> =>
+      (await store.findLead(studioId, id))?.enquiries ?? [];
+    const notesOf = async (lead: Lead) => (await enquiriesOf(lead)).map(({ note }) => note);
+    const changeOf = async (lead: Lead) => (await store.listLeadChanges(1000)).find((each) => each.lead.id === lead.id);
+
+    test('what a refused creation says is kept at the open lead, which stays as it is and is in the feed again', async () => {
+      const lead = await created(aLead({ sourceId: newId(), note: 'Monday?' }));
+      const [before] = await store.listLeadChanges(1);
+      if (before) await store.acknowledgeLeadChanges([acknowledgementOf(before)]);
+      const createdAt = plus(lead.createdAt, 5000);
+      const said = { displayName: 'Augusta', sourceId: newId(), note: 'Or Tuesday?' };
+
+      await refused(lead, { ...said, createdAt });
+
+      const enquired = { ...lead, enquiries: [{ time: createdAt, ...said }] };
+      expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(enquired);
+      expect((await store.walkLeads(STUDIO_ID, null, 10)).records).toEqual([enquired]);
+      const change = await changeOf(lead);
+      expect(change).toEqual({
+        lead: enquired,
+        revision: expect.any(Number),
+        since: createdAt,
+        kinds: [{ kind: 'enquired', time: createdAt }],
+      });
+      expect(change?.revision).toBeGreaterThan(before?.revision as number);
+      // Pages of many leads have none.
+      expect((await store.listLeads(STUDIO_ID, null, 10)).records).toEqual([lead]);
+      const { leads } = await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys);
+      expect(leads).toEqual([lead]);
+      expect(await store.listAuditEvents(STUDIO_ID, lead.id)).toEqual([]);
+      store = await opened().reopen();
+      expect(await store.findLead(STUDIO_ID, lead.id)).toEqual(enquired);
+    });
+
+    test('every text is kept as it is', async () => {
+      const lead = await created();
+      for (const note of Object.values(HARD_TEXTS)) await refused(lead, { displayName: note, note });
+
+      expect(await notesOf(lead)).toEqual(Object.values(HARD_TEXTS));
+    });
+
+    test('nothing is kept unless it is asked for, nor with any other outcome', async () => {
+      const lead = aLead();
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+      const before = await changeOf(lead);
+      const rival = aLead({ contact: lead.contact, note: 'an import' });
+      expect(await store.createLead(rival, claimsOf(rival))).toMatchObject({ kind: 'already-open' });
+      expect(await store.createLead({ ...lead, id: newId() }, claims, undefined, 'keep')).toMatchObject({
+        kind: 'replayed',
+      });
+      expect(await ask(lead, { note: 'other data' }, claims.idempotencyKey)).toEqual({ kind: 'idempotency-conflict' });
+      const closed = await ask(lead, { stage: 'won', note: 'an imported sale' });
+      expect(closed).toMatchObject({ kind: 'created' });
+
+      expect(await changeOf(lead)).toEqual(before);
+    });
+
+    test('an idempotency key is kept once, whatever it says and however often it is repeated', async () => {
+      const lead = await created();
+      const key = newId();
+      await refused(lead, { note: 'first' }, key);
+      const after = await changeOf(lead);
+      await refused(lead, { note: 'first' }, key);
+      await refused(lead, { note: 'other' }, key);
+      expect(await changeOf(lead)).toEqual(after);
+      await refused(lead, { note: 'of another key' });
+      await refused(lead, { note: 'first' }, key);
+
+      expect(await notesOf(lead)).toEqual(['first', 'of another key']);
+    });
+
+    test('what the lead says, or the enquiry before, is not kept again', async () => {
+      const lead = await created(aLead({ note: 'as created' }));
+      const before = await changeOf(lead);
+      await refused(lead, { note: 'as created' });
+      expect(await changeOf(lead)).toEqual(before);
+      for (const note of ['one', 'one', 'as created', 'two', 'one']) await refused(lead, { note });
+      expect(await notesOf(lead)).toEqual(['one', 'two', 'one']);
+      await corrected(lead, { note: 'one and two' });
+      await refused(lead, { note: 'one and two' });
+      await refused(lead, { note: 'as created' });
+
+      expect(await notesOf(lead)).toEqual(['one', 'two', 'one', 'as created']);
+    });
+
+    // @proves bounds-80
+    test(`a lead has at most ${MAX_ENQUIRIES} enquiries; the oldest are dropped, and their keys stay known`, async () => {
+      const lead = await created();
+      const keys = times(MAX_ENQUIRIES + 5, () => newId());
+      for (const [index, key] of keys.entries()) await refused(lead, { note: `${index}` }, key);
+      const expected = times(MAX_ENQUIRIES, (index) => `${index + 5}`);
+      expect(await notesOf(lead)).toEqual(expected);
+
+      await refused(lead, { note: 'the first key again' }, keys[0]);
+
+      expect(await notesOf(lead)).toEqual(expected);
+    });
+
+    // @proves bounds-81
+    test(`they have at most ${MAX_ENQUIRY_BYTES} bytes; the oldest are dropped`, async () => {
+      const lead = await created();
+      for (const index of times(12, (each) => each))
+        await refused(lead, { note: `${index}${'\u{1f600}'.repeat(1990)}` });
+
+      const kept = await enquiriesOf(lead);
+      expect(kept.map(({ note }) => Number.parseInt(note ?? '', 10))).toEqual([8, 9, 10, 11]);
+      expect(Buffer.byteLength(JSON.stringify(kept))).toBeLessThanOrEqual(MAX_ENQUIRY_BYTES);
+    });
+
+    // @proves bounds-82
+    test(`${MAX_ENQUIRY_KEYS} keys are known; the oldest of more may be kept again`, async () => {
+      const lead = await created();
+      const keys = times(MAX_ENQUIRY_KEYS + 1, () => newId());
+      for (const [index, key] of keys.entries()) await refused(lead, { note: `${index}` }, key);
+
+      await refused(lead, { note: 'known' }, keys[1]);
+      expect((await notesOf(lead)).at(-1)).toBe(`${MAX_ENQUIRY_KEYS}`);
+      await refused(lead, { note: 'forgotten' }, keys[0]);
+      expect((await notesOf(lead)).at(-1)).toBe('forgotten');
+    }, 60_000);
+
+    test('they stay when the lead is corrected, moved and closed, and its creation is replayed as it was', async () => {
+      const lead = aLead({ note: 'as created' });
+      const claims = claimsOf(lead);
+      await created(lead, claims);
+      await refused(lead, { note: 'before' });
+      const replay = () => store.createLead({ ...lead, id: newId() }, claims);
+      expect(await replay()).toEqual({ kind: 'replayed', lead });
+      const after = await corrected(lead, { note: 'corrected', displayName: 'Ada King' });
+      expect(after.enquiries).toBeUndefined();
+      await refused(lead, { note: 'after' });
+      await moved(lead, 'contacted');
+      const won = await moved(lead, 'won');
+
+      expect(await notesOf(lead)).toEqual(['before', 'after']);
+      const { displayName, note, updatedAt } = won;
+      expect([displayName, note]).toEqual(['Ada King', 'corrected']);
+      expect(await replay()).toEqual({ kind: 'replayed', lead: { ...lead, stage: 'won', updatedAt } });
+    });
+
+    test('a closed lead keeps nothing more, nor does an erased one, and erasing takes what was kept', async () => {
+      const lead = await created();
+      await refused(lead, { note: 'kept' });
+      await moved(lead, 'lost');
+      const next = aLead({ contact: lead.contact, note: 'new lead' });
+      expect(await store.createLead(next, claimsOf(next), undefined, 'keep')).toMatchObject({ kind: 'created' });
+      await refused(next, { note: 'at the new one' });
+      expect(await notesOf(lead)).toEqual(['kept']);
+
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: next.id, memberId: null, now: NOW });
+
+      expect((await changeOf(next))?.lead).not.toHaveProperty('enquiries');
+      expect(await ask(next, { note: 'once more' })).toMatchObject({ kind: 'created' });
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: next.id, memberId: null, now: NOW });
+      expect(await store.findLead(STUDIO_ID, next.id)).toBeNull();
+    });
+
+    describeThroughStores('', opened, (through) => {
+      test('of many at a time each is kept once, whichever process it comes by and however often', async () => {
+        const lead = await created();
+        const keys = times(20, () => newId());
+
+        const outcomes = await Promise.all(
+          times(60, (index) => ask(lead, { note: `${index % 20}` }, keys[index % 20], through(index))),
+        );
+
+        expect(new Set(outcomes.map((each) => JSON.stringify(each)))).toEqual(
+          new Set([JSON.stringify({ kind: 'already-open', leadId: lead.id })]),
+        );
+        expect((await notesOf(lead)).toSorted()).toEqual(times(20, (index) => `${index}`).toSorted());
+      });
+
+      test('while the lead is closed, each is either kept there and refused, or creates a lead, and none is both', async () => {
+        for (const round of times(8, (index) => index)) {
+          const lead = await created();
+          const ways = [
+            () => moved(lead, 'won'),
+            () => store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: NOW }),
+          ];
+          const asked = times(6, (index) => {
+            const note = `${round} ${index}`;
+            return ask(lead, { note }, newId(), through(index)).then((outcome) => ({ note, outcome }));
+          });
+          const closing = (ways[round % 2] as () => Promise<unknown>)();
+          const [all] = await Promise.all([Promise.all(asked), closing]);
+
+          const noted = new Map<string, string[]>();
+          for (const { note, outcome } of all) {
+            if (outcome.kind === 'created') expect(outcome.lead.note).toBe(note);
+            else if (outcome.kind !== 'already-open') expect.fail(outcome.kind);
+            else noted.set(outcome.leadId, [...(noted.get(outcome.leadId) ?? []), note]);
+          }
+          for (const id of new Set([lead.id, ...noted.keys()])) {
+            const isErased = (await store.presenceOfLead(STUDIO_ID, id)) === 'erased';
+            const kept = await notesOf({ ...lead, id });
+            expect(kept.toSorted()).toEqual(isErased ? [] : (noted.get(id) ?? []).toSorted());
+          }
+        }
+      });
+    });
+
+    // @proves limits-1
+    test('at an unreadable lead nothing is kept; it blocks its contact as before', () =>
+      tryEach(opened(), damages, ['lead', 'original'], async (damage, studioId) => {
+        const lead = await created(aLead({ studioId }));
+        if (damage.kind === 'original') await corrected(lead, { note: 'once' });
+        await opened().damage(damage, lead);
+
+        await refused(lead, { note: 'again' });
+
+        expect(
+          await store.findLead(studioId, lead.id).then(
+            (found) => found?.enquiries,
+            () => undefined,
+          ),
+        ).toBeUndefined();
+      }));
+
+    test('enquiries that cannot be read are left out, and hinder no others', () =>
+      tryEach(opened(), damages, ['enquiries', 'mark'], async (damage, studioId) => {
+        const lead = await created(aLead({ studioId }));
+        await refused(lead, { note: 'lost' });
+        await opened().damage(damage, lead);
+        const remaining = damage.kind === 'mark' ? ['lost'] : [];
+        expect(await notesOf(lead)).toEqual(remaining);
+        expect((await store.walkLeads(studioId, null, 10)).records).toHaveLength(1);
+
+        await refused(lead, { note: 'again' });
+
+        expect(await notesOf(lead)).toEqual([...remaining, 'again']);
+        expect((await changeOf(lead))?.kinds).toContainEqual(expect.objectContaining({ kind: 'enquired' }));
+      }));
+  });
+}

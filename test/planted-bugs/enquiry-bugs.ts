@@ -1,0 +1,38 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const IN_MONGO = 'src/store/mongo/leads.ts';
+
+/** Faults of enquiries. */
+export const ENQUIRY_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'an enquiry whose key is repeated is kept again',
+    suite: 'test/contract/sqlite-store.test.ts',
+    caughtBy: 'an idempotency key is kept once, whatever it says and however often it is repeated',
+    patches: [{ file: 'src/domain/lead.ts', text: 'isKeyKept({ keys }, idempotencyKey) || ', put: '' }],
+  },
+  {
+    name: 'an enquiry changes the lead',
+    suite: 'test/e2e/http/one-open-lead.test.ts',
+    caughtBy: 'keeps what is refused for the CRM, which no response shows; a studio that switches it off answers alike',
+    isSeenOutside: true,
+    patches: [
+      {
+        file: 'src/store/sqlite/leads.ts',
+        text: 'SET original = :original, ',
+        put: 'SET original = :original, updated_at = updated_at + 1, ',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, an enquiry is kept at a lead whatever has become of it since it was read',
+    suite: 'test/contract/mongo-store.test.ts',
+    caughtBy: 'of many at a time each is kept once, whichever process it comes by and however often',
+    patches: [{ file: IN_MONGO, find: '{ studioId, _id, ...asRead(holder) }', put: '{ studioId, _id }' }],
+  },
+  {
+    name: 'on MongoDB, a creation whose enquiry may have been kept creates a lead once the other is closed',
+    suite: 'test/contract/mongo-lost-replies.test.ts',
+    caughtBy: 'of an enquiry: it is kept once, and refused, though its lead is closed meanwhile',
+    patches: [{ file: IN_MONGO, find: 'if (before) return before;', put: '' }],
+  },
+];
