@@ -22,7 +22,12 @@ export interface FinalLead {
   readonly sourceId: string | undefined;
   readonly note: string;
   readonly stage: LeadStage;
+  /** Oldest first. */
+  readonly enquiries: readonly FinalEnquiry[];
 }
+
+/** What a creation said that was refused because of a lead. */
+export type FinalEnquiry = Pick<FinalLead, 'displayName' | 'sourceId' | 'note'>;
 
 /**
  * After the last disturbance, repeats each creation that was ever sent until it has an outcome, then reads all leads of all
@@ -40,8 +45,13 @@ export async function readFinalState(sim: Simulation): Promise<ReadonlyMap<strin
       for (const lead of waiting) await settle(sim, studio, secret, lead);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, repeat));
-    const leads = await lookAtLeads(sim, studio, sim.crmAt(0), Number.POSITIVE_INFINITY);
-    found.set(studio.id, leads.map(finalLead));
+    const listed = await lookAtLeads(sim, studio, sim.crmAt(0), Number.POSITIVE_INFINITY);
+    const exported = (await Array.fromAsync(sim.crmAt(0).leads.exportLeads({ studioId: studio.id }))).flatMap(
+      ({ leads }) => leads,
+    );
+    if (exported.length !== listed.length)
+      sim.history.fail(`${studio.id} lists ${listed.length} leads, and exports ${exported.length}`);
+    found.set(studio.id, exported.toReversed().map(finalLead));
   }
   return found;
 }
@@ -102,5 +112,6 @@ export function finalLead(lead: Lead): FinalLead {
     sourceId,
     note,
     stage: stageOf(lead),
+    enquiries: lead.enquiries.map(({ displayName, sourceId, note = '' }) => ({ displayName, sourceId, note })),
   };
 }

@@ -4,6 +4,7 @@ import { readFinalState } from './final-state.ts';
 import { type Plan, SCENARIOS } from './plan.ts';
 import { answerViolations } from './promises/answers.ts';
 import { auditViolations } from './promises/audit.ts';
+import { enquiryViolations } from './promises/enquiries.ts';
 import { followFeed } from './promises/feed.ts';
 import { keyViolations, registerViolations } from './promises/keys.ts';
 import { leadViolations } from './promises/leads.ts';
@@ -96,6 +97,7 @@ async function liveThrough(sim: Simulation, { steps, quota }: Plan, scenarios: R
   });
   const violations = [
     ...ofLeads.flatMap(({ violations }) => violations),
+    ...enquiryViolations(sim, finalLeads),
     ...walkViolations(sim, finalLeads),
     ...(await feed.violations(finalLeads)),
     ...keyViolations(sim),

@@ -12,9 +12,10 @@ const OF_KEY = {
 
 /** Registers of a studio whose changes are in the log. */
 const OF_STUDIO = {
-  status: AuditAction.STUDIO_STATUS_CHANGED,
-  region: AuditAction.STUDIO_REGION_CHANGED,
-  quota: AuditAction.STUDIO_QUOTA_CHANGED,
+  status: { action: AuditAction.STUDIO_STATUS_CHANGED, first: undefined },
+  region: { action: AuditAction.STUDIO_REGION_CHANGED, first: undefined },
+  quota: { action: AuditAction.STUDIO_QUOTA_CHANGED, first: undefined },
+  keeping: { action: AuditAction.STUDIO_ENQUIRIES_CHANGED, first: 'kept' },
 } as const;
 
 /**
@@ -88,10 +89,10 @@ function changesOf(
 }
 
 const ofStudio = (sim: Simulation, { id }: KnownStudio, all: readonly AuditEvent[]): string[] =>
-  Object.entries(OF_STUDIO).flatMap(([field, action]) => {
+  Object.entries(OF_STUDIO).flatMap(([field, { action, first }]) => {
     const what = `${field} of ${id}`;
     const events = all.filter((event) => event.action === action);
-    return changesOf(what, events, sim.putsOf(what), { first: undefined, last: undefined });
+    return changesOf(what, events, sim.putsOf(what), { first, last: undefined });
   });
 
 function ofKeys({ history }: Simulation, { id: studioId }: KnownStudio, all: readonly AuditEvent[]): string[] {

@@ -109,6 +109,7 @@ const putting = fc.oneof(
       ['region', REGIONS],
       // More than is ever used up.
       ['quota', ['500000', '600000']],
+      ['keeping', ['kept', 'kept', 'not kept']],
       ['role', ['owner', 'owner', 'admin', 'staff', 'gone']],
       ['source', ['enabled', 'enabled', 'disabled', 'gone']],
     ] as const
@@ -129,6 +130,12 @@ function putOf({ id, memberIds, sourceIds }: KnownStudio, what: string, value: s
     return studio(what, what, { status: value === 'active' ? StudioStatus.ACTIVE : StudioStatus.SUSPENDED });
   if (what === 'region') return studio(what, 'region_code', value === 'none' ? {} : { regionCode: value });
   if (what === 'quota') return studio(what, 'quota_limit', { quotaLimit: Number(value) });
+  if (what === 'keeping') {
+    const keepEnquiries = value === 'kept';
+    const { call } = studio(what, 'keep_enquiries', { keepEnquiries });
+    const words = ['studios', 'put', id, '--keep-enquiries', keepEnquiries ? 'yes' : 'no'];
+    return { register: `keeping of ${id}`, words, call };
+  }
   if (what === 'role')
     return {
       register: `role of ${memberId} in ${id}`,
@@ -153,7 +160,7 @@ function putOf({ id, memberIds, sourceIds }: KnownStudio, what: string, value: s
   };
 }
 
-/** A studio is suspended, or gets another region or quota; a member gets another role or leaves; a source is switched or removed. */
+/** A studio is suspended, keeps enquiries or no longer, or gets another region or quota; a member gets another role or leaves; a source is switched or removed. */
 export const putRecord = aScenario({
   weight: 11,
   choice: fc.record({ studio, putting, which: fc.nat(1), by }),

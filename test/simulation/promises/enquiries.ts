@@ -1,0 +1,58 @@
+import { MAX_ENQUIRIES, MAX_ENQUIRY_BYTES } from '../../../src/domain/lead.ts';
+import type { FinalEnquiry, FinalLead } from '../final-state.ts';
+import { conflictingLeadId, type EventOf, possibleValues, type SentLead, when } from '../history.ts';
+import type { Simulation } from '../simulation.ts';
+
+type Creation = EventOf<'request'> & { readonly operation: { readonly name: 'create'; readonly lead: SentLead } };
+
+const isCreation = (request: EventOf<'request'>): request is Creation => request.operation.name === 'create';
+
+/** The idempotency key of the creation that said it. */
+const keyOf = ({ note }: FinalEnquiry): string => note.split(' ', 1).join();
+
+/**
+ * Compares what leads have kept with the refusals because of them: each that names a lead is kept there, once for each key,
+ * unless the studio may have switched that off; and nothing else is kept.
+ */
+export function enquiryViolations(sim: Simulation, leads: ReadonlyMap<string, readonly FinalLead[]>): string[] {
+  const creations = Map.groupBy(sim.history.of('request').filter(isCreation), ({ studioId }) => studioId);
+  return [...leads].flatMap(([studioId, ofStudio]) => {
+    const puts = sim.putsOf(`keeping of ${studioId}`);
+    /** What the setting may have been while a request was in flight; it is on at first. */
+    const isPossible = (value: 'kept' | 'not kept', { span }: Creation) => {
+      const isFirst = !puts.some((put) => put.isDone && put.span.end < span.begin);
+      return possibleValues(puts, span).has(value) || (value === 'kept' && isFirst);
+    };
+    const asked = Map.groupBy(creations.get(studioId) ?? [], ({ operation }) => operation.lead.idempotencyKey);
+    const refused = [...asked.values()].flat().filter(({ answer }) => answer?.code === 'integration_lead_already_open');
+    return ofStudio.flatMap(({ id, enquiries }) => {
+      const keys = enquiries.map(keyOf);
+      const twice = keys.length > new Set(keys).size ? [`${id} has kept a key twice: ${keys.join(', ')}`] : [];
+      const foreign = enquiries.filter((enquiry) => {
+        const may = asked
+          .get(keyOf(enquiry))
+          ?.filter((creation) => isPossible('kept', creation) && mayBeKept(id, creation));
+        return !may?.some(({ operation }) => isSame(operation.lead, enquiry));
+      });
+      const mayBeDropped = keys.length >= MAX_ENQUIRIES || JSON.stringify(enquiries).length > MAX_ENQUIRY_BYTES / 2;
+      const lost = refused.filter((creation) => {
+        if (mayBeDropped || conflictingLeadId(creation.answer) !== id || isPossible('not kept', creation)) return false;
+        return !keys.includes(creation.operation.lead.idempotencyKey);
+      });
+      return [
+        ...twice,
+        ...foreign.map((each) => `${id} has kept ${JSON.stringify(each)}, for which nobody was refused because of it`),
+        ...lost.map(({ span, operation }) => `${when(span)}: ${id} has not kept ${JSON.stringify(operation.lead)}`),
+      ];
+    });
+  });
+}
+
+/** Whether a creation was, or may have been, refused because of a lead. */
+function mayBeKept(leadId: string, { answer }: Creation): boolean {
+  if (answer === undefined || answer.status >= 500) return true;
+  return answer.code === 'integration_lead_already_open' && [undefined, leadId].includes(conflictingLeadId(answer));
+}
+
+const isSame = (sent: SentLead, said: FinalEnquiry): boolean =>
+  sent.displayName === said.displayName && sent.note === said.note && sent.sourceId === said.sourceId;
