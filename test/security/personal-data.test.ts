@@ -20,6 +20,7 @@ import { createConnectTransport, createGrpcTransport, Http2SessionManager } from
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { type Lead, LeadSchema, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { openClaims } from '../../src/domain/contact.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { ALL_SERVICES } from '../../src/rpc/routes.ts';
@@ -330,6 +331,28 @@ describe('what a core shows of calls has no text of their requests', () => {
     expect(canaries.in(await shownBy(core))).toEqual([]);
   });
 
+  // @proves leads-32
+  test('of a creation that is refused and kept, nor of what reads and erases it', async () => {
+    const core = await aCore();
+    const { studioId } = await arrangeStudio(core.crm);
+    const { leads } = core.crm;
+    const canaries = new Canaries();
+    const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+    const ask = (displayName: string, note: string) =>
+      leads.createLead({ studioId, idempotencyKey: newId(), displayName, contact, note });
+    const { lead } = await ask('Ada', 'first');
+    const of = { studioId, leadId: lead?.id ?? '' };
+    const refusal = await ask(canaries.add('name', aMark()), canaries.add('note', aMark())).catch((error) => error);
+
+    expect(canaries.in(textOfError(refusal))).toEqual([]);
+    const { lead: kept } = await leads.getLead({ ...of, view: LeadView.FULL });
+    expect(canaries.in(JSON.stringify(toJson(LeadSchema, kept as Lead)))).toHaveLength(2);
+    await leads.pullLeadChanges({});
+    await Array.fromAsync(leads.exportLeads({ studioId }));
+    await leads.eraseLead(of);
+    expect(canaries.in(await shownBy(core))).toEqual([]);
+  });
+
   test('would be found if it were shown', async () => {
     const core = await aCore();
     const { studioId } = await arrangeStudio(core.crm);
@@ -493,6 +516,8 @@ describe('what a command prints, unless it is for printing leads, has nothing of
       aLead(about),
     ];
     for (const each of [closed, lead, byPhone, unreadable]) await store.createLead(each, claimsOf(each));
+    const again = aLead({ contact, displayName: `${person.name} again`, note: `${person.note} again` });
+    await store.createLead(again, claimsOf(again), undefined, 'keep');
     await correctLead(store, byPhone, { note: 'Corrected.' }, { now: by.now });
     await store.close();
     const database = new DatabaseSync(join(folder, 'leads.db'), { timeout: 100_000 });

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Lead } from '../../src/domain/lead.ts';
 import { isCoreServing, isGatewayReady, startBalancer } from '../support/balancer.ts';
 import { times } from '../support/builders.ts';
-import { allLeads, arrangeStudio, connectToCore } from '../support/core-clients.ts';
+import { allLeads, arrangeStudio, type CoreClients, connectToCore } from '../support/core-clients.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, ROOT, type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 import { describeWithLastRelease } from '../support/releases.ts';
@@ -33,7 +36,7 @@ const REPEATED = 100;
 describeWithLastRelease('the last release and this one', (folder) => {
   describeWithMongo('on one database', (mongoUrl) => {
     describeWithRedis('and one Redis', (redisUrl) => {
-      // @proves exchange-8
+      // @proves exchange-8 leads-32
       test('replace each other one process at a time under load, forth and back, and no request fails', async () => {
         const databaseUrl = new URL(`/test-${randomUUID()}`, mongoUrl()).href;
         onTestFinished(() => dropDatabase(databaseUrl));
@@ -53,9 +56,15 @@ describeWithLastRelease('the last release and this one', (folder) => {
         await replace(forth, ROOT);
         const extension = '030 1234567 x200';
         const { text } = await request(url, secret, 201, { capture: aCapture({ contact: aPhone(extension) }) });
+        const asked = await askAgain(deployment);
 
         await replace([...gateways, ...cores], folder);
         const refused = await request(url, secret, 409, { capture: aCapture({ contact: aPhone(extension) }) });
+        await correctAndErase(deployment, asked);
+        const client = new MongoClient(databaseUrl);
+        const stored = await client.db().collection('leads').find().toArray();
+        await client.close();
+        expectKeptAndErased(asked, JSON.stringify(stored));
         expect(refused.headers.get('link')).toContain(JSON.parse(text).lead.id);
         await expectAllThere(deployment, load.created);
 
@@ -67,7 +76,7 @@ describeWithLastRelease('the last release and this one', (folder) => {
     });
   });
 
-  // @proves exchange-8
+  // @proves exchange-8 leads-32
   test('on one SQLite file, its gateway works with this core, and its core with what this one wrote', async () => {
     const path = join(temporaryFolder(), 'leads.db');
     const [coreUrl, gatewayUrl] = [await aUrl(), await aUrl()];
@@ -90,7 +99,8 @@ describeWithLastRelease('the last release and this one', (folder) => {
     await isReady();
     const clients = connectToCore(coreUrl, CORE_TOKEN);
     onTestFinished(() => clients.close());
-    const { secret } = await arrangeStudio(clients);
+    const { secret, studioId } = await arrangeStudio(clients);
+    const deployment = { clients, studioId, secret, url: gatewayUrl };
     const serveSome = async () => {
       const load = startLoad(gatewayUrl, secret);
       await load.more();
@@ -107,14 +117,50 @@ describeWithLastRelease('the last release and this one', (folder) => {
     await addressOf(ofThis);
     await isReady();
     const after = await serveSome();
+    const asked = await askAgain(deployment);
     for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
     await stop(ofThis);
 
-    await addressOf(startCore(folder));
+    const again = startCore(folder);
+    await addressOf(again);
     await isReady();
     for (const each of [...before, ...after]) expect(await isReplayed(each)).toBe(true);
+    await correctAndErase(deployment, asked);
+    await stop(again);
+    expectKeptAndErased(asked, readFileSync(path, 'latin1'));
   });
 });
+
+type Asked = Readonly<Record<'corrected' | 'erased', Created & { readonly note: string }>>;
+
+/** Has two leads created, and asks again for the contact of each. */
+async function askAgain({ url, secret }: Pick<Deployment, 'url' | 'secret'>): Promise<Asked> {
+  const ask = async () => {
+    const [capture, key, note] = [aCapture(), randomUUID(), `Kept-${randomUUID()}`];
+    const { text } = await request(url, secret, 201, { capture, key });
+    await request(url, secret, 409, { capture: { ...capture, note } });
+    return { capture, key, text, note };
+  };
+  return { corrected: await ask(), erased: await ask() };
+}
+
+/** At a core of the last release: it answers alike, and keeps nothing; what it corrects is replayed as it was. */
+async function correctAndErase(
+  { url, secret, clients, studioId }: Pick<Deployment, 'url' | 'secret' | 'clients' | 'studioId'>,
+  { corrected, erased }: Asked,
+): Promise<void> {
+  const [{ id }, { id: leadId }] = [corrected, erased].map(({ text }) => JSON.parse(text).lead) as [Lead, Lead];
+  await request(url, secret, 409, { capture: { ...corrected.capture, note: 'kept by nobody' } });
+  await clients.leads.updateLead({ studioId, lead: { id, note: 'corrected' } });
+  expect((await request(url, secret, 201, corrected)).text).toBe(corrected.text);
+  await clients.leads.eraseLead({ studioId, leadId });
+}
+
+function expectKeptAndErased({ corrected, erased }: Asked, stored: string): void {
+  expect(stored).toContain(corrected.note);
+  expect(stored).not.toContain(erased.note);
+  expect(stored).not.toContain('kept by nobody');
+}
 
 const aPhone = (value: string) => ({ type: 'phone', value });
 
@@ -130,6 +176,8 @@ interface Deployment {
   /** The address of the gateways' balancer. */
   readonly url: string;
   readonly secret: string;
+  readonly studioId: string;
+  readonly clients: CoreClients;
   /** The ids of all leads of the studio, as listed by the core. */
   leadIds(): Promise<string[]>;
   startLoad(): Load;
@@ -171,6 +219,8 @@ async function deploy(
     gateways,
     url: toGateways.url,
     secret,
+    studioId,
+    clients,
     startLoad: () => startLoad(toGateways.url, secret),
     leadIds: async () => (await allLeads(clients, studioId)).map(({ id }) => id),
   };
