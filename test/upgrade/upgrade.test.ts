@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { BSON, type Document, MongoClient } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { RegionCode } from '../../src/domain/contact.ts';
+import { openClaims, type RegionCode } from '../../src/domain/contact.ts';
+import { isOpen } from '../../src/domain/lead.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import type { Store } from '../../src/store/store.ts';
 import { findLeads } from '../../src/usecases/read-leads.ts';
-import { NOW } from '../support/builders.ts';
+import { aLead, claimsOf, NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
@@ -147,6 +148,26 @@ function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
     return studio && { regionCode: studio.regionCode, formerRegions: studio.formerRegions.toSorted() };
   };
   const byId = (...regions: readonly (RegionCode | null)[]) => regions.toSorted();
+
+  // @proves leads-32
+  test('its open leads keep enquiries, and stay as they were', async () => {
+    const { databaseUrl } = await copy();
+    const store = await opened(databaseUrl);
+    let kept = 0;
+    for (const studio of (await store.listStudios(null, 100)).records) {
+      for (const lead of (await store.walkLeads(studio.id, null, 100)).records) {
+        const again = aLead({ studioId: studio.id, contact: lead.contact, note: 'again' });
+        const claims = { ...claimsOf(again), ...openClaims(lead.contact, studio) };
+        const outcome = isOpen(lead.stage) ? await store.createLead(again, claims, undefined, 'keep') : null;
+        if (outcome?.kind !== 'already-open' || outcome.leadId !== lead.id) continue;
+        const { displayName, sourceId, note, createdAt: time } = again;
+        const enquiries = [{ time, displayName, sourceId, note }];
+        expect(await store.findLead(studio.id, lead.id)).toEqual({ ...lead, enquiries });
+        kept += 1;
+      }
+    }
+    expect(kept).toBeGreaterThan(0);
+  });
 
   test('has former regions for each renewal in progress when the first core starts, also when several do', async () => {
     const { databaseUrl, begin, due } = await copy();
