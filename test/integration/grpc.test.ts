@@ -192,7 +192,8 @@ describe('the directory', () => {
     await directory('PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' } });
     const put = (studio: object, mask?: string[]) =>
       directory('PutStudio', { studio: { id: studioId, ...studio }, ...(mask && { updateMask: { paths: mask } }) });
-    const both = { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' };
+    const of = { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', keepEnquiries: true };
+    const both = { ...of, regionCode: 'DE' };
 
     expect(await put({ status: 'STUDIO_STATUS_ACTIVE' })).toEqual({
       studio: { ...both, status: 'STUDIO_STATUS_ACTIVE' },
@@ -203,8 +204,10 @@ describe('the directory', () => {
     expect(await put({ status: 'STUDIO_STATUS_ACTIVE', regionCode: 'FR' }, ['region_code'])).toEqual({
       studio: { ...both, regionCode: 'FR' },
     });
-    expect(await put({}, ['region_code'])).toEqual({ studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED' } });
-    const of = { id: studioId, status: 'STUDIO_STATUS_SUSPENDED' };
+    expect(await put({}, ['region_code'])).toEqual({ studio: of });
+    expect(await put({ keepEnquiries: false })).toEqual({ studio: { ...of, keepEnquiries: false } });
+    expect(await put({})).toEqual({ studio: { ...of, keepEnquiries: false } });
+    expect(await put({}, ['keep_enquiries'])).toEqual({ studio: of });
     expect(await put({ quotaLimit: 5 })).toEqual({ studio: { ...of, quotaLimit: 5 } });
     expect(await put({}, ['quota_limit'])).toEqual({ studio: of });
     expect(await refusalOf(put({}, ['status']))).toMatchObject({ ...INVALID, fields: ['studio.status'] });

@@ -134,7 +134,7 @@ describeIf(hasCommand('grpcurl'), 'reflection, with grpcurl', 'install grpcurl',
   test('is enough to make calls and to decode refusals', async () => {
     const studio = '{"studio": {"id": "s1", "status": "STUDIO_STATUS_ACTIVE"}}';
     expect(JSON.parse(await grpcurl(core, studio, 'leadintake.v1.DirectoryService/PutStudio'))).toEqual({
-      studio: { id: 's1', status: 'STUDIO_STATUS_ACTIVE' },
+      studio: { id: 's1', status: 'STUDIO_STATUS_ACTIVE', keepEnquiries: true },
     });
     const refused = await grpcurl(core, '{"studioId": "s2"}', 'leadintake.v1.DirectoryService/GetStudio');
     expect(refused).toMatch(/Code: NotFound[\s\S]*google.rpc.ErrorInfo[\s\S]*"reason": "STUDIO_NOT_FOUND"/);

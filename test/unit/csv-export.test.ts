@@ -48,17 +48,20 @@ test('another reader of RFC 4180 reads every text unchanged', () => {
       stage: 'trial_booked',
       createdAt: NOW,
       updatedAt: plus(NOW, 1),
+      ...(index % 2 && { enquiries: [{ time: NOW, displayName: text, sourceId: null, note: text }] }),
     }),
   );
 
   const records: Record<string, string>[] = parse(CSV_HEADER + csvLines(leads), { columns: true });
 
-  expect(CSV_HEADER).toBe('id,studioId,displayName,email,phone,sourceId,note,stage,createTime,updateTime\r\n');
+  expect(CSV_HEADER).toBe(
+    'id,studioId,displayName,email,phone,sourceId,note,stage,createTime,updateTime,enquiries\r\n',
+  );
   const read = records.map((record) =>
     Object.fromEntries(Object.entries(record).map(([name, cell]) => [name, restored(cell)])),
   );
   expect(read).toEqual(
-    leads.map(({ id, studioId, displayName, contact, sourceId, note }) => ({
+    leads.map(({ id, studioId, displayName, contact, sourceId, note, enquiries }) => ({
       id,
       studioId,
       displayName,
@@ -69,6 +72,7 @@ test('another reader of RFC 4180 reads every text unchanged', () => {
       stage: 'trial_booked',
       createTime: '2026-03-14T15:09:26.535Z',
       updateTime: '2026-03-14T15:09:26.536Z',
+      enquiries: enquiries ? JSON.stringify(enquiries) : '',
     })),
   );
 });
