@@ -4,7 +4,7 @@ import type { Lead } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { LeadStage } from '../../src/domain/lead.ts';
 import type { EventOf, SentLead } from './history.ts';
 import { contactOf, lookAtLeads, stageOf } from './scenarios/operations.ts';
-import { sendRequest } from './scenarios/website.ts';
+import { sendRequest } from './scenarios/requests.ts';
 import type { KnownStudio, Simulation } from './simulation.ts';
 
 /** The maximum number of attempts to get the outcome of a request. */

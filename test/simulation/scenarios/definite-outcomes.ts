@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { now, type Operation, type RestAnswer } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 import { outcomeOf } from './operations.ts';
-import { byFetch } from './website.ts';
+import { byFetch } from './requests.ts';
 
 // A client of a studio that no other client uses repeats each operation until its outcome is certain. Whatever
 // disturbs the service meanwhile, the state of the studio is known at each moment.

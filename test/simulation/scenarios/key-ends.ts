@@ -15,9 +15,9 @@ import { makeSeparateStudio } from './separate-studio.ts';
 /** How long a key is tried after its end; milliseconds. */
 const TRIED_AFTER_MS = 1500;
 
-/** A key ends while it is used: valid until then, refused from then on. Its secret is replaced, and the new one is valid. */
+/** A key ends while it is used: valid until then, refused from then on. Its secret is replaced, and the new one is valid until it is revoked. */
 export const endKey = aScenario({
-  weight: 1,
+  weight: 2,
   choice: fc.record({ core: fc.nat(1), lastsMs: lasting(100, 4000) }),
   run: (sim, { core, lastsMs }) =>
     asFarAsDefinite(async () => {
@@ -67,6 +67,11 @@ async function end(sim: Simulation, core: number, studioId: string, lastsMs: num
   // An attempt whose response was lost may still be carried out, and replace this secret, too.
   for (const each of sim.isDisturbedSince(begin) ? [secret] : [secret, replaced.answer.secret])
     await readWith(sim, sim.world.gatewayUrls[0] ?? '', each);
+  const revoke = () => apiKeys.revokeApiKey({ ...owner, apiKeyId: apiKey?.id ?? '' }, CRM_TIMEOUT);
+  await definiteOutcome(sim, `a key of ${studioId} is revoked`, revoke);
+  sim.put(`secret ${replaced.answer.secret}`, 'invalid');
+  await sleep(1);
+  for (const url of sim.world.gatewayUrls) await readWith(sim, url, replaced.answer.secret);
 }
 
 /** Records whether a gateway accepts a secret. */

@@ -8,6 +8,7 @@ import { lasting } from './choices.ts';
 import { asFarAsDefinite, definiteAnswer, untilDefinite } from './definite-outcomes.ts';
 import { MACHINE } from './faults.ts';
 import { command } from './operations.ts';
+import { byFetch } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import {
   createSeparateLead,
@@ -17,7 +18,6 @@ import {
   type SeparateStudio,
   separateLead,
 } from './separate-studio.ts';
-import { byFetch } from './website.ts';
 
 /** The number of concurrent creations with one key, each with another contact. */
 const AT_ONCE = 3;

@@ -215,7 +215,7 @@ export const changeKey = aScenario({
     const { id: studioId, memberIds, keys } = known;
     const [key, memberId] = [keyOf(known, index), one(memberIds, member)];
     if (action === 'create') await createKey(sim, known, memberId, scopes, by);
-    else if (action === 'replaced' || keys.indexOf(key) > 0)
+    else if (action === 'replaced' || keys.length > 1)
       await sim.inTurn(`key ${key.apiKeyId}`, () => endSecret(sim, key, { studioId, memberId, action }, by));
   },
 });

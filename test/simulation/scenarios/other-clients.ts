@@ -10,18 +10,10 @@ import { type SdkOutcome, sdkViolations } from '../promises/sdk.ts';
 import { CRM_TIMEOUT, type KnownStudio, type Simulation } from '../simulation.ts';
 import { keyOf, lasting, newest, one, studio, studioAt } from './choices.ts';
 import { asFarAsDefinite, untilDefinite } from './definite-outcomes.ts';
+import { ANSWERED_WITHIN_MS, recordRequest, requestOf, wholeAnswer } from './requests.ts';
 import { aScenario } from './scenario.ts';
 import { makeKey, makeSeparateStudio, separateLead } from './separate-studio.ts';
-import {
-  ANSWERED_WITHIN_MS,
-  formerSecrets,
-  leadChoice,
-  leadOf,
-  recordRequest,
-  requestOf,
-  where,
-  wholeAnswer,
-} from './website.ts';
+import { formerSecrets, leadChoice, leadOf, where } from './website.ts';
 
 // What website servers do by the SDK, and wrongly; and what a gateway sends a core.
 
