@@ -8,6 +8,7 @@ const ROOT = join(import.meta.dirname, '..');
 const ADAPTER_IMPORTS = [
   'common/deadlines.ts',
   'common/invariants.ts',
+  'common/throttle.ts',
   'src/domain/',
   'src/store/checked.ts',
   'src/store/database-state.ts',

@@ -43,6 +43,50 @@ export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind,
   };
 }
 
+/**
+ * A mark of this time or later was distributed: named consumers have the change, and only the unnamed one may still wait for
+ * it, since the mark less this. Each later change replaces it by its own time, also that of a core of release 1.1;
+ * milliseconds.
+ */
+export const DISTRIBUTED = 1e15;
+
+/** Returns the mark of a lead once its changes were distributed. */
+export const distributedSince = (since: Date): Date => new Date(since.getTime() + DISTRIBUTED);
+
+/** Returns the time of the first unacknowledged change, whether it was distributed or not. */
+export const firstChangeOf = (since: Date): Date =>
+  since.getTime() >= DISTRIBUTED ? new Date(since.getTime() - DISTRIBUTED) : since;
+
+/** The changes of a lead that a named consumer has not handled, stored apart from the lead. */
+export interface Delivery {
+  readonly revision: number;
+  readonly since: Date;
+  /** The time of the latest of each kind. */
+  readonly kinds: Readonly<Record<string, Date>>;
+}
+
+/**
+ * Returns what named consumers get of an undistributed mark: the kinds of change since then. Under clocks that disagree
+ * they may get kinds that they had before.
+ *
+ * @param createdAt invalid if it cannot be read
+ */
+export function deliveryOf({ revision, since, kinds }: ChangeMark, createdAt: Date): Delivery {
+  const first = [since, createdAt].find((time) => time && !Number.isNaN(time.getTime())) ?? new Date(0);
+  const times = Object.entries(kinds).filter((entry): entry is [string, Date] => entry[1] instanceof Date);
+  // An import may be created long before its mark. A mark of another program may have any times.
+  const recent = revision === 0 ? times : times.filter(([, time]) => time >= first);
+  // One that is higher starts again with the next change, which must not be lower than the delivery.
+  return { revision: revision < MAX_REVISION ? revision : 0, since: first, kinds: Object.fromEntries(recent) };
+}
+
+/** Returns what a consumer gets of a lead that has not changed, so that it has the lead. */
+export const resentDelivery = ({ revision }: Pick<ChangeMark, 'revision'>, now: Date): Delivery => ({
+  revision: revision < MAX_REVISION ? revision : 0,
+  since: now,
+  kinds: { resent: now },
+});
+
 /** A state of a lead that a consumer has processed. */
 export interface Acknowledgement {
   readonly studioId: string;

@@ -1,5 +1,6 @@
 import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
 import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
+import { type Consumer, firstBackfills, MAX_CONSUMERS, type NewConsumer } from '../domain/consumer.ts';
 import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../domain/contact.ts';
 import {
   type Correction,
@@ -29,6 +30,7 @@ import {
   type ApiKeyCommand,
   type ApiKeyReplacement,
   type ChangeLeadStageOutcome,
+  type CreateConsumerOutcome,
   type CreateLeadOutcome,
   type EarlierCreation,
   type ErasedCreation,
@@ -352,3 +354,20 @@ export function decideEntry(
   if (before === undefined && isFull) return { outcome: 'limit-reached' };
   return { outcome: 'put', write: 'put', events: eventsOf(before) };
 }
+
+/** Decides about a new consumer, among those that there are. @returns `new`: it is to be stored, with the next number */
+export function decideConsumer(
+  consumers: readonly Consumer[],
+  consumer: NewConsumer,
+): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: Omit<Consumer, 'number'> } {
+  const namesake = consumers.find(({ name }) => name === consumer.name);
+  if (namesake) {
+    const isSame = namesake.start === consumer.start && String(namesake.studioIds) === String(consumer.studioIds);
+    return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
+  }
+  if (consumers.length >= MAX_CONSUMERS) return { kind: 'limit-reached' };
+  return { kind: 'new', consumer: { ...consumer, backfills: firstBackfills(consumer) } };
+}
+
+/** How long a call distributes changes at most, before it lists those that were; milliseconds. */
+export const MAX_DISTRIBUTION_MS = 1000;

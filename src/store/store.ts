@@ -1,5 +1,6 @@
 import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
+import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { Correction, ErasedLead, Fingerprint, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
@@ -25,7 +26,14 @@ import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts
  * Throughout: lists are limited to `limit` records. `after` restricts a list to ids above it, and `before` to ids below
  * it; null starts at the end of the list. `next` is the id to continue after; null: there are no more.
  */
-export interface Store extends LeadStore, LeadChangeStore, LeadErasureStore, ApiKeyStore, DirectoryStore, AuditStore {
+export interface Store
+  extends LeadStore,
+    LeadChangeStore,
+    ConsumerStore,
+    LeadErasureStore,
+    ApiKeyStore,
+    DirectoryStore,
+    AuditStore {
   /**
    * Must resolve only if the store can read and write and every unique index was valid a second ago. Otherwise rejects with
    * StoreUnavailable, whose message and causes give the reason; of leads and keys they contain nothing but ids.
@@ -271,7 +279,81 @@ export interface LeadChangeStore {
    * Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change of a
    * readable lead.
    */
-  measureLeadChanges(bound: number): Promise<{ readonly leads: number; readonly since: Date | null }>;
+  measureLeadChanges(bound: number): Promise<WaitingChanges>;
+}
+
+export interface WaitingChanges {
+  readonly leads: number;
+  readonly since: Date | null;
+}
+
+/** `exists`: another consumer has the name. A repetition of the same creation is `created`, and changes nothing. */
+export type CreateConsumerOutcome =
+  | { readonly kind: 'created'; readonly consumer: Consumer }
+  | { readonly kind: 'exists' | 'limit-reached' };
+
+export interface ConsumerChanges {
+  /** As it was once the changes were distributed. */
+  readonly consumer: Consumer;
+  readonly changes: readonly LeadChange[];
+}
+
+/**
+ * The named consumers of the change feed. Each has a delivery for each lead of its studios that it has changes of to
+ * handle, which depends on no other consumer, nor on the unnamed one, whose changes are those of LeadChangeStore.
+ *
+ * The writers of leads know nothing of them. Whoever lists changes first distributes those that are marked: each becomes
+ * a delivery for each consumer, and only once these are durable counts as distributed. It must read the marks before the
+ * consumers, and a mark must count as distributed only at the revision and time that were read. So of each change that
+ * resolved after a consumer's creation resolved, the consumer is sent that state or a later one until it acknowledges it,
+ * whoever distributes, dies, or repeats what it did long ago. While there are named consumers, the changes of
+ * LeadChangeStore are only listed and acknowledged once they were distributed. Without any, nothing is written. While many
+ * thousands are marked, a call may distribute only some, and list none of the others.
+ */
+export interface ConsumerStore {
+  /**
+   * Distributes what is marked, even if there is no named consumer: a consumer that is created later is only sent later
+   * changes. Without that, it is also sent those that are marked. A call distributes some; returns whether none was left.
+   */
+  distributeLeadChanges(): Promise<boolean>;
+
+  /** createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. */
+  createConsumer(consumer: NewConsumer): Promise<CreateConsumerOutcome>;
+
+  /** Returns all consumers, in the order of their creation; must see every change that resolved before the call. */
+  listConsumers(): Promise<Consumer[]>;
+
+  /** Removes a consumer and its deliveries; returns whether there was one. May be repeated after an interruption. */
+  removeConsumer(name: string): Promise<boolean>;
+
+  /** Replaces the backfills of a consumer; must change nothing, and return false, unless they are as they were read. */
+  putBackfills(consumer: Consumer, backfills: readonly Backfill[]): Promise<boolean>;
+
+  /**
+   * Makes deliveries of the next `limit` leads of a studio, erased ones too, lowest id first, at their present revisions. A
+   * delivery that is there already, with that revision, stays as it is.
+   */
+  backfillDeliveries(
+    consumer: Pick<Consumer, 'number'>,
+    leads: { readonly studioId: string; readonly after: string | null; readonly limit: number; readonly now: Date },
+  ): Promise<{ readonly next: string | null }>;
+
+  /**
+   * Returns the leads that a consumer has deliveries of, in their current state and with their current revision, as
+   * listLeadChanges does; null: it was removed.
+   */
+  listDeliveries(number: Consumer['number'], limit: number): Promise<ConsumerChanges | null>;
+
+  /**
+   * Removes the deliveries of a consumer whose revision is at most the given one.
+   *
+   * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
+   * @returns the number of leads whose deliveries were removed
+   */
+  acknowledgeDeliveries(number: Consumer['number'], acknowledgements: readonly Acknowledgement[]): Promise<number>;
+
+  /** Returns the number of leads that wait for a consumer, up to `bound`, and the time of the first change of one. */
+  measureDeliveries(number: Consumer['number'], bound: number): Promise<WaitingChanges>;
 }
 
 export interface ResentLeads {

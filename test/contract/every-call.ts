@@ -1,6 +1,17 @@
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import {
+  aConsumer,
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aStudio,
+  BY,
+  claimsOf,
+  NOW,
+  STUDIO_ID,
+} from '../support/builders.ts';
 import { correctLead, moveLead, replacementOf } from './store-actions.ts';
 
 /** The records that the calls are about. */
@@ -10,6 +21,7 @@ export const source = aLeadSource();
 
 const claims = claimsOf(lead);
 const ofLead = { studioId: STUDIO_ID, leadId: lead.id };
+const ofStudio = { studioId: STUDIO_ID, limit: 10 };
 const ofKey = { studioId: STUDIO_ID, keyId: key.id };
 
 /** Stores the records. */
@@ -40,6 +52,18 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   acknowledgeLeadChanges: ['writes', (store) => store.acknowledgeLeadChanges([{ ...ofLead, revision: 1 }])],
   resendLeads: ['writes', (store) => store.resendLeads(STUDIO_ID, null, 10, NOW)],
   measureLeadChanges: ['reads', (store) => store.measureLeadChanges(10)],
+  distributeLeadChanges: ['writes', (store) => store.distributeLeadChanges()],
+  createConsumer: ['writes', (store) => store.createConsumer(aConsumer({ name: 'reporting' }))],
+  listConsumers: ['reads', (store) => store.listConsumers()],
+  removeConsumer: ['writes', (store) => store.removeConsumer('relay')],
+  putBackfills: ['writes', (store) => store.putBackfills({ ...aConsumer(), number: 1, backfills: [] }, [])],
+  backfillDeliveries: [
+    'writes',
+    (store) => store.backfillDeliveries({ number: 1 }, { ...ofStudio, after: null, now: NOW }),
+  ],
+  listDeliveries: ['reads', (store) => store.listDeliveries(1, 10)],
+  acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...ofLead, revision: 1 }])],
+  measureDeliveries: ['reads', (store) => store.measureDeliveries(1, 10)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
   createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { type CommandStartedEvent, type Document, MongoClient, type Sort } from 'mongodb';
+import { type CommandStartedEvent, type Document, MongoClient, type Sort, UUID } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import { causalSessions } from '../../src/store/mongo/client.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
+import { deliveryDocument } from '../../src/store/mongo/distribution.ts';
 import { apiKeyDocument, type HistoryEntry, leadDocument } from '../../src/store/mongo/documents.ts';
 import { createIndex, INDEXES } from '../../src/store/mongo/indexes.ts';
 import { storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
+  aConsumer,
   aLead,
   aMember,
   anApiKey,
@@ -18,6 +20,7 @@ import {
   BY,
   claimsOf,
   NOW,
+  plus,
   STUDIO_ID,
   times,
 } from '../support/builders.ts';
@@ -79,7 +82,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     client.on('commandSucceeded', ({ reply }) => received.push(...((reply as Document).cursor?.firstBatch ?? [])));
     for (const index of INDEXES) await createIndex(database(), index);
     const collections = collectionsOf(database(), causalSessions(client, database()).run);
-    const { leads, apiKeys } = collections;
+    const { leads, apiKeys, deliveries } = collections;
     const connection: Connection = {
       ...collections,
       indexes: { expectValid: async () => {} },
@@ -114,6 +117,17 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       return { ...document, history };
     });
     await apiKeys.insertMany(keys, { ordered: false });
+    await store.createConsumer(aConsumer());
+    await store.removeConsumer('relay');
+    const delivery = { revision: 1, since: NOW, kinds: {} };
+    const delivered = times(2 * LEADS_PER_BUSY_STUDIO, (index) =>
+      deliveryDocument(
+        index % 2,
+        { studioId: STUDIO_ID, id: new UUID(newId()) },
+        { ...delivery, since: plus(NOW, index) },
+      ),
+    );
+    await deliveries.insertMany(delivered, { ordered: false });
   });
   afterAll(async () => {
     await database().dropDatabase();
@@ -192,8 +206,19 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       LIVE_KEYS + REVOKED_KEYS + 2,
       () => store.listAuditEvents(studioId, null),
     ],
-    'the change feed': [['changedSince'], PAGE + 2, () => store.listLeadChanges(PAGE)],
+    'the change feed': [['_id_', 'changedSince'], PAGE + 2, () => store.listLeadChanges(PAGE)],
     'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads(studioId, leadId, 1, NOW)],
+    'what waits for a named consumer': [['consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
+    'an acknowledgement of a named consumer': [
+      ['_id_'],
+      2,
+      () => store.acknowledgeDeliveries(1, [{ studioId, leadId, revision: 1 }]),
+    ],
+    'sending a named consumer leads without a change': [
+      ['_id_'],
+      PAGE,
+      () => store.backfillDeliveries({ number: 3 }, { studioId, after: leadId, limit: PAGE, now: NOW }),
+    ],
     'erasing a lead': [['_id_'], 1, () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW })],
     'concurrent reads of leads by id, in several studios': [
       ['_id_'],
@@ -247,6 +272,8 @@ function queriesOf({ commandName, command }: CommandStartedEvent): Query[] {
       return [{ ...query, filter: command.filter, sort: command.sort, limit: command.limit }];
     case 'update':
       return command.updates.map((update: Document) => ({ ...query, filter: update.q }));
+    case 'delete':
+      return command.deletes.map((removal: Document) => ({ ...query, filter: removal.q }));
     case 'findAndModify':
       return [{ ...query, filter: command.query }];
     default:

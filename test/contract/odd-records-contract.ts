@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_LIVE_KEYS } from '../../src/domain/api-key.ts';
 import { type AuditEvent, MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
+import { MAX_CONSUMERS } from '../../src/domain/consumer.ts';
 import { type Lead, MAX_LEADS_PER_CONTACT } from '../../src/domain/lead.ts';
 import type { Store } from '../../src/store/store.ts';
 import {
+  aConsumer,
   aLead,
   aLeadSource,
   anApiKey,
@@ -103,6 +105,19 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       return [next === null ? await changedIds(leads) : [], next];
     },
   },
+  listConsumers: {
+    arrange: ({ store }) => store.createConsumer(aConsumer()),
+    call: async ({ store }) => [(await store.listConsumers()).map(({ name }) => name), null],
+    finds: () => ['relay'],
+  },
+  listDeliveries: {
+    async call({ store }) {
+      await store.createConsumer(aConsumer());
+      const { changes = [] } = (await store.listDeliveries(1, LIMIT)) ?? {};
+      await store.removeConsumer('relay');
+      return [changes.map(({ lead }) => lead.id), null];
+    },
+  },
   walkErasedLeads: {
     async call({ store, good }, after) {
       for (const { studioId, id: leadId } of good)
@@ -196,6 +211,22 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     list: async (store) => (await store.findLeadsOfContact(STUDIO_ID, claimsOf(aLead({ contact })).contactKeys)).leads,
   },
   listLeadChanges: { bound: 10, exceed: MANY_LEADS, list: (store) => store.listLeadChanges(10) },
+  listConsumers: {
+    bound: MAX_CONSUMERS,
+    async exceed({ store }) {
+      for (const index of times(MAX_CONSUMERS + 5, (each) => each))
+        await store.createConsumer(aConsumer({ name: `consumer-${index}` }));
+    },
+    list: (store) => store.listConsumers(),
+  },
+  listDeliveries: {
+    bound: 10,
+    async exceed(opened) {
+      await opened.store.createConsumer(aConsumer());
+      await MANY_LEADS(opened);
+    },
+    list: async (store) => (await store.listDeliveries(1, 10))?.changes ?? [],
+  },
   walkErasedLeads: {
     bound: 10,
     async exceed(opened) {

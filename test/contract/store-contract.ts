@@ -4,6 +4,7 @@ import { auditContract } from './audit-contract.ts';
 import { leadChangeContract } from './change-feed-contract.ts';
 import { changeLeadStageContract } from './change-lead-stage-contract.ts';
 import { claimContract } from './claim-contract.ts';
+import { consumerContract } from './consumer-contract.ts';
 import { createLeadContract } from './create-lead-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
@@ -40,6 +41,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     listLeadsContract(opened);
     leadErasureContract(opened);
     leadChangeContract(damages, opened);
+    consumerContract(damages, opened);
     claimContract(opened);
     apiKeyContract(opened);
     directoryContract(opened);

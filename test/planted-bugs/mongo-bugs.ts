@@ -60,7 +60,7 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     caughtBy: '20 concurrent moves of one lead get different values of updatedAt, and the highest is stored',
     patches: [
       {
-        file: 'src/store/mongo/change-feed.ts',
+        file: 'src/store/mongo/marks.ts',
         find: '{ stage: found.stage, updatedAt: found.updatedAt, ...sameMark(found) }',
         put: '{}',
       },

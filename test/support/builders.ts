@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { DAY_MS } from '../../common/units.ts';
 import type { ApiKey } from '../../src/domain/api-key.ts';
 import type { AuditContext } from '../../src/domain/audit.ts';
+import type { NewConsumer } from '../../src/domain/consumer.ts';
 import { type ClaimsOfContact, openClaims } from '../../src/domain/contact.ts';
 import { fingerprintOf, type Lead, type LeadClaims } from '../../src/domain/lead.ts';
 import { newId, timeOfId } from '../../src/domain/new-id.ts';
@@ -43,6 +44,10 @@ export function aMember(overrides: Partial<Member> = {}): Member {
 
 export function aLeadSource(overrides: Partial<LeadSource> = {}): LeadSource {
   return { studioId: STUDIO_ID, id: newId(), name: 'Spring campaign', enabled: true, ...overrides };
+}
+
+export function aConsumer(overrides: Partial<NewConsumer> = {}): NewConsumer {
+  return { name: 'relay', studioIds: null, start: 'now', createdAt: NOW, ...overrides };
 }
 
 /** A new lead, by default with a contact that no other lead has. */

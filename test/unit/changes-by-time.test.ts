@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changesByTime } from '../../src/store/mongo/change-feed.ts';
+import { changesByTime } from '../../src/store/mongo/by-time.ts';
 import type { Collections } from '../../src/store/mongo/collections.ts';
 import { ACKNOWLEDGED } from '../../src/store/mongo/documents.ts';
 import { times } from '../support/builders.ts';

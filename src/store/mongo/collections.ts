@@ -13,7 +13,15 @@ import {
 import { STORE_CALL_MS } from '../../../common/deadlines.ts';
 import { assert } from '../../../common/invariants.ts';
 import type { StoreCommand, StoreObserver } from '../store.ts';
-import { type ApiKeyDocument, type LeadDocument, READ, STUDIO_FIELDS, type StudioDocument } from './documents.ts';
+import {
+  type ApiKeyDocument,
+  type ConsumersDocument,
+  type DeliveryDocument,
+  type LeadDocument,
+  READ,
+  STUDIO_FIELDS,
+  type StudioDocument,
+} from './documents.ts';
 import { isDuplicate } from './server-refusal.ts';
 
 /** The collections of the adapter. Every command is bounded in time, and observed. */
@@ -21,12 +29,16 @@ export interface Collections {
   readonly leads: Collection<LeadDocument>;
   readonly apiKeys: Collection<ApiKeyDocument>;
   readonly studios: Collection<StudioDocument>;
+  readonly feed: Collection<ConsumersDocument>;
+  readonly deliveries: Collection<DeliveryDocument>;
 }
 
 export const collectionsOf = (database: Db, perform: Perform, observer?: StoreObserver): Collections => ({
   leads: boundedCollection(database.collection('leads'), STORE_CALL_MS, perform, observer),
   apiKeys: boundedCollection(database.collection('apiKeys'), STORE_CALL_MS, perform, observer),
   studios: boundedCollection(database.collection('studios'), STORE_CALL_MS, perform, observer),
+  feed: boundedCollection(database.collection('feed'), STORE_CALL_MS, perform, observer),
+  deliveries: boundedCollection(database.collection('deliveries'), STORE_CALL_MS, perform, observer),
 });
 
 /** The command of each method that the adapter uses, and the place of its options. */
@@ -36,6 +48,7 @@ const COMMANDS: Readonly<Record<string, readonly [name: StoreCommand['name'], op
   insertMany: ['insert', 1],
   updateOne: ['update', 2],
   updateMany: ['update', 2],
+  deleteMany: ['update', 1],
   bulkWrite: ['update', 1],
   countDocuments: ['find', 1],
   findOneAndUpdate: ['update', 2],

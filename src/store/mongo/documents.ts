@@ -1,6 +1,7 @@
 import { Binary, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
+import type { Consumer } from '../../domain/consumer.ts';
 import type { RegionCode } from '../../domain/contact.ts';
 import {
   DATA_FIELDS,
@@ -11,7 +12,7 @@ import {
   type LeadClaims,
   type OriginalFields,
 } from '../../domain/lead.ts';
-import type { ChangeKind } from '../../domain/lead-change.ts';
+import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -96,6 +97,30 @@ export interface ChangesDocument {
 
 /** Later than every change, so that `$min` with the next change replaces it. */
 export const ACKNOWLEDGED = new Date(8.64e15);
+
+/** All named consumers, which change together: their number is limited. */
+export interface ConsumersDocument {
+  readonly _id: 'consumers';
+  /** Grows with each change, which is conditional on it. */
+  readonly version: number;
+  /** The number of the next consumer. */
+  readonly next: number;
+  readonly list: readonly Consumer[];
+}
+
+/** What a named consumer has yet to handle of a lead. With the studio, so that the collection can be sharded by it. */
+export interface DeliveryDocument extends Delivery {
+  readonly _id: DeliveryKey;
+  readonly consumer: number;
+  readonly studioId: string;
+}
+
+/** As in LeadKey, the order of the fields matters. */
+interface DeliveryKey extends LeadKey {
+  readonly consumer: number;
+}
+
+export const deliveryKey = (consumer: number, { studioId, id }: LeadKey): DeliveryKey => ({ consumer, studioId, id });
 
 interface OriginalDocument extends Omit<OriginalFields, 'sourceId'> {
   readonly sourceId: UUID | null;

@@ -22,9 +22,10 @@ export const INDEXES: readonly Index[] = [
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
   // The change feed covers all studios.
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
+  { collection: 'deliveries', name: 'consumer', key: { consumer: 1, since: 1 }, unique: false },
 ];
 
-export const INDEXED = ['leads', 'apiKeys'] as const;
+export const INDEXED = ['leads', 'apiKeys', 'deliveries'] as const;
 export type Indexed = (typeof INDEXED)[number];
 
 export interface IndexFault {

@@ -14,7 +14,6 @@ import {
 } from '../decisions.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
-import { asRead, markOf, OF_DOCUMENT } from './change-feed.ts';
 import { type Batched, requestBatcher } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import {
@@ -39,6 +38,7 @@ import {
   presentLeadOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
+import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
 import { serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(

@@ -7,7 +7,9 @@ import { mongoLeadChanges } from './change-feed.ts';
 import { WrongServer } from './client.ts';
 import { studioReads } from './collections.ts';
 import { type Connection, connect, withSlowClient } from './connection.ts';
+import { mongoConsumers } from './consumers.ts';
 import { mongoDirectory } from './directory.ts';
+import { distribution } from './distribution.ts';
 import { duplicatesUnder, INDEXED, indexFaults } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
@@ -29,10 +31,12 @@ export async function openMongoStore(url: string, observer?: StoreObserver, repo
 
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
+  const distributing = distribution(connection);
   return {
     ...mongoLeadWrites(connection),
     ...mongoLeadReads(connection, report),
-    ...mongoLeadChanges(connection, report),
+    ...mongoLeadChanges(connection, distributing, report),
+    ...mongoConsumers(connection, distributing, report),
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

@@ -99,5 +99,8 @@ function numberOfSqlState(state: string): number {
   return [...state].reduce((sum, character, index) => sum + (character.charCodeAt(0) - 48) * 64 ** index, 0);
 }
 
+/** The code of a write that a unique index refused. */
+export const DUPLICATE = 11000;
+
 /** Whether a unique index refused a write. Engines word the error differently: which index is unknown. */
-export const isDuplicate = (error: unknown): boolean => error instanceof MongoServerError && error.code === 11000;
+export const isDuplicate = (error: unknown): boolean => error instanceof MongoServerError && error.code === DUPLICATE;

@@ -1,11 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert } from '../../../common/invariants.ts';
+import { MAX_CONSUMERS } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
-import { type LeadChange, marked } from '../../domain/lead-change.ts';
+import { DISTRIBUTED, firstChangeOf, type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
+import type { Distribution } from './distribution.ts';
 import {
   columns,
   enquiredLeadOf,
@@ -16,6 +18,7 @@ import {
   MARKED_LEAD,
   markOf,
   markValues,
+  number,
   prepareLists,
   SET_MARK,
   UUID_BYTES,
@@ -24,22 +27,93 @@ import {
 /** The number is text, because a foreign one may be any integer. */
 const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
 
-/** So is the position. */
-const CHANGE = columns({ ...NUMBERED.sqlOf, position: 'CAST(changed_since AS TEXT)', studioId: 'studio_id' });
+/** Where leads are queued, by the time of a change. @typeparam the columns are SQL */
+interface Source {
+  readonly from: string;
+  readonly where: string;
+  readonly since: string;
+  readonly kinds: string;
+  /** The number of the lead. */
+  readonly lead: string;
+}
+
+const MARKED: Source = {
+  from: 'leads',
+  where: 'changed_since IS NOT NULL',
+  since: 'changed_since',
+  kinds: MARKED_LEAD.sqlOf.kinds,
+  lead: 'leads.number',
+};
+
+/** They wait for the unnamed consumer while there are named ones. */
+const ALREADY_DISTRIBUTED: Source = { ...MARKED, where: `changed_since >= ${DISTRIBUTED}` };
+
+const DELIVERED: Source = {
+  from: 'deliveries JOIN leads ON leads.number = deliveries.lead',
+  where: 'deliveries.consumer = ?',
+  since: 'deliveries.since',
+  kinds: 'deliveries.kinds',
+  lead: 'deliveries.lead',
+};
+
+/** Reads leads in the order of a queue. */
+type ReadQueue = (limit: number) => Promise<LeadChange[]>;
+export type ReadChanges = (consumer: number) => ReadQueue;
 
 /** The time of a lead's first unacknowledged change, and the lead's number; integers in text. */
 type Position = readonly [since: string, number: string];
 
-/** The change feed, in SQLite: a lead's mark is a part of its row. */
-export function sqliteLeadChanges({ database, commits, studios, report }: Connection): LeadChangeStore {
-  const selectWhere = (condition: string) =>
+/** Returns a function that reads the changes of a queue, as `firstReadable` does. */
+function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>, source: Source) {
+  const change = columns({
+    ...NUMBERED.sqlOf,
+    since: number(source.since),
+    kinds: source.kinds,
+    position: `CAST(${source.since} AS TEXT)`,
+    studioId: 'studio_id',
+  });
+  const select = (condition: string) =>
     prepareLists(
       database,
-      `SELECT ${CHANGE.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
-      WHERE changed_since IS NOT NULL ${condition} ORDER BY changed_since, leads.number LIMIT ? + 0`,
+      `SELECT ${change.sql} FROM ${source.from} LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+      WHERE ${source.where} ${condition} ORDER BY ${source.since}, ${source.lead} LIMIT ? + 0`,
     );
-  const selectFirst = selectWhere('');
-  const selectBehind = selectWhere('AND (changed_since, leads.number) > (CAST(? AS INTEGER), CAST(? AS INTEGER))');
+  const selectFirst = select('');
+  const selectBehind = select(`AND (${source.since}, ${source.lead}) > (CAST(? AS INTEGER), CAST(? AS INTEGER))`);
+  return (parameters: readonly number[], reportUnreadable: ReportUnreadable = report): ReadQueue =>
+    firstReadable<ListRow, LeadChange, Position>({
+      first: (limit) => selectFirst.all(...parameters, limit),
+      async behind(position, limit) {
+        // Of many unreadable leads, only some are read at a time.
+        await nextTurn();
+        return position === null
+          ? selectFirst.all(...parameters, limit)
+          : selectBehind.all(...parameters, ...position, limit);
+      },
+      positionOf: (row) => [row[change.at.position], row[change.at.number]] as [string, string],
+      check: (row) => readableOrNull(leadChangeOf(row[change.at.studioId] as string, row), reportUnreadable),
+    });
+}
+
+/** Returns a function that reads the deliveries of a consumer. */
+export function deliveriesIn(connection: Connection): ReadChanges {
+  const deliveries = changesIn(connection, DELIVERED);
+  const readers = new Map<number, ReadQueue>();
+  return (consumer) => {
+    const read = readers.get(consumer) ?? deliveries([consumer]);
+    // Those of removed ones are not needed any more.
+    if (readers.size > MAX_CONSUMERS) readers.clear();
+    readers.set(consumer, read);
+    return read;
+  };
+}
+
+/** The change feed of the unnamed consumer, in SQLite: a lead's mark is a part of its row. */
+export function sqliteLeadChanges(
+  connection: Connection,
+  { distribute, distributeInWrite }: Distribution,
+): LeadChangeStore {
+  const { database, commits, studios } = connection;
   const acknowledge = database.prepare(`
     UPDATE leads SET changed_since = NULL, change_kinds = NULL
     WHERE studio_number = ? AND id = unhex(?, '-') AND revision = ? AND changed_since IS NOT NULL`);
@@ -54,25 +128,17 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
     database,
     'SELECT count(*) FROM (SELECT 1 FROM leads WHERE changed_since IS NOT NULL LIMIT ? + 0)',
   );
-  const changesIn = (reportUnreadable: ReportUnreadable) =>
-    firstReadable<ListRow, LeadChange, Position>({
-      first: (limit) => selectFirst.all(limit),
-      async behind(position, limit) {
-        // Of many unreadable leads, only some are read at a time.
-        await nextTurn();
-        return position === null ? selectFirst.all(limit) : selectBehind.all(...position, limit);
-      },
-      positionOf: (row) => [row[CHANGE.at.position], row[CHANGE.at.number]] as [string, string],
-      check: (row) => readableOrNull(leadChangeOf(row), reportUnreadable),
-    });
-  const readChanges = changesIn(report);
-  const readOldest = changesIn(() => {});
+  const marks = changesIn(connection, MARKED);
+  const distributed = changesIn(connection, ALREADY_DISTRIBUTED);
+  const [readMarked, readDistributed] = [marks([]), distributed([])];
+  const readOldest = [marks, distributed].map((read) => read([], () => {}));
 
   return {
-    listLeadChanges: readChanges,
+    listLeadChanges: async (limit) => ((await distribute()).length > 0 ? readDistributed : readMarked)(limit),
 
     acknowledgeLeadChanges: (acknowledgements) =>
       commits.write(() => {
+        distributeInWrite(acknowledgements);
         let leads = 0;
         for (const { studioId, leadId, revision } of acknowledgements) {
           const studio = studios.inWrite(studioId);
@@ -95,16 +161,19 @@ export function sqliteLeadChanges({ database, commits, studios, report }: Connec
       }),
 
     async measureLeadChanges(bound) {
-      const [first] = await readOldest(1);
-      return { leads: count.get(bound)?.[0] as number, since: first?.since ?? null };
+      const first = (await Promise.all(readOldest.map((read) => read(1)))).flat().map(({ since }) => since.getTime());
+      return {
+        leads: count.get(bound)?.[0] as number,
+        since: first.length > 0 ? new Date(Math.min(...first)) : null,
+      };
     },
   };
 }
 
-function leadChangeOf(row: ListRow): Checked<LeadChange> {
-  const studioId = row[CHANGE.at.studioId] as string;
-  const { revision, since, kinds } = markOf(row);
+function leadChangeOf(studioId: string, row: ListRow): Checked<LeadChange> {
+  const { revision, since: mark, kinds } = markOf(row);
   const lead = isErased(row) ? erasedLeadOf(studioId, row) : (enquiredLeadOf(studioId, row) as Checked<Lead>);
+  const since = mark && firstChangeOf(mark);
   // 0: written by release 1.0, which stored no time.
   return checkedLeadChange(lead, { revision, since: since?.getTime() === 0 ? undefined : since, kinds });
 }

@@ -1,8 +1,9 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
+import type { Consumer } from '../../domain/consumer.ts';
 import { type ErasedLead, type Lead, type OriginalFields, TEXT_FIELDS } from '../../domain/lead.ts';
-import type { ChangeMark } from '../../domain/lead-change.ts';
+import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -45,7 +46,7 @@ export function prepareLists(database: DatabaseSync, sql: string): ListQuery {
  * SQL that clamps an integer column to what the driver can read; a larger number would fail the whole query. Clamped
  * values are beyond every valid time.
  */
-const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
+export const number = (column: string) => `min(max(${column}, -9000000000000000), 9000000000000000)`;
 
 /** Columns of a query that returns arrays. @param sqlOf the SQL of each, by name */
 export function columns<Name extends string>(sqlOf: Readonly<Record<Name, string>>) {
@@ -94,7 +95,7 @@ export const CREATION = columns({
 
 export const MARKED_LEAD = columns({
   ...WITH_ORIGINAL.sqlOf,
-  revision: number('revision'),
+  revision: number('leads.revision'),
   since: number('changed_since'),
   kinds: 'change_kinds',
 });
@@ -207,7 +208,20 @@ export const SET_MARK = 'revision = :revision, changed_since = :since, change_ki
 export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
   revision,
   since: since?.getTime() ?? null,
-  kinds: JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)]))),
+  kinds: kindsJson(kinds),
+});
+
+export const kindsJson = (kinds: ChangeMark['kinds'] | Delivery['kinds']): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)])));
+
+/** Returns a consumer as this service has stored it: no other program writes its table. */
+export const consumerOf = (row: Row): Consumer => ({
+  number: row.number as number,
+  name: row.name as string,
+  studioIds: JSON.parse((row.studio_ids as string | null) ?? 'null'),
+  start: row.start as Consumer['start'],
+  createdAt: dateOf(row.created_at),
+  backfills: JSON.parse(row.backfills as string),
 });
 
 export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));

@@ -150,6 +150,30 @@ const ADDITIONS: Readonly<Record<string, string>> = {
       CREATE TABLE studios_without_enquiries (
         studio_id TEXT NOT NULL PRIMARY KEY
       ) STRICT, WITHOUT ROWID`,
+  // The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
+  consumers: `
+      CREATE TABLE consumers (
+        number     INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        name       TEXT NOT NULL UNIQUE,
+        -- The ids of its studios, as JSON; NULL: all.
+        studio_ids TEXT,
+        start      TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        -- What it has yet to be sent without a change, as JSON.
+        backfills  TEXT NOT NULL
+      ) STRICT`,
+  // The leads that a named consumer has changes of to handle: the revision that it was given, and the first of the changes.
+  deliveries: `
+      CREATE TABLE deliveries (
+        consumer INTEGER NOT NULL,
+        lead     INTEGER NOT NULL,
+        revision INTEGER NOT NULL,
+        since    INTEGER NOT NULL,
+        -- As in leads, and never NULL.
+        kinds    TEXT NOT NULL,
+        PRIMARY KEY (consumer, lead)
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX deliveries_by_change ON deliveries (consumer, since)`,
 };
 
 /** Returns the statements that create what a database lacks of them. */

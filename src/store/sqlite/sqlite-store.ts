@@ -5,9 +5,11 @@ import { SQLITE_PROBE_MS } from '../../../common/deadlines.ts';
 import { type ReportUnreadable, type Store, type StoreObserver, StoreUnavailable } from '../store.ts';
 import { sqliteApiKeys } from './api-keys.ts';
 import { sqliteAudit } from './audit.ts';
-import { sqliteLeadChanges } from './change-feed.ts';
+import { deliveriesIn, sqliteLeadChanges } from './change-feed.ts';
 import { connectionTo } from './connection.ts';
+import { sqliteConsumers } from './consumers.ts';
 import { sqliteDirectory } from './directory.ts';
+import { distribution } from './distribution.ts';
 import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
 import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
@@ -29,12 +31,14 @@ export function openSqliteStore(path: string, observer?: StoreObserver, report?:
   const commits = new GroupCommit(database, () => path !== ':memory:' && checkpoints.committed(), observer);
   const checkKeyIndex = keyIndexCheck(database, commits);
   const connection = connectionTo(database, commits, report);
+  const distributing = distribution(connection);
   // From here on locks are awaited without blocking the event loop (GroupCommit, repeatWhileLocked).
   database.exec('PRAGMA busy_timeout = 0');
   const store: Store = {
     ...sqliteLeadWrites(connection, () => path !== ':memory:' && checkpoints.erased()),
     ...sqliteLeadReads(connection),
-    ...sqliteLeadChanges(connection),
+    ...sqliteLeadChanges(connection, distributing),
+    ...sqliteConsumers(connection, distributing, deliveriesIn(connection)),
     ...sqliteApiKeys(connection),
     ...sqliteDirectory(connection),
     ...sqliteAudit(database, connection.report),

@@ -169,8 +169,9 @@ export class Collection {
   }
 
   /** A set of ids with all that match a filter; undefined: no index helps. */
-  #candidates(filter: Document): Set<string> | undefined {
-    const sets = Object.entries(filter).flatMap(([field, condition]): Set<string>[] => {
+  #candidates({ _id, ...others }: Document): Set<string> | undefined {
+    // Nothing is more selective.
+    const sets = Object.entries(_id === undefined ? others : { _id }).flatMap(([field, condition]): Set<string>[] => {
       if (field === '$or') {
         const each = (condition as Document[]).map((one) => this.#candidates(one));
         return each.every((ids) => ids !== undefined) ? [new Set(each.flatMap((ids) => [...ids]))] : [];

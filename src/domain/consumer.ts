@@ -1,0 +1,64 @@
+/** The maximum number of named consumers. Each change is written once for each of them. */
+export const MAX_CONSUMERS = 16;
+
+/** The maximum number of studios of a consumer that does not have all. */
+export const MAX_STUDIOS_OF_CONSUMER = 100;
+
+/** `now`: later changes only. `all-leads`: each lead that exists as well. */
+export const CONSUMER_STARTS = ['now', 'all-leads'] as const;
+export type ConsumerStart = (typeof CONSUMER_STARTS)[number];
+
+/** What is given of a consumer; it never changes. */
+export interface NewConsumer {
+  readonly name: string;
+  /** In ascending order, each once; null: all studios. */
+  readonly studioIds: readonly string[] | null;
+  readonly start: ConsumerStart;
+  readonly createdAt: Date;
+}
+
+/** A named consumer of the change feed. */
+export interface Consumer extends NewConsumer {
+  /** Never given to another, so that one with the same name inherits nothing. */
+  readonly number: number;
+  /** The leads that it has yet to be sent without a change. */
+  readonly backfills: readonly Backfill[];
+}
+
+/** The leads of a studio behind one of them, in ascending order of their ids. */
+export interface Backfill {
+  readonly studioId: string;
+  /** Null: all leads of the studio. */
+  readonly after: string | null;
+  /** Whether those of all studios with higher ids follow. */
+  readonly andLater: boolean;
+}
+
+/** Before the first studio. */
+const OF_ALL_STUDIOS: Backfill = { studioId: '', after: null, andLater: true };
+
+const ofStudio = (studioId: string): Backfill => ({ studioId, after: null, andLater: false });
+
+/** The backfills of a new consumer. */
+export function firstBackfills({ start, studioIds }: NewConsumer): readonly Backfill[] {
+  if (start === 'now') return [];
+  return studioIds?.map(ofStudio) ?? [OF_ALL_STUDIOS];
+}
+
+/**
+ * Returns the backfills of a consumer that is to be sent the leads of a studio, or of all its studios, once more. Of too
+ * many studios one after the other, it is sent all.
+ *
+ * @param studioId null: all its studios
+ */
+export function withBackfill({ backfills, studioIds }: Consumer, studioId: string | null): readonly Backfill[] {
+  const all = studioIds?.map(ofStudio) ?? [OF_ALL_STUDIOS];
+  if (studioId === null) return all;
+  if (!isOfConsumer({ studioIds }, studioId)) return backfills;
+  const next = [...backfills.filter((each) => each.andLater || each.studioId !== studioId), ofStudio(studioId)];
+  return next.length > MAX_STUDIOS_OF_CONSUMER ? all : next;
+}
+
+/** Whether a consumer is sent the changes of a studio. */
+export const isOfConsumer = ({ studioIds }: Pick<Consumer, 'studioIds'>, studioId: string): boolean =>
+  studioIds?.includes(studioId) ?? true;

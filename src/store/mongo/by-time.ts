@@ -1,0 +1,133 @@
+import type { Collection, Document, Filter, FindOptions } from 'mongodb';
+import { DISTRIBUTED } from '../../domain/lead-change.ts';
+import type { Collections } from './collections.ts';
+import { ACKNOWLEDGED, type DeliveryDocument, type LeadDocument, READ, WITHOUT_HISTORY } from './documents.ts';
+import { MARK } from './marks.ts';
+
+/** The first step by which the ceiling is raised; each further one is twice as long; milliseconds. */
+const FIRST_STEP_MS = 1000;
+
+/** No change is likely to be further ahead of the clock than this; milliseconds. */
+const AHEAD_MS = 3_600_000;
+
+export interface ChangePosition<Id = unknown> {
+  readonly since: Date;
+  readonly _id: Id;
+}
+
+/** What is queued by the time of a change, and where. */
+interface Queued<Schema extends Document> {
+  readonly collection: Pick<Collection<Schema>, 'find'>;
+  /** The path of the time. */
+  readonly field: string;
+  readonly timeOf: (document: Schema) => Date | undefined;
+  /** A condition of the whole queue. */
+  readonly only?: object;
+  /** What times exceed those of the clock by; none is lower. */
+  readonly offset?: number;
+  /** No time is as high. */
+  readonly end?: Date;
+  readonly options: FindOptions;
+}
+
+const timeOfMark = ({ changes }: LeadDocument) => (changes?.since instanceof Date ? changes.since : undefined);
+
+const MARKS = { field: 'changes.since', timeOf: timeOfMark, options: WITHOUT_HISTORY } as const;
+
+/** Finds leads by the time of their first unacknowledged change, oldest first; those that were distributed come last. */
+export const changesByTime = ({ leads: collection }: Pick<Collections, 'leads'>) => byTime({ ...MARKS, collection });
+
+/** Finds those that were distributed, and wait for the unnamed consumer. */
+export const distributedByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
+  byTime({ ...MARKS, collection, offset: DISTRIBUTED });
+
+/** Finds those that were not distributed; of each lead only its mark. */
+export const undistributedByTime = ({ leads: collection }: Pick<Collections, 'leads'>) =>
+  byTime({
+    ...MARKS,
+    collection,
+    end: new Date(DISTRIBUTED),
+    options: MARK,
+  });
+
+/** Finds the deliveries of a consumer. */
+export const deliveriesByTime = ({ deliveries: collection }: Pick<Collections, 'deliveries'>, consumer: number) =>
+  byTime<DeliveryDocument>({
+    collection,
+    field: 'since',
+    timeOf: ({ since }) => since,
+    only: { consumer },
+    options: READ,
+  });
+
+/**
+ * Finds documents by the time of a change, oldest first. Some engines do not read the index in
+ * order but sort all matches, so that each query would cost as much as all marked leads. Therefore a query is limited
+ * to times below a ceiling, which follows the leads that were found. The ceiling is only an estimate: when it leaves
+ * too few leads, it is raised, eventually beyond every time. So no lead is missed, whatever its time.
+ */
+function byTime<Schema extends Document>(queued: Queued<Schema>) {
+  const { collection, field, timeOf, only, offset = 0, end = ACKNOWLEDGED, options } = queued;
+  const lowest = offset === 0 ? {} : { $gte: new Date(offset) };
+  const timeByClock = () => Date.now() + offset;
+  let ceiling = end;
+  let lastSuccess = new Date(offset);
+
+  async function find(count: number, from?: object, order?: { readonly _id: 1 }): Promise<Schema[]> {
+    for (let step = FIRST_STEP_MS; ; step *= 2) {
+      const below = ceiling;
+      const isBelow = { ...only, [field]: { ...lowest, $lt: below } };
+      const filter = (from ? { $and: [isBelow, from] } : isBelow) as Filter<Schema>;
+      try {
+        const sorted = collection.find(filter, options).sort({ [field]: 1, ...order });
+        const found = (await sorted.limit(count).toArray()) as Schema[];
+        lastSuccess = below;
+        if (found.length === count) lowerTo(found);
+        if (found.length === count || below === end) return found;
+      } catch (error) {
+        // Perhaps too many leads match: halve the distance for the next call.
+        const highest = Math.min(below.getTime(), timeByClock() + AHEAD_MS);
+        ceiling = new Date((Math.min(lastSuccess.getTime(), highest) + highest) / 2);
+        throw error;
+      }
+      raise(below, step);
+    }
+  }
+
+  function raise(above: Date, step: number): void {
+    const raised = above.getTime() + step;
+    ceiling = raised > timeByClock() + AHEAD_MS ? end : new Date(raised);
+  }
+
+  /** Lowers the ceiling so that about twice as many leads as found are below it. */
+  function lowerTo(found: readonly Schema[]): void {
+    const [first = 0, last = 0] = [found[0], found.at(-1)].map((each) => each && timeOf(each)?.getTime());
+    const lowered = last + Math.max(last - first, 1);
+    if (lowered < ceiling.getTime()) ceiling = new Date(lowered);
+  }
+
+  return {
+    positionOf(document: Schema): ChangePosition | undefined {
+      const since = timeOf(document);
+      return since && { since, _id: document._id };
+    },
+
+    /** Finds the first ones; those with one time are in any order. */
+    first: (count: number) => find(count),
+
+    /**
+     * Finds the first ones behind a position, by time and id; null: from the start. Sorting by id as well may cost a sort
+     * even on engines that read the index in order.
+     */
+    behind(position: ChangePosition | null, count: number) {
+      const from = position
+        ? {
+            [field]: { $gte: position.since },
+            $or: [{ [field]: { $gt: position.since } }, { _id: { $gt: position._id } }],
+          }
+        : undefined;
+      if (position && position.since >= ceiling) raise(position.since, FIRST_STEP_MS);
+      return find(count, from, { _id: 1 });
+    },
+  };
+}

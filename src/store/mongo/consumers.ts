@@ -1,0 +1,244 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Filter } from 'mongodb';
+import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import { Throttle } from '../../../common/throttle.ts';
+import { type Consumer, MAX_CONSUMERS } from '../../domain/consumer.ts';
+import { type LeadChange, resentDelivery } from '../../domain/lead-change.ts';
+import { checkedLeadChange, readableOrNull } from '../checked.ts';
+import { decideConsumer } from '../decisions.ts';
+import { firstReadable } from '../pages.ts';
+import {
+  type ConsumerStore,
+  type CreateConsumerOutcome,
+  type ReportUnreadable,
+  StoreUnavailable,
+  UnreadableRecord,
+} from '../store.ts';
+import { type ChangePosition, deliveriesByTime } from './by-time.ts';
+import { leadChangeOf } from './change-feed.ts';
+import { type Connection, untilKnown } from './connection.ts';
+import { type Distribution, deliveryDocument } from './distribution.ts';
+import {
+  type ConsumersDocument,
+  type DeliveryDocument,
+  deliveryKey,
+  type LeadDocument,
+  lastIdOfFull,
+  leadIdsAfter,
+  leadKey,
+  READ,
+  WITHOUT_HISTORY,
+} from './documents.ts';
+import { MARK, markOf } from './marks.ts';
+import { isDuplicate } from './server-refusal.ts';
+
+/** How often deliveries are made that are acknowledged while they are made. */
+const MAX_ATTEMPTS = 3;
+
+/** How often a process removes what distributors that were late have left of removed consumers; milliseconds. */
+const REMOVAL_INTERVAL_MS = 3_600_000;
+
+/** The maximum number of deliveries that a command removes. */
+const MAX_REMOVED = 1000;
+
+interface ConsumersChange<Outcome> {
+  readonly outcome: Outcome;
+  /** Absent: nothing changes. */
+  readonly list?: readonly Consumer[];
+  /** The number of the next consumer; absent: as before. */
+  readonly next?: number;
+}
+
+/** A delivery with its lead; undefined: somebody has deleted the lead. */
+interface Delivered {
+  readonly delivery: DeliveryDocument;
+  readonly lead: LeadDocument | undefined;
+}
+
+/** The named consumers of the change feed, in MongoDB. */
+export function mongoConsumers(
+  connection: Connection,
+  distributing: Distribution,
+  report: ReportUnreadable,
+): ConsumerStore {
+  return { ...consumerWrites(connection, distributing), ...deliveryMethods(connection, distributing, report) };
+}
+
+/**
+ * Removes some deliveries of consumers that were removed; within a call. Returns whether there may be more. A consumer that
+ * is created meanwhile has a higher number than those that were given before.
+ */
+async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean> {
+  const { list, next } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? { list: [], next: 0 };
+  const isOrphan = { consumer: { $nin: list.map(({ number }) => number), $lt: next } };
+  const found = await deliveries
+    .find(isOrphan, { ...READ, projection: { studioId: 1 } })
+    .limit(MAX_REMOVED)
+    .toArray();
+  if (found.length === 0) return false;
+  const studioId = { $in: [...new Set(found.map((each) => each.studioId))] };
+  const which = { ...isOrphan, _id: { $in: found.map(({ _id }) => _id) }, studioId };
+  await deliveries.deleteMany(which, { maxTimeMS: STORE_SILENCE_MS });
+  return found.length === MAX_REMOVED;
+}
+
+function consumerWrites(
+  connection: Connection,
+  { consumers }: Distribution,
+): Pick<ConsumerStore, 'createConsumer' | 'listConsumers' | 'removeConsumer' | 'putBackfills'> {
+  const { feed, call } = connection;
+
+  /** Changes the consumers unless they have changed since they were read; then it is decided again. */
+  const change = <Outcome>(decide: (found: Pick<ConsumersDocument, 'list' | 'next'>) => ConsumersChange<Outcome>) =>
+    call((deadline) =>
+      untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
+        const found = await feed.findOne({ _id: 'consumers' }, READ);
+        const { version, next, list } = found ?? { version: 0, next: 1, list: [] };
+        const decided = decide({ list, next });
+        if (!decided.list) return decided;
+        const changed = { version: version + 1, next: decided.next ?? next, list: decided.list };
+        if (found) {
+          const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, { $set: changed });
+          return matchedCount === 1 ? decided : undefined;
+        }
+        try {
+          await feed.insertOne({ _id: 'consumers', ...changed });
+          return decided;
+        } catch (error) {
+          if (isDuplicate(error)) return undefined;
+          throw error;
+        }
+      }),
+    ).then(({ outcome }) => outcome);
+
+  return {
+    createConsumer: (created) =>
+      change<CreateConsumerOutcome>(({ list, next }) => {
+        const decision = decideConsumer(list, created);
+        if (decision.kind !== 'new') return { outcome: decision };
+        const consumer = { ...decision.consumer, number: next };
+        return { outcome: { kind: 'created', consumer }, list: [...list, consumer], next: next + 1 };
+      }),
+
+    listConsumers: () => call(async () => [...(await consumers())]),
+
+    async removeConsumer(name) {
+      // If an attempt whose outcome was unknown took effect, the next one finds none.
+      let wasThere = false;
+      await change(({ list }) => {
+        const others = list.filter((each) => each.name !== name);
+        if (others.length === list.length) return { outcome: undefined };
+        wasThere = true;
+        return { outcome: undefined, list: others };
+      });
+      while (await call(() => removeOrphans(connection)));
+      return wasThere;
+    },
+
+    putBackfills: ({ number, backfills: before }, backfills) =>
+      change(({ list }) => {
+        const found = list.find((each) => each.number === number);
+        if (!found || !isDeepStrictEqual(found.backfills, before)) return { outcome: false };
+        const put = (each: Consumer) => (each === found ? { ...each, backfills } : each);
+        return { outcome: true, list: list.map(put) };
+      }),
+  };
+}
+
+/** Returns a function that reads the deliveries of a consumer. */
+function deliveryReader(connection: Connection, report: ReportUnreadable) {
+  const { leads } = connection;
+  const readers = new Map<number, (limit: number) => Promise<LeadChange[]>>();
+
+  async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
+    if (found.length === 0) return [];
+    const filter = {
+      studioId: { $in: [...new Set(found.map(({ studioId }) => studioId))] },
+      _id: { $in: found.map(({ _id: { studioId, id } }) => ({ studioId, id })) },
+    } as Filter<LeadDocument>;
+    const read = await leads.find(filter, WITHOUT_HISTORY).toArray();
+    const byKey = new Map(read.map((lead) => [keyText(lead._id), lead]));
+    return found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) }));
+  }
+
+  return readerOf;
+
+  function readerOf(number: number): (limit: number) => Promise<LeadChange[]> {
+    const known = readers.get(number);
+    if (known) return known;
+    const queue = deliveriesByTime(connection, number);
+    const read = firstReadable<Delivered, LeadChange, ChangePosition>({
+      first: async (count) => withLeads(await queue.first(count)),
+      behind: async (position, count) => withLeads(await queue.behind(position, count)),
+      positionOf: ({ delivery }) => queue.positionOf(delivery),
+      check: ({ delivery, lead }) => (lead ? readableOrNull(deliveredChange(lead, delivery), report) : null),
+    });
+    // Those of removed ones are not needed any more.
+    if (readers.size > MAX_CONSUMERS) readers.clear();
+    readers.set(number, read);
+    return read;
+  }
+}
+
+function deliveryMethods(
+  connection: Connection,
+  { deliver, distribute, distributeSome }: Distribution,
+  report: ReportUnreadable,
+) {
+  const { leads, deliveries, call } = connection;
+  const readerOf = deliveryReader(connection, report);
+  const removals = new Throttle(REMOVAL_INTERVAL_MS);
+  return {
+    distributeLeadChanges: () => call(distributeSome),
+
+    backfillDeliveries: ({ number }, { studioId, after, limit, now }) =>
+      call(async () => {
+        const _id = leadIdsAfter(studioId, after);
+        const found = await leads.find({ studioId, _id }, MARK).sort({ _id: 1 }).limit(limit).toArray();
+        let rest = found.map((lead) => deliveryDocument(number, lead._id, resentDelivery(markOf(lead), now)));
+        for (let attempt = 0; rest.length > 0; attempt += 1) {
+          if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('deliveries are acknowledged while they are made');
+          const stored = await deliver(rest);
+          rest = rest.filter((each) => !stored.has(each));
+        }
+        return { next: lastIdOfFull(found, limit) };
+      }),
+
+    listDeliveries: (number, limit) =>
+      call(async () => {
+        if (removals.allow()) await removeOrphans(connection);
+        const consumer = (await distribute()).find((each) => each.number === number);
+        return consumer ? { consumer, changes: await readerOf(number)(limit) } : null;
+      }),
+
+    acknowledgeDeliveries: (number, acknowledgements) =>
+      call(async () => {
+        if (acknowledgements.length === 0) return 0;
+        const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
+        const removals = [...byRevision].map(([revision, seen]) => {
+          const _id = { $in: seen.map(({ studioId, leadId }) => deliveryKey(number, leadKey(studioId, leadId))) };
+          const studioId = { $in: [...new Set(seen.map((each) => each.studioId))] };
+          return { deleteMany: { filter: { _id, studioId, revision: { $lte: revision } } } };
+        });
+        return (await deliveries.bulkWrite(removals, { ordered: false, maxTimeMS: STORE_SILENCE_MS })).deletedCount;
+      }),
+
+    measureDeliveries: (number, bound) =>
+      call(async () => {
+        const [first] = await deliveriesByTime(connection, number).first(1);
+        return {
+          leads: await deliveries.countDocuments({ consumer: number }, { limit: bound }),
+          since: first?.since ?? null,
+        };
+      }),
+  } satisfies Partial<ConsumerStore>;
+}
+
+const keyText = ({ studioId, id }: Pick<LeadDocument['_id'], 'studioId' | 'id'>): string => `${studioId} ${id}`;
+
+/** The current state of a lead, with what a consumer has yet to handle of it. */
+function deliveredChange(lead: LeadDocument, { since, kinds }: DeliveryDocument) {
+  const current = leadChangeOf(lead);
+  if (current instanceof UnreadableRecord) return current;
+  return checkedLeadChange(current.lead, { revision: current.revision, since, kinds });
+}

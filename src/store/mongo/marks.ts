@@ -1,0 +1,53 @@
+import { type Filter, MongoBulkWriteError, type WriteError } from 'mongodb';
+import type { ChangeMark } from '../../domain/lead-change.ts';
+import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, READ } from './documents.ts';
+
+/** Reads of a lead only its mark, and what that needs. */
+export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1 } } as const;
+
+type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
+
+/** The mark of a lead as read. One that this service did not write counts as that of its creation. */
+export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
+  const { revision = 0, since, kinds = { created } }: ChangesDocument = isMark(changes) ? changes : {};
+  return { revision, since: since?.getTime() === ACKNOWLEDGED.getTime() ? null : since, kinds };
+}
+
+/**
+ * A condition that the lead was not marked since it was read: the next revision follows from the one that was read. If it
+ * was acknowledged since, its next mark names too many kinds, never too few. An invalid mark may not equal itself once it is read.
+ */
+export const sameMark = ({ changes }: Pick<Marked, 'changes'>) =>
+  (isMark(changes) ? { 'changes.revision': changes.revision ?? null } : {}) as object;
+
+export function isMark(changes: unknown): changes is ChangesDocument {
+  if (!isPlainObject(changes)) return false;
+  const { since, revision, kinds } = changes;
+  return (
+    (since === undefined || since instanceof Date) &&
+    (revision === undefined || Number.isSafeInteger(revision)) &&
+    (kinds === undefined || isPlainObject(kinds))
+  );
+}
+
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  Object.prototype.toString.call(value) === '[object Object]';
+
+/** A condition that the lead is still as it was read, whatever has changed it. */
+export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
+  stage: found.stage,
+  updatedAt: found.updatedAt,
+  ...sameMark(found),
+});
+
+/** Error codes of an update that is refused because of its document: its fields, or its size. */
+export const OF_DOCUMENT: readonly unknown[] = [2, 14, 28, 121, 10334, 17419, 285999133];
+
+/** Returns the updates that the database refused, each because of its document. @throws any other error */
+export function refusalsIn(error: unknown): readonly WriteError[] {
+  if (!(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError()) throw error;
+  const refusals = [error.writeErrors].flat();
+  // The command failed as a whole, or every update would.
+  if (refusals.length === 0 || refusals.some(({ code }) => !OF_DOCUMENT.includes(code))) throw error;
+  return refusals;
+}

@@ -1,0 +1,99 @@
+import type { Consumer } from '../../domain/consumer.ts';
+import { resentDelivery } from '../../domain/lead-change.ts';
+import { decideConsumer } from '../decisions.ts';
+import type { ConsumerStore } from '../store.ts';
+import type { ReadChanges } from './change-feed.ts';
+import type { Connection } from './connection.ts';
+import type { Distribution } from './distribution.ts';
+import { columns, lastIdOfFull, MARKED_LEAD, markOf, prepareLists, UUID_BYTES } from './rows.ts';
+
+/** The maximum number of deliveries that a transaction removes. */
+const MAX_REMOVED = 1000;
+
+const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
+
+/** The named consumers of the change feed, in SQLite. */
+export function sqliteConsumers(
+  { database, commits, studios }: Connection,
+  { consumers, deliver, distribute, distributeSome }: Distribution,
+  readDeliveries: ReadChanges,
+): ConsumerStore {
+  const insert = database.prepare(
+    'INSERT INTO consumers (name, studio_ids, start, created_at, backfills) VALUES (?, ?, ?, ?, ?)',
+  );
+  const remove = database.prepare('DELETE FROM consumers WHERE name = ?');
+  const removeOrphans = database.prepare(`
+    DELETE FROM deliveries WHERE (consumer, lead) IN (
+      SELECT consumer, lead FROM deliveries WHERE consumer NOT IN (SELECT number FROM consumers) LIMIT ${MAX_REMOVED}
+    )`);
+  const putBackfills = database.prepare('UPDATE consumers SET backfills = ? WHERE number = ? AND backfills = ?');
+  const selectLeads = prepareLists(
+    database,
+    `SELECT ${NUMBERED.sql} FROM leads
+    WHERE studio_number = ? AND id > unhex(?, '-') AND length(id) = ${UUID_BYTES} ORDER BY id LIMIT ? + 0`,
+  );
+  const acknowledge = database.prepare(`
+    DELETE FROM deliveries WHERE consumer = ? AND revision <= ?
+      AND lead = (SELECT number FROM leads WHERE studio_number = ? AND id = unhex(?, '-'))`);
+  const count = prepareLists(
+    database,
+    'SELECT count(*), min(since) FROM (SELECT since FROM deliveries WHERE consumer = ? ORDER BY since LIMIT ? + 0)',
+  );
+  const find = (number: number): Consumer | undefined => consumers().find((each) => each.number === number);
+
+  return {
+    distributeLeadChanges: distributeSome,
+
+    createConsumer: (created) =>
+      commits.write(() => {
+        const decision = decideConsumer(consumers(), created);
+        if (decision.kind !== 'new') return decision;
+        const { name, studioIds, start, createdAt, backfills } = decision.consumer;
+        const ids = studioIds && JSON.stringify(studioIds);
+        const { lastInsertRowid } = insert.run(name, ids, start, createdAt.getTime(), JSON.stringify(backfills));
+        return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
+      }),
+
+    listConsumers: async () => consumers(),
+
+    async removeConsumer(name) {
+      const isRemoved = await commits.write(() => remove.run(name).changes === 1);
+      // Also what an interrupted removal has left.
+      while ((await commits.write(() => removeOrphans.run().changes)) === MAX_REMOVED);
+      return isRemoved;
+    },
+
+    putBackfills: ({ number, backfills: before }, backfills) =>
+      commits.write(() => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1),
+
+    backfillDeliveries: ({ number }, { studioId, after, limit, now }) =>
+      commits.write(() => {
+        const studio = studios.inWrite(studioId);
+        if (studio === undefined || !find(number)) return { next: null };
+        const rows = selectLeads.all(studio, after ?? '', limit);
+        for (const row of rows)
+          deliver({ number }, row[NUMBERED.at.number] as string, resentDelivery(markOf(row), now));
+        return { next: lastIdOfFull(rows, limit) };
+      }),
+
+    async listDeliveries(number, limit) {
+      const consumer = (await distribute()).find((each) => each.number === number);
+      return consumer ? { consumer, changes: await readDeliveries(number)(limit) } : null;
+    },
+
+    acknowledgeDeliveries: (number, acknowledgements) =>
+      commits.write(() => {
+        let leads = 0;
+        for (const { studioId, leadId, revision } of acknowledgements) {
+          const studio = studios.inWrite(studioId);
+          if (studio !== undefined) leads += Number(acknowledge.run(number, revision, studio, leadId).changes);
+        }
+        return leads;
+      }),
+
+    async measureDeliveries(number, bound) {
+      const [leads, since] = count.get(number, bound) as [number, number | null];
+      return { leads, since: since === null ? null : new Date(since) };
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { assert } from '../../../common/invariants.ts';
+import { type Consumer, isOfConsumer } from '../../domain/consumer.ts';
+import {
+  type Acknowledgement,
+  type Delivery,
+  DISTRIBUTED,
+  deliveryOf,
+  distributedSince,
+} from '../../domain/lead-change.ts';
+import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
+import type { Connection } from './connection.ts';
+import {
+  columns,
+  consumerOf,
+  kindsJson,
+  LEAD_COLUMNS,
+  type ListRow,
+  MARKED_LEAD,
+  markOf,
+  prepareLists,
+} from './rows.ts';
+
+/** The maximum number of marks that a transaction distributes. */
+const MAX_MARKS = 500;
+
+/** The number is text, because a foreign one may be any integer. */
+const MARK = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)', studioId: 'studio_id' });
+
+export type Distribution = ReturnType<typeof distribution>;
+
+/** Makes deliveries for named consumers of leads that are marked, in SQLite. */
+export function distribution({ database, commits }: Connection) {
+  const selectConsumers = database.prepare('SELECT * FROM consumers ORDER BY number');
+  const hasMarks = database.prepare(`SELECT 1 FROM leads WHERE changed_since < ${DISTRIBUTED} LIMIT 1`);
+  const selectMarks = (condition: string) =>
+    prepareLists(
+      database,
+      `SELECT ${MARK.sql} FROM leads LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
+      WHERE changed_since < ${DISTRIBUTED} AND ${condition}`,
+    );
+  const selectFirst = selectMarks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`);
+  const selectOne = selectMarks("studio_id = ? AND id = unhex(?, '-') AND revision = ?");
+  const move = database.prepare('UPDATE leads SET changed_since = ? WHERE number = CAST(? AS INTEGER)');
+  const insert = database.prepare(`
+    INSERT INTO deliveries (consumer, lead, revision, since, kinds) VALUES (?, CAST(? AS INTEGER), ?, ?, ?)
+      ON CONFLICT (consumer, lead) DO UPDATE SET
+        revision = excluded.revision, since = min(since, excluded.since), kinds = json_patch(kinds, excluded.kinds)
+        WHERE revision < excluded.revision`);
+
+  const consumers = (): Consumer[] => selectConsumers.all().map(consumerOf);
+
+  /** @param lead the number of the lead */
+  function deliver(consumer: Pick<Consumer, 'number'>, lead: string, { revision, since, kinds }: Delivery): void {
+    insert.run(consumer.number, lead, revision, since.getTime(), kindsJson(kinds));
+  }
+
+  /** Distributes marks that were read in the same transaction. */
+  function distributeRows(rows: readonly ListRow[], to: readonly Consumer[]): void {
+    for (const row of rows) {
+      const number = row[MARK.at.number] as string;
+      const studioId = row[MARK.at.studioId] as string;
+      const delivery = deliveryOf(markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number));
+      for (const consumer of to) if (isOfConsumer(consumer, studioId)) deliver(consumer, number, delivery);
+      assert(move.run(distributedSince(delivery.since).getTime(), number).changes === 1, 'one_row_by_number');
+    }
+  }
+
+  return {
+    consumers,
+    deliver,
+
+    /** Distributes what is marked, if there are named consumers, and returns these. */
+    async distribute(): Promise<readonly Consumer[]> {
+      const until = performance.now() + MAX_DISTRIBUTION_MS;
+      let to = consumers();
+      while (to.length > 0 && performance.now() < until && hasMarks.get() !== undefined) {
+        to = await commits.write(() => {
+          const present = consumers();
+          if (present.length > 0) distributeRows(selectFirst.all(), present);
+          return present;
+        });
+      }
+      return to;
+    },
+
+    distributeSome: (): Promise<boolean> =>
+      commits.write(() => {
+        const rows = selectFirst.all();
+        distributeRows(rows, consumers());
+        return rows.length < MAX_MARKS;
+      }),
+
+    /** Distributes leads that are about to be acknowledged; within a write. */
+    distributeInWrite(acknowledgements: readonly Acknowledgement[]): void {
+      const to = consumers();
+      if (to.length === 0) return;
+      const rows = acknowledgements.flatMap(({ studioId, leadId, revision }) =>
+        selectOne.all(studioId, leadId, revision),
+      );
+      distributeRows(rows, to);
+    },
+  };
+}

@@ -1,0 +1,261 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Consumer, MAX_CONSUMERS, type NewConsumer, withBackfill } from '../../src/domain/consumer.ts';
+import type { Lead } from '../../src/domain/lead.ts';
+import type { LeadChange } from '../../src/domain/lead-change.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
+import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
+
+/** More leads than any test creates. */
+const ALL = 1000;
+
+/** The promises of `ConsumerStore`. */
+export function consumerContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves feed-8
+  describe('named consumers of the change feed', () => {
+    let store: Store;
+    beforeEach(async () => {
+      store = opened().store;
+      await store.putStudio(aStudio(), BY);
+    });
+    const { created } = actionsOn(() => store);
+
+    async function consumer(overrides: Partial<NewConsumer> = {}): Promise<Consumer> {
+      const outcome = await store.createConsumer(aConsumer(overrides));
+      return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
+    }
+
+    /** The changes of a consumer; null: of the unnamed one. */
+    const changesOf = async (of: Consumer | null, from = store): Promise<readonly LeadChange[]> =>
+      of === null
+        ? from.listLeadChanges(ALL)
+        : ((await from.listDeliveries(of.number, ALL)) ?? expect.fail('it was removed')).changes;
+    const idsOf = async (of: Consumer | null) => (await changesOf(of)).map(({ lead }) => lead.id);
+    const acknowledge = (of: Consumer | null, changes: readonly LeadChange[]) =>
+      of === null
+        ? store.acknowledgeLeadChanges(changes.map(acknowledgementOf))
+        : store.acknowledgeDeliveries(of.number, changes.map(acknowledgementOf));
+
+    test('each is sent every change until it has acknowledged it, whatever the others do', async () => {
+      const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
+      const lead = await created();
+      const change = {
+        lead,
+        revision: expect.any(Number),
+        since: lead.createdAt,
+        kinds: [{ kind: 'created', time: lead.createdAt }],
+      };
+
+      for (const each of [relay, reporting, null]) expect(await changesOf(each)).toEqual([change]);
+      expect(await acknowledge(relay, await changesOf(relay))).toBe(1);
+      expect(await idsOf(relay)).toEqual([]);
+      for (const each of [reporting, null]) expect(await changesOf(each)).toEqual([change]);
+      expect(await acknowledge(null, await changesOf(null))).toBe(1);
+      expect(await idsOf(null)).toEqual([]);
+      expect(await changesOf(reporting)).toEqual([change]);
+
+      const now = plus(lead.createdAt, 1000);
+      await moveLead(store, lead, 'won', { now });
+      const kinds = [{ kind: 'stage-changed', time: now }];
+      expect(await changesOf(null)).toMatchObject([{ lead: { stage: 'won' }, since: now, kinds }]);
+      expect(await changesOf(relay)).toMatchObject([{ lead: { stage: 'won' }, since: now, kinds }]);
+      expect(await changesOf(reporting)).toMatchObject([
+        { lead: { stage: 'won' }, since: lead.createdAt, kinds: [{ kind: 'created' }, ...kinds] },
+      ]);
+    });
+
+    test('acknowledging an older state does not hide a newer one, from anyone', async () => {
+      const relay = await consumer();
+      const lead = await created();
+      const [older, olderUnnamed] = [await changesOf(relay), await changesOf(null)];
+      await moveLead(store, lead, 'contacted');
+      const newer = await changesOf(relay);
+
+      expect(await acknowledge(relay, older)).toBe(0);
+      expect(await acknowledge(null, olderUnnamed)).toBe(0);
+      expect(await changesOf(relay)).toEqual(newer);
+      expect(await idsOf(null)).toEqual([lead.id]);
+      expect(await acknowledge(relay, newer)).toBe(1);
+      expect(await acknowledge(relay, older)).toBe(0);
+      expect(await idsOf(relay)).toEqual([]);
+    });
+
+    test('what waits for the unnamed consumer is there before, beside and after the others', async () => {
+      const before = await created(aLead({ createdAt: NOW }));
+      const relay = await consumer();
+      const during = await created(aLead({ createdAt: plus(NOW, 1000) }));
+      expect(await idsOf(null)).toEqual([before.id, during.id]);
+      expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 2, since: NOW });
+
+      await store.removeConsumer(relay.name);
+      const after = await created(aLead({ createdAt: plus(NOW, 2000) }));
+      expect((await idsOf(null)).sort()).toEqual([before.id, during.id, after.id].sort());
+      expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 3, since: NOW });
+      expect(await acknowledge(null, await changesOf(null))).toBe(3);
+      expect(await changesOf(null)).toEqual([]);
+    });
+
+    test('an acknowledgement of the unnamed consumer hides a change from no other that polls later', async () => {
+      const relay = await consumer();
+      const lead = await created();
+      const [{ revision } = expect.fail('it is not in the feed')] = await changesOf(relay);
+      await acknowledge(relay, await changesOf(relay));
+      await correctLead(store, lead, { note: 'Calls back.' });
+      const ofUnnamed = { studioId: STUDIO_ID, leadId: lead.id };
+      const next = (await store.findLead(STUDIO_ID, lead.id))?.updatedAt.getTime() ?? Number.NaN;
+
+      // It knows the revision from elsewhere, and nobody has polled.
+      expect(await store.acknowledgeLeadChanges([{ ...ofUnnamed, revision }])).toBe(0);
+      expect(await store.acknowledgeLeadChanges([{ ...ofUnnamed, revision: next }])).toBe(1);
+      expect(await idsOf(null)).toEqual([]);
+      expect(await changesOf(relay)).toMatchObject([{ revision: next, kinds: [{ kind: 'updated' }] }]);
+    });
+
+    test('what was distributed before its creation is not for a new consumer', async () => {
+      const before = await Promise.all(times(3, () => created()));
+      expect(await store.distributeLeadChanges()).toBe(true);
+      expect(await idsOf(null)).toHaveLength(3);
+      const relay = await consumer();
+      expect(await idsOf(relay)).toEqual([]);
+      await moveLead(store, before[0] as Lead, 'won');
+      expect(await idsOf(relay)).toEqual([before[0]?.id]);
+      expect(await idsOf(null)).toHaveLength(3);
+    });
+
+    test('a consumer of some studios is sent these only', async () => {
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const relay = await consumer({ studioIds: ['studio-2'] });
+      await created();
+      const own = await created(aLead({ studioId: 'studio-2' }));
+
+      expect(await idsOf(relay)).toEqual([own.id]);
+      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ leads: 1, since: own.createdAt });
+      const elsewhere = [{ studioId: STUDIO_ID, leadId: own.id, revision: Number.MAX_SAFE_INTEGER }];
+      expect(await store.acknowledgeDeliveries(relay.number, elsewhere)).toBe(0);
+      expect(await store.acknowledgeDeliveries(relay.number, [])).toBe(0);
+      expect(await idsOf(null)).toHaveLength(2);
+    });
+
+    test('entries are sorted by their first unacknowledged change, counted up to a bound, and limited', async () => {
+      const relay = await consumer();
+      const leads: Lead[] = [];
+      for (const seconds of [3, 1, 2]) leads.push(await created(aLead({ createdAt: plus(NOW, 1000 * seconds) })));
+      const [third, first, second] = leads as [Lead, Lead, Lead];
+
+      expect(await idsOf(relay)).toEqual([first.id, second.id, third.id]);
+      await moveLead(store, first, 'won', { now: plus(NOW, 60_000) });
+      expect(await idsOf(relay)).toEqual([first.id, second.id, third.id]);
+      const limited = await store.listDeliveries(relay.number, 2);
+      expect(limited?.changes.map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
+      expect(await store.measureDeliveries(relay.number, 2)).toEqual({ leads: 2, since: plus(NOW, 1000) });
+      await acknowledge(relay, await changesOf(relay));
+      expect(await store.measureDeliveries(relay.number, 2)).toEqual({ leads: 0, since: null });
+    });
+
+    test('an erased lead is sent without its data, and its delivery keeps none', async () => {
+      const relay = await consumer();
+      const lead = await created();
+      await changesOf(relay);
+      const erasure = { studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: plus(lead.createdAt, 1000) };
+      await store.eraseLead(erasure);
+      expect(await changesOf(relay)).toMatchObject([
+        { lead: { id: lead.id, erasedAt: erasure.now }, kinds: [{ kind: 'created' }, { kind: 'erased' }] },
+      ]);
+    });
+
+    test('of concurrent creations one has the name, and no more than the maximum take effect', async () => {
+      const another = await opened().another();
+      const own = { studioIds: [STUDIO_ID] };
+      const rivals = await Promise.all(
+        times(4, (index) => (index % 2 ? another : store).createConsumer(aConsumer(index < 2 ? {} : own))),
+      );
+      const kinds = rivals.map(({ kind }) => kind);
+      expect(kinds.toSorted()).toEqual(['created', 'created', 'exists', 'exists']);
+      expect(await store.listConsumers()).toHaveLength(1);
+
+      const names = times(MAX_CONSUMERS + 4, (index) => `consumer-${index}`);
+      const outcomes = await Promise.all(
+        names.map((name, index) => (index % 2 ? another : store).createConsumer(aConsumer({ name }))),
+      );
+      expect(outcomes.filter(({ kind }) => kind === 'created')).toHaveLength(MAX_CONSUMERS - 1);
+      const numbers = (await another.listConsumers()).map(({ number }) => number);
+      expect(new Set(numbers).size).toBe(MAX_CONSUMERS);
+    });
+
+    test('a consumer that is removed leaves nothing, and one of its name inherits nothing', async () => {
+      const relay = await consumer();
+      const before = await created();
+      expect(await idsOf(relay)).toEqual([before.id]);
+
+      expect(await store.removeConsumer('relay')).toBe(true);
+      expect(await store.removeConsumer('relay')).toBe(false);
+      expect(await store.listDeliveries(relay.number, ALL)).toBeNull();
+      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ leads: 0, since: null });
+      const again = await consumer({ studioIds: [STUDIO_ID] });
+      expect(again.number).not.toBe(relay.number);
+      expect(await idsOf(again)).toEqual([]);
+      const after = await created();
+      expect(await idsOf(again)).toEqual([after.id]);
+      await (await opened().reopen()).removeConsumer('relay');
+    });
+
+    test('leads are sent without a change, in parts, at their present revisions', async () => {
+      const leads = await Promise.all(times(5, () => created()));
+      const seen = await changesOf(null);
+      const relay = await consumer({ start: 'all-leads' });
+      expect(relay.backfills).toEqual([{ studioId: '', after: null, andLater: true }]);
+      const now = plus(NOW, 60_000);
+      let after: string | null = null;
+      let parts = 0;
+      do {
+        ({ next: after } = await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after, limit: 3, now }));
+        parts += 1;
+      } while (after !== null);
+
+      expect(parts).toBe(2);
+      const changes = await changesOf(relay);
+      expect(changes.map(({ lead }) => lead.id).toSorted()).toEqual(leads.map(({ id }) => id).toSorted());
+      const revisions = new Map(seen.map(({ lead, revision }) => [lead.id, revision]));
+      for (const { lead, revision } of changes) expect(revision).toBe(revisions.get(lead.id));
+      const nothing = { studioId: 'studio-9', after: null, limit: 3, now };
+      expect(await store.backfillDeliveries(relay, nothing)).toEqual({ next: null });
+
+      const next = [{ studioId: STUDIO_ID, after: newId(), andLater: false }];
+      expect(await store.putBackfills(relay, next)).toBe(true);
+      expect(await store.putBackfills(relay, [])).toBe(false);
+      const [stored = expect.fail('there is no consumer')] = await store.listConsumers();
+      expect(stored.backfills).toEqual(next);
+      expect(await store.putBackfills(stored, withBackfill(stored, null))).toBe(true);
+    });
+
+    test('an unreadable lead stays, is reported, and does not block others', async () => {
+      const relay = await consumer();
+      const broken = await Promise.all(times(5, (index) => created(aLead({ createdAt: plus(NOW, index) }))));
+      const whole = await created(aLead({ createdAt: plus(NOW, 1000) }));
+      await opened().damage(emptyName(damages), ...broken);
+
+      expect(await idsOf(relay)).toEqual([whole.id]);
+      expect(new Set(opened().reported.map(({ id }) => id))).toEqual(new Set(broken.map(({ id }) => id)));
+      await opened().damage({ ...emptyName(damages), value: 'Ada' }, ...broken);
+      expect(await idsOf(relay)).toHaveLength(6);
+    });
+
+    test('a lead with an unreadable mark hinders no other, and is sent with its next change', async () => {
+      const relay = await consumer();
+      await tryEach(opened(), damages, ['mark'], async (damage, studioId) => {
+        const [bad, good] = [await created(aLead({ studioId })), await created(aLead({ studioId }))];
+        await opened().damage(damage, bad);
+        expect(await idsOf(relay)).toContain(good.id);
+        expect(await moveLead(store, bad, 'contacted')).toMatchObject({ kind: 'changed' });
+        expect(await idsOf(relay)).toContain(bad.id);
+        expect(await idsOf(null)).toContain(bad.id);
+        for (const each of [relay, null]) {
+          await acknowledge(each, await changesOf(each));
+          expect(await idsOf(each)).toEqual([]);
+        }
+      });
+    });
+  });
+}
