@@ -101,6 +101,26 @@ export function gauge(registry: Registry, name: string, help: string, read: () =
   });
 }
 
+/** Registers a gauge that is read for each value of a label when metrics are collected. */
+export function gaugeBy(
+  registry: Registry,
+  name: string,
+  help: string,
+  { label, read }: { readonly label: string; readonly read: () => Promise<readonly (readonly [string, number])[]> },
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames: [label],
+    registers: [registry],
+    async collect() {
+      const values = await read();
+      this.reset();
+      for (const [each, value] of values) this.set({ [label]: each }, value);
+    },
+  });
+}
+
 /** Registers a gauge of the expiry of the TLS certificates, by file. */
 export function gaugeExpiries(registry: Registry, name: string, credentials: TlsCredentials): void {
   new Gauge({

@@ -103,6 +103,9 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   DIRECTORY_LIMIT_REACHED: 'internal_error',
   SCOPE_FORBIDDEN: 'integration_scope_forbidden',
   UPDATE_TIME_MISMATCH: 'internal_error',
+  CONSUMER_NOT_FOUND: 'internal_error',
+  CONSUMER_EXISTS: 'internal_error',
+  CONSUMER_LIMIT_REACHED: 'internal_error',
 };
 
 /** A fault of one part of a request: a header, a parameter, or a path into the body (`contact.value`). */

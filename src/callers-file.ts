@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
 import { CRM_ID_PATTERN } from '../common/rules/field-rules.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
+import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from './domain/consumer.ts';
 
 /** A caller's token in the callers file. */
 export interface CallerToken {
@@ -19,6 +20,8 @@ export interface CallerEntry {
   readonly may: readonly CallerRole[];
   /** The ids of the studios it may access; absent: all. */
   readonly studios?: readonly string[];
+  /** The names of its consumers of the change feed; only with the role `feed`. */
+  readonly consumers?: readonly string[];
   /** Oldest first. */
   readonly tokens?: readonly CallerToken[];
   readonly certificateSubject?: CertificateSubject;
@@ -55,6 +58,13 @@ const SCHEMA = {
             minItems: 1,
             uniqueItems: true,
             items: { type: 'string', pattern: CRM_ID_PATTERN },
+          },
+          consumers: {
+            type: 'array',
+            minItems: 1,
+            maxItems: MAX_CONSUMERS,
+            uniqueItems: true,
+            items: { type: 'string', pattern: CONSUMER_NAME_PATTERN },
           },
           tokens: {
             type: 'array',
@@ -99,6 +109,9 @@ export function parseCallers(text: string): CallerEntries {
   if (repeated !== undefined) throw new Error(`has ${repeated} twice; only the last would count`);
   const names = new Map<string, string>();
   for (const [name, caller] of Object.entries(parsed.callers)) {
+    if (caller.may.includes('feed') !== (caller.consumers !== undefined)) {
+      throw new Error(`must name the consumers of ${name} if it may feed, and only then`);
+    }
     for (const credential of credentialsOf(caller)) {
       const other = names.get(credential);
       if (other !== undefined) throw new Error(`has the same token or certificate twice: for ${other} and for ${name}`);

@@ -2,6 +2,7 @@ import { printable } from '../../common/printable.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
+import { getConsumer, sendAgain } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
 import { print } from '../standard-output.ts';
@@ -23,7 +24,12 @@ export function addChangeCommands(): void {
     .command('resend')
     .description('put leads into the feed again as if each had changed, for a consumer that has lost its copy')
     .argument('[studio]', 'studio of the leads (default: all)')
-    .action((studioId: string | undefined) => runOnStore((deps) => resendChanges(deps, studioId)));
+    .option('--consumer <name>', 'send them to this consumer only, as it acknowledges others (default: all consumers)')
+    .action((studioId: string | undefined, { consumer }: { consumer?: string }) =>
+      runOnStore((deps) =>
+        consumer === undefined ? resendChanges(deps, studioId) : resendTo(deps, consumer, studioId),
+      ),
+    );
 }
 
 /** Prints one line per change, as changes arrive, until Ctrl-C. */
@@ -33,7 +39,7 @@ async function watchChanges({ store }: Dependencies): Promise<void> {
   const waiting =
     since && `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`;
   console.error(waiting ?? 'no lead waits');
-  for await (const changes of watchLeadChanges(new LeadChangePoller(store), ending)) {
+  for await (const changes of watchLeadChanges(new LeadChangePoller((limit) => store.listLeadChanges(limit)), ending)) {
     for (const change of changes) await print(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
   }
 }
@@ -57,4 +63,11 @@ async function resendChanges(deps: Dependencies, only: string | undefined) {
     }
   }
   return { resent };
+}
+
+/** Has one consumer sent the leads of a studio, or of all its studios, again. */
+async function resendTo(deps: Dependencies, name: string, only: string | undefined) {
+  if (only !== undefined) await getStudio(deps, only);
+  await sendAgain(deps, await getConsumer(deps, name), only ?? null);
+  return { consumer: name, studios: only ?? 'all' };
 }

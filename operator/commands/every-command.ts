@@ -1,5 +1,6 @@
 import { addCallerCommands } from './caller-commands.ts';
 import { addChangeCommands } from './change-commands.ts';
+import { addConsumerCommands } from './consumer-commands.ts';
 import { addDatabaseCommands, addExaminationCommands } from './deployment-commands.ts';
 import { addDirectoryCommands } from './directory-commands.ts';
 import { addErasureCommands } from './erasure-commands.ts';
@@ -14,6 +15,7 @@ export function addEveryCommand(): void {
   addErasureCommands();
   addCallerCommands();
   addChangeCommands();
+  addConsumerCommands();
   addDatabaseCommands();
   addExaminationCommands();
 }

@@ -1,9 +1,9 @@
 /**
  * The roles of callers. `gateway`: whatever requests with an API key need. `read`: reading leads, studios, keys and the
- * audit log. `crm`: that, and all changes of leads, keys and the directory. `operator`: the directory, listing and
+ * audit log. `feed`: pulling and acknowledging changes for the consumers of the change feed that it names. `crm`: that, and all changes of leads, keys and the directory. `operator`: the directory, listing and
  * revoking keys, and the audit log, but not leads.
  */
-export const CALLER_ROLES = ['gateway', 'read', 'crm', 'operator'] as const;
+export const CALLER_ROLES = ['gateway', 'read', 'feed', 'crm', 'operator'] as const;
 export type CallerRole = (typeof CALLER_ROLES)[number];
 
 /** A program that calls the core. */
@@ -13,6 +13,8 @@ export interface Caller {
   readonly may: ReadonlySet<CallerRole>;
   /** The ids of the studios it may access; undefined: all. */
   readonly studios: ReadonlySet<string> | undefined;
+  /** The names of the consumers of the change feed that it may use with the role `feed`. */
+  readonly consumers: ReadonlySet<string>;
   /** How it authenticated: the beginning of its token's SHA-256, or `certificate`; null if the name is null. */
   readonly credential: string | null;
   /** Aborted when its roles or studios change, or it is removed; its open streams then end. */
@@ -24,6 +26,7 @@ export const ANY_CALLER: Caller = {
   name: null,
   may: new Set(CALLER_ROLES),
   studios: undefined,
+  consumers: new Set(),
   credential: null,
   withdrawn: new AbortController().signal,
 };

@@ -4,6 +4,13 @@ export const MAX_CONSUMERS = 16;
 /** The maximum number of studios of a consumer that does not have all. */
 export const MAX_STUDIOS_OF_CONSUMER = 100;
 
+export const CONSUMER_NAME_PATTERN = '^[a-z][a-z0-9-]{0,62}$';
+const NAME = new RegExp(CONSUMER_NAME_PATTERN);
+
+/** The end of the sentence "The value …"; undefined: the name is valid. */
+export const consumerNameFault = (name: string): string | undefined =>
+  NAME.test(name) ? undefined : 'must have 1 to 63 of a to z, 0 to 9 and hyphens, and begin with a letter';
+
 /** `now`: later changes only. `all-leads`: each lead that exists as well. */
 export const CONSUMER_STARTS = ['now', 'all-leads'] as const;
 export type ConsumerStart = (typeof CONSUMER_STARTS)[number];

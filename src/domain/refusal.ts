@@ -1,4 +1,5 @@
 import { MAX_LIVE_KEYS } from './api-key.ts';
+import { MAX_CONSUMERS } from './consumer.ts';
 
 /** The reasons of refusals, and what each says unless there is more to say. A refused request changed nothing. */
 const MESSAGES = {
@@ -21,6 +22,9 @@ const MESSAGES = {
   DIRECTORY_LIMIT_REACHED: 'The studio has as many as it can.',
   SCOPE_FORBIDDEN: 'The key does not have the scope.',
   UPDATE_TIME_MISMATCH: 'The lead has changed since the time that was expected.',
+  CONSUMER_NOT_FOUND: 'The change feed has no such consumer.',
+  CONSUMER_EXISTS: 'A consumer of the change feed has the name, and other studios or another start.',
+  CONSUMER_LIMIT_REACHED: `The change feed has ${MAX_CONSUMERS} consumers.`,
 } as const;
 
 export type RefusalReason = keyof typeof MESSAGES;

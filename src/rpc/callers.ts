@@ -9,6 +9,7 @@ import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { ConsumerService, ListConsumersRequestSchema } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -21,6 +22,7 @@ import {
   tokenHash,
 } from '../callers-file.ts';
 import { ANY_CALLER, CALLER_ROLES, type Caller, type CallerRole } from '../domain/caller.ts';
+import type { Consumer } from '../domain/consumer.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { callOf, type RunCall, studioIdIn } from './observation.ts';
 import { connectErrorOf, forbidden, unauthenticated } from './refusals.ts';
@@ -107,12 +109,16 @@ function known(caller: Caller): KnownCaller {
   return { caller: { ...caller, withdrawn: controller.signal }, withdraw: () => controller.abort() };
 }
 
-function namedCaller(name: string, { may, studios }: CallerEntry, credential: string): Caller {
-  return { ...ANY_CALLER, name, may: new Set(may), studios: studios && new Set(studios), credential };
+function namedCaller(name: string, { may, studios, consumers }: CallerEntry, credential: string): Caller {
+  const limits = { studios: studios && new Set(studios), consumers: new Set(consumers) };
+  return { ...ANY_CALLER, name, may: new Set(may), ...limits, credential };
 }
 
 const hasSameAccess = (a: Caller, b: Caller): boolean =>
-  a.name === b.name && isEqualSet(a.may, b.may) && isEqualSet(a.studios, b.studios);
+  a.name === b.name &&
+  isEqualSet(a.may, b.may) &&
+  isEqualSet(a.studios, b.studios) &&
+  isEqualSet(a.consumers, b.consumers);
 
 const isEqualSet = (a?: ReadonlySet<string>, b?: ReadonlySet<string>): boolean =>
   a === b || (a !== undefined && b !== undefined && a.size === b.size && a.isSubsetOf(b));
@@ -183,11 +189,16 @@ const BY_SERVICE = new Map([
     importLeads: ['crm'],
     eraseLead: ['crm'],
     eraseContact: ['crm'],
-    // Not for the `read` role: there is one feed, and its consumer has to acknowledge what it reads.
-    pullLeadChanges: ['crm'],
-    watchLeadChanges: ['crm'],
-    acknowledgeLeadChanges: ['crm'],
-    resendLeads: ['crm', 'operator'],
+    // Not for the `read` role: a consumer has to acknowledge what it reads.
+    pullLeadChanges: ['crm', 'feed'],
+    watchLeadChanges: ['crm', 'feed'],
+    acknowledgeLeadChanges: ['crm', 'feed'],
+    resendLeads: ['crm', 'feed', 'operator'],
+  }),
+  rolesOf(ConsumerService, {
+    createConsumer: ['crm', 'operator'],
+    listConsumers: ['crm', 'feed', 'operator', 'read'],
+    removeConsumer: ['crm', 'operator'],
   }),
   rolesOf(ExchangeService, { exchange: ['gateway'] }),
   rolesOf(ApiKeyService, {
@@ -261,9 +272,38 @@ export function mayUse({ may }: Caller, serviceName: string): boolean {
  * @throws Refusal CALLER_FORBIDDEN
  */
 export function refuseOtherStudios({ name, studios }: Caller, request: object): void {
-  // A request with an API key is about the key's studio, which is checked when the key is authenticated.
-  if (!studios || 'secretSha256' in request) return;
+  // A request with an API key is about the key's studio, which is checked when the key is authenticated; one about a
+  // consumer is about the consumer's studios, which is checked when it is found.
+  if (!studios || 'secretSha256' in request || isAboutConsumer(request)) return;
   const studioId = studioIdIn(request);
   if (studioId !== undefined && studios.has(studioId)) return;
   throw forbidden(name, 'may access only its own studios, and must name one');
+}
+
+const isAboutConsumer = (request: {
+  readonly $typeName?: string;
+  readonly consumer?: unknown;
+  readonly studioId?: string;
+}) =>
+  request.$typeName === ListConsumersRequestSchema.typeName ||
+  (Boolean(request.consumer) && request.studioId === undefined);
+
+/**
+ * Refuses a request of a caller that has no other role for its method than `feed`, unless it is about one of its consumers.
+ *
+ * @param consumer empty: the one without a name
+ * @throws Refusal CALLER_FORBIDDEN
+ */
+export function refuseOtherConsumers(caller: Caller, consumer: string, roles: readonly CallerRole[] = ['crm']): void {
+  if (roles.some((role) => caller.may.has(role)) || caller.consumers.has(consumer)) return;
+  throw forbidden(caller.name, 'may use only its own consumers, and must name one');
+}
+
+/** Whether a caller may access all studios of a consumer. */
+export const mayAccess = ({ studios }: Caller, { studioIds }: Pick<Consumer, 'studioIds'>): boolean =>
+  studios === undefined || (studioIds?.every((studioId) => studios.has(studioId)) ?? false);
+
+/** @throws Refusal CALLER_FORBIDDEN */
+export function refuseConsumerOfOthers(caller: Caller, consumer: Pick<Consumer, 'studioIds'>): void {
+  if (!mayAccess(caller, consumer)) throw forbidden(caller.name, 'may access only consumers of its own studios');
 }

@@ -4,10 +4,12 @@ import { assert } from '../../common/invariants.ts';
 import { uuidFault } from '../../common/rules/field-rules.ts';
 import * as keys from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import * as audit from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import * as consumers from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import * as directory from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import * as leads from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { API_KEY_SCOPES, type ApiKey } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
+import { CONSUMER_STARTS } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import {
   type Enquiry,
@@ -20,6 +22,7 @@ import {
 import { CHANGE_KINDS, type LeadChange } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential } from '../store/store.ts';
+import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
 
 /** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
 type WireName<Word extends string> = Word extends `${infer Head}${'-' | '.'}${infer Tail}`
@@ -52,6 +55,7 @@ export const leadStage = enumeration(LEAD_STAGES, leads.LeadStage);
 export const apiKeyScope = enumeration(API_KEY_SCOPES, keys.ApiKeyScope);
 export const studioStatus = enumeration(STUDIO_STATUSES, directory.StudioStatus);
 export const memberRole = enumeration(MEMBER_ROLES, directory.MemberRole);
+export const consumerStart = enumeration(CONSUMER_STARTS, consumers.ConsumerStart);
 const changeKind = enumeration(CHANGE_KINDS, leads.LeadChangeKind);
 const auditAction = enumeration(AUDIT_ACTIONS, audit.AuditAction);
 
@@ -141,6 +145,20 @@ function timestampToWire(date: Date): Timestamp {
   const seconds = Math.floor(ms / 1000);
   return { $typeName: TimestampSchema.typeName, seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
 }
+
+export const consumerToWire = ({ consumer, waiting }: ListedConsumer): consumers.Consumer =>
+  create(consumers.ConsumerSchema, {
+    name: consumer.name,
+    studioIds: [...(consumer.studioIds ?? [])],
+    allStudios: consumer.studioIds === null,
+    createTime: timestampFromDate(consumer.createdAt),
+    waiting: {
+      leadCount: waiting.leads,
+      isLowerBound: waiting.leads >= MAX_COUNTED,
+      ...(waiting.since && { oldestTime: timestampFromDate(waiting.since) }),
+    },
+    isBackfilling: consumer.backfills.length > 0,
+  });
 
 export function apiKeyToWire(key: ApiKey): keys.ApiKey {
   return create(keys.ApiKeySchema, {

@@ -11,17 +11,18 @@ import {
   LeadStage as WireStage,
   LeadView as WireView,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import type { Caller } from '../domain/caller.ts';
+import type { Caller, CallerRole } from '../domain/caller.ts';
 import { DATA_FIELDS, type LeadView } from '../domain/lead.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
 import {
   acknowledgeLeadChanges,
-  LeadChangePoller,
+  LeadChangePollers,
   pullLeadChanges,
   resendLeads,
   watchLeadChanges,
 } from '../usecases/change-feed.ts';
 import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
+import { getConsumer } from '../usecases/consumers.ts';
 import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
@@ -29,7 +30,7 @@ import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
 import { takeUntil } from './call-handler.ts';
-import { actorOf, callerOf, refuseOtherStudios } from './callers.ts';
+import { actorOf, callerOf, refuseConsumerOfOthers, refuseOtherConsumers, refuseOtherStudios } from './callers.ts';
 import {
   contactFromWire,
   dateFromWire,
@@ -122,11 +123,21 @@ function changeFeed(
   deps: Dependencies,
   { run, ending }: Context,
 ): Pick<Service, 'pullLeadChanges' | 'watchLeadChanges' | 'acknowledgeLeadChanges' | 'resendLeads'> {
-  const poller = new LeadChangePoller(deps.store);
+  const pollers = new LeadChangePollers(deps);
+  /** Returns the consumer of a request; undefined: the one without a name. */
+  async function consumerIn(name: string, context: HandlerContext, roles?: readonly CallerRole[]) {
+    const caller = callerOf(context);
+    refuseOtherConsumers(caller, name, roles);
+    if (name === '') return undefined;
+    const consumer = await getConsumer(deps, name);
+    refuseConsumerOfOthers(caller, consumer);
+    return consumer;
+  }
   const endOf = (context: HandlerContext) =>
     AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
   return {
-    async pullLeadChanges({ max, wait }, context) {
+    async pullLeadChanges({ max, wait, consumer }, context) {
+      const poller = pollers.of(await consumerIn(consumer, context));
       const changes = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
       return { changes: changes.map(leadChangeToWire) };
     },
@@ -139,18 +150,23 @@ function changeFeed(
 
       async function* messages() {
         refuseOtherStudios(caller, request);
+        const poller = pollers.of(await consumerIn(request.consumer, context));
         for await (const changes of takeUntil(end, watchLeadChanges(poller, end))) {
           yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
         }
       }
     },
 
-    async acknowledgeLeadChanges({ acknowledgements }) {
+    async acknowledgeLeadChanges({ acknowledgements, consumer: name }, context) {
+      const consumer = await consumerIn(name, context);
       const converted = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
-      return { acknowledgedCount: await acknowledgeLeadChanges(deps, poller, converted) };
+      return { acknowledgedCount: await acknowledgeLeadChanges(deps, pollers.of(consumer), converted, consumer) };
     },
 
-    resendLeads: ({ studioId, pageToken }) => resendLeads(deps, { studioId, pageToken }),
+    async resendLeads({ studioId, pageToken, consumer }, context) {
+      const named = await consumerIn(consumer, context, ['crm', 'operator']);
+      return resendLeads(deps, { studioId, pageToken }, named);
+    },
   };
 }
 

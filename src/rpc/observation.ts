@@ -2,7 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, type ConnectError, createContextKey } from '@connectrpc/connect';
 import { Counter, type Registry } from '@prometheus-io/client';
 import type { Logger } from 'pino';
-import { createRegistry, gauge, gaugeExpiries, histogram, SIZES } from '../../common/metrics.ts';
+import { createRegistry, gauge, gaugeBy, gaugeExpiries, histogram, SIZES } from '../../common/metrics.ts';
 import type { Readiness } from '../../common/readiness.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { isRequestId } from '../../common/rules/public-api.ts';
@@ -12,7 +12,8 @@ import type { Tracer } from '../../common/tracing.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { LeadChangeStore, ReportUnreadable, StoreCommand } from '../store/store.ts';
+import type { ReportUnreadable, Store, StoreCommand, WaitingChanges } from '../store/store.ts';
+import { listConsumers, MAX_COUNTED } from '../usecases/consumers.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
@@ -188,9 +189,6 @@ const OPERATIONS = [
 ];
 const OUTCOMES = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 
-/** The maximum to which leads with unacknowledged changes are counted. It suffices to see whether they accumulate. */
-const MAX_COUNTED = 100_000;
-
 /** How long a count is cached; milliseconds. Counting can take a second. A failed count is not cached. */
 const COUNT_TTL_MS = 30_000;
 
@@ -262,7 +260,7 @@ export function createCoreMetrics() {
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
     clockSetBack: exportClock(registry),
-    watchLeadChanges: (store: Pick<LeadChangeStore, 'measureLeadChanges'>) => gaugeLeadChanges(registry, store),
+    watchLeadChanges: (store: Store) => gaugeLeadChanges(registry, store),
     watchCertificates: (credentials: TlsCredentials) =>
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     /** Exports whether the store is available, and whether the core is shutting down. */
@@ -292,19 +290,26 @@ function exportClock(registry: Registry): () => void {
   return () => setBacks.inc();
 }
 
-/** Exports how many leads have unacknowledged changes, and since when. */
-function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'measureLeadChanges'>): void {
-  let counted: { readonly at: number; readonly changes: ReturnType<typeof store.measureLeadChanges> } | undefined;
-  const measure = () => {
-    if (!counted || performance.now() - counted.at > COUNT_TTL_MS) {
-      const changes = store.measureLeadChanges(MAX_COUNTED);
-      counted = { at: performance.now(), changes };
-      changes.catch(() => {
-        counted = undefined;
+/** Returns a function that measures at most once in COUNT_TTL_MS. */
+function cached<Measured>(measure: () => Promise<Measured>): () => Promise<Measured> {
+  let last: { readonly at: number; readonly measured: Promise<Measured> } | undefined;
+  return () => {
+    if (!last || performance.now() - last.at > COUNT_TTL_MS) {
+      const measured = measure();
+      last = { at: performance.now(), measured };
+      measured.catch(() => {
+        last = undefined;
       });
     }
-    return counted.changes;
+    return last.measured;
   };
+}
+
+const ageSeconds = (since: Date | null): number => (since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0);
+
+/** Exports how many leads have unacknowledged changes, and since when. */
+function gaugeLeadChanges(registry: Registry, store: Store): void {
+  const measure = cached(() => store.measureLeadChanges(MAX_COUNTED));
   // An unavailable store must not fail the export of the other metrics.
   const orNaN = (read: () => Promise<number>) => () => read().catch(() => Number.NaN);
   gauge(
@@ -317,9 +322,26 @@ function gaugeLeadChanges(registry: Registry, store: Pick<LeadChangeStore, 'meas
     registry,
     'lead_intake_core_changes_oldest_seconds',
     'Age of the oldest unacknowledged change; 0: there is none.',
-    orNaN(async () => {
-      const { since } = await measure();
-      return since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0;
-    }),
+    orNaN(async () => ageSeconds((await measure()).since)),
+  );
+  const measureConsumers = cached(() => listConsumers({ store }));
+  const ofEach = (value: (waiting: WaitingChanges) => number) => ({
+    label: 'consumer',
+    read: async () =>
+      (await measureConsumers().catch(() => [])).map(
+        ({ consumer, waiting }) => [consumer.name, value(waiting)] as const,
+      ),
+  });
+  gaugeBy(
+    registry,
+    'lead_intake_core_consumer_changes_waiting',
+    `Leads with changes that a named consumer has not acknowledged, counted up to ${MAX_COUNTED}, by consumer.`,
+    ofEach(({ leads }) => leads),
+  );
+  gaugeBy(
+    registry,
+    'lead_intake_core_consumer_changes_oldest_seconds',
+    'Age of the oldest change that a named consumer has not acknowledged, by consumer; 0: there is none.',
+    ofEach(({ since }) => ageSeconds(since)),
   );
 }

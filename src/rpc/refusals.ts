@@ -31,6 +31,9 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   DIRECTORY_LIMIT_REACHED: Code.FailedPrecondition,
   SCOPE_FORBIDDEN: Code.PermissionDenied,
   UPDATE_TIME_MISMATCH: Code.Aborted,
+  CONSUMER_NOT_FOUND: Code.NotFound,
+  CONSUMER_EXISTS: Code.AlreadyExists,
+  CONSUMER_LIMIT_REACHED: Code.FailedPrecondition,
 };
 
 /**

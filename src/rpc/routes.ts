@@ -20,12 +20,14 @@ import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_
 import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { bearerAuthenticator } from '../usecases/authenticate-api-key.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listAuditEvents } from '../usecases/studios.ts';
+import { consumerService } from './consumer-service.ts';
 import { auditEventToWire } from './convert.ts';
 import { type ExchangeContext, exchangeService } from './exchange-service.ts';
 import { healthService, type Serving } from './health-service.ts';
@@ -37,7 +39,7 @@ import { apiKeyService, directoryService } from './studio-services.ts';
 /** The maximum size of a message with a list; bytes. A hundred of the largest leads have about 1 MB. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 
-const SERVICES = [LeadIntakeService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
+const SERVICES = [LeadIntakeService, ConsumerService, ExchangeService, ApiKeyService, DirectoryService, AuditService];
 
 /** The services of the contract, and the standard ones. */
 export const ALL_SERVICES: readonly DescService[] = [...SERVICES, Health, ServerReflection];
@@ -74,6 +76,7 @@ export function routes(
   const names = SERVICES.map((service) => service.typeName);
   return (router) => {
     serve(router, LeadIntakeService, leadIntakeService(deps, items), boundsOf);
+    serve(router, ConsumerService, consumerService(deps), boundsOf);
     serve(router, ExchangeService, exchangeService(deps, items), boundsOf);
     serve(router, ApiKeyService, apiKeyService(deps, items), boundsOf);
     serve(router, DirectoryService, directoryService(deps), boundsOf);

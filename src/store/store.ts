@@ -336,7 +336,7 @@ export interface ConsumerStore {
   backfillDeliveries(
     consumer: Pick<Consumer, 'number'>,
     leads: { readonly studioId: string; readonly after: string | null; readonly limit: number; readonly now: Date },
-  ): Promise<{ readonly next: string | null }>;
+  ): Promise<{ readonly leads: number; readonly next: string | null }>;
 
   /**
    * Returns the leads that a consumer has deliveries of, in their current state and with their current revision, as
@@ -352,7 +352,7 @@ export interface ConsumerStore {
    */
   acknowledgeDeliveries(number: Consumer['number'], acknowledgements: readonly Acknowledgement[]): Promise<number>;
 
-  /** Returns the number of leads that wait for a consumer, up to `bound`, and the time of the first change of one. */
+  /** Distributes changes, and returns the number of leads that wait for a consumer, up to `bound`, and the time of the first change of one. */
   measureDeliveries(number: Consumer['number'], bound: number): Promise<WaitingChanges>;
 }
 

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Consumer } from '../domain/consumer.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS } from '../domain/lead-change.ts';
-import { Faults } from '../domain/refusal.ts';
-import type { LeadChangeStore } from '../store/store.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
 import { partsOf, startOfPage, tokenAfter } from './requests.ts';
@@ -28,9 +29,10 @@ export interface PollResult {
 /** Returns the key of a change's lead in a poll result. */
 export const keyOfChanged = ({ lead }: LeadChange): string => `${lead.studioId} ${lead.id}`;
 
-/** Polls the store for lead changes on behalf of all waiting consumers, so the cost does not depend on their number. */
+/** Polls the store for lead changes on behalf of all who wait for them, so the cost does not depend on their number. */
 export class LeadChangePoller {
-  readonly #store: Pick<LeadChangeStore, 'listLeadChanges'>;
+  readonly #list: (limit: number) => Promise<readonly LeadChange[]>;
+  readonly #pollers: () => number;
   /** The poll in flight, and the one that begins after it, which all callers meanwhile share. */
   #inFlight: Promise<unknown> = Promise.resolve();
   #following: Promise<PollResult> | undefined;
@@ -39,8 +41,10 @@ export class LeadChangePoller {
   /** The next poll, which all waiting consumers share. */
   #next: { readonly result: Promise<PollResult>; readonly hurry: AbortController } | undefined;
 
-  constructor(store: Pick<LeadChangeStore, 'listLeadChanges'>) {
-    this.#store = store;
+  /** @param pollers how many share the time that polls may use */
+  constructor(list: (limit: number) => Promise<readonly LeadChange[]>, pollers = () => 1) {
+    this.#list = list;
+    this.#pollers = pollers;
   }
 
   /** Returns the leads with the oldest unacknowledged changes, from a poll that begins after the call. */
@@ -58,10 +62,11 @@ export class LeadChangePoller {
 
   async #poll(): Promise<PollResult> {
     const began = performance.now();
-    const found = await this.#store.listLeadChanges(MAX_LEADS_PER_POLL);
+    const found = await this.#list(MAX_LEADS_PER_POLL);
     assert(found.length <= MAX_LEADS_PER_POLL, 'page_within_limit');
     const pollMs = performance.now() - began;
-    this.#intervalMs = Math.min(Math.max(MIN_INTERVAL_MS, INTERVAL_PER_POLL * pollMs), MAX_INTERVAL_MS);
+    const pauseMs = INTERVAL_PER_POLL * this.#pollers() * pollMs;
+    this.#intervalMs = Math.min(Math.max(MIN_INTERVAL_MS, pauseMs), MAX_INTERVAL_MS);
     if (!isSame(found, this.#last)) {
       this.#last = {
         changes: found,
@@ -92,6 +97,35 @@ export class LeadChangePoller {
     // All consumers may have stopped waiting.
     result.catch(() => {});
     return { result, hurry };
+  }
+}
+
+/** The pollers of all consumers of the change feed. */
+export class LeadChangePollers {
+  readonly #deps: Changing;
+  readonly #named = new Map<Consumer['number'], LeadChangePoller>();
+  readonly #unnamed: LeadChangePoller;
+  readonly #size = () => this.#named.size + 1;
+
+  constructor(deps: Changing) {
+    this.#deps = deps;
+    this.#unnamed = new LeadChangePoller((limit) => deps.store.listLeadChanges(limit), this.#size);
+  }
+
+  /** @param consumer undefined: the one without a name */
+  of(consumer: Pick<Consumer, 'number'> | undefined): LeadChangePoller {
+    if (!consumer) return this.#unnamed;
+    const { number } = consumer;
+    const known = this.#named.get(number);
+    if (known) return known;
+    const poller = new LeadChangePoller(async (limit) => {
+      const found = await listDeliveries(this.#deps, number, limit);
+      if (found) return found;
+      this.#named.delete(number);
+      throw new Refusal('CONSUMER_NOT_FOUND');
+    }, this.#size);
+    this.#named.set(number, poller);
+    return poller;
   }
 }
 
@@ -166,6 +200,7 @@ export async function* watchLeadChanges(
  * Acknowledges lead changes that a consumer has processed. A lead that has changed since keeps its newer changes
  * unacknowledged.
  *
+ * @param consumer undefined: the one without a name
  * @returns the number of leads whose last unacknowledged changes this call acknowledged
  * @throws Refusal INVALID_REQUEST
  */
@@ -173,6 +208,7 @@ export async function acknowledgeLeadChanges(
   { store }: Reading,
   poller: Pick<LeadChangePoller, 'hurry'>,
   acknowledgements: readonly Acknowledgement[],
+  consumer?: Pick<Consumer, 'number'>,
 ): Promise<number> {
   const faults = new Faults();
   if (acknowledgements.length > MAX_ACKNOWLEDGEMENTS) {
@@ -185,9 +221,10 @@ export async function acknowledgeLeadChanges(
     if (!Number.isSafeInteger(revision) || revision < 0) faults.note(`${field}.revision`, 'must be that of a change');
   }
   faults.refuseIfAny();
-  const acknowledged = await store.acknowledgeLeadChanges(
-    acknowledgements.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() })),
-  );
+  const named = acknowledgements.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() }));
+  const acknowledged = consumer
+    ? await store.acknowledgeDeliveries(consumer.number, named)
+    : await store.acknowledgeLeadChanges(named);
   assert(acknowledged <= acknowledgements.length, 'acknowledged_at_most_named');
   if (acknowledged > 0) poller.hurry();
   return acknowledged;
@@ -206,18 +243,26 @@ export interface ResentPart {
 }
 
 /**
- * Marks a part of a studio's leads as changed, so that the change feed sends them again.
+ * Marks a part of a studio's leads as changed, so that the change feed sends them again; for a consumer, has all of them
+ * sent to it.
  *
+ * @param consumer undefined: all, the one without a name too
  * @throws Refusal INVALID_REQUEST
  */
 export async function resendLeads(
   { store, clock }: Changing,
   { studioId, pageToken }: { readonly studioId: string; readonly pageToken: string },
+  consumer?: Consumer,
 ): Promise<ResentPart> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   const after = startOfPage('resent', studioId, { pageSize: 0, pageToken }, faults);
+  if (consumer && pageToken !== '') faults.note('pageToken', 'must be empty with a consumer');
   faults.refuseIfAny();
+  if (consumer) {
+    await sendAgain({ store }, consumer, studioId);
+    return { leadCount: 0, skippedCount: 0, nextPageToken: '' };
+  }
   const { leads, skipped, next } = await store.resendLeads(studioId, after, MAX_LEADS_PER_CALL, clock());
   return { leadCount: leads, skippedCount: skipped, nextPageToken: tokenAfter('resent', studioId, next) };
 }

@@ -220,7 +220,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const revisions = new Map(seen.map(({ lead, revision }) => [lead.id, revision]));
       for (const { lead, revision } of changes) expect(revision).toBe(revisions.get(lead.id));
       const nothing = { studioId: 'studio-9', after: null, limit: 3, now };
-      expect(await store.backfillDeliveries(relay, nothing)).toEqual({ next: null });
+      expect(await store.backfillDeliveries(relay, nothing)).toEqual({ leads: 0, next: null });
 
       const next = [{ studioId: STUDIO_ID, after: newId(), andLater: false }];
       expect(await store.putBackfills(relay, next)).toBe(true);

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test } from 'vitest';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/deployment.ts';
 import { DAY_MS, times } from '../support/builders.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
@@ -123,7 +124,12 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await deployment.restart('core');
         await deployment.serves();
         const consumer = repeat(1, () => acknowledgeOne(core));
-        await fire('LeadIntakeChangesWait');
+        await core.consumers.createConsumer({
+          consumer: { name: 'relay', allStudios: true },
+          start: ConsumerStart.ALL_LEADS,
+        });
+        await core.leads.pullLeadChanges({ consumer: 'relay' });
+        await fire('LeadIntakeChangesWait', 'LeadIntakeConsumerWaits');
         await consumer.stop();
 
         deployment.process('gateway').child.kill('SIGTERM');

@@ -8,6 +8,7 @@ import { newKeySecret } from '../../common/rules/key-secret.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { moveLead } from '../contract/store-actions.ts';
 import { aLead, claimsOf, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
@@ -198,6 +199,37 @@ test('an operator watches changes without acknowledging them, and resends those 
   expect(await json('changes', 'resend', 'studio-1')).toEqual({ resent: 2 });
   expect(await json('changes', 'resend')).toEqual({ resent: 2 });
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
+});
+
+// @proves feed-7
+test('an operator creates, lists and removes consumers of the change feed, and resends leads to one', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 'studio-1');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  const lead = aLead();
+  await store.createLead(lead, claimsOf(lead));
+
+  const created = { name: 'relay', studios: ['studio-1'], waiting: 0, since: null, backfilling: false };
+  expect(await json('consumers', 'create', 'relay', 'studio-1', '--start', 'now')).toMatchObject(created);
+  expect(await json('consumers', 'create', 'copy', '--all-studios', '--start', 'all-leads')).toMatchObject({
+    studios: 'all',
+    backfilling: true,
+  });
+  await expect(json('consumers', 'create', 'relay', '--all-studios', '--start', 'now')).rejects.toThrow(
+    /CONSUMER_EXISTS/,
+  );
+  await expect(json('consumers', 'create', 'none', '--start', 'now')).rejects.toThrow(/consumer.studioIds/);
+  expect(await json('changes', 'resend', '--consumer', 'relay')).toEqual({ consumer: 'relay', studios: 'all' });
+  expect(await json('changes', 'resend', 'studio-1', '--consumer', 'relay')).toMatchObject({ studios: 'studio-1' });
+  await expect(json('changes', 'resend', '--consumer', 'nobody')).rejects.toThrow(/CONSUMER_NOT_FOUND/);
+  await moveLead(store, lead, 'won');
+  expect(await json('consumers', 'list')).toMatchObject([
+    { ...created, waiting: 1, since: expect.any(String), backfilling: true },
+    { name: 'copy', waiting: 1 },
+  ]);
+  expect(await json('consumers', 'remove', 'copy')).toEqual({ removed: true });
+  expect(await json('consumers', 'remove', 'copy')).toEqual({ removed: false });
 });
 
 // @proves erasure-4

@@ -334,6 +334,11 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     // By npx itself.
     expect(await printed(commandsWith(COPY, 'resend'), env, '')).toContain('3');
   });
+
+  test('keep-a-copy.md: programs are consumers of their own', async () => {
+    const { env } = await aDatabase();
+    expect(await printed(commandsWith(COPY, 'consumers'), env)).toMatch(/reporting[^]*relay[^]*removed +true/);
+  });
 });
 
 /** A block of a page of another folder, by its first line. */

@@ -28,8 +28,10 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['AuthenticateApiKey', ['gateway', 'crm']],
       ['GetLead ListLeads ExportLeads FindLeads', ['read', 'crm']],
       ['CreateLead ChangeLeadStage UpdateLead ImportLeads EraseLead EraseContact', ['crm']],
-      ['PullLeadChanges WatchLeadChanges AcknowledgeLeadChanges', ['crm']],
-      ['ResendLeads', ['crm', 'operator']],
+      ['PullLeadChanges WatchLeadChanges AcknowledgeLeadChanges', ['feed', 'crm']],
+      ['ResendLeads', ['feed', 'crm', 'operator']],
+      ['CreateConsumer RemoveConsumer', ['crm', 'operator']],
+      ['ListConsumers', ['read', 'feed', 'crm', 'operator']],
       ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents', ['read', 'crm', 'operator']],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
       ['RevokeApiKey', ['crm', 'operator']],
@@ -87,9 +89,13 @@ describe('callers of a file', () => {
 
   test.each(CALLER_ROLES)('%s may call its own methods and no others', async (role) => {
     const token = newCoreToken();
-    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ it: entry(token, [role]) }).path });
+    const it = { ...entry(token, [role]), ...(role === 'feed' && { consumers: ['relay'] }) };
+    const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ it }).path });
     const call = (rpc: string) =>
-      caller.call(rpc, {}, { authorization: `Bearer ${token}`, deadline: Date.now() + 1000 });
+      caller.call(rpc, rpc.startsWith('LeadIntakeService/') && role === 'feed' ? { consumer: 'relay' } : {}, {
+        authorization: `Bearer ${token}`,
+        deadline: Date.now() + 1000,
+      });
     const allowed: string[] = [];
     for (const rpc of CONTRACT_RPCS) {
       // With access, an empty request fails by the method's own rules, succeeds in time, or stays open, as the feed does.

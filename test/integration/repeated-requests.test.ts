@@ -5,6 +5,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { LeadIntakeService } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -37,6 +38,9 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   WatchLeadChanges: 'a stream',
   AcknowledgeLeadChanges: 'nothing',
   ResendLeads: 'something',
+  CreateConsumer: 'something',
+  ListConsumers: 'nothing',
+  RemoveConsumer: 'something',
   Exchange: 'a stream',
   CreateApiKey: 'something',
   ListApiKeys: 'nothing',
@@ -57,6 +61,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
 
 const METHODS: readonly DescMethod[] = [
   ...LeadIntakeService.methods,
+  ...ConsumerService.methods,
   ...ExchangeService.methods,
   ...ApiKeyService.methods,
   ...DirectoryService.methods,

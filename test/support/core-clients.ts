@@ -6,6 +6,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { CoreSessions } from '../../gateway/core/core-connection.ts';
 import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { DirectoryService, MemberRole, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { ExchangeService } from '../../proto/gen/leadintake/v1/exchange_pb.ts';
 import { type Lead, LeadIntakeService, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
@@ -16,6 +17,7 @@ export interface CoreClients {
   readonly leads: Client<typeof LeadIntakeService>;
   readonly apiKeys: Client<typeof ApiKeyService>;
   readonly directory: Client<typeof DirectoryService>;
+  readonly consumers: Client<typeof ConsumerService>;
   readonly audit: Client<typeof AuditService>;
   readonly exchange: Client<typeof ExchangeService>;
   /** Closes the connection and aborts calls in flight. */
@@ -43,6 +45,7 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
     leads: createClient(LeadIntakeService, transport),
     apiKeys: createClient(ApiKeyService, transport),
     directory: createClient(DirectoryService, transport),
+    consumers: createClient(ConsumerService, transport),
     audit: createClient(AuditService, transport),
     exchange: createClient(ExchangeService, transport),
     close: () => sessionManager.abort(),

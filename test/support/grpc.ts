@@ -65,6 +65,7 @@ const definitions = loadSync(
     'leadintake/v1/api_key.proto',
     'leadintake/v1/directory.proto',
     'leadintake/v1/audit.proto',
+    'leadintake/v1/consumer.proto',
     'health/v1/health.proto',
     'google/rpc/status.proto',
     'google/rpc/error_details.proto',

@@ -21,6 +21,7 @@ test('a file lists the callers and their permissions', () => {
       studios: ['studio_1'],
       certificateSubject: { CN: 'crm', OU: ['a', 'b'] },
     },
+    relay: { may: ['feed', 'read'], consumers: ['relay', 'reporting'] },
     unused: { may: ['read'] },
   };
   expect(parseCallers(fileOf(callers))).toEqual(callers);
@@ -34,12 +35,18 @@ describe('an invalid callers file is reported in full, without its contents', ()
     [/the file must NOT have additional properties/, '{"callers":{},"caller":{}}'],
     [/website must NOT have additional properties/, fileOf({ website: { may: ['read'], token: 'secret' } })],
     [/website\/may must NOT have fewer than 1 items/, fileOf({ website: { may: [] } })],
-    [/website\/may\/1 must be one of gateway, read, crm, operator/, fileOf({ website: { may: ['read', 'secret'] } })],
+    [
+      /website\/may\/1 must be one of gateway, read, feed, crm, operator/,
+      fileOf({ website: { may: ['read', 'secret'] } }),
+    ],
     [/website\/studios\/0 must match pattern/, fileOf({ website: { may: ['read'], studios: ['a secret'] } })],
     [
       /website\/tokens\/0\/sha256 must match pattern/,
       fileOf({ website: { may: ['read'], tokens: [{ sha256: 'secret' }] } }),
     ],
+    [/website\/consumers\/0 must match pattern/, fileOf({ website: { may: ['feed'], consumers: ['a secret'] } })],
+    [/must name the consumers of website if it may feed/, fileOf({ website: { may: ['feed'] } })],
+    [/must name the consumers of website if it may feed/, fileOf({ website: { may: ['crm'], consumers: ['relay'] } })],
     [/^has website twice/, '{"callers":{"website":{"may":["read"]},"\\u0077ebsite" : {"may":["crm"]}}}'],
     [/^has may twice/, '{"callers":{"website":{"may":["read"],"may":["crm"]}}}'],
     [

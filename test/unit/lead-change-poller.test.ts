@@ -4,12 +4,10 @@ import { LeadChangePoller } from '../../src/usecases/change-feed.ts';
 
 test('callers during a poll share one that begins after it, whether it succeeds or fails', async () => {
   const polls: PromiseWithResolvers<LeadChange[]>[] = [];
-  const poller = new LeadChangePoller({
-    listLeadChanges() {
-      const poll = Promise.withResolvers<LeadChange[]>();
-      polls.push(poll);
-      return poll.promise;
-    },
+  const poller = new LeadChangePoller(() => {
+    const poll = Promise.withResolvers<LeadChange[]>();
+    polls.push(poll);
+    return poll.promise;
   });
   const turn = () => new Promise(setImmediate);
   const first = poller.now();

@@ -9,7 +9,7 @@ import { writeFileSync } from 'node:fs';
 import type { Contact } from '../../src/domain/contact.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { acknowledgeLeadChanges, LeadChangePoller } from '../../src/usecases/change-feed.ts';
+import { acknowledgeLeadChanges } from '../../src/usecases/change-feed.ts';
 import { changeLeadStage, updateLead } from '../../src/usecases/change-lead.ts';
 import { createLead } from '../../src/usecases/create-lead.ts';
 import { eraseLead } from '../../src/usecases/erase-leads.ts';
@@ -88,9 +88,7 @@ for (const [index, result] of (await importLeads(deps, { studioId: 'berlin', lea
   leads.push({ studioId: 'berlin', idempotencyKey, displayName, contact, id: result.leadId });
 }
 for (const { lead, revision } of (await store.listLeadChanges(100)).slice(0, 3)) {
-  await acknowledgeLeadChanges(deps, new LeadChangePoller(store), [
-    { studioId: lead.studioId, leadId: lead.id, revision },
-  ]);
+  await acknowledgeLeadChanges(deps, { hurry() {} }, [{ studioId: lead.studioId, leadId: lead.id, revision }]);
 }
 // A studio with a renewal of claims in progress.
 await create('moves', byPhone('030 7654321'));

@@ -201,7 +201,7 @@ function deliveryMethods(
           const stored = await deliver(rest);
           rest = rest.filter((each) => !stored.has(each));
         }
-        return { next: lastIdOfFull(found, limit) };
+        return { leads: found.length, next: lastIdOfFull(found, limit) };
       }),
 
     listDeliveries: (number, limit) =>
@@ -225,6 +225,7 @@ function deliveryMethods(
 
     measureDeliveries: (number, bound) =>
       call(async () => {
+        await distribute();
         const [first] = await deliveriesByTime(connection, number).first(1);
         return {
           leads: await deliveries.countDocuments({ consumer: number }, { limit: bound }),

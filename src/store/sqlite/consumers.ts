@@ -69,11 +69,11 @@ export function sqliteConsumers(
     backfillDeliveries: ({ number }, { studioId, after, limit, now }) =>
       commits.write(() => {
         const studio = studios.inWrite(studioId);
-        if (studio === undefined || !find(number)) return { next: null };
+        if (studio === undefined || !find(number)) return { leads: 0, next: null };
         const rows = selectLeads.all(studio, after ?? '', limit);
         for (const row of rows)
           deliver({ number }, row[NUMBERED.at.number] as string, resentDelivery(markOf(row), now));
-        return { next: lastIdOfFull(rows, limit) };
+        return { leads: rows.length, next: lastIdOfFull(rows, limit) };
       }),
 
     async listDeliveries(number, limit) {
@@ -92,6 +92,7 @@ export function sqliteConsumers(
       }),
 
     async measureDeliveries(number, bound) {
+      await distribute();
       const [leads, since] = count.get(number, bound) as [number, number | null];
       return { leads, since: since === null ? null : new Date(since) };
     },

@@ -1,0 +1,47 @@
+import { Option } from 'commander';
+import { CONSUMER_STARTS, type ConsumerStart } from '../../src/domain/consumer.ts';
+import { createConsumer, type ListedConsumer, listConsumers, removeConsumer } from '../../src/usecases/consumers.ts';
+import { program, runOnStore } from './program.ts';
+
+interface CreateOptions {
+  readonly allStudios?: boolean;
+  readonly start: ConsumerStart;
+}
+
+/** Adds the commands for the named consumers of the change feed. */
+export function addConsumerCommands(): void {
+  const consumers = program.command('consumers').description('manage the named consumers of the change feed');
+  consumers
+    .command('create <consumer> [studios...]')
+    .description('create a consumer of the changes of some studios, or of all; repeating it changes nothing')
+    .option('--all-studios', 'send it the changes of all studios')
+    .addOption(
+      new Option('--start <start>', 'what it is sent: changes from now on, or all leads as well')
+        .choices(CONSUMER_STARTS)
+        .makeOptionMandatory(),
+    )
+    .action((name: string, studioIds: string[], { allStudios = false, start }: CreateOptions) =>
+      runOnStore(async (deps) => {
+        const { number } = await createConsumer(deps, { name, studioIds, allStudios, start });
+        const [created] = await listConsumers(deps, (each) => each.number === number);
+        return created && shown(created);
+      }),
+    );
+  consumers
+    .command('list')
+    .description('list all consumers, and how many leads wait for each')
+    .action(() => runOnStore(async (deps) => (await listConsumers(deps)).map(shown)));
+  consumers
+    .command('remove <consumer>')
+    .description('remove a consumer, and what waits for it')
+    .action((name: string) => runOnStore(async (deps) => ({ removed: await removeConsumer(deps, name) })));
+}
+
+const shown = ({ consumer, waiting }: ListedConsumer) => ({
+  name: consumer.name,
+  studios: consumer.studioIds ?? 'all',
+  createdAt: consumer.createdAt,
+  waiting: waiting.leads,
+  since: waiting.since,
+  backfilling: consumer.backfills.length > 0,
+});

@@ -1,0 +1,146 @@
+import { crmIdFault } from '../../common/rules/field-rules.ts';
+import {
+  type Backfill,
+  type Consumer,
+  type ConsumerStart,
+  consumerNameFault,
+  MAX_STUDIOS_OF_CONSUMER,
+  withBackfill,
+} from '../domain/consumer.ts';
+import type { LeadChange } from '../domain/lead-change.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { StoreUnavailable, type WaitingChanges } from '../store/store.ts';
+import type { Changing, Reading } from './dependencies.ts';
+
+/** The maximum to which the leads that wait for a consumer are counted. It suffices to see whether they accumulate. */
+export const MAX_COUNTED = 100_000;
+
+/** How long a poll goes on to send leads that did not change; milliseconds. */
+const MAX_BACKFILL_MS = 250;
+
+/** A new consumer; not yet checked. */
+export interface CreateConsumerCommand {
+  readonly name: string;
+  readonly studioIds: readonly string[];
+  readonly allStudios: boolean;
+  readonly start: ConsumerStart | undefined;
+}
+
+/**
+ * Creates a consumer of the change feed. An equal repetition returns it.
+ *
+ * @param ending aborted to end the distribution of earlier changes; a repetition goes on with it
+ * @throws Refusal INVALID_REQUEST, CONSUMER_EXISTS, CONSUMER_LIMIT_REACHED
+ */
+export async function createConsumer(
+  { store, clock }: Changing,
+  { name, studioIds, allStudios, start }: CreateConsumerCommand,
+  ending?: AbortSignal,
+): Promise<Consumer> {
+  const faults = new Faults();
+  faults.note('consumer.name', consumerNameFault(name));
+  if (studioIds.length > MAX_STUDIOS_OF_CONSUMER)
+    faults.note('consumer.studioIds', `must have at most ${MAX_STUDIOS_OF_CONSUMER} elements`);
+  for (const [index, studioId] of studioIds.slice(0, MAX_STUDIOS_OF_CONSUMER).entries())
+    faults.note(`consumer.studioIds[${index}]`, crmIdFault(studioId));
+  if (allStudios === studioIds.length > 0) faults.note('consumer.studioIds', 'must be given, or else allStudios');
+  if (start === undefined) faults.note('start', 'must be given');
+  faults.refuseIfAny();
+  // Otherwise it would be sent all that waits for the consumer without a name.
+  const isNew = !(await store.listConsumers()).some((each) => each.name === name);
+  while (start === 'now' && isNew && !(await store.distributeLeadChanges())) {
+    if (ending?.aborted) throw new StoreUnavailable('earlier changes were not yet distributed');
+  }
+  const outcome = await store.createConsumer({
+    name,
+    studioIds: allStudios ? null : [...new Set(studioIds)].toSorted(),
+    start: start as ConsumerStart,
+    createdAt: clock(),
+  });
+  switch (outcome.kind) {
+    case 'created':
+      return outcome.consumer;
+    case 'exists':
+      throw new Refusal('CONSUMER_EXISTS');
+    case 'limit-reached':
+      throw new Refusal('CONSUMER_LIMIT_REACHED');
+  }
+}
+
+/** @throws Refusal INVALID_REQUEST, CONSUMER_NOT_FOUND */
+export async function getConsumer({ store }: Reading, name: string): Promise<Consumer> {
+  const faults = new Faults();
+  faults.note('consumer', consumerNameFault(name));
+  faults.refuseIfAny();
+  const found = (await store.listConsumers()).find((each) => each.name === name);
+  if (!found) throw new Refusal('CONSUMER_NOT_FOUND');
+  return found;
+}
+
+/** Removes a consumer, and what waits for it; returns whether there was one. @throws Refusal INVALID_REQUEST */
+export async function removeConsumer({ store }: Reading, name: string): Promise<boolean> {
+  const faults = new Faults();
+  faults.note('consumer', consumerNameFault(name));
+  faults.refuseIfAny();
+  return store.removeConsumer(name);
+}
+
+/** A consumer with what waits for it. */
+export interface ListedConsumer {
+  readonly consumer: Consumer;
+  readonly waiting: WaitingChanges;
+}
+
+/** Returns consumers, oldest first. @param includes default: all */
+export async function listConsumers(
+  { store }: Reading,
+  includes: (consumer: Consumer) => boolean = () => true,
+): Promise<ListedConsumer[]> {
+  const listed: ListedConsumer[] = [];
+  // One after the other: counting costs the database most.
+  for (const consumer of (await store.listConsumers()).filter(includes)) {
+    listed.push({ consumer, waiting: await store.measureDeliveries(consumer.number, MAX_COUNTED) });
+  }
+  return listed;
+}
+
+/** Has a consumer sent the leads of a studio again. @param studioId null: of all its studios */
+export async function sendAgain({ store }: Reading, consumer: Consumer, studioId: string | null): Promise<void> {
+  let current: Consumer | undefined = consumer;
+  while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
+    current = (await store.listConsumers()).find(({ number }) => number === consumer.number);
+  }
+}
+
+/** Returns what waits for a consumer. If that is little, leads that it is to be sent without a change are among it; null: it was removed. */
+export async function listDeliveries(
+  { store, clock }: Changing,
+  number: Consumer['number'],
+  limit: number,
+): Promise<readonly LeadChange[] | null> {
+  const found = await store.listDeliveries(number, limit);
+  if (!found) return null;
+  if (found.changes.length >= limit || found.consumer.backfills.length === 0) return found.changes;
+  const until = performance.now() + MAX_BACKFILL_MS;
+  let { consumer } = found;
+  let sent = found.changes.length;
+  do {
+    const [first, ...others] = consumer.backfills;
+    if (!first) break;
+    const { studioId, after } = first;
+    const { leads, next } = await store.backfillDeliveries(consumer, { studioId, after, limit, now: clock() });
+    const rest = next === null ? await nextStudio({ store }, first) : [{ ...first, after: next }];
+    const backfills = [...rest, ...others];
+    // Another poll has moved it on.
+    if (!(await store.putBackfills(consumer, backfills))) break;
+    consumer = { ...consumer, backfills };
+    sent += leads;
+  } while (sent < limit && performance.now() < until);
+  return (await store.listDeliveries(number, limit))?.changes ?? null;
+}
+
+async function nextStudio({ store }: Reading, { studioId, andLater }: Backfill): Promise<Backfill[]> {
+  if (!andLater) return [];
+  const [studio] = (await store.listStudios(studioId || null, 1)).records;
+  return studio ? [{ studioId: studio.id, after: null, andLater }] : [];
+}
