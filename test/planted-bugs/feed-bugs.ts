@@ -5,6 +5,7 @@ const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
 const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OVER_RPC = 'test/integration/change-feed.test.ts';
 const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
+const OLDER_STATE_OF_NAMED = 'acknowledging an older state does not hide a newer one, from anyone';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
 
 const HIDDEN = '1500 unreadable leads before, between and after others hide none of them';
@@ -45,6 +46,47 @@ export const FEED_BUGS: readonly PlantedBug[] = [
         file: 'src/store/mongo/leads.ts',
         find: 'claimed = write.claims?.contactKeys ?? [];',
         put: 'claimed = write.claims?.contactKeys ?? []; const second = { $set: { changes: write.mark } } as any; setTimeout(() => leads.updateOne({ studioId, _id }, second).catch(() => {}), 1000);',
+      },
+    ],
+  },
+  {
+    name: 'an acknowledgement of a named consumer removes a newer delivery',
+    suite: ON_SQLITE,
+    caughtBy: OLDER_STATE_OF_NAMED,
+    patches: [{ file: 'src/store/sqlite/consumers.ts', text: 'AND revision <= ?\n', put: 'AND ? >= 0\n' }],
+  },
+  {
+    name: 'on SQLite, an acknowledgement without a name hides a change from named consumers',
+    suite: ON_SQLITE,
+    caughtBy: 'an acknowledgement of the unnamed consumer hides a change from no other that polls later',
+    patches: [{ file: SQLITE, find: 'distributeInWrite(acknowledgements);', put: '' }],
+  },
+  {
+    name: 'on MongoDB, a delivery that is there already counts as one of the newer revision',
+    suite: ON_MONGO,
+    caughtBy: OLDER_STATE_OF_NAMED,
+    patches: [
+      {
+        file: 'src/store/mongo/distribution.ts',
+        find: 'if (!refused.has(document)) stored.add(textOf(document._id));',
+        put: 'stored.add(textOf(document._id)); refused = new Set();',
+      },
+      {
+        file: 'src/store/mongo/distribution.ts',
+        find: 'const refused = await insert(part);',
+        put: 'let refused = await insert(part);',
+      },
+    ],
+  },
+  {
+    name: 'a caller that may feed pulls for any consumer',
+    suite: 'test/integration/consumers.test.ts',
+    caughtBy: 'pulls and acknowledges for its own consumers, and does nothing else',
+    patches: [
+      {
+        file: 'src/rpc/callers.ts',
+        find: 'caller.consumers.has(consumer)',
+        put: 'true',
       },
     ],
   },

@@ -9,6 +9,7 @@ import * as keyEnds from './scenarios/key-ends.ts';
 import * as lateRequests from './scenarios/late-requests.ts';
 import * as lostIndex from './scenarios/lost-index.ts';
 import * as lostMongoIndex from './scenarios/lost-mongo-index.ts';
+import * as namedConsumers from './scenarios/named-consumers.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operations from './scenarios/operations.ts';
 import * as otherClients from './scenarios/other-clients.ts';
@@ -21,7 +22,7 @@ import * as website from './scenarios/website.ts';
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
-  ...[callersFile, drains, keyEnds, lateRequests, lostMongoIndex, stalledConsumers],
+  ...[callersFile, drains, keyEnds, lateRequests, lostMongoIndex, namedConsumers, stalledConsumers],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

@@ -14,7 +14,11 @@ export async function consumeFeed(
   { leads }: CoreClients,
   copy: Copy,
   chance: Chance,
-  { signal, watches }: { readonly signal: AbortSignal; readonly watches: boolean },
+  {
+    signal,
+    watches,
+    consumer = '',
+  }: { readonly signal: AbortSignal; readonly watches: boolean; readonly consumer?: string },
 ): Promise<void> {
   const take = async (changes: readonly LeadChange[]) => {
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
@@ -30,15 +34,15 @@ export async function consumeFeed(
       leadId: lead?.id ?? '',
       revision,
     }));
-    await leads.acknowledgeLeadChanges({ acknowledgements }, { timeoutMs: 3000 });
+    await leads.acknowledgeLeadChanges({ acknowledgements, consumer }, { timeoutMs: 3000 });
   };
   while (!signal.aborted) {
     try {
       if (watches) {
-        for await (const { changes } of leads.watchLeadChanges({}, { signal })) await take(changes);
+        for await (const { changes } of leads.watchLeadChanges({ consumer }, { signal })) await take(changes);
       } else {
         const { changes } = await leads.pullLeadChanges(
-          { max: 7, wait: { seconds: 1n, nanos: 0 } },
+          { max: 7, wait: { seconds: 1n, nanos: 0 }, consumer },
           { timeoutMs: 3000, signal },
         );
         await take(changes);

@@ -4,6 +4,7 @@ import { chanceOf } from '../../crash/chance.ts';
 import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
+import { keptConsumers } from '../scenarios/named-consumers.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 
 /** How long after the last change all changes may take to arrive; milliseconds. */
@@ -11,7 +12,7 @@ const ARRIVES_WITHIN_MS = 30_000;
 
 /** Consumers of the change feed, one that pulls and one that watches; both die now and then. */
 export function followFeed(sim: Simulation): {
-  /** Waits for the last changes, and compares the copy of the consumers with the final leads. */
+  /** Waits for the last changes, and compares the copies of all consumers with the final leads. */
   violations(finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Promise<string[]>;
 } {
   const copy: Copy = new Map();
@@ -19,30 +20,50 @@ export function followFeed(sim: Simulation): {
   const consumers = [false, true].map((watches, index) =>
     consumeFeed(sim.crmAt(index), copy, chanceOf(index), { signal: over.signal, watches }),
   );
+
+  /** Waits until nothing waits for a consumer; returns what does. */
+  async function wait(consumer: string): Promise<string[]> {
+    const { leads, consumers } = sim.crmAt(0);
+    const isWaiting = async () => {
+      const { changes } = await leads.pullLeadChanges({ consumer }, CRM_TIMEOUT);
+      const { consumers: listed } = await consumers.listConsumers({}, CRM_TIMEOUT);
+      return changes.length > 0 || listed.some(({ name, isBackfilling }) => name === consumer && isBackfilling);
+    };
+    const giveUp = now() + ARRIVES_WITHIN_MS;
+    let isLeft = true;
+    for (; isLeft && now() < giveUp; await sleep(50)) isLeft = await isWaiting().catch(() => true);
+    return isLeft ? [`changes still wait for consumer "${consumer}" after ${ARRIVES_WITHIN_MS} ms`] : [];
+  }
+
+  /** @param isPartial whether it may have no state of a lead */
+  function differences(consumer: string, { copy, isPartial }: { copy: Copy; isPartial: boolean }, finals: FinalLead[]) {
+    const wrong = finals.flatMap((lead) => {
+      const stored = copy.get(lead.id)?.lead;
+      if (stored ? isDeepStrictEqual(finalLead(stored), lead) : isPartial) return [];
+      return `consumer "${consumer}" has ${stored ? JSON.stringify(finalLead(stored)) : 'nothing'} of ${JSON.stringify(lead)}`;
+    });
+    const kept = sim.history.of('erased').filter(({ leadId }) => {
+      const stored = copy.get(leadId);
+      return stored ? stored.lead?.displayName !== '' : !isPartial;
+    });
+    return [...wrong, ...kept.map(({ leadId }) => `consumer "${consumer}" does not hear that ${leadId} is erased`)];
+  }
+
   return {
     async violations(finalLeads) {
-      const { leads } = sim.crmAt(0);
-      const giveUp = now() + ARRIVES_WITHIN_MS;
-      const isWaiting = () =>
-        leads.pullLeadChanges({}, CRM_TIMEOUT).then(
-          ({ changes }) => changes.length > 0,
-          () => true,
-        );
-      let isLeft = await isWaiting();
-      for (; isLeft && now() < giveUp; isLeft = await isWaiting()) await sleep(50);
+      const finals = [...finalLeads.values()].flat();
+      const named = keptConsumers(sim);
+      // Those that were asleep wake up.
+      const woken = named.map(({ name, copy }, index) =>
+        consumeFeed(sim.crmAt(index), copy, chanceOf(index), { signal: over.signal, watches: false, consumer: name }),
+      );
+      const left = (await Promise.all(['', ...named.map(({ name }) => name)].map(wait))).flat();
       over.abort();
-      await Promise.all(consumers);
-      const left = isLeft ? [`changes still wait for consumers after ${ARRIVES_WITHIN_MS} ms`] : [];
-      const wrong = [...finalLeads.values()].flat().flatMap((lead) => {
-        const stored = copy.get(lead.id)?.lead;
-        if (stored && isDeepStrictEqual(finalLead(stored), lead)) return [];
-        return `consumers of the feed have ${stored ? JSON.stringify(finalLead(stored)) : 'nothing'} of ${JSON.stringify(lead)}`;
-      });
-      const kept = sim.history.of('erased').filter(({ leadId }) => copy.get(leadId)?.lead?.displayName !== '');
+      await Promise.all([...consumers, ...woken]);
       return [
         ...left,
-        ...wrong,
-        ...kept.map(({ leadId }) => `consumers of the feed do not hear that ${leadId} is erased`),
+        ...differences('', { copy, isPartial: false }, finals),
+        ...named.flatMap(({ name, copy, hasAll }) => differences(name, { copy, isPartial: !hasAll }, finals)),
       ];
     },
   };

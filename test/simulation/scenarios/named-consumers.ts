@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { ConsumerStart } from '../../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { chanceOf } from '../../crash/chance.ts';
+import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
+import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
+import { lasting, studioAt } from './choices.ts';
+import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
+import { command } from './operations.ts';
+import { aScenario } from './scenario.ts';
+
+/** A named consumer that stays to the end, and what it has stored. */
+export interface KeptConsumer {
+  readonly name: string;
+  /** Whether it is to have every lead. */
+  readonly hasAll: boolean;
+  readonly copy: Copy;
+}
+
+/** More would only make the life longer. */
+const MAX_KEPT = 3;
+
+const kept = new WeakMap<Simulation, KeptConsumer[]>();
+const counts = new WeakMap<Simulation, number>();
+
+export const keptConsumers = (sim: Simulation): readonly KeptConsumer[] => kept.get(sim) ?? [];
+
+/**
+ * A program becomes a consumer of the change feed, and dies now and then. Some are removed while changes wait for them, and come
+ * again under their name; some sleep; some stay to the end.
+ */
+export const comeAndGoAsConsumer = aScenario({
+  weight: 2,
+  choice: fc.record({
+    start: fc.constantFrom(ConsumerStart.NOW, ConsumerStart.ALL_LEADS),
+    name: fc.constantFrom('own', 'relay'),
+    end: fc.constantFrom('kept', 'kept', 'removed', 'removed by command'),
+    isAsleep: fc.boolean(),
+    isResent: fc.boolean(),
+    watches: fc.boolean(),
+    core: fc.nat(1),
+    forMs: lasting(200, 10_000),
+  }),
+  async run(sim, { start, name: given, end, isAsleep, isResent, watches, core, forMs }) {
+    const count = (counts.get(sim) ?? 0) + 1;
+    counts.set(sim, count);
+    const isKept = end === 'kept' && keptConsumers(sim).length < MAX_KEPT;
+    // Of those that are removed some have a name that others had before.
+    const name = isKept ? `kept-${count}` : given === 'own' ? `own-${count}` : given;
+    const { consumers } = sim.crmAt(core);
+    const request = { consumer: { name, allStudios: true }, start };
+    await asFarAsDefinite(async () => {
+      const create = () => consumers.createConsumer(request, CRM_TIMEOUT);
+      const outcome = await definiteOutcome(sim, `consumer ${name} is created`, create);
+      // There are many already, or one of that name.
+      if ('refused' in outcome) return;
+      const copy: Copy = new Map();
+      if (isKept) kept.set(sim, [...keptConsumers(sim), { name, hasAll: start === ConsumerStart.ALL_LEADS, copy }]);
+      const over = new AbortController();
+      const consumer = isAsleep
+        ? undefined
+        : consumeFeed(sim.crmAt(core), copy, chanceOf(count), { signal: over.signal, watches, consumer: name });
+      await sleep(forMs / 2);
+      if (isResent) await command(sim, ['changes', 'resend', studioAt(sim, 0).id, '--consumer', name]);
+      await sleep(forMs / 2);
+      over.abort();
+      await consumer;
+      if (end === 'removed by command') await command(sim, ['consumers', 'remove', name]);
+      if (isKept) return;
+      const remove = () => consumers.removeConsumer({ consumer: name }, CRM_TIMEOUT);
+      await definiteOutcome(sim, `consumer ${name} is removed`, remove);
+    });
+  },
+});
