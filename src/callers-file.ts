@@ -109,9 +109,10 @@ export function parseCallers(text: string): CallerEntries {
   if (repeated !== undefined) throw new Error(`has ${repeated} twice; only the last would count`);
   const names = new Map<string, string>();
   for (const [name, caller] of Object.entries(parsed.callers)) {
-    if (caller.may.includes('feed') !== (caller.consumers !== undefined)) {
-      throw new Error(`must name the consumers of ${name} if it may feed, and only then`);
-    }
+    const needsConsumers = caller.may.includes('feed') && !caller.may.includes('crm');
+    if (needsConsumers && !caller.consumers) throw new Error(`must name the consumers of ${name}, which may feed`);
+    if (caller.consumers && !caller.may.includes('feed'))
+      throw new Error(`names consumers of ${name}, which may not feed`);
     for (const credential of credentialsOf(caller)) {
       const other = names.get(credential);
       if (other !== undefined) throw new Error(`has the same token or certificate twice: for ${other} and for ${name}`);

@@ -114,7 +114,12 @@ describe('the service config', () => {
   });
 
   /** Declared idempotent, but a repetition also reaches what others have written since. */
-  const REACHING_LATER_WRITES = ['LeadIntakeService/EraseContact', 'LeadIntakeService/ResendLeads'];
+  const REACHING_LATER_WRITES = [
+    'LeadIntakeService/EraseContact',
+    'LeadIntakeService/ResendLeads',
+    'ConsumerService/CreateConsumer',
+    'ConsumerService/RemoveConsumer',
+  ];
 
   test('retries no stream, and every method that the contract declares free of side effects or idempotent', () => {
     const set = fromBinary(FileDescriptorSetSchema, readFileSync(join(bundle, 'lead-intake.binpb')));

@@ -192,7 +192,10 @@ const OUTCOMES = ['ok', 'INTERNAL', 'UNAVAILABLE'];
 /** How long a count is cached; milliseconds. Counting can take a second. A failed count is not cached. */
 const COUNT_TTL_MS = 30_000;
 
-/** Creates the core's metrics. Each label has a closed set of values; nothing that a caller sends becomes one. */
+/**
+ * Creates the core's metrics. Each label has a closed set of values; nothing that a caller sends becomes one, but for the
+ * names of consumers, of which there are few.
+ */
 export function createCoreMetrics() {
   const registry = createRegistry();
   const calls = histogram(

@@ -243,7 +243,10 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const [, sha256 = ''] = /^\{"sha256":"([\da-f]{64})"/m.exec(made) ?? [];
     const [, example = ''] = /```json\n(\{ "callers"[^`]*)```/.exec(CALLERS) ?? [];
     const callers = parseCallers(
-      example.replace('"sha256": "…"', `"sha256": "${sha256}"`).replace('…', 'a'.repeat(64)),
+      example
+        .replace('"sha256": "…"', `"sha256": "${sha256}"`)
+        .replace('…', 'a'.repeat(64))
+        .replace('…', 'b'.repeat(64)),
     );
     // Without TLS the core rejects a file with a caller that has only a certificate.
     const { reporting: _, ...withTokens } = callers;

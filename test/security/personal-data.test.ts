@@ -241,6 +241,9 @@ async function validValues({ crm }: Core): Promise<Values> {
     update_time: '2024-05-04T10:00:00Z',
     phone: `+49 30 ${Number.parseInt(randomBytes(4).toString('hex'), 16)}`,
     email: `${anIdLikeMark()}@example.org`,
+    consumer: '',
+    'CreateConsumerRequest.consumer': { name: 'relay', allStudios: true },
+    'RemoveConsumerRequest.consumer': 'reporting',
     'HealthCheckRequest.service': '',
   };
 }
@@ -454,6 +457,12 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     ],
     'changes watch': [{ args: [], within: ['timeout', '--signal', 'INT', '3'] }],
     'changes resend': [{ args: [studio] }],
+    'consumers create': [
+      { args: ['relay', '--all-studios', '--start', 'all-leads'] },
+      { args: [person.email, '--all-studios', '--start', 'now'] },
+    ],
+    'consumers list': [{ args: [] }],
+    'consumers remove': [{ args: ['relay'] }, { args: [person.email] }],
     audit: [{ args: [studio, '--lead', lead] }, { args: [studio, '--lead', person.email] }],
     'callers token': [{ args: [] }],
     demo: [{ args: [] }],

@@ -45,8 +45,8 @@ describe('an invalid callers file is reported in full, without its contents', ()
       fileOf({ website: { may: ['read'], tokens: [{ sha256: 'secret' }] } }),
     ],
     [/website\/consumers\/0 must match pattern/, fileOf({ website: { may: ['feed'], consumers: ['a secret'] } })],
-    [/must name the consumers of website if it may feed/, fileOf({ website: { may: ['feed'] } })],
-    [/must name the consumers of website if it may feed/, fileOf({ website: { may: ['crm'], consumers: ['relay'] } })],
+    [/must name the consumers of website, which may feed/, fileOf({ website: { may: ['feed'] } })],
+    [/names consumers of website, which may not feed/, fileOf({ website: { may: ['crm'], consumers: ['relay'] } })],
     [/^has website twice/, '{"callers":{"website":{"may":["read"]},"\\u0077ebsite" : {"may":["crm"]}}}'],
     [/^has may twice/, '{"callers":{"website":{"may":["read"],"may":["crm"]}}}'],
     [
