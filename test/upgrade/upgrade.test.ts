@@ -6,11 +6,13 @@ import { BSON, type Document, MongoClient } from 'mongodb';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openClaims, type RegionCode } from '../../src/domain/contact.ts';
 import { isOpen } from '../../src/domain/lead.ts';
+import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { openDatabase } from '../../src/store/sqlite/open-database.ts';
 import type { Store } from '../../src/store/store.ts';
+import { listDeliveries } from '../../src/usecases/consumers.ts';
 import { findLeads } from '../../src/usecases/read-leads.ts';
-import { aLead, claimsOf, NOW } from '../support/builders.ts';
+import { aConsumer, aLead, claimsOf, NOW } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
 import { temporaryFolder } from '../support/processes.ts';
 import { dropDatabase, restoreDocuments } from './mongo-documents.ts';
@@ -167,6 +169,24 @@ function endsRenewals(copy: () => Promise<Copy>, nothingDue: unknown): void {
       }
     }
     expect(kept).toBeGreaterThan(0);
+  });
+
+  // @proves feed-8
+  test('has changes that wait, for the consumer without a name as before, and for named ones', async () => {
+    const store = await opened((await copy()).databaseUrl);
+    const byId = (changes: readonly LeadChange[]) => changes.toSorted((a, b) => (a.lead.id < b.lead.id ? -1 : 1));
+    const before = byId(await store.listLeadChanges(1000));
+    expect(before.length).toBeGreaterThan(3);
+
+    const created = await store.createConsumer(aConsumer());
+    const number = created.kind === 'created' ? created.consumer.number : expect.fail(created.kind);
+    expect(byId((await store.listDeliveries(number, 1000))?.changes ?? [])).toEqual(before);
+    expect(byId(await store.listLeadChanges(1000))).toEqual(before);
+
+    // Those that were acknowledged, too.
+    await store.createConsumer(aConsumer({ name: 'copy', start: 'all-leads' }));
+    const copied = await listDeliveries({ store, clock: () => NOW }, number + 1, 1000);
+    expect(copied?.length).toBeGreaterThan(before.length);
   });
 
   test('has former regions for each renewal in progress when the first core starts, also when several do', async () => {
