@@ -208,7 +208,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     ],
     'the change feed': [['_id_', 'changedSince'], PAGE + 2, () => store.listLeadChanges(PAGE)],
     'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads(studioId, leadId, 1, NOW)],
-    'what waits for a named consumer': [['consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
+    'what waits for a named consumer': [['_id_', 'consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
     'an acknowledgement of a named consumer': [
       ['_id_'],
       2,

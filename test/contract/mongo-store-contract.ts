@@ -159,7 +159,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       },
       async dispose(): Promise<void> {
         for (const each of stores) await each.close();
-        const collections = new Set(Object.values(COLLECTIONS));
+        const collections = new Set([...Object.values(COLLECTIONS), 'feed', 'deliveries']);
         await Promise.all([...collections].map((each) => client.db().collection(each).deleteMany()));
         await client.close();
       },

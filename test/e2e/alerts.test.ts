@@ -118,17 +118,15 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await expiring.kill();
         await fire('LeadIntakeReplicaAway');
 
+        const relay = { consumer: { name: 'relay', allStudios: true }, start: ConsumerStart.ALL_LEADS };
+        await core.consumers.createConsumer(relay);
+        await core.leads.pullLeadChanges({ consumer: 'relay' });
         await backdateChanges(databaseUrl);
         // A core caches the count of pending changes for half a minute.
         await deployment.kill('core');
         await deployment.restart('core');
         await deployment.serves();
         const consumer = repeat(1, () => acknowledgeOne(core));
-        await core.consumers.createConsumer({
-          consumer: { name: 'relay', allStudios: true },
-          start: ConsumerStart.ALL_LEADS,
-        });
-        await core.leads.pullLeadChanges({ consumer: 'relay' });
         await fire('LeadIntakeChangesWait', 'LeadIntakeConsumerWaits');
         await consumer.stop();
 
@@ -312,11 +310,12 @@ async function pauseBriefly(deployment: Deployment): Promise<void> {
 async function backdateChanges(databaseUrl: string): Promise<void> {
   const client = new MongoClient(databaseUrl);
   try {
-    const since = new Date(Date.now() - HOUR_MS);
+    const since = new Date(Date.now() - 2 * HOUR_MS);
     await client
       .db()
       .collection('leads')
       .updateMany({}, { $set: { 'changes.since': since } });
+    await client.db().collection('deliveries').updateMany({}, { $set: { since } });
   } finally {
     await client.close();
   }
