@@ -105,6 +105,8 @@ describe('a named consumer', () => {
     const ended = (async () => {
       for await (const { changes } of crm.leads.watchLeadChanges({ consumer: 'relay' })) received.push(...changes);
     })();
+    // It may end before it is awaited.
+    ended.catch(() => {});
     const leadId = await created();
     await expect.poll(() => idsOf(received)).toEqual([leadId]);
     await crm.leads.changeLeadStage({ studioId: 'one', leadId, stage: LeadStage.WON });
