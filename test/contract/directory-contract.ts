@@ -159,6 +159,23 @@ export function directoryContract(opened: () => OpenedStore): void {
     });
 
     // @proves limits-8
+    test('one that is put by many at the same time is none too many for any of them', async () => {
+      const all = [store, await opened().another()];
+      await store.putStudio(aStudio(), BY);
+
+      for (const id of ['one', 'other', 'third']) {
+        const source = aLeadSource();
+        const outcomes = await Promise.all(
+          times(20, (index) => {
+            const through = all[index % all.length] as Store;
+            return index < 10 ? through.putMember(aMember({ id }), BY) : through.putLeadSource(source);
+          }),
+        );
+        expect(new Set(outcomes)).toEqual(new Set(['put']));
+      }
+    });
+
+    // @proves limits-8
     test('in a studio above the bounds, members and sources can be changed and removed, but not added', async () => {
       await store.putStudio(aStudio(), BY);
       const members = times(MAX_MEMBERS + 2, (index) => aMember({ id: `member-${index}` }));

@@ -166,12 +166,15 @@ function entryWriter({ studios, call }: Connection) {
     ): Promise<PutOutcome> =>
       change<PutOutcome>(entry, by, async ({ path, value: before }, studio, isApplied) => {
         const count = { $size: { $objectToArray: { $ifNull: [`$${entry.list}`, {}] } } };
+        const still = isStill(path, before);
         const where: Filter<StudioDocument> = {
-          ...isStill(path, before),
+          ...still,
           ...(before === undefined && { $expr: { $lt: [count, max] } }),
         };
         const isNew = studio && !isApplied && before === undefined;
-        const isFull = Boolean(isNew && !(await studios.findOne({ _id: studio._id, ...where }, ID_ONLY)));
+        // An entry that another call has put meanwhile is not one too many: it is read again.
+        const full = { ...still, $expr: { $gte: [count, max] } };
+        const isFull = Boolean(isNew && (await studios.findOne({ _id: studio._id, ...full }, ID_ONLY)));
         const decision = decideEntry({ hasStudio: studio !== null, before, isFull }, eventsOf, isApplied);
         if (!('write' in decision)) return decision;
         return { ...decision, where, update: { $set: { [path]: value } } };

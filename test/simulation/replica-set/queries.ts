@@ -99,6 +99,8 @@ function evaluate(document: Document, expression: unknown): unknown {
   switch (name) {
     case '$lt':
       return compare(first, second) < 0;
+    case '$gte':
+      return compare(first, second) >= 0;
     case '$ifNull':
       return first ?? second;
     case '$size':
