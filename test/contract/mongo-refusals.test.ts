@@ -1,10 +1,10 @@
-import { type Document, Long } from 'mongodb';
+import { BSON, type Document, Long } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { apiKeyDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
-import { type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
+import { aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { aStoreOnAFake, type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
 import { key, lead, source, WRITES } from './every-call.ts';
 
 /** Errors that a repetition cannot change. Some compatible servers send no name. */
@@ -247,3 +247,29 @@ const writeError = (code: number): Document => ({
 function textOf(error: unknown): string {
   return error instanceof Error ? `${error.message} ${textOf(error.cause)}` : '';
 }
+
+// @proves leads-32
+test('an enquiry is written to the lead as it was read only; else the creation starts over', async () => {
+  const { fake, store } = await aStoreOnAFake();
+  const open = aLead();
+  const again = aLead({ contact: open.contact, note: 'again' });
+  const holder = leadDocument(open, claimsOf(open), NOW);
+  let isInTheWay = true;
+  fake.answer = (command) => {
+    if (command.update === 'leads') {
+      isInTheWay = false;
+      return { ok: 1, n: 0, nModified: 0 };
+    }
+    if (!isInTheWay) return undefined;
+    if (command.insert === 'leads') return { ok: 1, n: 0, writeErrors: [{ index: 0, code: 11000, errmsg: '' }] };
+    const isByContact = command.find === 'leads' && BSON.EJSON.stringify(command.filter).includes('openContactKey');
+    return isByContact ? { ok: 1, cursor: { id: Long.ZERO, ns: 'leads.leads', firstBatch: [holder] } } : undefined;
+  };
+
+  const outcome = await store.createLead(again, claimsOf(again), undefined, 'keep');
+
+  expect(outcome).toEqual({ kind: 'created', lead: again });
+  const [update] = fake.commands.filter((command) => command.update === 'leads');
+  const asRead = { stage: 'new', updatedAt: open.updatedAt, 'changes.revision': null };
+  expect(update?.updates[0].q).toMatchObject(asRead);
+});

@@ -18,8 +18,7 @@ const reads = (commands: readonly Document[]) =>
 // @proves crashes-34 mongodb-6
 describe('after a reply of a replica set', () => {
   test('no method reads anything that is older', async () => {
-    const { fake, store } = await aStoreOnAFake();
-    fake.operationTime = at(1000);
+    const { fake, store } = await aStoreOnAFake(at(1000));
     await store.putMember(member, BY);
     // A primary that was just elected, and whose majority lags behind.
     fake.operationTime = at(900);

@@ -25,8 +25,8 @@ export const ENQUIRY_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'on MongoDB, an enquiry is kept at a lead whatever has become of it since it was read',
-    suite: 'test/contract/mongo-store.test.ts',
-    caughtBy: 'of many at a time each is kept once, whichever process it comes by and however often',
+    suite: 'test/contract/mongo-refusals.test.ts',
+    caughtBy: 'an enquiry is written to the lead as it was read only; else the creation starts over',
     patches: [{ file: IN_MONGO, find: '{ studioId, _id, ...asRead(holder) }', put: '{ studioId, _id }' }],
   },
   {

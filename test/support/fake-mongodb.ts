@@ -98,9 +98,12 @@ export async function startFakeMongoDb(hello: Document = PRIMARY): Promise<FakeM
   return fake;
 }
 
-/** A server and an open store on it, for the current test. */
-export async function aStoreOnAFake(): Promise<{ readonly fake: FakeMongoDb; readonly store: Store }> {
+/** A server and an open store on it, for the current test. @param operationTime what its replies have from the first on */
+export async function aStoreOnAFake(
+  operationTime?: Timestamp,
+): Promise<{ readonly fake: FakeMongoDb; readonly store: Store }> {
   const fake = await startFakeMongoDb();
+  fake.operationTime = operationTime;
   const store = await openMongoStore(`${fake.url}/leads`);
   onTestFinished(async () => {
     await store.close();
