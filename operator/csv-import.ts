@@ -104,9 +104,9 @@ function leadOf(columns: readonly Column[], cells: readonly string[], studioId: 
   const fields = new Map<string, string>();
   for (const [index, { heading, field }] of columns.entries()) {
     const text = restored(cells[index] as string);
-    // The key of a lead is derived from all of its line, columns that are ignored included, but not from what others say later.
+    // The key of a lead is derived from all of its line, columns that are ignored included.
     const name = field ?? heading;
-    if (text === '' || field === 'enquiries' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
+    if (text === '' || (field === undefined && IMPORT_FIELDS.includes(heading))) continue;
     fields.set(name, fields.has(name) ? `${fields.get(name)} ${text}` : text);
   }
   const contacts = CONTACT_TYPES.flatMap((type) => {

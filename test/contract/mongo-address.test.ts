@@ -103,7 +103,7 @@ describe('whatever the address says', () => {
       { writeConcern: { w: 'majority', j: true }, preference: 'primary' },
       { readConcern: { level: 'majority' }, preference: 'primary' },
     ];
-    expect(plain).toEqual({ insert: write, update: write, find: read, aggregate: read });
+    expect(plain).toEqual({ insert: write, update: write, delete: write, find: read, aggregate: read });
 
     await inGroups(accepted, async (options) => {
       const fake = await aFake(PRIMARY);

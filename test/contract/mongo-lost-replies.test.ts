@@ -89,6 +89,22 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
     expect(records).toMatchObject([isKept ? { id: lead.id, stage: 'won', enquiries } : { id: again.id }]);
   });
 
+  // @proves leads-32
+  test('of an enquiry that waited for another creation: it is kept once, and refused', async () => {
+    const lead = aLead();
+    const again = aLead({ contact: lead.contact, note: 'again' });
+    proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
+
+    const outcomes = await Promise.all([
+      store.createLead(lead, claimsOf(lead)),
+      store.createLead(again, claimsOf(again), undefined, 'keep'),
+    ]);
+
+    expect(proxy.lost()).toBe(1);
+    expect(outcomes).toMatchObject([{ kind: 'created' }, { kind: 'already-open', leadId: lead.id }]);
+    expect((await other.findLead(STUDIO_ID, lead.id))?.enquiries).toMatchObject([{ note: 'again' }]);
+  });
+
   test('is tried above for every method whose repetition could undo something', () => {
     const writing = Object.keys(store).filter(
       (name) => !/^(?:find|list|walk|measure|is|presence|check|close)/.test(name),

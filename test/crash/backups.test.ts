@@ -2,7 +2,7 @@ import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { allLeads, arrangeStudio, type CoreClients } from '../support/core-clients.ts';
+import { arrangeStudio, type CoreClients } from '../support/core-clients.ts';
 import { describeWithMongoServer } from '../support/mongodb.ts';
 import { run, temporaryFolder } from '../support/processes.ts';
 import { LEADS } from '../support/service.ts';
@@ -181,8 +181,12 @@ function leadsOf(copy: Copy, { studio }: Ledger): Lead[] {
     .sort(byId);
 }
 
-const stateOf = async (core: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> =>
-  (await allLeads(core, studioId)).sort(byId);
+/** The leads of an export, which have their enquiries, as changes do. */
+async function stateOf(core: CoreClients, { studio: { studioId } }: Ledger): Promise<Lead[]> {
+  const all: Lead[] = [];
+  for await (const { leads } of core.leads.exportLeads({ studioId })) all.push(...leads);
+  return all.sort(byId);
+}
 
 const byId = (a: Lead, b: Lead): number => (a.id < b.id ? -1 : 1);
 

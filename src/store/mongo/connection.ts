@@ -184,14 +184,18 @@ export async function untilKnown<Outcome>(
       const outcome = await step(attempt);
       if (outcome !== undefined) return outcome;
     } catch (error) {
-      const isFinal = [NotRepeatable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own);
-      if (isFinal) throw error;
-      const refusal = serverRefusal(error);
-      if (refusal) throw refusal;
+      throwIfFinal(error);
       fault = error;
     }
   }
   throw new StoreUnavailable('the outcome is unknown', fault);
+}
+
+/** Throws an error that a further attempt would meet again. */
+export function throwIfFinal(error: unknown): void {
+  if ([NotRepeatable, UnreadableRecord, BrokenInvariant].some((own) => error instanceof own)) throw error;
+  const refusal = serverRefusal(error);
+  if (refusal) throw refusal;
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { type Batched, requestBatcher } from './collections.ts';
-import { type Connection, untilKnown } from './connection.ts';
+import { type Connection, throwIfFinal, untilKnown } from './connection.ts';
 import {
   alreadyOpen,
   claimsDocument,
@@ -117,7 +117,13 @@ function leadCreator(connection: Connection): LeadStore['createLead'] {
       return mutex.run(
         names,
         () => create(creation, deadline),
-        () => outcomeOf(creation, deadline),
+        // It may keep an enquiry. If that fails, the creation is attempted, as often as any.
+        () =>
+          outcomeOf(creation, deadline).catch((error) => {
+            deadline.throwIfAborted();
+            throwIfFinal(error);
+            return undefined;
+          }),
       );
     });
 }

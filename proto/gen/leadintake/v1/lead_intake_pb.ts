@@ -114,7 +114,8 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * When the lead last changed; whole milliseconds; grows with every change.
+   * When the lead last changed; whole milliseconds; grows with every change, but for an enquiry: that changes its revision in the change
+   * feed only.
    *
    * @generated from field: google.protobuf.Timestamp update_time = 9;
    */
@@ -128,7 +129,7 @@ export type Lead = Message<"leadintake.v1.Lead"> & {
   eraseTime?: Timestamp | undefined;
 
   /**
-   * What was sent again while the lead was open: the latest 50, and 32 KiB of them, oldest first. Only in GetLead with LEAD_VIEW_FULL, in
+   * What was sent again while the lead was open: the latest 50, and 32 KiB of them, in the order in which they were kept. Only in GetLead with LEAD_VIEW_FULL, in
    * changes and in exports.
    *
    * @generated from field: repeated leadintake.v1.Enquiry enquiries = 11;
