@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
 import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
 import { type Consumer, firstBackfills, MAX_CONSUMERS, type NewConsumer } from '../domain/consumer.ts';
@@ -362,7 +363,7 @@ export function decideConsumer(
 ): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: Omit<Consumer, 'number'> } {
   const namesake = consumers.find(({ name }) => name === consumer.name);
   if (namesake) {
-    const isSame = namesake.start === consumer.start && String(namesake.studioIds) === String(consumer.studioIds);
+    const isSame = namesake.start === consumer.start && isDeepStrictEqual(namesake.studioIds, consumer.studioIds);
     return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
   }
   if (consumers.length >= MAX_CONSUMERS) return { kind: 'limit-reached' };
@@ -370,4 +371,4 @@ export function decideConsumer(
 }
 
 /** How long a call distributes changes at most, before it lists those that were; milliseconds. */
-export const MAX_DISTRIBUTION_MS = 1000;
+export const MAX_DISTRIBUTION_MS = 100;

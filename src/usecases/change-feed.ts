@@ -22,8 +22,8 @@ const MAX_INTERVAL_MS = 1000;
 /** The result of a poll. Successive polls return the same object while the changes are the same. */
 export interface PollResult {
   readonly changes: readonly LeadChange[];
-  /** The revisions of the changed leads, by `keyOfChanged`. */
-  readonly revisions: ReadonlyMap<string, number>;
+  /** What tells entries of the changed leads apart, by `keyOfChanged`. */
+  readonly versions: ReadonlyMap<string, string>;
 }
 
 /** Returns the key of a change's lead in a poll result. */
@@ -37,7 +37,9 @@ export class LeadChangePoller {
   #inFlight: Promise<unknown> = Promise.resolve();
   #following: Promise<PollResult> | undefined;
   #intervalMs = MIN_INTERVAL_MS;
-  #last: PollResult = { changes: [], revisions: new Map() };
+  /** When it was last asked to poll; milliseconds of the process. */
+  usedAt: number = performance.now();
+  #last: PollResult = { changes: [], versions: new Map() };
   /** The next poll, which all waiting consumers share. */
   #next: { readonly result: Promise<PollResult>; readonly hurry: AbortController } | undefined;
 
@@ -49,6 +51,7 @@ export class LeadChangePoller {
 
   /** Returns the leads with the oldest unacknowledged changes, from a poll that begins after the call. */
   now(): Promise<PollResult> {
+    this.usedAt = performance.now();
     this.#following ??= this.#inFlight
       .catch(() => {})
       .then(() => {
@@ -70,7 +73,7 @@ export class LeadChangePoller {
     if (!isSame(found, this.#last)) {
       this.#last = {
         changes: found,
-        revisions: new Map(found.map((change) => [keyOfChanged(change), change.revision])),
+        versions: new Map(found.map((change) => [keyOfChanged(change), versionOf(change)])),
       };
     }
     return this.#last;
@@ -100,16 +103,24 @@ export class LeadChangePoller {
   }
 }
 
+/** How long after its last poll a poller counts; milliseconds. More than any interval between polls, and a poll. */
+const USED_FOR_MS = 10_000;
+
 /** The pollers of all consumers of the change feed. */
 export class LeadChangePollers {
   readonly #deps: Changing;
   readonly #named = new Map<Consumer['number'], LeadChangePoller>();
   readonly #unnamed: LeadChangePoller;
-  readonly #size = () => this.#named.size + 1;
+  readonly #size = () => this.#polling().length + 1;
 
   constructor(deps: Changing) {
     this.#deps = deps;
     this.#unnamed = new LeadChangePoller((limit) => deps.store.listLeadChanges(limit), this.#size);
+  }
+
+  /** Those for which somebody has polled lately. */
+  #polling(): (readonly [number: number, poller: LeadChangePoller])[] {
+    return [...this.#named].filter(([, { usedAt }]) => performance.now() - usedAt < USED_FOR_MS);
   }
 
   /** @param consumer undefined: the one without a name */
@@ -118,6 +129,9 @@ export class LeadChangePollers {
     const { number } = consumer;
     const known = this.#named.get(number);
     if (known) return known;
+    // Others may be those of consumers that were removed.
+    const polling = new Set(this.#polling().map(([each]) => each));
+    for (const each of this.#named.keys()) if (!polling.has(each)) this.#named.delete(each);
     const poller = new LeadChangePoller(async (limit) => {
       const found = await listDeliveries(this.#deps, number, limit);
       if (found) return found;
@@ -129,8 +143,11 @@ export class LeadChangePollers {
   }
 }
 
-const isSame = (found: readonly LeadChange[], { changes, revisions }: PollResult): boolean =>
-  found.length === changes.length && found.every((change) => revisions.get(keyOfChanged(change)) === change.revision);
+/** A lead that is sent again without a change has the same revision, but waits since later. */
+const versionOf = ({ revision, since }: LeadChange): string => `${revision} ${since?.getTime()}`;
+
+const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult): boolean =>
+  found.length === changes.length && found.every((change) => versions.get(keyOfChanged(change)) === versionOf(change));
 
 /** The maximum wait of a pull; milliseconds. */
 export const MAX_WAIT_MS = 20_000;
@@ -188,8 +205,8 @@ export async function* watchLeadChanges(
   for (let poll = await poller.now(); !ending.aborted; poll = await poller.next()) {
     // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
     if (poll === sent) continue;
-    const revisions = sent?.revisions;
-    const fresh = poll.changes.filter((change) => revisions?.get(keyOfChanged(change)) !== change.revision);
+    const versions = sent?.versions;
+    const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== versionOf(change));
     // Leads that this poll does not contain were acknowledged.
     sent = poll;
     yield* changeParts(fresh, MAX_CHANGES_PER_MESSAGE);

@@ -31,7 +31,7 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'src/usecases/change-feed.ts',
-        find: 'revisions?.get(keyOfChanged(change)) !== change.revision',
+        find: 'versions?.get(keyOfChanged(change)) !== versionOf(change)',
         put: 'change.revision >= 0',
       },
     ],

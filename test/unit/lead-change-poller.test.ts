@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
-import { LeadChangePoller } from '../../src/usecases/change-feed.ts';
+import { LeadChangePoller, watchLeadChanges } from '../../src/usecases/change-feed.ts';
+import { aLead, NOW, plus } from '../support/builders.ts';
 
 test('callers during a poll share one that begins after it, whether it succeeds or fails', async () => {
   const polls: PromiseWithResolvers<LeadChange[]>[] = [];
@@ -20,4 +21,21 @@ test('callers during a poll share one that begins after it, whether it succeeds 
 
   expect(new Set(await Promise.all(later)).size).toBe(1);
   expect(polls).toHaveLength(2);
+});
+
+// @proves feed-8
+test('a lead that waits again is sent again over the same watch, though its revision is that of before', async () => {
+  const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [] };
+  const again = { ...change, since: plus(NOW, 1000) };
+  const polls = [[change], [change], [again]];
+  const poller = new LeadChangePoller(async () => polls.shift() ?? [again]);
+  const ending = new AbortController();
+  const sent: LeadChange[] = [];
+
+  for await (const changes of watchLeadChanges(poller, ending.signal)) {
+    sent.push(...changes);
+    if (sent.length === 2) ending.abort();
+  }
+
+  expect(sent).toEqual([change, again]);
 });

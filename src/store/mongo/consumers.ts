@@ -123,16 +123,15 @@ function consumerWrites(
     listConsumers: () => call(async () => [...(await consumers())]),
 
     async removeConsumer(name) {
-      // If an attempt whose outcome was unknown took effect, the next one finds none.
-      let wasThere = false;
+      // An attempt whose outcome is unknown may have taken effect: the next one must not remove another of that name.
+      let removed: Pick<Consumer, 'number'> | null | undefined;
       await change(({ list }) => {
-        const others = list.filter((each) => each.name !== name);
-        if (others.length === list.length) return { outcome: undefined };
-        wasThere = true;
-        return { outcome: undefined, list: others };
+        removed ??= list.find((each) => each.name === name) ?? null;
+        const others = list.filter(({ number }) => number !== removed?.number);
+        return { outcome: undefined, ...(others.length < list.length && { list: others }) };
       });
       while (await call(() => removeOrphans(connection)));
-      return wasThere;
+      return removed !== null && removed !== undefined;
     },
 
     putBackfills: ({ number, backfills: before }, backfills) =>
