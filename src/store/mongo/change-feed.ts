@@ -17,6 +17,7 @@ import {
   lastIdOfFull,
   leadIdsAfter,
   leadKey,
+  studiosOf,
 } from './documents.ts';
 import { MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
@@ -50,7 +51,7 @@ export function mongoLeadChanges(
         const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
         const updates = [...byRevision].map(([revision, seen]) => {
           const filter = {
-            studioId: { $in: [...new Set(seen.map(({ studioId }) => studioId))] },
+            studioId: studiosOf(seen),
             _id: { $in: seen.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
             'changes.revision': revision === 0 ? null : revision,
             'changes.since': isMarked,

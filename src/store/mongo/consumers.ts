@@ -27,6 +27,7 @@ import {
   leadIdsAfter,
   leadKey,
   READ,
+  studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { MARK, markOf } from './marks.ts';
@@ -76,7 +77,7 @@ async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean>
     .limit(MAX_REMOVED)
     .toArray();
   if (found.length === 0) return false;
-  const studioId = { $in: [...new Set(found.map((each) => each.studioId))] };
+  const studioId = studiosOf(found);
   const which = { ...isOrphan, _id: { $in: found.map(({ _id }) => _id) }, studioId };
   await deliveries.deleteMany(which, { maxTimeMS: STORE_SILENCE_MS });
   return found.length === MAX_REMOVED;
@@ -152,7 +153,7 @@ function deliveryReader(connection: Connection, report: ReportUnreadable) {
   async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
     if (found.length === 0) return [];
     const filter = {
-      studioId: { $in: [...new Set(found.map(({ studioId }) => studioId))] },
+      studioId: studiosOf(found),
       _id: { $in: found.map(({ _id: { studioId, id } }) => ({ studioId, id })) },
     } as Filter<LeadDocument>;
     const read = await leads.find(filter, WITHOUT_HISTORY).toArray();
@@ -216,7 +217,7 @@ function deliveryMethods(
         const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
         const removals = [...byRevision].map(([revision, seen]) => {
           const _id = { $in: seen.map(({ studioId, leadId }) => deliveryKey(number, leadKey(studioId, leadId))) };
-          const studioId = { $in: [...new Set(seen.map((each) => each.studioId))] };
+          const studioId = studiosOf(seen);
           return { deleteMany: { filter: { _id, studioId, revision: { $lte: revision } } } };
         });
         return (await deliveries.bulkWrite(removals, { ordered: false, maxTimeMS: STORE_SILENCE_MS })).deletedCount;

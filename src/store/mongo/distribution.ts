@@ -11,7 +11,15 @@ import {
 import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
 import { type ChangePosition, undistributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
-import { type DeliveryDocument, deliveryKey, type LeadDocument, type LeadKey, leadKey, READ } from './documents.ts';
+import {
+  type DeliveryDocument,
+  deliveryKey,
+  type LeadDocument,
+  type LeadKey,
+  leadKey,
+  READ,
+  studiosOf,
+} from './documents.ts';
 import { isMark, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 import { DUPLICATE } from './server-refusal.ts';
 
@@ -131,7 +139,7 @@ export function distribution(connection: Connection) {
     async distributeLeads(acknowledgements: readonly Acknowledgement[]): Promise<boolean> {
       if ((await consumers()).length === 0) return false;
       const filter = {
-        studioId: { $in: [...new Set(acknowledgements.map(({ studioId }) => studioId))] },
+        studioId: studiosOf(acknowledgements),
         _id: { $in: acknowledgements.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
         'changes.since': { $lt: new Date(DISTRIBUTED) },
       } as Filter<LeadDocument>;
@@ -164,7 +172,7 @@ export const deliveryDocument = (consumer: number, lead: LeadKey, delivery: Deli
 /** A condition for some deliveries. */
 const among = (documents: readonly Pick<DeliveryDocument, '_id' | 'studioId'>[]): Filter<DeliveryDocument> => ({
   _id: { $in: documents.map(({ _id }) => _id) },
-  studioId: { $in: [...new Set(documents.map(({ studioId }) => studioId))] },
+  studioId: studiosOf(documents),
 });
 
 const textOf = ({ consumer, studioId, id }: DeliveryDocument['_id']): string => `${consumer} ${studioId} ${id}`;

@@ -179,6 +179,11 @@ export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioI
 
 export const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
 
+/** A condition for the studio of records that are named by their `_id`s: on a cluster, only the shards that have them are asked. */
+export const studiosOf = (records: readonly { readonly studioId: string }[]) => ({
+  $in: [...new Set(records.map(({ studioId }) => studioId))],
+});
+
 /** A condition for the `_id`s of a studio's leads above `after`; null: all. */
 export const leadIdsAfter = (studioId: string, after: string | null) => ({
   ...(after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) }),

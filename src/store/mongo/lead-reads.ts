@@ -20,6 +20,7 @@ import {
   nameOf,
   openClaim,
   presentLeadOf,
+  studiosOf,
   WITHOUT_HISTORY,
   WITHOUT_ORIGINAL,
 } from './documents.ts';
@@ -34,7 +35,7 @@ export function mongoLeadReads(
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
   const documentsById = leadFinder<LeadKey>(leads, {
     filterOf: (keys) => ({
-      studioId: { $in: [...new Set(keys.map(({ studioId }) => studioId))] },
+      studioId: studiosOf(keys),
       _id: { $in: [...keys] },
     }),
     namesOf: ({ _id }) => [nameOf(_id)],
