@@ -69,3 +69,15 @@ export function withBackfill({ backfills, studioIds }: Consumer, studioId: strin
 /** Whether a consumer is sent the changes of a studio. */
 export const isOfConsumer = ({ studioIds }: Pick<Consumer, 'studioIds'>, studioId: string): boolean =>
   studioIds?.includes(studioId) ?? true;
+
+/** Makes a value for each named consumer when it is first asked for, and keeps those of as many as there can be. */
+export function ofEachConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {
+  const values = new Map<number, Value>();
+  return (consumer) => {
+    const value = values.get(consumer) ?? make(consumer);
+    // Those of removed ones are not needed any more.
+    if (values.size > MAX_CONSUMERS) values.clear();
+    values.set(consumer, value);
+    return value;
+  };
+}

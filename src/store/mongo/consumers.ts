@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { Throttle } from '../../../common/throttle.ts';
-import { type Consumer, MAX_CONSUMERS } from '../../domain/consumer.ts';
+import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
 import { type LeadChange, resentDelivery } from '../../domain/lead-change.ts';
 import { checkedLeadChange, readableOrNull } from '../checked.ts';
 import { decideConsumer } from '../decisions.ts';
@@ -148,7 +148,6 @@ function consumerWrites(
 /** Returns a function that reads the deliveries of a consumer. */
 function deliveryReader(connection: Connection, report: ReportUnreadable) {
   const { leads } = connection;
-  const readers = new Map<number, (limit: number) => Promise<LeadChange[]>>();
 
   async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
     if (found.length === 0) return [];
@@ -161,23 +160,15 @@ function deliveryReader(connection: Connection, report: ReportUnreadable) {
     return found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) }));
   }
 
-  return readerOf;
-
-  function readerOf(number: number): (limit: number) => Promise<LeadChange[]> {
-    const known = readers.get(number);
-    if (known) return known;
+  return ofEachConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
     const queue = deliveriesByTime(connection, number);
-    const read = firstReadable<Delivered, LeadChange, ChangePosition>({
+    return firstReadable<Delivered, LeadChange, ChangePosition>({
       first: async (count) => withLeads(await queue.first(count)),
       behind: async (position, count) => withLeads(await queue.behind(position, count)),
       positionOf: ({ delivery }) => queue.positionOf(delivery),
       check: ({ delivery, lead }) => (lead ? readableOrNull(deliveredChange(lead, delivery), report) : null),
     });
-    // Those of removed ones are not needed any more.
-    if (readers.size > MAX_CONSUMERS) readers.clear();
-    readers.set(number, read);
-    return read;
-  }
+  });
 }
 
 function deliveryMethods(

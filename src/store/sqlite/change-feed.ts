@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert } from '../../../common/invariants.ts';
-import { MAX_CONSUMERS } from '../../domain/consumer.ts';
+import { ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
 import { DISTRIBUTED, firstChangeOf, type LeadChange, marked } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
@@ -98,14 +98,7 @@ function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>
 /** Returns a function that reads the deliveries of a consumer. */
 export function deliveriesIn(connection: Connection): ReadChanges {
   const deliveries = changesIn(connection, DELIVERED);
-  const readers = new Map<number, ReadQueue>();
-  return (consumer) => {
-    const read = readers.get(consumer) ?? deliveries([consumer]);
-    // Those of removed ones are not needed any more.
-    if (readers.size > MAX_CONSUMERS) readers.clear();
-    readers.set(consumer, read);
-    return read;
-  };
+  return ofEachConsumer((consumer) => deliveries([consumer]));
 }
 
 /** The change feed of the unnamed consumer, in SQLite: a lead's mark is a part of its row. */
