@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { CONSUMER_STARTS, type ConsumerStart } from '../../src/domain/consumer.ts';
+import { CONSUMER_STARTS, type Consumer, type ConsumerStart } from '../../src/domain/consumer.ts';
 import { createConsumer, type ListedConsumer, listConsumers, removeConsumer } from '../../src/usecases/consumers.ts';
 import { program, runOnStore } from './program.ts';
 
@@ -21,27 +21,27 @@ export function addConsumerCommands(): void {
         .makeOptionMandatory(),
     )
     .action((name: string, studioIds: string[], { allStudios = false, start }: CreateOptions) =>
-      runOnStore(async (deps) => {
-        const { number } = await createConsumer(deps, { name, studioIds, allStudios, start });
-        const [created] = await listConsumers(deps, (each) => each.number === number);
-        return created && shown(created);
-      }),
+      runOnStore(async (deps) => shown(await createConsumer(deps, { name, studioIds, allStudios, start }))),
     );
   consumers
     .command('list')
     .description('list all consumers, and how many leads wait for each')
-    .action(() => runOnStore(async (deps) => (await listConsumers(deps)).map(shown)));
+    .action(() => runOnStore(async (deps) => (await listConsumers(deps)).map(shownWithWaiting)));
   consumers
     .command('remove <consumer>')
     .description('remove a consumer, and what waits for it')
     .action((name: string) => runOnStore(async (deps) => ({ removed: await removeConsumer(deps, name) })));
 }
 
-const shown = ({ consumer, waiting }: ListedConsumer) => ({
-  name: consumer.name,
-  studios: consumer.studioIds ?? 'all',
-  createdAt: consumer.createdAt,
+const shown = ({ name, studioIds, createdAt, backfills }: Consumer) => ({
+  name,
+  studios: studioIds ?? 'all',
+  createdAt,
+  backfilling: backfills.length > 0,
+});
+
+const shownWithWaiting = ({ consumer, waiting }: ListedConsumer) => ({
+  ...shown(consumer),
   waiting: waiting.leads,
   since: waiting.since,
-  backfilling: consumer.backfills.length > 0,
 });

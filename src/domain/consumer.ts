@@ -1,3 +1,5 @@
+import { newId } from './new-id.ts';
+
 /** The maximum number of named consumers. Each change is written once for each of them. */
 export const MAX_CONSUMERS = 16;
 
@@ -34,6 +36,8 @@ export interface Consumer extends NewConsumer {
 
 /** The leads of a studio behind one of them, in ascending order of their ids. */
 export interface Backfill {
+  /** Its own, so that it is told from one like it that is asked for meanwhile. */
+  readonly id: string;
   readonly studioId: string;
   /** Null: all leads of the studio. */
   readonly after: string | null;
@@ -41,27 +45,25 @@ export interface Backfill {
   readonly andLater: boolean;
 }
 
-/** Before the first studio. */
-const OF_ALL_STUDIOS: Backfill = { studioId: '', after: null, andLater: true };
+const ofStudio = (studioId: string): Backfill => ({ id: newId(), studioId, after: null, andLater: false });
 
-const ofStudio = (studioId: string): Backfill => ({ studioId, after: null, andLater: false });
+/** Of all studios of a consumer. One of all begins before the first. */
+const ofAll = ({ studioIds }: Pick<Consumer, 'studioIds'>): readonly Backfill[] =>
+  studioIds?.map(ofStudio) ?? [{ ...ofStudio(''), andLater: true }];
 
 /** The backfills of a new consumer. */
-export function firstBackfills({ start, studioIds }: NewConsumer): readonly Backfill[] {
-  if (start === 'now') return [];
-  return studioIds?.map(ofStudio) ?? [OF_ALL_STUDIOS];
-}
+export const firstBackfills = (consumer: NewConsumer): readonly Backfill[] =>
+  consumer.start === 'now' ? [] : ofAll(consumer);
 
 /**
  * Returns the backfills of a consumer that is to be sent the leads of a studio, or of all its studios, once more. Of too
  * many studios one after the other, it is sent all.
  *
- * @param studioId null: all its studios
+ * @param studioId one of its studios; null: all
  */
 export function withBackfill({ backfills, studioIds }: Consumer, studioId: string | null): readonly Backfill[] {
-  const all = studioIds?.map(ofStudio) ?? [OF_ALL_STUDIOS];
+  const all = ofAll({ studioIds });
   if (studioId === null) return all;
-  if (!isOfConsumer({ studioIds }, studioId)) return backfills;
   const next = [...backfills.filter((each) => each.andLater || each.studioId !== studioId), ofStudio(studioId)];
   return next.length > MAX_STUDIOS_OF_CONSUMER ? all : next;
 }

@@ -72,7 +72,8 @@ export interface Delivery {
  * @param createdAt invalid if it cannot be read
  */
 export function deliveryOf({ revision, since, kinds }: ChangeMark, createdAt: Date): Delivery {
-  const first = [since, createdAt].find((time) => time && !Number.isNaN(time.getTime())) ?? new Date(0);
+  // 0: of release 1.0, which stored no time.
+  const first = [since, createdAt].find((time) => time && time.getTime() > 0) ?? new Date(0);
   const times = Object.entries(kinds).filter((entry): entry is [string, Date] => entry[1] instanceof Date);
   // An import may be created long before its mark. A mark of another program may have any times.
   const recent = revision === 0 ? times : times.filter(([, time]) => time >= first);

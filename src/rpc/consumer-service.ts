@@ -17,8 +17,7 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
       refuseConsumerOfOthers(callerOf(context), { studioIds: allStudios ? null : studioIds });
       const command = { name, studioIds, allStudios, start: consumerStart.fromWire(start) };
       const created = await createConsumer(deps, command, context.signal);
-      const [listed] = await listConsumers(deps, ({ number }) => number === created.number);
-      return listed ? { consumer: consumerToWire(listed) } : {};
+      return { consumer: consumerToWire({ consumer: created }) };
     },
 
     async listConsumers(_, context) {
@@ -30,10 +29,8 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
     },
 
     async removeConsumer({ consumer: name }, context) {
-      const caller = callerOf(context);
-      const found = (await deps.store.listConsumers()).find((each) => each.name === name);
-      if (found) refuseConsumerOfOthers(caller, found);
-      return { removed: await removeConsumer(deps, name) };
+      const check = (consumer: Consumer) => refuseConsumerOfOthers(callerOf(context), consumer);
+      return { removed: await removeConsumer(deps, name, check, context.signal) };
     },
   };
 }

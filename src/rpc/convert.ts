@@ -146,17 +146,23 @@ function timestampToWire(date: Date): Timestamp {
   return { $typeName: TimestampSchema.typeName, seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1e6 };
 }
 
-export const consumerToWire = ({ consumer, waiting }: ListedConsumer): consumers.Consumer =>
+/** @param listed without what waits for it, if that was not counted */
+export const consumerToWire = ({
+  consumer,
+  waiting,
+}: Pick<ListedConsumer, 'consumer'> & Partial<ListedConsumer>): consumers.Consumer =>
   create(consumers.ConsumerSchema, {
     name: consumer.name,
     studioIds: [...(consumer.studioIds ?? [])],
     allStudios: consumer.studioIds === null,
     createTime: timestampFromDate(consumer.createdAt),
-    waiting: {
-      leadCount: waiting.leads,
-      isLowerBound: waiting.leads >= MAX_COUNTED,
-      ...(waiting.since && { oldestTime: timestampFromDate(waiting.since) }),
-    },
+    ...(waiting && {
+      waiting: {
+        leadCount: waiting.leads,
+        isLowerBound: waiting.leads >= MAX_COUNTED,
+        ...(waiting.since && { oldestTime: timestampFromDate(waiting.since) }),
+      },
+    }),
     isBackfilling: consumer.backfills.length > 0,
   });
 

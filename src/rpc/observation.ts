@@ -13,7 +13,7 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { ReportUnreadable, Store, StoreCommand, WaitingChanges } from '../store/store.ts';
-import { listConsumers, MAX_COUNTED } from '../usecases/consumers.ts';
+import { MAX_COUNTED } from '../usecases/consumers.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
@@ -327,13 +327,18 @@ function gaugeLeadChanges(registry: Registry, store: Store): void {
     'Age of the oldest unacknowledged change; 0: there is none.',
     orNaN(async () => ageSeconds((await measure()).since)),
   );
-  const measureConsumers = cached(() => listConsumers({ store }));
+  const measureConsumers = cached(async () => {
+    const measured: (readonly [name: string, waiting: WaitingChanges])[] = [];
+    for (const { name, number } of await store.listConsumers()) {
+      const waiting = store.measureDeliveries(number, MAX_COUNTED);
+      measured.push([name, await waiting.catch(() => ({ leads: Number.NaN, since: new Date(Number.NaN) }))]);
+    }
+    return measured;
+  });
   const ofEach = (value: (waiting: WaitingChanges) => number) => ({
     label: 'consumer',
     read: async () =>
-      (await measureConsumers().catch(() => [])).map(
-        ({ consumer, waiting }) => [consumer.name, value(waiting)] as const,
-      ),
+      (await measureConsumers().catch(() => [])).map(([name, waiting]) => [name, value(waiting)] as const),
   });
   gaugeBy(
     registry,

@@ -323,11 +323,17 @@ export interface ConsumerStore {
   /** Returns all consumers, in the order of their creation; must see every change that resolved before the call. */
   listConsumers(): Promise<Consumer[]>;
 
-  /** Removes a consumer and its deliveries; returns whether there was one. May be repeated after an interruption. */
-  removeConsumer(name: string): Promise<boolean>;
+  /** Removes a consumer; what waits for it is then of nobody. */
+  removeConsumer(number: Consumer['number']): Promise<void>;
+
+  /** Removes some deliveries of consumers that were removed; returns whether there may be more. */
+  removeOrphans(): Promise<boolean>;
 
   /** Replaces the backfills of a consumer; must change nothing, and return false, unless they are as they were read. */
   putBackfills(consumer: Consumer, backfills: readonly Backfill[]): Promise<boolean>;
+
+  /** Returns the lowest id of a studio above one, readable or not; null: there is none. */
+  findStudioAfter(studioId: string): Promise<string | null>;
 
   /**
    * Makes deliveries of the next `limit` leads of a studio, erased ones too, lowest id first, at their present revisions. A

@@ -106,16 +106,32 @@ export class LeadChangePoller {
 /** How long after its last poll a poller counts; milliseconds. More than any interval between polls, and a poll. */
 const USED_FOR_MS = 10_000;
 
+/** How often a process looks for what removed consumers have left; milliseconds. Late distributors may leave some, too. */
+const REMOVAL_INTERVAL_MS = 3_600_000;
+
 /** The pollers of all consumers of the change feed. */
 export class LeadChangePollers {
   readonly #deps: Changing;
+  /** When it next looks for these; milliseconds of the process. */
+  #removesAt = 0;
   readonly #named = new Map<Consumer['number'], LeadChangePoller>();
   readonly #unnamed: LeadChangePoller;
   readonly #size = () => this.#polling().length + 1;
 
   constructor(deps: Changing) {
     this.#deps = deps;
-    this.#unnamed = new LeadChangePoller((limit) => deps.store.listLeadChanges(limit), this.#size);
+    this.#unnamed = this.#poller((limit) => deps.store.listLeadChanges(limit));
+  }
+
+  #poller(list: (limit: number) => Promise<readonly LeadChange[]>): LeadChangePoller {
+    return new LeadChangePoller(async (limit) => {
+      // A role that may not is refused by what needs it.
+      if (performance.now() >= this.#removesAt) {
+        this.#removesAt = performance.now() + REMOVAL_INTERVAL_MS;
+        if (await this.#deps.store.removeOrphans().catch(() => false)) this.#removesAt = 0;
+      }
+      return list(limit);
+    }, this.#size);
   }
 
   /** Those for which somebody has polled lately. */
@@ -132,12 +148,12 @@ export class LeadChangePollers {
     // Others may be those of consumers that were removed.
     const polling = new Set(this.#polling().map(([each]) => each));
     for (const each of this.#named.keys()) if (!polling.has(each)) this.#named.delete(each);
-    const poller = new LeadChangePoller(async (limit) => {
+    const poller = this.#poller(async (limit) => {
       const found = await listDeliveries(this.#deps, number, limit);
       if (found) return found;
       this.#named.delete(number);
       throw new Refusal('CONSUMER_NOT_FOUND');
-    }, this.#size);
+    });
     this.#named.set(number, poller);
     return poller;
   }

@@ -4,6 +4,7 @@ import {
   type Consumer,
   type ConsumerStart,
   consumerNameFault,
+  isOfConsumer,
   MAX_STUDIOS_OF_CONSUMER,
   withBackfill,
 } from '../domain/consumer.ts';
@@ -77,12 +78,28 @@ export async function getConsumer({ store }: Reading, name: string): Promise<Con
   return found;
 }
 
-/** Removes a consumer, and what waits for it; returns whether there was one. @throws Refusal INVALID_REQUEST */
-export async function removeConsumer({ store }: Reading, name: string): Promise<boolean> {
+/**
+ * Removes a consumer, and what waits for it, and returns whether there was one. One that gets its name meanwhile stays.
+ *
+ * @param check throws unless it may be removed
+ * @param ending aborted to leave the rest of what waits for it to those who poll
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function removeConsumer(
+  { store }: Reading,
+  name: string,
+  check: (consumer: Consumer) => void = () => {},
+  ending?: AbortSignal,
+): Promise<boolean> {
   const faults = new Faults();
   faults.note('consumer', consumerNameFault(name));
   faults.refuseIfAny();
-  return store.removeConsumer(name);
+  const found = (await store.listConsumers()).find((each) => each.name === name);
+  if (!found) return false;
+  check(found);
+  await store.removeConsumer(found.number);
+  while ((await store.removeOrphans()) && !ending?.aborted);
+  return true;
 }
 
 /** A consumer with what waits for it. */
@@ -104,8 +121,16 @@ export async function listConsumers(
   return listed;
 }
 
-/** Has a consumer sent the leads of a studio again. @param studioId null: of all its studios */
+/**
+ * Has a consumer sent the leads of a studio again.
+ *
+ * @param studioId null: of all its studios
+ * @throws Refusal INVALID_REQUEST
+ */
 export async function sendAgain({ store }: Reading, consumer: Consumer, studioId: string | null): Promise<void> {
+  const faults = new Faults();
+  if (studioId !== null && !isOfConsumer(consumer, studioId)) faults.note('studioId', 'must be one of the consumer');
+  faults.refuseIfAny();
   let current: Consumer | undefined = consumer;
   while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
     current = (await store.listConsumers()).find(({ number }) => number === consumer.number);
@@ -129,7 +154,7 @@ export async function listDeliveries(
     if (!first) break;
     const { studioId, after } = first;
     const { leads, next } = await store.backfillDeliveries(consumer, { studioId, after, limit, now: clock() });
-    const rest = next === null ? await nextStudio({ store }, first) : [{ ...first, after: next }];
+    const rest = next === null ? await ofNextStudio({ store }, first) : [{ ...first, after: next }];
     const backfills = [...rest, ...others];
     // Another poll has moved it on.
     if (!(await store.putBackfills(consumer, backfills))) break;
@@ -139,8 +164,7 @@ export async function listDeliveries(
   return (await store.listDeliveries(number, limit))?.changes ?? null;
 }
 
-async function nextStudio({ store }: Reading, { studioId, andLater }: Backfill): Promise<Backfill[]> {
-  if (!andLater) return [];
-  const [studio] = (await store.listStudios(studioId || null, 1)).records;
-  return studio ? [{ studioId: studio.id, after: null, andLater }] : [];
+async function ofNextStudio({ store }: Reading, backfill: Backfill): Promise<Backfill[]> {
+  const studioId = backfill.andLater ? await store.findStudioAfter(backfill.studioId) : null;
+  return studioId === null ? [] : [{ ...backfill, studioId, after: null }];
 }

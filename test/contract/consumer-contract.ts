@@ -89,7 +89,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(null)).toEqual([before.id, during.id]);
       expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 2, since: NOW });
 
-      await store.removeConsumer(relay.name);
+      await store.removeConsumer(relay.number);
       const after = await created(aLead({ createdAt: plus(NOW, 2000) }));
       expect((await idsOf(null)).sort()).toEqual([before.id, during.id, after.id].sort());
       expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 3, since: NOW });
@@ -189,23 +189,49 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const before = await created();
       expect(await idsOf(relay)).toEqual([before.id]);
 
-      expect(await store.removeConsumer('relay')).toBe(true);
-      expect(await store.removeConsumer('relay')).toBe(false);
+      await store.removeConsumer(relay.number);
       expect(await store.listDeliveries(relay.number, ALL)).toBeNull();
+      while (await store.removeOrphans());
       expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ leads: 0, since: null });
       const again = await consumer({ studioIds: [STUDIO_ID] });
       expect(again.number).not.toBe(relay.number);
       expect(await idsOf(again)).toEqual([]);
       const after = await created();
       expect(await idsOf(again)).toEqual([after.id]);
-      await (await opened().reopen()).removeConsumer('relay');
+      // Who repeats the removal does not mean its successor.
+      await store.removeConsumer(relay.number);
+      expect(await store.removeOrphans()).toBe(false);
+      expect(await idsOf(again)).toEqual([after.id]);
+      await (await opened().reopen()).removeConsumer(again.number);
+    });
+
+    test('what consumers leave between others is removed in parts, and nothing else is', async () => {
+      const all: Consumer[] = [];
+      for (const name of ['a', 'b', 'c', 'd']) all.push(await consumer({ name }));
+      const [first, second, third, last] = all as [Consumer, Consumer, Consumer, Consumer];
+      await opened().makeLeads(...times(1200, () => aLead()));
+      while (!(await store.distributeLeadChanges()));
+      await store.removeConsumer(second.number);
+      await store.removeConsumer(last.number);
+
+      const another = await opened().another();
+      let parts = 0;
+      while (await another.removeOrphans()) parts += 1;
+      expect(parts).toBeGreaterThanOrEqual(2);
+      for (const [each, leads] of [
+        [first, 1200],
+        [second, 0],
+        [third, 1200],
+        [last, 0],
+      ] as const)
+        expect((await store.measureDeliveries(each.number, 5000)).leads).toBe(leads);
     });
 
     test('leads are sent without a change, in parts, at their present revisions', async () => {
       const leads = await Promise.all(times(5, () => created()));
       const seen = await changesOf(null);
       const relay = await consumer({ start: 'all-leads' });
-      expect(relay.backfills).toEqual([{ studioId: '', after: null, andLater: true }]);
+      expect(relay.backfills).toEqual([{ id: expect.any(String), studioId: '', after: null, andLater: true }]);
       const now = plus(NOW, 60_000);
       let after: string | null = null;
       let parts = 0;
@@ -222,12 +248,31 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const nothing = { studioId: 'studio-9', after: null, limit: 3, now };
       expect(await store.backfillDeliveries(relay, nothing)).toEqual({ leads: 0, next: null });
 
-      const next = [{ studioId: STUDIO_ID, after: newId(), andLater: false }];
+      const next = [{ id: newId(), studioId: STUDIO_ID, after: newId(), andLater: false }];
       expect(await store.putBackfills(relay, next)).toBe(true);
       expect(await store.putBackfills(relay, [])).toBe(false);
       const [stored = expect.fail('there is no consumer')] = await store.listConsumers();
       expect(stored.backfills).toEqual(next);
       expect(await store.putBackfills(stored, withBackfill(stored, null))).toBe(true);
+    });
+
+    test('leads that are asked for while the same are sent are sent once more', async () => {
+      const relay = await consumer({ start: 'all-leads', studioIds: [STUDIO_ID] });
+      expect(await store.putBackfills(relay, withBackfill(relay, STUDIO_ID))).toBe(true);
+      // Who sends the first ones goes on behind them.
+      expect(await store.putBackfills(relay, [])).toBe(false);
+      expect((await store.listConsumers())[0]?.backfills).toMatchObject([{ studioId: STUDIO_ID, after: null }]);
+    });
+
+    test('studios are found by id, readable or not', async () => {
+      const ids: string[] = [];
+      await tryEach(opened(), damages, ['studio'], async (damage, studioId) => {
+        ids.push(studioId);
+        await opened().damage(damage, { studioId, id: studioId });
+      });
+      const found: string[] = [];
+      for (let id = await store.findStudioAfter(''); id !== null; id = await store.findStudioAfter(id)) found.push(id);
+      expect(found).toEqual([...ids, STUDIO_ID].toSorted());
     });
 
     test('an unreadable lead stays, is reported, and does not block others', async () => {
@@ -240,6 +285,28 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(new Set(opened().reported.map(({ id }) => id))).toEqual(new Set(broken.map(({ id }) => id)));
       await opened().damage({ ...emptyName(damages), value: 'Ada' }, ...broken);
       expect(await idsOf(relay)).toHaveLength(6);
+    });
+
+    test('a lead whose mark has parts that cannot be read keeps its revision, and is distributed once', async () => {
+      const relay = await consumer();
+      await tryEach(opened(), damages, ['part of a mark'], async (damage, studioId) => {
+        const lead = await created(aLead({ studioId }));
+        await moveLead(store, lead, 'contacted', { now: plus(lead.createdAt, 1e9) });
+        const [before] = (await changesOf(null)).filter((each) => each.lead.id === lead.id);
+        await opened().damage(damage, lead);
+        await changesOf(relay);
+        await moveLead(store, lead, 'won', { now: plus(lead.createdAt, 1000) });
+        const [after] = (await changesOf(relay)).filter((each) => each.lead.id === lead.id);
+        expect(after?.revision).toBeGreaterThan(before?.revision ?? Number.NaN);
+        await store.eraseLead({ studioId, leadId: lead.id, memberId: null, now: NOW });
+      });
+    });
+
+    test('a lead of release 1.0, which stored no times of changes, waits since its creation', async () => {
+      const [relay, lead] = [await consumer(), await created()];
+      await opened().damage(damages.find(({ kind }) => kind === 'mark of 1.0') ?? expect.fail('there is none'), lead);
+      for (const each of [relay, null])
+        expect(await changesOf(each)).toMatchObject([{ lead: { id: lead.id }, since: lead.createdAt }]);
     });
 
     test('a lead with an unreadable mark hinders no other, and is sent with its next change', async () => {

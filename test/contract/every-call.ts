@@ -55,7 +55,9 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   distributeLeadChanges: ['writes', (store) => store.distributeLeadChanges()],
   createConsumer: ['writes', (store) => store.createConsumer(aConsumer({ name: 'reporting' }))],
   listConsumers: ['reads', (store) => store.listConsumers()],
-  removeConsumer: ['writes', (store) => store.removeConsumer('relay')],
+  removeConsumer: ['writes', (store) => store.removeConsumer(1)],
+  removeOrphans: ['writes', (store) => store.removeOrphans()],
+  findStudioAfter: ['reads', (store) => store.findStudioAfter('')],
   putBackfills: ['writes', (store) => store.putBackfills({ ...aConsumer(), number: 1, backfills: [] }, [])],
   backfillDeliveries: [
     'writes',

@@ -5,7 +5,7 @@ import { MAX_APPLIED_REQUESTS } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aMember, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import { describeWithMongo, isCommand } from '../support/mongodb.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { EVERY_RIVALRY, HARMLESS_WHEN_REPEATED, RIVAL_CHANGES } from './rival-changes.ts';
@@ -110,6 +110,25 @@ describeWithMongo('a change in MongoDB whose reply is lost', (mongoUrl) => {
       (name) => !/^(?:find|list|walk|measure|is|presence|check|close)/.test(name),
     );
     expect(writing.sort()).toEqual([...Object.keys(RIVAL_CHANGES), ...Object.keys(HARMLESS_WHEN_REPEATED)].sort());
+  });
+
+  // @proves feed-8
+  test('of a new consumer: what somebody else removes since does not come again', async () => {
+    proxy.loseReplies({ of: isCommand('insert'), meanwhile: () => other.removeConsumer(1) });
+    await expect(store.createConsumer(aConsumer())).rejects.toBeInstanceOf(StoreUnavailable);
+    expect(proxy.lost()).toBe(1);
+    expect(await other.listConsumers()).toEqual([]);
+
+    proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
+    const outcome = await store.createConsumer(aConsumer());
+    expect(proxy.lost()).toBe(1);
+    expect(outcome).toEqual({ kind: 'created', consumer: (await other.listConsumers())[0] });
+
+    // Somebody else gets the number that it would have had.
+    proxy.loseReplies({ of: isCommand('update'), meanwhile: async () => {} });
+    const rivals = [store, other].map((each, at) => each.createConsumer(aConsumer({ name: `rival-${at}` })));
+    expect((await Promise.all(rivals)).map(({ kind }) => kind)).toEqual(['created', 'created']);
+    expect(new Set((await other.listConsumers()).map(({ name }) => name)).size).toBe(3);
   });
 
   test('has an unknown outcome when so many changes followed that its identity may be gone', async () => {

@@ -118,7 +118,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     });
     await apiKeys.insertMany(keys, { ordered: false });
     await store.createConsumer(aConsumer());
-    await store.removeConsumer('relay');
+    await store.removeConsumer(1);
     const delivery = { revision: 1, since: NOW, kinds: {} };
     const delivered = times(2 * LEADS_PER_BUSY_STUDIO, (index) =>
       deliveryDocument(

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
 import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { DISTRIBUTED } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import {
   type ApiKeyDocument,
@@ -12,9 +14,9 @@ import {
 } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
-import { correctLead } from './store-actions.ts';
+import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
 
 /** The collection of each kind of record. */
@@ -25,6 +27,8 @@ const COLLECTIONS = {
   enquiries: 'leads',
   claim: 'leads',
   mark: 'leads',
+  'part of a mark': 'leads',
+  'mark of 1.0': 'leads',
   key: 'apiKeys',
   studio: 'studios',
   region: 'studios',
@@ -82,6 +86,10 @@ const DAMAGES: readonly Damage[] = [
     { revision: Long.MAX_VALUE },
     { kinds: null },
   ].map((value) => ({ kind: 'mark', field: 'changes', value }) as const),
+  ...[null, 'x', [], { updated: 'x', sold: 5 }].map(
+    (value) => ({ kind: 'part of a mark', field: 'changes.kinds', value }) as const,
+  ),
+  { kind: 'mark of 1.0', field: 'changes', value: { since: new Date(0) } },
   key('name', undefined),
   key('name', 'x'.repeat(1_000_000)),
   key('scopes', [null, 'leads.export', 'toString', ...times(100_000, () => 'leads.read')]),
@@ -270,6 +278,34 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       dispose,
     };
   };
+
+  test('a mark with a time, whatever else is wrong with it, is distributed once, and the lead is sent with its next change', async () => {
+    const { client, open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    const store = await open();
+    await store.putStudio(aStudio(), BY);
+    await store.createConsumer(aConsumer());
+    const since = new Date('2026-01-02');
+    for (const changes of [
+      ...['first', null, Number.NaN, 1.5, -1, [5], Long.MAX_VALUE].map((revision) => ({ since, revision })),
+      { since, kinds: 5 },
+      { since: [since] },
+      [{ since, revision: 5 }],
+    ]) {
+      const lead = aLead();
+      await store.createLead(lead, claimsOf(lead));
+      const leads = client.db().collection<Document>('leads');
+      const _id = leadKey(STUDIO_ID, lead.id) as Document;
+      await leads.updateOne({ _id }, { $set: { changes } });
+      await store.listDeliveries(1, 10);
+      const undistributed = { _id, 'changes.since': { $lt: new Date(DISTRIBUTED) } };
+      expect(await leads.countDocuments(undistributed), inspect(changes)).toBe(0);
+      await moveLead(store, lead, 'won');
+      const found = await store.listDeliveries(1, 10);
+      expect(found?.changes, inspect(changes)).toMatchObject([{ lead: { id: lead.id, stage: 'won' } }]);
+      await store.acknowledgeDeliveries(1, (found?.changes ?? []).map(acknowledgementOf));
+    }
+  });
 
   test('an erased document has no personal data', async () => {
     const { client, open, dispose } = aDatabase();

@@ -116,7 +116,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       // On a slow machine a list would distribute only some.
       while (!(await store.distributeLeadChanges()));
       const { changes = [] } = (await store.listDeliveries(1, LIMIT)) ?? {};
-      await store.removeConsumer('relay');
+      await store.removeConsumer(1);
       return [changes.map(({ lead }) => lead.id), null];
     },
   },

@@ -44,6 +44,8 @@ export interface Damage {
     | 'enquiries'
     | 'claim'
     | 'mark'
+    | 'part of a mark'
+    | 'mark of 1.0'
     | 'key'
     | 'studio'
     | 'region'

@@ -210,7 +210,7 @@ test('an operator creates, lists and removes consumers of the change feed, and r
   const lead = aLead();
   await store.createLead(lead, claimsOf(lead));
 
-  const created = { name: 'relay', studios: ['studio-1'], waiting: 0, since: null, backfilling: false };
+  const created = { name: 'relay', studios: ['studio-1'], backfilling: false };
   expect(await json('consumers', 'create', 'relay', 'studio-1', '--start', 'now')).toMatchObject(created);
   expect(await json('consumers', 'create', 'copy', '--all-studios', '--start', 'all-leads')).toMatchObject({
     studios: 'all',

@@ -155,6 +155,13 @@ describe('a named consumer', () => {
     expect(await pulled('')).toEqual([]);
   });
 
+  test('is not sent leads again of a studio that is not its own', async () => {
+    await create('relay', NOW, ['one']);
+    for (const studioId of ['two', 'none'])
+      expect(await codeOf(crm.leads.resendLeads({ studioId, consumer: 'relay' }))).toBe(Code.InvalidArgument);
+    expect((await crm.consumers.listConsumers({})).consumers[0]?.isBackfilling).toBe(false);
+  });
+
   test('that does not exist is not found, whatever is asked for it', async () => {
     for (const call of [
       () => pulled('relay'),

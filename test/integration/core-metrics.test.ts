@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { type CoreMetrics, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { aConsumer } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
 test('after a failed count, lead changes are counted again with the next collection', async () => {
@@ -19,6 +20,26 @@ test('after a failed count, lead changes are counted again with the next collect
   database.exec('ALTER TABLE moved_leads RENAME TO leads');
 
   expect(await countIn(registry)).toBe('0');
+});
+
+// @proves feed-8
+test('a consumer that cannot be counted hides what waits for no other', async () => {
+  const path = join(temporaryFolder(), 'leads.db');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  for (const name of ['first', 'second']) await store.createConsumer(aConsumer({ name }));
+  const { registry, watchLeadChanges } = createCoreMetrics();
+  const database = new DatabaseSync(path, { timeout: 100_000 });
+  onTestFinished(() => database.close());
+  watchLeadChanges(store);
+  // Its delivery has a time that no number holds.
+  database.exec("INSERT INTO deliveries VALUES (1, 1, 1, 9223372036854775807, '{}')");
+
+  const exported = await registry.metrics();
+
+  expect(exported).toMatch(/^lead_intake_core_consumer_changes_waiting\{consumer="first"\} Nan$/m);
+  expect(exported).toMatch(/^lead_intake_core_consumer_changes_oldest_seconds\{consumer="first"\} Nan$/m);
+  expect(exported).toMatch(/^lead_intake_core_consumer_changes_waiting\{consumer="second"\} 0$/m);
 });
 
 async function countIn(registry: CoreMetrics['registry']): Promise<string | undefined> {

@@ -79,6 +79,18 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'leads that are asked for while the same are sent are taken for these',
+    suite: ON_SQLITE,
+    caughtBy: 'leads that are asked for while the same are sent are sent once more',
+    patches: [{ file: 'src/domain/consumer.ts', find: 'id: newId()', put: "id: ''" }],
+  },
+  {
+    name: 'on MongoDB, a consumer whose creation is attempted again comes back after its removal',
+    suite: 'test/contract/mongo-lost-replies.test.ts',
+    caughtBy: 'of a new consumer: what somebody else removes since does not come again',
+    patches: [{ file: 'src/store/mongo/consumers.ts', find: 'attempted < next', put: 'attempted < 0' }],
+  },
+  {
     name: 'a caller that may feed pulls for any consumer',
     suite: 'test/integration/consumers.test.ts',
     caughtBy: 'pulls and acknowledges for its own consumers, and does nothing else',

@@ -25,11 +25,11 @@ import { NOTHING_DUE, READ, type StudioDocument } from './documents.ts';
 import {
   createIndex,
   duplicatesUnder,
-  INDEXED,
   type Index,
   type Indexes,
   indexFaults,
   indexKeeper,
+  UNIQUELY_INDEXED,
 } from './indexes.ts';
 import { NotRepeatable, serverRefusal } from './server-refusal.ts';
 
@@ -152,7 +152,7 @@ export async function connect(url: string, observer?: StoreObserver): Promise<Co
     async check() {
       if (refusal) throw refusal;
       await reconnectingClient.run(sessions.checkWrites);
-      await indexes.expectValid(...INDEXED);
+      await indexes.expectValid(...UNIQUELY_INDEXED);
     },
 
     async close() {

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
-import { Throttle } from '../../../common/throttle.ts';
 import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
 import { type LeadChange, resentDelivery } from '../../domain/lead-change.ts';
 import { checkedLeadChange, readableOrNull } from '../checked.ts';
@@ -19,6 +18,7 @@ import { leadChangeOf } from './change-feed.ts';
 import { type Connection, untilKnown } from './connection.ts';
 import { type Distribution, deliveryDocument } from './distribution.ts';
 import {
+  AFTER_ALL_STUDIOS,
   type ConsumersDocument,
   type DeliveryDocument,
   deliveryKey,
@@ -35,9 +35,6 @@ import { isDuplicate } from './server-refusal.ts';
 
 /** How often deliveries are made that are acknowledged while they are made. */
 const MAX_ATTEMPTS = 3;
-
-/** How often a process removes what distributors that were late have left of removed consumers; milliseconds. */
-const REMOVAL_INTERVAL_MS = 3_600_000;
 
 /** The maximum number of deliveries that a command removes. */
 const MAX_REMOVED = 1000;
@@ -65,10 +62,7 @@ export function mongoConsumers(
   return { ...consumerWrites(connection, distributing), ...deliveryMethods(connection, distributing, report) };
 }
 
-/**
- * Removes some deliveries of consumers that were removed; within a call. Returns whether there may be more. A consumer that
- * is created meanwhile has a higher number than those that were given before.
- */
+/** A consumer that is created meanwhile has a higher number than those that were given before. */
 async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean> {
   const { list, next } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? { list: [], next: 0 };
   const isOrphan = { consumer: { $nin: list.map(({ number }) => number), $lt: next } };
@@ -86,35 +80,54 @@ async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean>
 function consumerWrites(
   connection: Connection,
   { consumers }: Distribution,
-): Pick<ConsumerStore, 'createConsumer' | 'listConsumers' | 'removeConsumer' | 'putBackfills'> {
-  const { feed, call } = connection;
+): Pick<
+  ConsumerStore,
+  'createConsumer' | 'listConsumers' | 'removeConsumer' | 'removeOrphans' | 'findStudioAfter' | 'putBackfills'
+> {
+  const { feed, studios, call } = connection;
 
-  /** Changes the consumers unless they have changed since they were read; then it is decided again. */
-  const change = <Outcome>(decide: (found: Pick<ConsumersDocument, 'list' | 'next'>) => ConsumersChange<Outcome>) =>
-    call((deadline) =>
-      untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
+  /**
+   * Changes the consumers unless they have changed since they were read; then it is decided again.
+   *
+   * @param decide gets the number of the next consumer at the last attempt, if its outcome is unknown; returns undefined if that
+   *   cannot be known
+   */
+  const change = <Outcome>(
+    decide: (
+      found: Pick<ConsumersDocument, 'list' | 'next'>,
+      attempted: number | undefined,
+    ) => ConsumersChange<Outcome> | undefined,
+  ) =>
+    call((deadline) => {
+      let attempted: number | undefined;
+      return untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
         const found = await feed.findOne({ _id: 'consumers' }, READ);
         const { version, next, list } = found ?? { version: 0, next: 1, list: [] };
-        const decided = decide({ list, next });
-        if (!decided.list) return decided;
+        const decided = decide({ list, next }, attempted);
+        if (!decided?.list) return decided;
         const changed = { version: version + 1, next: decided.next ?? next, list: decided.list };
+        attempted = next;
         if (found) {
           const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, { $set: changed });
-          return matchedCount === 1 ? decided : undefined;
+          if (matchedCount === 1) return decided;
+        } else {
+          try {
+            await feed.insertOne({ _id: 'consumers', ...changed });
+            return decided;
+          } catch (error) {
+            if (!isDuplicate(error)) throw error;
+          }
         }
-        try {
-          await feed.insertOne({ _id: 'consumers', ...changed });
-          return decided;
-        } catch (error) {
-          if (isDuplicate(error)) return undefined;
-          throw error;
-        }
-      }),
-    ).then(({ outcome }) => outcome);
+        attempted = undefined;
+        return undefined;
+      });
+    }).then(({ outcome }) => outcome);
 
   return {
     createConsumer: (created) =>
-      change<CreateConsumerOutcome>(({ list, next }) => {
+      change<CreateConsumerOutcome>(({ list, next }, attempted = next) => {
+        // It was created and removed, perhaps as that of another call: it must not come again.
+        if (attempted < next && !list.some(({ number }) => number === attempted)) return undefined;
         const decision = decideConsumer(list, created);
         if (decision.kind !== 'new') return { outcome: decision };
         const consumer = { ...decision.consumer, number: next };
@@ -123,17 +136,20 @@ function consumerWrites(
 
     listConsumers: () => call(async () => [...(await consumers())]),
 
-    async removeConsumer(name) {
-      // An attempt whose outcome is unknown may have taken effect: the next one must not remove another of that name.
-      let removed: Pick<Consumer, 'number'> | null | undefined;
-      await change(({ list }) => {
-        removed ??= list.find((each) => each.name === name) ?? null;
-        const others = list.filter(({ number }) => number !== removed?.number);
+    removeConsumer: (number) =>
+      change(({ list }) => {
+        const others = list.filter((each) => each.number !== number);
         return { outcome: undefined, ...(others.length < list.length && { list: others }) };
-      });
-      while (await call(() => removeOrphans(connection)));
-      return removed !== null && removed !== undefined;
-    },
+      }),
+
+    removeOrphans: () => call(() => removeOrphans(connection)),
+
+    findStudioAfter: (studioId) =>
+      call(async () => {
+        const isAfter = { _id: { $gt: studioId, $lt: AFTER_ALL_STUDIOS } };
+        const options = { ...READ, projection: { _id: 1 }, sort: { _id: 1 } } as const;
+        return (await studios.findOne(isAfter, options))?._id ?? null;
+      }),
 
     putBackfills: ({ number, backfills: before }, backfills) =>
       change(({ list }) => {
@@ -178,7 +194,8 @@ function deliveryMethods(
 ) {
   const { leads, deliveries, call } = connection;
   const readerOf = deliveryReader(connection, report);
-  const removals = new Throttle(REMOVAL_INTERVAL_MS);
+  // Apart from those that read: each has a ceiling of its own.
+  const oldestOf = ofEachConsumer((number) => deliveriesByTime(connection, number));
   return {
     distributeLeadChanges: () => call(distributeSome),
 
@@ -197,7 +214,6 @@ function deliveryMethods(
 
     listDeliveries: (number, limit) =>
       call(async () => {
-        if (removals.allow()) await removeOrphans(connection);
         const consumer = (await distribute()).find((each) => each.number === number);
         return consumer ? { consumer, changes: await readerOf(number)(limit) } : null;
       }),
@@ -217,7 +233,7 @@ function deliveryMethods(
     measureDeliveries: (number, bound) =>
       call(async () => {
         await distribute();
-        const [first] = await deliveriesByTime(connection, number).first(1);
+        const [first] = await oldestOf(number).first(1);
         return {
           leads: await deliveries.countDocuments({ consumer: number }, { limit: bound }),
           since: first?.since ?? null,

@@ -20,7 +20,7 @@ import {
   READ,
   studiosOf,
 } from './documents.ts';
-import { isMark, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
+import { MARK, markOf, refusalsIn, unmarkedSince } from './marks.ts';
 import { DUPLICATE } from './server-refusal.ts';
 
 /** The maximum number of marks that are read at a time. */
@@ -150,13 +150,18 @@ export function distribution(connection: Connection) {
   };
 }
 
-/** An update that makes a mark distributed, if it is still as it was read. An invalid one is replaced. */
-function moveOf({ _id, studioId, changes }: LeadDocument, { revision, since, kinds }: Delivery) {
-  const moved = distributedSince(since);
-  const $set = isMark(changes) ? { 'changes.since': moved } : { changes: { revision, since: moved, kinds } };
+/** An update that makes a mark distributed, if it is still as it was read. What else is invalid in it stays. */
+function moveOf({ _id, studioId, changes }: LeadDocument, { since }: Delivery) {
+  // One that is no mark at all, and yet has a time, goes: the lead is sent with its next change.
+  const { filter, update } = Array.isArray(changes)
+    ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
+    : {
+        filter: { 'changes.since': changes.since, ...unmarkedSince({ changes }) },
+        update: { $set: { 'changes.since': distributedSince(since) } },
+      };
   return {
-    filter: { studioId, _id, 'changes.since': changes.since, ...sameMark({ changes }) } as Filter<LeadDocument>,
-    update: { $set } as UpdateFilter<LeadDocument>,
+    filter: { studioId, _id, ...filter } as Filter<LeadDocument>,
+    update: update as UpdateFilter<LeadDocument>,
   };
 }
 

@@ -25,7 +25,9 @@ export const INDEXES: readonly Index[] = [
   { collection: 'deliveries', name: 'consumer', key: { consumer: 1, since: 1 }, unique: false },
 ];
 
-export const INDEXED = ['leads', 'apiKeys', 'deliveries'] as const;
+/** Those whose indexes promises rely on. */
+export const UNIQUELY_INDEXED = ['leads', 'apiKeys'] as const;
+export const INDEXED = [...UNIQUELY_INDEXED, 'deliveries'] as const;
 export type Indexed = (typeof INDEXED)[number];
 
 export interface IndexFault {
@@ -141,13 +143,12 @@ export function indexKeeper(access: IndexAccess) {
 
   /** Checks all indexes, and begins to make missing ones again unless that has failed recently. */
   async function checkAll(): Promise<void> {
-    try {
-      const faults = (await Promise.all(INDEXED.map(check))).flat();
-      if (faults.length === 0) rebuildDelayMs = CHECK_INTERVAL_MS;
-      else if (performance.now() >= nextRebuildAt) rebuilding ??= rebuild(faults);
-    } catch {
-      // The database does not respond; writes that wait for a check get its error.
-    }
+    // Where one fails the database does not respond, or refuses it; writes that wait for a check get its error.
+    const checked = await Promise.allSettled(INDEXED.map(check));
+    const faults = checked.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+    if (faults.length > 0) {
+      if (performance.now() >= nextRebuildAt) rebuilding ??= rebuild(faults);
+    } else if (checked.every(({ status }) => status === 'fulfilled')) rebuildDelayMs = CHECK_INTERVAL_MS;
   }
 
   async function check(collection: Indexed): Promise<readonly IndexFault[]> {

@@ -7,10 +7,14 @@ export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt:
 
 type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
 
-/** The mark of a lead as read. One that this service did not write counts as that of its creation. */
+/** The mark of a lead as read. What this service did not write of it counts as that of its creation. */
 export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
-  const { revision = 0, since, kinds = { created } }: ChangesDocument = isMark(changes) ? changes : {};
-  return { revision, since: since?.getTime() === ACKNOWLEDGED.getTime() ? null : since, kinds };
+  const { revision, since, kinds } = Object(changes);
+  return {
+    revision: Number.isSafeInteger(revision) ? revision : 0,
+    since: since?.getTime?.() === ACKNOWLEDGED.getTime() ? null : since instanceof Date ? since : undefined,
+    kinds: isPlainObject(kinds) ? kinds : { created },
+  };
 }
 
 /**
@@ -20,7 +24,18 @@ export function markOf({ changes, createdAt: created }: Marked): ChangeMark {
 export const sameMark = ({ changes }: Pick<Marked, 'changes'>) =>
   (isMark(changes) ? { 'changes.revision': changes.revision ?? null } : {}) as object;
 
-export function isMark(changes: unknown): changes is ChangesDocument {
+/**
+ * A condition that this service has not marked the lead since it was read. An invalid revision may not equal itself once it is
+ * read; then it is none of this service.
+ */
+export function unmarkedSince({ changes }: Pick<Marked, 'changes'>): object {
+  const { revision = null } = Object(changes);
+  const isSame = { 'changes.revision': revision };
+  if (revision === null || Number.isSafeInteger(revision)) return isSame;
+  return { $or: [isSame, { 'changes.revision': { $not: { $gte: 0, $lte: Number.MAX_SAFE_INTEGER } } }] };
+}
+
+function isMark(changes: unknown): changes is ChangesDocument {
   if (!isPlainObject(changes)) return false;
   const { since, revision, kinds } = changes;
   return (

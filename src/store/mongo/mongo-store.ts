@@ -10,7 +10,7 @@ import { type Connection, connect, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
 import { mongoDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
-import { duplicatesUnder, INDEXED, indexFaults } from './indexes.ts';
+import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
 
@@ -56,8 +56,7 @@ async function examine(database: Db): Promise<ServerState> {
   const hello = await database.command({ hello: 1 });
   const { version, ferretdb } = await database.command({ buildInfo: 1 });
   // A core makes that of deliveries when it starts, and refuses nothing without it; a database of release 1.1 has none.
-  const collections = INDEXED.filter((collection) => collection !== 'deliveries');
-  const faults = (await Promise.all(collections.map((collection) => indexFaults(database, collection)))).flat();
+  const faults = (await Promise.all(UNIQUELY_INDEXED.map((collection) => indexFaults(database, collection)))).flat();
   return {
     kind: 'server',
     product: ferretdb ? 'FerretDB' : 'MongoDB',

@@ -12,21 +12,72 @@ const MAX_REMOVED = 1000;
 
 const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
 
+type Records =
+  | 'createConsumer'
+  | 'listConsumers'
+  | 'removeConsumer'
+  | 'removeOrphans'
+  | 'findStudioAfter'
+  | 'putBackfills';
+
 /** The named consumers of the change feed, in SQLite. */
-export function sqliteConsumers(
-  { database, commits, studios }: Connection,
-  { consumers, deliver, distribute, distributeSome }: Distribution,
+export const sqliteConsumers = (
+  connection: Connection,
+  distributing: Distribution,
   readDeliveries: ReadChanges,
-): ConsumerStore {
+): ConsumerStore => ({
+  ...consumerRecords(connection, distributing),
+  ...deliveryMethods(connection, distributing, readDeliveries),
+});
+
+function consumerRecords({ database, commits }: Connection, { consumers }: Distribution): Pick<ConsumerStore, Records> {
   const insert = database.prepare(
     'INSERT INTO consumers (name, studio_ids, start, created_at, backfills) VALUES (?, ?, ?, ?, ?)',
   );
-  const remove = database.prepare('DELETE FROM consumers WHERE name = ?');
-  const removeOrphans = database.prepare(`
+  const remove = database.prepare('DELETE FROM consumers WHERE number = ?');
+  const removeBetween = database.prepare(`
     DELETE FROM deliveries WHERE (consumer, lead) IN (
-      SELECT consumer, lead FROM deliveries WHERE consumer NOT IN (SELECT number FROM consumers) LIMIT ${MAX_REMOVED}
+      SELECT consumer, lead FROM deliveries WHERE consumer > ? AND consumer < ? LIMIT ${MAX_REMOVED}
     )`);
+  const selectStudioAfter = database.prepare('SELECT id FROM studios WHERE id > ? ORDER BY id LIMIT 1');
   const putBackfills = database.prepare('UPDATE consumers SET backfills = ? WHERE number = ? AND backfills = ?');
+
+  return {
+    createConsumer: (created) =>
+      commits.write(() => {
+        const decision = decideConsumer(consumers(), created);
+        if (decision.kind !== 'new') return decision;
+        const { name, studioIds, start, createdAt, backfills } = decision.consumer;
+        const ids = studioIds && JSON.stringify(studioIds);
+        const { lastInsertRowid } = insert.run(name, ids, start, createdAt.getTime(), JSON.stringify(backfills));
+        return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
+      }),
+
+    listConsumers: async () => consumers(),
+
+    removeConsumer: (number) => commits.write(() => void remove.run(number)),
+
+    removeOrphans: () =>
+      commits.write(() => {
+        const numbers = consumers().map(({ number }) => number);
+        // Between two consumers that there are, the index has only those of others.
+        return [...numbers, Number.MAX_SAFE_INTEGER].some(
+          (number, index) => removeBetween.run(numbers[index - 1] ?? 0, number).changes > 0,
+        );
+      }),
+
+    findStudioAfter: async (studioId) => (selectStudioAfter.get(studioId)?.id as string | undefined) ?? null,
+
+    putBackfills: ({ number, backfills: before }, backfills) =>
+      commits.write(() => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1),
+  };
+}
+
+function deliveryMethods(
+  { database, commits, studios }: Connection,
+  { consumers, deliver, distribute, distributeSome }: Distribution,
+  readDeliveries: ReadChanges,
+): Omit<ConsumerStore, Records> {
   const selectLeads = prepareLists(
     database,
     `SELECT ${NUMBERED.sql} FROM leads
@@ -43,28 +94,6 @@ export function sqliteConsumers(
 
   return {
     distributeLeadChanges: distributeSome,
-
-    createConsumer: (created) =>
-      commits.write(() => {
-        const decision = decideConsumer(consumers(), created);
-        if (decision.kind !== 'new') return decision;
-        const { name, studioIds, start, createdAt, backfills } = decision.consumer;
-        const ids = studioIds && JSON.stringify(studioIds);
-        const { lastInsertRowid } = insert.run(name, ids, start, createdAt.getTime(), JSON.stringify(backfills));
-        return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
-      }),
-
-    listConsumers: async () => consumers(),
-
-    async removeConsumer(name) {
-      const isRemoved = await commits.write(() => remove.run(name).changes === 1);
-      // Also what an interrupted removal has left.
-      while ((await commits.write(() => removeOrphans.run().changes)) === MAX_REMOVED);
-      return isRemoved;
-    },
-
-    putBackfills: ({ number, backfills: before }, backfills) =>
-      commits.write(() => putBackfills.run(JSON.stringify(backfills), number, JSON.stringify(before)).changes === 1),
 
     backfillDeliveries: ({ number }, { studioId, after, limit, now }) =>
       commits.write(() => {

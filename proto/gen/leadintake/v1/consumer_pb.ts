@@ -50,7 +50,7 @@ export type Consumer = Message<"leadintake.v1.Consumer"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * What it has yet to acknowledge.
+   * What it has yet to acknowledge; only in ListConsumersResponse.
    *
    * @generated from field: leadintake.v1.WaitingChanges waiting = 6;
    */
@@ -141,7 +141,7 @@ export const CreateConsumerRequestSchema: GenMessage<CreateConsumerRequest> = /*
  */
 export type CreateConsumerResponse = Message<"leadintake.v1.CreateConsumerResponse"> & {
   /**
-   * The consumer.
+   * The consumer, without `waiting`.
    *
    * @generated from field: leadintake.v1.Consumer consumer = 1;
    */
@@ -281,7 +281,7 @@ export const ConsumerStartSchema: GenEnum<ConsumerStart> = /*@__PURE__*/
  */
 export const ConsumerService: GenService<{
   /**
-   * Creates a consumer. An equal repetition returns it. Before one that starts now, all earlier changes are set apart; while that
+   * Creates a consumer. An equal repetition returns it, and creates it anew where it was removed since. Before one that starts now, all earlier changes are set apart; while that
    * takes longer than the call may, repeat it. Refused with INVALID_REQUEST, CONSUMER_EXISTS (another one has the name), or
    * CONSUMER_LIMIT_REACHED.
    *

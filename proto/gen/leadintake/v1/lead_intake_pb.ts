@@ -1700,8 +1700,9 @@ export const LeadIntakeService: GenService<{
   },
   /**
    * Marks the leads of a studio as changed, for a consumer that has lost its copy. A call marks up to 500 leads; the next call
-   * continues with the token of the response. With a named consumer, a call is for all leads of the studio: that consumer is sent
-   * them as it acknowledges others, at their present revisions. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * continues with the token of the response. With a named consumer, a call is for all leads of the studio, which must be one of
+   * the consumer: that is sent them as it acknowledges others, at their present revisions. So an acknowledgement of such a revision
+   * that comes later, from before the call, is one of the lead sent again. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ResendLeads
    */
