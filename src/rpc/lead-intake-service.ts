@@ -1,4 +1,5 @@
 import { create, isFieldSet } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
 import {
@@ -98,9 +99,12 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
       return { results: imported.map((result) => ({ outcome: outcomeOf(result) })) };
     },
 
-    async changeLeadStage({ studioId, leadId, stage, memberId, requestId }, context) {
-      const command = { studioId, leadId, stage: leadStage.fromWire(stage), memberId, requestId, ...actorOf(context) };
-      return { lead: leadToWire(await changeLeadStage(deps, command), 'full') };
+    async changeLeadStage({ studioId, leadId, stage: wireStage, memberId, requestId, expectedUpdateTime }, context) {
+      const faults = new Faults();
+      const expectedUpdatedAt = expectedFromWire(expectedUpdateTime, faults);
+      const stage = leadStage.fromWire(wireStage);
+      const command = { studioId, leadId, stage, expectedUpdatedAt, memberId, requestId, ...actorOf(context) };
+      return { lead: leadToWire(await changeLeadStage(deps, command, faults), 'full') };
     },
 
     async updateLead(request, context) {
@@ -247,11 +251,6 @@ function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadC
   if (paths.some((path) => !PATHS.includes(path))) {
     faults.note('updateMask', `must name ${PATHS.join(', ')} only; the contact is replaced whole`);
   }
-  if ((expectedUpdateTime?.nanos ?? 0) % 1_000_000 !== 0) {
-    faults.note('expectedUpdateTime', 'must be in whole milliseconds, as the update_time of a lead is');
-  }
-  const expectedUpdatedAt = dateFromWire(expectedUpdateTime);
-  if (Number.isNaN(expectedUpdatedAt?.getTime())) faults.note('expectedUpdateTime', 'must be a time from 1970 on');
   const given = leadDataFromWire(lead);
   const named = DATA_FIELDS.filter((field) => {
     const described = LeadSchema.field[field];
@@ -263,10 +262,20 @@ function updateFromWire(request: UpdateLeadRequest, faults: Faults): UpdateLeadC
     studioId,
     leadId: lead.id,
     fields: Object.fromEntries(fields),
-    expectedUpdatedAt,
+    expectedUpdatedAt: expectedFromWire(expectedUpdateTime, faults),
     memberId,
     requestId,
   };
+}
+
+/** Returns the time that a lead must still have; undefined: any. Adds the faults of it. */
+function expectedFromWire(time: Timestamp | undefined, faults: Faults): Date | undefined {
+  if ((time?.nanos ?? 0) % 1_000_000 !== 0) {
+    faults.note('expectedUpdateTime', 'must be in whole milliseconds, as the update_time of a lead is');
+  }
+  const expected = dateFromWire(time);
+  if (Number.isNaN(expected?.getTime())) faults.note('expectedUpdateTime', 'must be a time from 1970 on');
+  return expected;
 }
 
 function outcomeOf(result: ImportedLead) {

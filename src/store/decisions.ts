@@ -103,12 +103,13 @@ type LeadDecision<Outcome> = Decision<Outcome, LeadWrite>;
 
 export function decideLeadStage(
   found: StoredLead | null,
-  { stage, claims, memberId, caller, now }: LeadStageChange,
+  { stage, claims, expectedUpdatedAt, memberId, caller, now }: LeadStageChange,
   isApplied: boolean,
 ): LeadDecision<ChangeLeadStageOutcome> {
   const lead = found && readableOrThrow(found.lead);
   if (!lead) return { outcome: { kind: 'not-found' } };
   if (isApplied) return { outcome: { kind: 'changed', lead } };
+  if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   if (lead.stage === stage) return { outcome: { kind: 'unchanged', lead }, write: null };
   const keepsClaims = isOpen(stage) === isOpen(lead.stage);
   if (!keepsClaims && !isSameContact(lead.contact, claims.contact)) return { outcome: { kind: 'other-contact' } };

@@ -129,7 +129,8 @@ export type EraseLeadOutcome =
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
   | { readonly kind: 'already-open'; readonly leadId: string }
-  | { readonly kind: 'not-found' }
+  /** The lead has changed since the expected time; nothing was written. */
+  | { readonly kind: 'not-found' | 'stale' }
   | { readonly kind: 'other-contact' };
 
 /** The outcome of an update; `stale`: the lead has changed since the expected time. */
@@ -147,6 +148,8 @@ export interface LeadStageChange extends LeadCommand {
   readonly stage: LeadStage;
   /** What the lead claims when reopened, and is also found by when closed. */
   readonly claims: ClaimsOfContact;
+  /** Null: any. */
+  readonly expectedUpdatedAt: Date | null;
 }
 
 export interface LeadUpdate extends LeadCommand {
@@ -213,7 +216,8 @@ export interface LeadStore {
   findLeadsOfContact(studioId: string, contactKeys: readonly string[], former?: 'former'): Promise<LeadsOfContact>;
 
   /**
-   * changeLeadStage must move a lead to a stage and store an event, in one write. Returns `unchanged`, and writes
+   * changeLeadStage must move a lead to a stage and store an event, in one write. It must check `expectedUpdatedAt`
+   * first: returns `stale` if the lead's `updatedAt` differs. Returns `unchanged`, and writes
    * nothing, if the lead is in that stage already. `updatedAt` becomes `now`, but grows by a millisecond at least.
    *
    * - Closing must free the lead's claims in the same write; the lead is found by these and by the given ones from then

@@ -13,18 +13,24 @@ export interface ChangeLeadStageCommand extends Requester {
   readonly studioId: string;
   readonly leadId: string;
   readonly stage: LeadStage | undefined;
+  /** The `updatedAt` that the lead must still have; undefined: any. */
+  readonly expectedUpdatedAt?: Date | undefined;
 }
 
 /**
  * Moves a lead to any stage.
  *
- * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_ALREADY_OPEN
+ * @param faults those found while the command was parsed
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, UPDATE_TIME_MISMATCH, LEAD_ALREADY_OPEN
  * @rule 3.1.moves
  */
-export async function changeLeadStage({ store, clock }: Changing, command: ChangeLeadStageCommand): Promise<Lead> {
-  const { studioId, stage, memberId = null, caller } = command;
+export async function changeLeadStage(
+  { store, clock }: Changing,
+  command: ChangeLeadStageCommand,
+  faults = new Faults(),
+): Promise<Lead> {
+  const { studioId, stage, expectedUpdatedAt = null, memberId = null, caller } = command;
   const leadId = command.leadId.toLowerCase();
-  const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
   faults.note('leadId', uuidFault(leadId));
   noteRequester(faults, command);
@@ -38,8 +44,8 @@ export async function changeLeadStage({ store, clock }: Changing, command: Chang
     const { contact } = lead;
     // A lead that is reopened claims its contact by the current region.
     const claims = { contact, ...openClaims(contact, await regionsOf(store, studioId)) };
-    const by = { memberId, caller, now: clock(), requestId };
-    const outcome = await store.changeLeadStage({ studioId, leadId, stage: stage as LeadStage, claims, ...by });
+    const change = { studioId, leadId, stage: stage as LeadStage, claims, expectedUpdatedAt };
+    const outcome = await store.changeLeadStage({ ...change, memberId, caller, now: clock(), requestId });
     // Else the contact was corrected concurrently: retry with the new one.
     if (outcome.kind !== 'other-contact') return leadAfter(outcome);
   }

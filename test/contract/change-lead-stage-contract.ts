@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
-import { aLead, claimsOf, DAY_MS, plus } from '../support/builders.ts';
+import { aLead, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { actionsOn, CLOSED_STAGES, moveLead, OPEN_STAGES } from './store-actions.ts';
 
@@ -83,6 +83,37 @@ export function changeLeadStageContract(opened: () => OpenedStore): void {
       // The second lead still has the contact: closing it frees the contact for the first.
       await moved(second, 'won');
       await moved(first, stage);
+    });
+
+    // @proves leads-33
+    test('a move of a lead that has changed since the expected time is stale and writes nothing', async () => {
+      const lead = await created();
+      const now = await moved(lead, 'contacted', { expectedUpdatedAt: lead.updatedAt });
+
+      for (const stage of ['won', 'contacted', 'new'] as const) {
+        expect(await moveLead(store, lead, stage, { expectedUpdatedAt: lead.updatedAt })).toEqual({ kind: 'stale' });
+      }
+
+      expect(await store.findLead(lead.studioId, lead.id)).toEqual(now);
+      expect(await store.listAuditEvents(lead.studioId, lead.id)).toHaveLength(1);
+      await moved(now, 'won', { expectedUpdatedAt: now.updatedAt });
+    });
+
+    // @proves leads-33
+    test('of 20 moves through two stores that expect the same time, one is made', async () => {
+      const lead = await created();
+      const stores = [store, await opened().another()];
+
+      const outcomes = await Promise.all(
+        times(20, (index) =>
+          moveLead(stores[index % 2] as Store, lead, index < 10 ? 'won' : 'lost', {
+            expectedUpdatedAt: lead.updatedAt,
+          }),
+        ),
+      );
+
+      expect(outcomes.filter(({ kind }) => kind === 'stale')).toHaveLength(19);
+      expect(outcomes).toContainEqual({ kind: 'changed', lead: await store.findLead(lead.studioId, lead.id) });
     });
 
     test("an unknown lead and another studio's lead are not found, and nothing is written", async () => {

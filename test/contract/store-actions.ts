@@ -40,6 +40,7 @@ export const moveLead = (store: Store, lead: Lead, stage: LeadStage, overrides: 
     leadId: lead.id,
     stage,
     claims: claimsOf(lead),
+    expectedUpdatedAt: null,
     memberId: null,
     now: NOW,
     ...overrides,

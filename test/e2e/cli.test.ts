@@ -249,6 +249,7 @@ test('an operator erases one lead, and all closed before a day, and repeats the 
       leadId,
       stage: 'won',
       claims: { ...claimsOf(one), contact },
+      expectedUpdatedAt: null,
       memberId: null,
       now: new Date(day),
     });

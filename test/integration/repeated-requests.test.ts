@@ -233,6 +233,30 @@ describe('a request', () => {
     ]);
   });
 
+  // @proves leads-33
+  test('a repeated move is not refused because of the time that it expected, and another one is', async () => {
+    const [one, other] = both();
+    const { studioId, leadId } = await aStudioWithAll(one);
+    type WithLead = { lead: { updateTime: { seconds: string; nanos: number } } };
+    const { lead } = await one.call<WithLead>('LeadIntakeService/GetLead', { studioId, leadId });
+    const move = (change: object) =>
+      other.call<WithLead>('LeadIntakeService/ChangeLeadStage', {
+        ...{ studioId, leadId, stage: 'LEAD_STAGE_WON', expectedUpdateTime: lead.updateTime },
+        ...change,
+      });
+    const requestId = randomUUID();
+    const first = await move({ requestId });
+
+    await expect(move({ requestId })).resolves.toEqual(first);
+    for (const stage of ['LEAD_STAGE_WON', 'LEAD_STAGE_NEW']) {
+      expect(await refusalOf(move({ stage }))).toMatchObject({ code: 'ABORTED', reason: 'UPDATE_TIME_MISMATCH' });
+    }
+    for (const time of [{ ...lead.updateTime, nanos: 1 }, { seconds: -1 }, { nanos: 2_000_000_000 }]) {
+      const refusal = await refusalOf(move({ expectedUpdateTime: time }));
+      expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST' });
+    }
+  });
+
   test('a repeated correction is not refused because of the time that it expected, or of a source disabled since', async () => {
     const [one, other] = both();
     const { leadSource } = await aStudioWithAll(one);

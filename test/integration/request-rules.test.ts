@@ -49,7 +49,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/ListLeads': () => ({ ...STUDIO, pageSize: 1, pageToken: '', view: 1 }),
   'LeadIntakeService/ExportLeads': () => ({ ...STUDIO, resumeToken: '' }),
   'LeadIntakeService/FindLeads': () => ({ ...STUDIO, contact: aContact(), pageSize: 1, pageToken: '' }),
-  'LeadIntakeService/ChangeLeadStage': () => ({ ...MEMBER, leadId: id(), stage: 2 }),
+  'LeadIntakeService/ChangeLeadStage': () => ({ ...MEMBER, leadId: id(), stage: 2, expectedUpdateTime: inDays(0) }),
   'LeadIntakeService/ImportLeads': () => ({
     ...STUDIO,
     leads: [{ ...aCreation(), stage: 2, createTime: inDays(-2), updateTime: inDays(-1), leadId: id() }],

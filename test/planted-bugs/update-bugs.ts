@@ -5,6 +5,7 @@ const IN_SQLITE = 'src/store/sqlite/leads.ts';
 
 const FREES = 'of an open lead: the former contact becomes free and the new one taken';
 const ORIGINAL = 'a replay returns the original data, whatever was corrected since, even after a restart';
+const STALE = 'a move of a lead that has changed since the expected time is stale and writes nothing';
 const REOPENED = 'a reopening during a correction claims the corrected contact';
 
 /** Faults of corrections on SQLite, and of what both stores share. */
@@ -30,6 +31,18 @@ export const UPDATE_BUGS: readonly PlantedBug[] = [
         file: 'src/store/decisions.ts',
         find: '...(!found.isCorrected && { original: lead })',
         put: 'original: lead',
+      },
+    ],
+  },
+  {
+    name: 'a move overwrites what a colleague has changed since the expected time',
+    suite: ON_SQLITE,
+    caughtBy: STALE,
+    patches: [
+      {
+        file: 'src/store/decisions.ts',
+        find: 'Boolean(expected && expected.getTime() !== updatedAt.getTime())',
+        put: 'false',
       },
     ],
   },
