@@ -5,6 +5,7 @@ import { program, runOnStore } from './program.ts';
 
 interface CreateOptions {
   readonly allStudios?: boolean;
+  readonly includeTestStudios?: boolean;
   readonly start: ConsumerStart;
 }
 
@@ -15,13 +16,17 @@ export function addConsumerCommands(): void {
     .command('create <consumer> [studios...]')
     .description('create a consumer of the changes of some studios, or of all; repeating it changes nothing')
     .option('--all-studios', 'send it the changes of all studios')
+    .option('--include-test-studios', 'with --all-studios: those of test studios, too')
     .addOption(
       new Option('--start <start>', 'what it is sent: changes from now on, or all leads as well')
         .choices(CONSUMER_STARTS)
         .makeOptionMandatory(),
     )
-    .action((name: string, studioIds: string[], { allStudios = false, start }: CreateOptions) =>
-      runOnStore(async (deps) => shown(await createConsumer(deps, { name, studioIds, allStudios, start }))),
+    .action((name: string, studioIds: string[], options: CreateOptions) =>
+      runOnStore(async (deps) => {
+        const { allStudios = false, includeTestStudios = false, start } = options;
+        return shown(await createConsumer(deps, { name, studioIds, allStudios, includeTestStudios, start }));
+      }),
     );
   consumers
     .command('list')
@@ -33,9 +38,9 @@ export function addConsumerCommands(): void {
     .action((name: string) => runOnStore(async (deps) => ({ removed: await removeConsumer(deps, name) })));
 }
 
-const shown = ({ name, studioIds, createdAt, backfills }: Consumer) => ({
+const shown = ({ name, studioIds, includesTests, createdAt, backfills }: Consumer) => ({
   name,
-  studios: studioIds ?? 'all',
+  studios: studioIds ?? (includesTests ? 'all, and test studios' : 'all'),
   createdAt,
   backfilling: backfills.length > 0,
 });

@@ -8,7 +8,7 @@ import {
   removeLeadSource,
   removeMember,
 } from '../../src/usecases/members-and-sources.ts';
-import { everyStudio, getStudio, type PutStudioCommand, putStudio } from '../../src/usecases/studios.ts';
+import { emptyStudio, everyStudio, getStudio, type PutStudioCommand, putStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';
@@ -25,6 +25,7 @@ interface PutStudioOptions {
   readonly region?: string;
   readonly quota?: QuotaOption;
   readonly keepEnquiries?: 'yes' | 'no';
+  readonly test?: true;
   readonly member?: string;
 }
 
@@ -44,17 +45,33 @@ function addStudioCommands(): void {
         'whether an open lead keeps what creations say that are refused because of it',
       ).choices(['yes', 'no']),
     )
+    .option('--test', 'create a test studio: only consumers and exports that ask for it have its leads')
     .option(...AUDITED_MEMBER)
-    .action((id: string, { region, quota, keepEnquiries: keep, member: memberId, ...options }: PutStudioOptions) => {
-      const regionCode = region === 'none' ? null : region;
-      const quotaLimit = quota === 'default' ? null : quota;
-      const keepEnquiries = keep && keep === 'yes';
-      return runOnStore(async (deps) => {
-        const status = options.status ?? ((await deps.store.findStudio(id)) ? 'unchanged' : 'active');
-        const put: PutStudioCommand = { id, status, regionCode, quotaLimit, keepEnquiries, memberId, ...BY_HAND };
-        return publicStudio(await putStudio(deps, put));
-      });
-    });
+    .action(
+      (id: string, { region, quota, keepEnquiries: keep, test: isTest, member, ...options }: PutStudioOptions) => {
+        const regionCode = region === 'none' ? null : region;
+        const quotaLimit = quota === 'default' ? null : quota;
+        const keepEnquiries = keep && keep === 'yes';
+        return runOnStore(async (deps) => {
+          const status = options.status ?? ((await deps.store.findStudio(id)) ? 'unchanged' : 'active');
+          const fields = { regionCode, quotaLimit, keepEnquiries, isTest };
+          const put: PutStudioCommand = { id, status, ...fields, memberId: member, ...BY_HAND };
+          return publicStudio(await putStudio(deps, put));
+        });
+      },
+    );
+  studios
+    .command('empty <studio>')
+    .description('delete all leads of a test studio, with their keys and events')
+    .action((id: string) =>
+      runOnStore(async (deps) => {
+        for (let deleted = 0; ; ) {
+          const { deletedLeadCount, isEmpty } = await emptyStudio(deps, id);
+          deleted += deletedLeadCount;
+          if (isEmpty) return { deleted };
+        }
+      }),
+    );
   studios
     .command('get <studio>')
     .description('show a studio')

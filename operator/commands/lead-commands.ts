@@ -67,6 +67,7 @@ function addTransferCommands(leads: Command): void {
     .command('export')
     .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
     .option(...STUDIO)
+    .option('--include-test-studios', 'of all studios: those for tests, too')
     .addHelpText(
       'after',
       `
@@ -75,7 +76,9 @@ created or changed meanwhile. A text that a spreadsheet would run as a formula
 gets an apostrophe in front, and so does such a text behind apostrophes.
 \`leads import\` removes it.`,
     )
-    .action(({ studio: studioId = '' }: { studio?: string }) => runOnStore((deps) => writeLeads(deps, studioId)));
+    .action(({ studio: studioId = '', includeTestStudios }: { studio?: string; includeTestStudios?: true }) =>
+      runOnStore((deps) => writeLeads(deps, studioId, includeTestStudios)),
+    );
   leads
     .command('import <studio> <file>')
     .description('import leads from a file of CSV; safe to repeat, because existing leads are skipped')
@@ -147,13 +150,13 @@ function addWorkCommands(leads: Command): void {
 }
 
 /** Writes all leads of a studio, or of all studios, page by page. */
-async function writeLeads(deps: Dependencies, studioId: string): Promise<void> {
+async function writeLeads(deps: Dependencies, studioId: string, includesTests = false): Promise<void> {
   // On a terminal it would stand between the rows, and elsewhere nobody waits for it.
   const showProgress = process.stderr.isTTY && !process.stdout.isTTY ? progressPrinter() : () => {};
   let count = 0;
   if (studioId !== '') await getStudio(deps, studioId);
   await print(CSV_HEADER);
-  for await (const { leads } of exportLeads(deps, { studioId, resumeToken: '' })) {
+  for await (const { leads } of exportLeads(deps, { studioId, resumeToken: '', includesTests })) {
     if (leads.length > 0) await print(csvLines(leads));
     count += leads.length;
     showProgress(`${count} leads so far`);

@@ -1,4 +1,5 @@
 import { newId } from './new-id.ts';
+import type { Studio } from './studio.ts';
 
 /** The maximum number of named consumers. Each change is written once for each of them. */
 export const MAX_CONSUMERS = 16;
@@ -22,6 +23,8 @@ export interface NewConsumer {
   readonly name: string;
   /** In ascending order, each once; null: all studios. */
   readonly studioIds: readonly string[] | null;
+  /** Whether all studios are test studios, too. */
+  readonly includesTests: boolean;
   readonly start: ConsumerStart;
   readonly createdAt: Date;
 }
@@ -68,9 +71,14 @@ export function withBackfill({ backfills, studioIds }: Consumer, studioId: strin
   return next.length > MAX_STUDIOS_OF_CONSUMER ? all : next;
 }
 
-/** Whether a consumer is sent the changes of a studio. */
-export const isOfConsumer = ({ studioIds }: Pick<Consumer, 'studioIds'>, studioId: string): boolean =>
-  studioIds?.includes(studioId) ?? true;
+/** What decides who is sent the changes of a studio. */
+type Which = Pick<Studio, 'id' | 'isTest'>;
+
+/** Whether a consumer is sent the changes of a studio. It asks for a test studio by its id, or with all others. */
+export const isOfConsumer = (
+  { studioIds, includesTests }: Pick<Consumer, 'studioIds' | 'includesTests'>,
+  { id, isTest }: Which,
+): boolean => studioIds?.includes(id) ?? (includesTests || !isTest);
 
 /** Makes a value for each named consumer when it is first asked for, and keeps those of as many as there can be. */
 export function ofEachConsumer<Value>(make: (consumer: number) => Value): (consumer: number) => Value {

@@ -24,6 +24,7 @@ const MESSAGES = {
   UPDATE_TIME_MISMATCH: 'The lead has changed since the time that was expected.',
   CONSUMER_NOT_FOUND: 'The change feed has no such consumer.',
   CONSUMER_EXISTS: 'A consumer of the change feed has the name, and other studios or another start.',
+  NOT_A_TEST_STUDIO: 'The studio is not a test studio.',
   CONSUMER_LIMIT_REACHED: `The change feed has ${MAX_CONSUMERS} consumers.`,
 } as const;
 

@@ -11,6 +11,8 @@ export interface Studio extends StudioRegions {
   readonly quotaLimit: number | null;
   /** Whether what creations say is kept that are refused because of an open lead. */
   readonly keepEnquiries: boolean;
+  /** Whether its leads are for tests: whoever has all studios has it only if it asks. Never changes. */
+  readonly isTest: boolean;
 }
 
 export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;

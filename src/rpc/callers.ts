@@ -211,6 +211,7 @@ const BY_SERVICE = new Map([
   }),
   rolesOf(DirectoryService, {
     putStudio: ['crm', 'operator'],
+    emptyStudio: ['crm'],
     getStudio: ['crm', 'operator', 'read'],
     listStudios: ['crm', 'operator', 'read'],
     putApiKeyQuota: ['crm', 'operator'],

@@ -13,9 +13,9 @@ const SEE_ALL: readonly CallerRole[] = ['crm', 'operator', 'read'];
 export function consumerService(deps: Dependencies): ServiceImpl<typeof ConsumerService> {
   return {
     async createConsumer({ consumer, start }, context) {
-      const { name = '', studioIds = [], allStudios = false } = consumer ?? {};
+      const { name = '', studioIds = [], allStudios = false, includeTestStudios = false } = consumer ?? {};
       refuseConsumerOfOthers(callerOf(context), { studioIds: allStudios ? null : studioIds });
-      const command = { name, studioIds, allStudios, start: consumerStart.fromWire(start) };
+      const command = { name, studioIds, allStudios, includeTestStudios, start: consumerStart.fromWire(start) };
       const created = await createConsumer(deps, command, context.signal);
       return { consumer: consumerToWire({ consumer: created }) };
     },

@@ -155,6 +155,7 @@ export const consumerToWire = ({
     name: consumer.name,
     studioIds: [...(consumer.studioIds ?? [])],
     allStudios: consumer.studioIds === null,
+    includeTestStudios: consumer.includesTests,
     createTime: timestampFromDate(consumer.createdAt),
     ...(waiting && {
       waiting: {
@@ -192,13 +193,14 @@ export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiK
   });
 }
 
-export function studioToWire({ id, status, regionCode, quotaLimit, keepEnquiries }: Studio): directory.Studio {
+export function studioToWire({ id, status, regionCode, quotaLimit, keepEnquiries, isTest }: Studio): directory.Studio {
   return create(directory.StudioSchema, {
     id,
     status: studioStatus.toWire(status),
     ...(regionCode !== null && { regionCode }),
     ...(quotaLimit !== null && { quotaLimit }),
     keepEnquiries,
+    isTest,
   });
 }
 

@@ -76,7 +76,7 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
     },
 
     /** Sends page after page as fast as the caller reads them. */
-    exportLeads({ studioId, resumeToken }, context) {
+    exportLeads({ studioId, resumeToken, includeTestStudios: includesTests }, context) {
       const caller = callerOf(context);
       /** What the log line has instead of the request. */
       const summary = { studioId, leads: 0 };
@@ -85,7 +85,7 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
 
       async function* messages() {
         refuseOtherStudios(caller, { studioId });
-        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken })) {
+        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken, includesTests })) {
           if (ending.aborted)
             throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
           yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };

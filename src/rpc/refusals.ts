@@ -33,6 +33,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   UPDATE_TIME_MISMATCH: Code.Aborted,
   CONSUMER_NOT_FOUND: Code.NotFound,
   CONSUMER_EXISTS: Code.AlreadyExists,
+  NOT_A_TEST_STUDIO: Code.FailedPrecondition,
   CONSUMER_LIMIT_REACHED: Code.FailedPrecondition,
 };
 

@@ -12,7 +12,7 @@ import {
   removeLeadSource,
   removeMember,
 } from '../usecases/members-and-sources.ts';
-import { getStudio, listStudios, type PutStudioCommand, putStudio } from '../usecases/studios.ts';
+import { emptyStudio, getStudio, listStudios, type PutStudioCommand, putStudio } from '../usecases/studios.ts';
 import { actorOf, callerOf, memberOrOperator } from './callers.ts';
 import {
   apiKeyScope,
@@ -76,6 +76,8 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
       return { studio: studioToWire(await putStudio(deps, command)) };
     },
 
+    emptyStudio: ({ studioId }) => emptyStudio(deps, studioId),
+
     async getStudio({ studioId }) {
       return { studio: studioToWire(await getStudio(deps, studioId)) };
     },
@@ -121,11 +123,11 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
 }
 
 /** The fields that an update mask may name. */
-const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit', 'keep_enquiries'];
+const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit', 'keep_enquiries', 'is_test'];
 
 /** Returns the changes of a studio: the fields that the mask names, or without a mask those that are present. */
 function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
-  const { id, status, regionCode, quotaLimit, keepEnquiries } = studio;
+  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest } = studio;
   const faults = new Faults();
   const isUnknown = (path: string) => !STUDIO_FIELDS.includes(path);
   if (mask?.paths.some(isUnknown)) faults.note('updateMask', `must name ${STUDIO_FIELDS.join(', ')} only`);
@@ -137,6 +139,7 @@ function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask
     regionCode: changes('region_code', regionCode !== undefined) ? (regionCode ?? null) : undefined,
     quotaLimit: changes('quota_limit', quotaLimit !== undefined) ? (quotaLimit ?? null) : undefined,
     keepEnquiries: changes('keep_enquiries', keepEnquiries !== undefined) ? (keepEnquiries ?? true) : undefined,
+    isTest: changes('is_test', isTest) ? isTest : undefined,
     memberId,
   };
 }

@@ -234,7 +234,7 @@ export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnread
  * that cannot be read counts as none.
  */
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
-  const { id, regionCode, quotaLimit, keepEnquiries } = read;
+  const { id, regionCode, quotaLimit, keepEnquiries, isTest } = read;
   const formerRegions = regionsIn(read.formerRegions);
   const field = faultOfStudio(read);
   if (field === undefined) return { ...(read as Studio), formerRegions };
@@ -245,6 +245,7 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
     regionCode: isRegion(regionCode) ? regionCode : null,
     quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
     keepEnquiries: keepEnquiries === true,
+    isTest: isTest === true,
     formerRegions,
   };
 }

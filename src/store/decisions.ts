@@ -40,6 +40,7 @@ import {
   type LeadStageChange,
   type LeadUpdate,
   type PutOutcome,
+  type PutStudioOutcome,
   type ReplaceApiKeyOutcome,
   type StudioPut,
   UnreadableRecord,
@@ -295,25 +296,29 @@ export interface StoredStudio {
 }
 
 /** Changed fields of a studio; its former regions are added to those that are stored, and end a renewal. */
-export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit' | 'keepEnquiries'>> &
+export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit' | 'keepEnquiries' | 'isTest'>> &
   Pick<Studio, 'formerRegions'>;
+
+const NEW_STUDIO = { regionCode: null, quotaLimit: null, keepEnquiries: true, isTest: false, formerRegions: [] };
 
 export function decideStudio(
   found: StoredStudio | null,
   put: StudioPut,
   { memberId, caller, now: time }: AuditContext,
   isApplied: boolean,
-): Decision<Studio | null, StudioWrite> {
-  const { id, status, regionCode, quotaLimit, keepEnquiries } = put;
+): Decision<PutStudioOutcome, StudioWrite> {
+  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest } = put;
   if (!found && status === undefined) return { outcome: null };
+  if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: 'other-kind' };
   if (found && isApplied) return { outcome: found.studio };
   const fields = {
     ...(status !== undefined && { status }),
     ...(regionCode !== undefined && { regionCode }),
     ...(quotaLimit !== undefined && { quotaLimit }),
     ...(keepEnquiries !== undefined && { keepEnquiries }),
+    ...(!found && isTest && { isTest }),
   };
-  const before = { regionCode: null, quotaLimit: null, keepEnquiries: true, formerRegions: [], ...found?.studio };
+  const before = { ...NEW_STUDIO, ...found?.studio };
   const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
   const formerRegions = [...new Set([...before.formerRegions, ...noted])];
   const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
@@ -364,7 +369,8 @@ export function decideConsumer(
 ): CreateConsumerOutcome | { readonly kind: 'new'; readonly consumer: Omit<Consumer, 'number'> } {
   const namesake = consumers.find(({ name }) => name === consumer.name);
   if (namesake) {
-    const isSame = namesake.start === consumer.start && isDeepStrictEqual(namesake.studioIds, consumer.studioIds);
+    const whichOf = ({ start, studioIds, includesTests }: NewConsumer) => [start, studioIds, includesTests];
+    const isSame = isDeepStrictEqual(whichOf(namesake), whichOf(consumer));
     return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
   }
   if (consumers.length >= MAX_CONSUMERS) return { kind: 'limit-reached' };

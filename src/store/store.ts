@@ -313,6 +313,9 @@ export interface ConsumerChanges {
  * whoever distributes, dies, or repeats what it did long ago. While there are named consumers, the changes of
  * LeadChangeStore are only listed and acknowledged once they were distributed. Without any, nothing is written. While many
  * thousands are marked, a call may distribute only some, and list none of the others.
+ *
+ * Once there is a test studio, changes are distributed as with a named consumer: those of test studios go only to the named
+ * consumers that include it, and then count as acknowledged by the unnamed one.
  */
 export interface ConsumerStore {
   /**
@@ -384,6 +387,14 @@ export interface LeadErasureStore {
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
   eraseLead(erasure: LeadErasure): Promise<EraseLeadOutcome>;
+
+  /**
+   * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. Only of a
+   * test studio: no consumer hears of it.
+   *
+   * @returns the number of deleted leads; fewer than `limit`: there were no more
+   */
+  deleteLeads(studioId: string, limit: number): Promise<number>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
@@ -489,7 +500,11 @@ export interface StudioPut {
   readonly regionCode: RegionCode | null | undefined;
   readonly quotaLimit?: number | null | undefined;
   readonly keepEnquiries?: boolean | undefined;
+  readonly isTest?: boolean | undefined;
 }
+
+/** Null: the studio does not exist, and `status` is undefined; `other-kind`: `isTest` differs. Neither writes anything. */
+export type PutStudioOutcome = Studio | null | 'other-kind';
 
 /** The outcome of putting a member or a source, whose number is limited. */
 export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
@@ -501,9 +516,9 @@ export interface DirectoryStore {
    * stored with an event in the same write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
    * former ones in the same write, also by concurrent calls.
    *
-   * @returns the studio after the change; null: it does not exist, and `status` is undefined
+   * @returns the studio after the change
    */
-  putStudio(studio: StudioPut, by: AuditContext): Promise<Studio | null>;
+  putStudio(studio: StudioPut, by: AuditContext): Promise<PutStudioOutcome>;
 
   /** Returns a studio; an unreadable one is suspended and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;

@@ -24,6 +24,7 @@ export interface CreateConsumerCommand {
   readonly name: string;
   readonly studioIds: readonly string[];
   readonly allStudios: boolean;
+  readonly includeTestStudios: boolean;
   readonly start: ConsumerStart | undefined;
 }
 
@@ -35,7 +36,7 @@ export interface CreateConsumerCommand {
  */
 export async function createConsumer(
   { store, clock }: Changing,
-  { name, studioIds, allStudios, start }: CreateConsumerCommand,
+  { name, studioIds, allStudios, includeTestStudios: includesTests, start }: CreateConsumerCommand,
   ending?: AbortSignal,
 ): Promise<Consumer> {
   const faults = new Faults();
@@ -45,6 +46,7 @@ export async function createConsumer(
   for (const [index, studioId] of studioIds.slice(0, MAX_STUDIOS_OF_CONSUMER).entries())
     faults.note(`consumer.studioIds[${index}]`, crmIdFault(studioId));
   if (allStudios === studioIds.length > 0) faults.note('consumer.studioIds', 'must be given, or else allStudios');
+  if (includesTests && !allStudios) faults.note('consumer.includeTestStudios', 'must be absent without allStudios');
   if (start === undefined) faults.note('start', 'must be given');
   faults.refuseIfAny();
   // Otherwise it would be sent all that waits for the consumer without a name.
@@ -55,6 +57,7 @@ export async function createConsumer(
   const outcome = await store.createConsumer({
     name,
     studioIds: allStudios ? null : [...new Set(studioIds)].toSorted(),
+    includesTests,
     start: start as ConsumerStart,
     createdAt: clock(),
   });
@@ -129,7 +132,8 @@ export async function listConsumers(
  */
 export async function sendAgain({ store }: Reading, consumer: Consumer, studioId: string | null): Promise<void> {
   const faults = new Faults();
-  if (studioId !== null && !isOfConsumer(consumer, studioId)) faults.note('studioId', 'must be one of the consumer');
+  if (studioId !== null && !(await hasStudio({ store }, consumer, studioId)))
+    faults.note('studioId', 'must be one of the consumer');
   faults.refuseIfAny();
   let current: Consumer | undefined = consumer;
   while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
@@ -154,7 +158,7 @@ export async function listDeliveries(
     if (!first) break;
     const { studioId, after } = first;
     const { leads, next } = await store.backfillDeliveries(consumer, { studioId, after, limit, now: clock() });
-    const rest = next === null ? await ofNextStudio({ store }, first) : [{ ...first, after: next }];
+    const rest = next === null ? await ofNextStudio({ store }, consumer, first) : [{ ...first, after: next }];
     const backfills = [...rest, ...others];
     // Another poll has moved it on.
     if (!(await store.putBackfills(consumer, backfills))) break;
@@ -164,7 +168,12 @@ export async function listDeliveries(
   return (await store.listDeliveries(number, limit))?.changes ?? null;
 }
 
-async function ofNextStudio({ store }: Reading, backfill: Backfill): Promise<Backfill[]> {
-  const studioId = backfill.andLater ? await store.findStudioAfter(backfill.studioId) : null;
+async function ofNextStudio({ store }: Reading, consumer: Consumer, backfill: Backfill): Promise<Backfill[]> {
+  let studioId = backfill.andLater ? await store.findStudioAfter(backfill.studioId) : null;
+  while (studioId !== null && !(await hasStudio({ store }, consumer, studioId)))
+    studioId = await store.findStudioAfter(studioId);
   return studioId === null ? [] : [{ ...backfill, studioId, after: null }];
 }
+
+const hasStudio = async ({ store }: Reading, consumer: Consumer, id: string): Promise<boolean> =>
+  isOfConsumer(consumer, (await store.findStudio(id)) ?? { id, isTest: false });

@@ -20,6 +20,8 @@ export interface ExportLeadsQuery {
   readonly studioId: string;
   /** Empty: from the beginning. */
   readonly resumeToken: string;
+  /** Whether all studios are test studios, too. */
+  readonly includesTests?: boolean;
 }
 
 /** A page of an export, and the token with which an export resumes after it. */
@@ -31,7 +33,7 @@ export interface ExportedLeads {
 }
 
 /**
- * Yields all leads of a studio, or of all studios, ordered by studio and then by id. It reads a page only when the
+ * Yields all leads of a studio, or of all studios but those for tests, ordered by studio and then by id. It reads a page only when the
  * consumer requests it. Every lead that exists from the beginning to the end of the export is yielded exactly once,
  * also if the export is interrupted and resumed after the last page received.
  *
@@ -39,7 +41,7 @@ export interface ExportedLeads {
  */
 export async function* exportLeads(
   { store }: Reading,
-  { studioId, resumeToken }: ExportLeadsQuery,
+  { studioId, resumeToken, includesTests = false }: ExportLeadsQuery,
 ): AsyncGenerator<ExportedLeads> {
   const begin = resumeToken === '' ? null : exportPosition(studioId, resumeToken);
   const faults = new Faults();
@@ -76,6 +78,6 @@ export async function* exportLeads(
       return;
     }
     if (begun) yield begun.studioId;
-    for await (const { id } of everyStudio({ store }, begun?.studioId)) yield id;
+    for await (const { id, isTest } of everyStudio({ store }, begun?.studioId)) if (includesTests || !isTest) yield id;
   }
 }

@@ -24,6 +24,8 @@ export interface PutStudioCommand extends Requester {
   readonly quotaLimit?: number | null | undefined;
   /** Undefined: unchanged. */
   readonly keepEnquiries?: boolean | undefined;
+  /** Undefined: as it is; a new studio is none. */
+  readonly isTest?: boolean | undefined;
 }
 
 /** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
@@ -43,19 +45,39 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
   if (typeof command?.quotaLimit === 'number') faults.note('studio.quotaLimit', quotaLimitFault(command.quotaLimit));
   noteRequester(faults, command ?? {});
   faults.refuseIfAny();
-  const { id, status, quotaLimit, keepEnquiries, memberId = null, caller } = command as PutStudioCommand;
+  const { id, status, quotaLimit, keepEnquiries, isTest, memberId = null, caller } = command as PutStudioCommand;
   const put = {
     id,
     status: status === 'unchanged' ? undefined : status,
     regionCode: regionCode as RegionCode | null | undefined,
     quotaLimit,
     keepEnquiries,
+    isTest,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
   const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });
-  if (studio) return studio;
-  faults.note('studio.status', 'must be given for a new studio');
+  if (studio === 'other-kind') faults.note('studio.isTest', 'must stay as it was when the studio was created');
+  else if (studio) return studio;
+  else faults.note('studio.status', 'must be given for a new studio');
   throw faults.refusal();
+}
+
+/** The maximum number of leads that a call deletes. */
+const MAX_DELETED = 500;
+
+/**
+ * Deletes leads of a test studio.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO
+ */
+export async function emptyStudio(
+  { store }: Reading,
+  studioId: string,
+): Promise<{ readonly deletedLeadCount: number; readonly isEmpty: boolean }> {
+  const { isTest } = await existingStudio(store, studioId, new Faults());
+  if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');
+  const deletedLeadCount = await store.deleteLeads(studioId, MAX_DELETED);
+  return { deletedLeadCount, isEmpty: deletedLeadCount < MAX_DELETED };
 }
 
 /** @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND */

@@ -171,7 +171,7 @@ export function claimContract(opened: () => OpenedStore): void {
         const seen: (Studio | null)[] = [];
         for (let round = 0; round < 6; round += 1) {
           const puts = times(4, (index) => put(regions[(round * 4 + index) % 8], through(index)));
-          seen.push(...(await Promise.all(puts)));
+          seen.push(...((await Promise.all(puts)) as Studio[]));
         }
 
         const { regionCode } = await studioNow();

@@ -67,6 +67,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...ofLead, revision: 1 }])],
   measureDeliveries: ['reads', (store) => store.measureDeliveries(1, 10)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
+  deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10)],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
   createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],
   listLiveApiKeys: ['reads', (store) => store.listLiveApiKeys(STUDIO_ID)],

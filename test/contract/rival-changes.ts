@@ -179,6 +179,7 @@ export const HARMLESS_WHEN_REPEATED = {
   backfillDeliveries: 'the consumer gets the leads once more',
   acknowledgeDeliveries: 'it names the revision',
   eraseLead: 'no one can restore a lead',
+  deleteLeads: 'no one needs the leads of a test studio',
   revokeApiKey: 'no one can restore a key',
   recordApiKeyUse: 'the later time stays',
 } as const satisfies Record<Exclude<keyof Store, Reads | keyof typeof RIVAL_CHANGES>, string>;

@@ -15,6 +15,7 @@ import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { repeatedChangesContract } from './repeated-changes-contract.ts';
+import { testStudioContract } from './test-studio-contract.ts';
 import { unreadableRecordsContract } from './unreadable-records-contract.ts';
 import { updateLeadContract } from './update-lead-contract.ts';
 
@@ -42,6 +43,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     leadErasureContract(opened);
     leadChangeContract(damages, opened);
     consumerContract(damages, opened);
+    testStudioContract(opened);
     claimContract(opened);
     apiKeyContract(opened);
     directoryContract(opened);

@@ -38,6 +38,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     regionCode: 'DE',
     quotaLimit: null,
     keepEnquiries: true,
+    isTest: false,
   });
   expect(await json('studios', 'put', 's1', '--keep-enquiries', 'no')).toMatchObject({ keepEnquiries: false });
   expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
@@ -102,6 +103,39 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     removed: { studioId: 's1', id: 'owner', role: 'owner' },
   });
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
+});
+
+test('an operator empties a test studio, and no other; exports and consumers have its leads if they ask', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  expect(await json('studios', 'put', 'trial', '--test')).toMatchObject({ isTest: true });
+  expect(await json('studios', 'put', 'trial', '--quota', '5')).toMatchObject({ isTest: true, quotaLimit: 5 });
+  await expect(cli('studios', 'put', 's1', '--test')).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('studio.isTest must stay as it was when the studio was created'),
+  });
+  const store = openSqliteStore(path);
+  for (const studioId of ['s1', 'trial', 'trial']) {
+    const lead = aLead({ studioId });
+    await store.createLead(lead, claimsOf(lead));
+  }
+  await store.close();
+
+  const studiosIn = async (...options: string[]) =>
+    leadsIn(await cli('leads', 'export', ...options)).map(({ studioId }) => studioId);
+  expect(await studiosIn()).toEqual(['s1']);
+  expect(await studiosIn('--include-test-studios')).toEqual(['s1', 'trial', 'trial']);
+  expect(await studiosIn('--studio', 'trial')).toEqual(['trial', 'trial']);
+  const create = ['consumers', 'create', 'relay', '--all-studios', '--start', 'all-leads'];
+  expect(await json(...create, '--include-test-studios')).toMatchObject({ studios: 'all, and test studios' });
+  await expect(cli(...create)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/^CONSUMER_EXISTS: /) });
+  await expect(cli('studios', 'empty', 's1')).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^NOT_A_TEST_STUDIO: /),
+  });
+  expect(await json('studios', 'empty', 'trial')).toEqual({ deleted: 2 });
+  expect(await json('studios', 'empty', 'trial')).toEqual({ deleted: 0 });
+  expect(await studiosIn('--include-test-studios')).toEqual(['s1']);
 });
 
 test('an operator finds a lead by a contact from standard input', async () => {

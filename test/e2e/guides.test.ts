@@ -13,7 +13,7 @@ import { describeWithMongo } from '../support/mongodb.ts';
 import { addressOf, hasShellAndCurl, ROOT, run, sharedFolder, temporaryFolder, watch } from '../support/processes.ts';
 import { startRedisWithSentinel } from '../support/redis-sentinel.ts';
 import { describeWithRedis, describeWithRedisServer, freePort } from '../support/servers.ts';
-import { LEADS } from '../support/service.ts';
+import { LEADS, startService } from '../support/service.ts';
 
 const guide = (name: string) => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const DEPLOY = guide('how-to/deploy.md');
@@ -25,6 +25,7 @@ const ERASE = guide('how-to/erase.md');
 const UPGRADE = guide('how-to/upgrade.md');
 const MOVE = guide('how-to/move-leads.md');
 const COPY = guide('how-to/keep-a-copy.md');
+const COMMANDS = guide('reference/command-line.md');
 const OBSERVABILITY = guide('reference/observability.md');
 
 const TOKEN = 'the token of the tests of the guides';
@@ -341,6 +342,16 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   test('keep-a-copy.md: programs are consumers of their own', async () => {
     const { env } = await aDatabase();
     expect(await printed(commandsWith(COPY, 'consumers'), env)).toMatch(/reporting.*relay.*removed +true/s);
+  });
+
+  test('command-line.md: a deployment is verified with a test studio', async () => {
+    const { env, folder, leads } = await aDatabase();
+    const before = await leads();
+    const service = await startService({ core: env });
+    onTestFinished(() => service.dispose());
+    const replaced = { 'trial.json': join(folder, 'trial.json'), 'http://127.0.0.1:8080': service.url };
+    expect(await printed(commandsWith(COMMANDS, 'verify', replaced), env)).toMatch(/ 0 are broken.*deleted +\d\d/s);
+    expect(await leads()).toEqual(before);
   });
 });
 

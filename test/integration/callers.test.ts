@@ -35,7 +35,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents', ['read', 'crm', 'operator']],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
       ['RevokeApiKey', ['crm', 'operator']],
-      ['CreateApiKey ReplaceApiKey', ['crm']],
+      ['CreateApiKey ReplaceApiKey EmptyStudio', ['crm']],
     ] as const
   ).flatMap(([names, roles]) => names.split(' ').map((name) => [name, roles] as const)),
 );

@@ -192,7 +192,7 @@ describe('the directory', () => {
     await directory('PutStudio', { studio: { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', regionCode: 'DE' } });
     const put = (studio: object, mask?: string[]) =>
       directory('PutStudio', { studio: { id: studioId, ...studio }, ...(mask && { updateMask: { paths: mask } }) });
-    const of = { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', keepEnquiries: true };
+    const of = { id: studioId, status: 'STUDIO_STATUS_SUSPENDED', keepEnquiries: true, isTest: false };
     const both = { ...of, regionCode: 'DE' };
 
     expect(await put({ status: 'STUDIO_STATUS_ACTIVE' })).toEqual({
@@ -274,6 +274,7 @@ test.each<[rpc: string, request: () => object]>([
   ['ApiKeyService/ListApiKeys', () => ({ memberId: 'a' })],
   ['ApiKeyService/ReplaceApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
   ['ApiKeyService/RevokeApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
+  ['DirectoryService/EmptyStudio', () => ({})],
   ['DirectoryService/GetStudio', () => ({})],
   ['DirectoryService/PutMember', () => ({ member: { studioId: 'nowhere', id: 'a', role: 1 } })],
   ['DirectoryService/RemoveMember', () => ({ memberId: 'a' })],
@@ -286,7 +287,7 @@ test.each<[rpc: string, request: () => object]>([
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(33));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(34));
 
   test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
     expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated);

@@ -48,6 +48,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   RevokeApiKey: 'nothing',
   AuthenticateApiKey: 'nothing',
   PutStudio: 'by request_id',
+  EmptyStudio: 'something',
   GetStudio: 'nothing',
   ListStudios: 'nothing',
   PutApiKeyQuota: 'by request_id',

@@ -79,6 +79,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
     memberId: 'owner',
     updateMask: 'status,quotaLimit,regionCode,keepEnquiries',
   }),
+  'DirectoryService/EmptyStudio': () => STUDIO,
   'DirectoryService/GetStudio': () => STUDIO,
   'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),
   'DirectoryService/PutApiKeyQuota': () => ({ ...MEMBER, apiKeyId: id(), quotaLimit: 1 }),

@@ -16,6 +16,7 @@ import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
+import { STUDIO_BUGS } from './studio-bugs.ts';
 import { UPDATE_BUGS } from './update-bugs.ts';
 
 /** Whether those are run, too, that only a soak runs. */
@@ -41,6 +42,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   OUTBOX_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
+  STUDIO_BUGS,
 ].flat();
 
 const names = (bug: PlantedBug, pattern: RegExp) =>

@@ -20,6 +20,7 @@ import { createConnectTransport, createGrpcTransport, Http2SessionManager } from
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { type Lead, LeadSchema, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { openClaims } from '../../src/domain/contact.ts';
 import { newId } from '../../src/domain/new-id.ts';
@@ -216,10 +217,13 @@ async function validValues({ crm }: Core): Promise<Values> {
   const { studioId, memberId, sourceId, apiKeyId, secret } = await arrangeStudio(crm, { regionCode: 'DE' });
   const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
   const { lead } = await crm.leads.createLead({ studioId, idempotencyKey: newId(), displayName: 'Ada', contact });
+  await crm.directory.putStudio({ studio: { id: 'trial', status: StudioStatus.ACTIVE, isTest: true } });
   const secretSha256 = Buffer.from(hashKeySecret(secret)).toString('base64');
   return {
     studio_id: studioId,
     'Studio.id': studioId,
+    'Studio.is_test': false,
+    'EmptyStudioRequest.studio_id': 'trial',
     region_code: 'DE',
     member_id: memberId,
     'Member.id': memberId,
@@ -419,6 +423,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
   const printsLeads = true;
   const runs: Readonly<Record<string, readonly CommandRun[]>> = {
     'studios put': [{ args: [studio] }],
+    'studios empty': [{ args: [studio] }],
     'studios get': [{ args: [studio] }],
     'studios list': [{ args: [] }],
     'members put': [{ args: [studio, 'other', '--role', 'staff'] }],

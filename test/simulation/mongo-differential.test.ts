@@ -126,7 +126,7 @@ const commands = fc.array(
       countsOf(await collection.updateMany(where, { $set: { u: 1 } })),
     ),
     command('upsert', 1, fc.record({ _id: id, v: scalar }), async (collection, { _id, v }) =>
-      countsOf(await collection.updateOne({ _id } as never, { $set: { v } }, { upsert: true })),
+      countsOf(await collection.updateOne({ _id } as never, { $set: { v }, $setOnInsert: { k: 1 } }, { upsert: true })),
     ),
     command('delete', 1, filter, async (collection, where) => (await collection.deleteMany(where)).deletedCount),
     command('find', 5, fc.record({ filter, fields }), async (collection, { filter, fields }) => {

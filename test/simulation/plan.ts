@@ -16,13 +16,14 @@ import * as otherClients from './scenarios/other-clients.ts';
 import * as outbox from './scenarios/outbox.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import * as stalledConsumers from './scenarios/stalled-consumers.ts';
+import * as testStudios from './scenarios/test-studios.ts';
 import * as transfers from './scenarios/transfers.ts';
 import * as website from './scenarios/website.ts';
 
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
-  ...[callersFile, drains, keyEnds, lateRequests, lostMongoIndex, namedConsumers, stalledConsumers],
+  ...[callersFile, drains, keyEnds, lateRequests, lostMongoIndex, namedConsumers, stalledConsumers, testStudios],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

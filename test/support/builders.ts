@@ -33,6 +33,7 @@ export function aStudio(overrides: Partial<Studio> = {}): Studio {
     regionCode: null,
     quotaLimit: null,
     keepEnquiries: true,
+    isTest: false,
     formerRegions: [],
     ...overrides,
   };
@@ -47,7 +48,7 @@ export function aLeadSource(overrides: Partial<LeadSource> = {}): LeadSource {
 }
 
 export function aConsumer(overrides: Partial<NewConsumer> = {}): NewConsumer {
-  return { name: 'relay', studioIds: null, start: 'now', createdAt: NOW, ...overrides };
+  return { name: 'relay', studioIds: null, includesTests: false, start: 'now', createdAt: NOW, ...overrides };
 }
 
 /** A new lead, by default with a contact that no other lead has. */

@@ -40,14 +40,13 @@ export function mongoLeadChanges(
   const [readMarked, readDistributed] = [changesIn(byTime, report), changesIn(distributed, report)];
   const readOldest = [byTime, distributed].map((queue) => changesIn(queue, () => {}));
   return {
-    listLeadChanges: (limit) =>
-      call(async () => ((await distribute()).length > 0 ? readDistributed : readMarked)(limit)),
+    listLeadChanges: (limit) => call(async () => ((await distribute()).isNeeded ? readDistributed : readMarked)(limit)),
 
     acknowledgeLeadChanges: (acknowledgements) =>
       call(async () => {
         if (acknowledgements.length === 0) return 0;
-        const hasConsumers = await distributeLeads(acknowledgements);
-        const isMarked = { ...(hasConsumers && { $gte: new Date(DISTRIBUTED) }), $lt: ACKNOWLEDGED };
+        const isNeeded = await distributeLeads(acknowledgements);
+        const isMarked = { ...(isNeeded && { $gte: new Date(DISTRIBUTED) }), $lt: ACKNOWLEDGED };
         const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
         const updates = [...byRevision].map(([revision, seen]) => {
           const filter = {

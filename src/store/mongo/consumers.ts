@@ -26,6 +26,7 @@ import {
   lastIdOfFull,
   leadIdsAfter,
   leadKey,
+  NO_CONSUMERS,
   READ,
   studiosOf,
   WITHOUT_HISTORY,
@@ -64,7 +65,7 @@ export function mongoConsumers(
 
 /** A consumer that is created meanwhile has a higher number than those that were given before. */
 async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean> {
-  const { list, next } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? { list: [], next: 0 };
+  const { list, next } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
   const isOrphan = { consumer: { $nin: list.map(({ number }) => number), $lt: next } };
   const found = await deliveries
     .find(isOrphan, { ...READ, projection: { studioId: 1 } })
@@ -79,7 +80,7 @@ async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean>
 
 function consumerWrites(
   connection: Connection,
-  { consumers }: Distribution,
+  { recipients }: Distribution,
 ): Pick<
   ConsumerStore,
   'createConsumer' | 'listConsumers' | 'removeConsumer' | 'removeOrphans' | 'findStudioAfter' | 'putBackfills'
@@ -102,7 +103,7 @@ function consumerWrites(
       let attempted: number | undefined;
       return untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
         const found = await feed.findOne({ _id: 'consumers' }, READ);
-        const { version, next, list } = found ?? { version: 0, next: 1, list: [] };
+        const { version, next, list } = found ?? NO_CONSUMERS;
         const decided = decide({ list, next }, attempted);
         if (!decided?.list) return decided;
         const changed = { version: version + 1, next: decided.next ?? next, list: decided.list };
@@ -134,7 +135,7 @@ function consumerWrites(
         return { outcome: { kind: 'created', consumer }, list: [...list, consumer], next: next + 1 };
       }),
 
-    listConsumers: () => call(async () => [...(await consumers())]),
+    listConsumers: () => call(async () => [...(await recipients()).consumers]),
 
     removeConsumer: (number) =>
       change(({ list }) => {
@@ -163,7 +164,7 @@ function consumerWrites(
 
 /** Returns a function that reads the deliveries of a consumer. */
 function deliveryReader(connection: Connection, report: ReportUnreadable) {
-  const { leads } = connection;
+  const { leads, deliveries } = connection;
 
   async function withLeads(found: readonly DeliveryDocument[]): Promise<Delivered[]> {
     if (found.length === 0) return [];
@@ -173,6 +174,12 @@ function deliveryReader(connection: Connection, report: ReportUnreadable) {
     } as Filter<LeadDocument>;
     const read = await leads.find(filter, WITHOUT_HISTORY).toArray();
     const byKey = new Map(read.map((lead) => [keyText(lead._id), lead]));
+    // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
+    const lost = found.filter(({ _id }) => !byKey.has(keyText(_id)));
+    if (lost.length > 0) {
+      const _id = { $in: lost.map((each) => each._id) };
+      await deliveries.deleteMany({ _id, studioId: studiosOf(lost) }, { maxTimeMS: STORE_SILENCE_MS });
+    }
     return found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) }));
   }
 
@@ -214,7 +221,7 @@ function deliveryMethods(
 
     listDeliveries: (number, limit) =>
       call(async () => {
-        const consumer = (await distribute()).find((each) => each.number === number);
+        const consumer = (await distribute()).consumers.find((each) => each.number === number);
         return consumer ? { consumer, changes: await readerOf(number)(limit) } : null;
       }),
 

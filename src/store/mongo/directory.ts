@@ -1,17 +1,18 @@
 import type { Filter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
-import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS, type Studio } from '../../domain/studio.ts';
+import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
 import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
 import { decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, PutOutcome, ReportUnreadable } from '../store.ts';
+import type { DirectoryStore, PutOutcome, PutStudioOutcome, ReportUnreadable } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, untilKnown } from './connection.ts';
 import {
   AFTER_ALL_STUDIOS,
   entryOf,
   memberOf,
+  NO_CONSUMERS,
   NOTHING_DUE,
   READ,
   STUDIO_FIELDS,
@@ -93,10 +94,12 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 }
 
 const studioPutter =
-  ({ studios, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] =>
+  ({ studios, feed, call }: Connection, report: ReportUnreadable): DirectoryStore['putStudio'] =>
   (put, by) =>
-    call((deadline) =>
-      applyOnce<StudioDocument, Studio | null>(studios, deadline, {
+    call(async (deadline) => {
+      // Before its first lead, whoever distributes changes has to know that there are test studios.
+      if (put.isTest) await untilKnown(deadline, () => feed.updateOne(...WITH_TEST_STUDIOS));
+      return applyOnce<StudioDocument, PutStudioOutcome>(studios, deadline, {
         which: { _id: put.id },
         fields: STUDIO_FIELDS,
         requestId: by.requestId,
@@ -105,7 +108,7 @@ const studioPutter =
           const isRenewing = Boolean(renewal);
           const stored = found && { studio: checkedStudio(studioIn(found), report), status, quotaLimit, isRenewing };
           const decision = decideStudio(stored, put, by, isApplied);
-          if (!('write' in decision) || !decision.write) return decision as { readonly outcome: Studio | null };
+          if (!('write' in decision) || !decision.write) return decision as { readonly outcome: PutStudioOutcome };
           const { outcome, events } = decision;
           const { formerRegions, ...fields } = decision.write;
           if (!found) {
@@ -124,8 +127,14 @@ const studioPutter =
           } as Filter<StudioDocument>;
           return { outcome, where, ...(Object.keys($set).length > 0 && { update: { $set } }), events };
         },
-      }),
-    );
+      });
+    });
+
+const WITH_TEST_STUDIOS: Parameters<Connection['feed']['updateOne']> = [
+  { _id: 'consumers' },
+  { $set: { hasTestStudios: true }, $setOnInsert: NO_CONSUMERS },
+  { upsert: true },
+];
 
 interface Entry {
   readonly studioId: string;

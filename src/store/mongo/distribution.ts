@@ -12,11 +12,14 @@ import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
 import { type ChangePosition, undistributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
+  ACKNOWLEDGED,
+  type ConsumersDocument,
   type DeliveryDocument,
   deliveryKey,
   type LeadDocument,
   type LeadKey,
   leadKey,
+  NO_CONSUMERS,
   READ,
   studiosOf,
 } from './documents.ts';
@@ -80,48 +83,68 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   }
 }
 
+/** To whom changes are distributed. */
+interface Recipients {
+  readonly consumers: readonly Consumer[];
+  readonly hasTestStudios: boolean;
+  /** Without consumers nothing is distributed, unless changes of test studios are to be kept from the unnamed one. */
+  readonly isNeeded: boolean;
+}
+
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in MongoDB; within a call. */
 export function distribution(connection: Connection) {
-  const { leads, feed } = connection;
+  const { leads, feed, studios } = connection;
   const undistributed = undistributedByTime(connection);
   const deliver = deliveryWriter(connection);
 
-  const consumers = async (): Promise<readonly Consumer[]> =>
-    (await feed.findOne({ _id: 'consumers' }, READ))?.list ?? [];
+  async function recipients(): Promise<Recipients> {
+    const found: Pick<ConsumersDocument, 'list' | 'hasTestStudios'> =
+      (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
+    const { list: consumers, hasTestStudios = false } = found;
+    return { consumers, hasTestStudios, isNeeded: consumers.length > 0 || hasTestStudios };
+  }
 
-  /** Distributes marks that were read before the consumers. */
-  async function distributeMarks(found: readonly LeadDocument[], to: readonly Consumer[]): Promise<void> {
+  /** Distributes marks that were read before the recipients. */
+  async function distributeMarks(
+    found: readonly LeadDocument[],
+    { consumers, hasTestStudios }: Recipients,
+  ): Promise<void> {
     if (found.length === 0) return;
+    const areTests = { _id: studiosOf(found), isTest: true };
+    const tests = hasTestStudios ? await studios.find(areTests, { ...READ, projection: { _id: 1 } }).toArray() : [];
+    const testIds = new Set(tests.map(({ _id }) => _id));
     const each = found.map((lead) => {
       const delivery = deliveryOf(markOf(lead), timeOrNone(lead.createdAt));
-      const own = to.filter((consumer) => isOfConsumer(consumer, lead.studioId));
-      return { lead, delivery, documents: own.map(({ number }) => deliveryDocument(number, lead._id, delivery)) };
+      const isTest = testIds.has(lead.studioId);
+      const own = consumers.filter((consumer) => isOfConsumer(consumer, { id: lead.studioId, isTest }));
+      const documents = own.map(({ number }) => deliveryDocument(number, lead._id, delivery));
+      return { lead, delivery, documents, isTest };
     });
     const stored = await deliver(each.flatMap(({ documents }) => documents));
     const moves = each
       .filter(({ documents }) => documents.every(stored.has))
-      .map(({ lead, delivery }) => ({ updateOne: moveOf(lead, delivery) }));
+      .map(({ lead, delivery, isTest }) => ({ updateOne: moveOf(lead, delivery, isTest) }));
     // One that the database refuses stays marked: its deliveries are there.
     if (moves.length > 0) await leads.bulkWrite(moves, { ordered: false }).catch(refusalsIn);
   }
 
   return {
-    consumers,
+    recipients,
     deliver,
 
-    /** Distributes what is marked, if there are named consumers, and returns these. */
-    async distribute(): Promise<readonly Consumer[]> {
+    /** Distributes what is marked, if that is needed, and returns to whom. */
+    async distribute(): Promise<Recipients> {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
-      let to = await consumers();
+      let to = await recipients();
       let position: ChangePosition | null = null;
-      while (to.length > 0 && performance.now() < until) {
+      while (to.isNeeded && performance.now() < until) {
         const found: LeadDocument[] = await (position
           ? undistributed.behind(position, MAX_MARKS)
           : undistributed.first(MAX_MARKS));
-        to = await consumers();
-        if (to.length > 0) await distributeMarks(found, to);
+        to = await recipients();
+        if (to.isNeeded) await distributeMarks(found, to);
         const last = found.at(-1);
         if (found.length < MAX_MARKS || !last) break;
         position = undistributed.positionOf(last) ?? null;
@@ -131,33 +154,36 @@ export function distribution(connection: Connection) {
 
     async distributeSome(): Promise<boolean> {
       const found = await undistributed.first(MAX_MARKS);
-      await distributeMarks(found, await consumers());
+      await distributeMarks(found, await recipients());
       return found.length < MAX_MARKS;
     },
 
-    /** Distributes leads that are about to be acknowledged; returns whether there are named consumers. */
+    /** Distributes leads that are about to be acknowledged, if that is needed; returns whether it is. */
     async distributeLeads(acknowledgements: readonly Acknowledgement[]): Promise<boolean> {
-      if ((await consumers()).length === 0) return false;
+      if (!(await recipients()).isNeeded) return false;
       const filter = {
         studioId: studiosOf(acknowledgements),
         _id: { $in: acknowledgements.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
         'changes.since': { $lt: new Date(DISTRIBUTED) },
       } as Filter<LeadDocument>;
       const found = await leads.find(filter, MARK).toArray();
-      await distributeMarks(found, await consumers());
+      await distributeMarks(found, await recipients());
       return true;
     },
   };
 }
 
-/** An update that makes a mark distributed, if it is still as it was read. What else is invalid in it stays. */
-function moveOf({ _id, studioId, changes }: LeadDocument, { since }: Delivery) {
+/**
+ * An update that makes a mark distributed, that of a test studio also acknowledged, if it is still as it was read. What else
+ * is invalid in it stays.
+ */
+function moveOf({ _id, studioId, changes }: LeadDocument, { since }: Delivery, isTest: boolean) {
   // One that is no mark at all, and yet has a time, goes: the lead is sent with its next change.
   const { filter, update } = Array.isArray(changes)
     ? { filter: { changes: { $size: changes.length } }, update: { $unset: { changes: 1 } } }
     : {
         filter: { 'changes.since': changes.since, ...unmarkedSince({ changes }) },
-        update: { $set: { 'changes.since': distributedSince(since) } },
+        update: { $set: { 'changes.since': isTest ? ACKNOWLEDGED : distributedSince(since) } },
       };
   return {
     filter: { studioId, _id, ...filter } as Filter<LeadDocument>,

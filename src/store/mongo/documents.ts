@@ -106,7 +106,12 @@ export interface ConsumersDocument {
   /** The number of the next consumer. */
   readonly next: number;
   readonly list: readonly Consumer[];
+  /** Set before the first test studio is stored, and for good. */
+  readonly hasTestStudios?: true;
 }
+
+/** What there is before the first consumer. */
+export const NO_CONSUMERS = { version: 0, next: 1, list: [] } as const;
 
 /** What a named consumer has yet to handle of a lead. With the studio, so that the collection can be sharded by it. */
 export interface DeliveryDocument extends Delivery {
@@ -143,6 +148,7 @@ export interface StudioDocument extends Changeable {
   readonly regionCode: RegionCode | null;
   readonly quotaLimit?: number | null;
   readonly keepEnquiries?: boolean;
+  readonly isTest?: boolean;
   readonly formerRegions?: readonly (RegionCode | null)[];
   /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
   readonly claimVersion?: number | null;
@@ -165,6 +171,7 @@ export const STUDIO_FIELDS = {
   regionCode: 1,
   quotaLimit: 1,
   keepEnquiries: 1,
+  isTest: 1,
   formerRegions: 1,
   renewal: 1,
 } as const;
@@ -364,10 +371,10 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
 
 /** The unchecked studio of a document. Its former regions include those that a core of release 1.1 has replaced. */
 export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, renewal } = document;
+  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, renewal } = document;
   const { formerRegions: former = [] } = document;
   const formerRegions = Array.isArray(former) && renewal ? [...former, ...regionsOfRenewal(renewal)] : former;
-  return { id, status, regionCode, quotaLimit, keepEnquiries, formerRegions };
+  return { id, status, regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, formerRegions };
 }
 
 /** Returns a source of a studio; null: it does not exist. */

@@ -32,7 +32,7 @@ const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 export function mongoLeadReads(
   { leads, call }: Connection,
   report: ReportUnreadable,
-): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
+): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
   const documentsById = leadFinder<LeadKey>(leads, {
     filterOf: (keys) => ({
       studioId: studiosOf(keys),

@@ -30,12 +30,14 @@ import {
   type LeadDocument,
   type LeadKey,
   leadDocument,
+  leadIdsAfter,
   leadKey,
   nameOf,
   openClaim,
   originalDocument,
   PERSONAL,
   presentLeadOf,
+  READ,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
@@ -43,15 +45,32 @@ import { serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(
   connection: Connection,
-): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
+): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
   const write = leadWriter(connection);
   return {
     createLead: leadCreator(connection),
     eraseLead: write(decideLeadErasure),
+    deleteLeads: leadDeleter(connection),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
   };
 }
+
+/** Their claims, keys and events are parts of leads; deliveries are removed by the consumer that finds no lead. */
+const leadDeleter =
+  ({ leads, call }: Connection): LeadErasureStore['deleteLeads'] =>
+  (studioId, limit) =>
+    call(async () => {
+      const all = { studioId, _id: leadIdsAfter(studioId, null) };
+      const found = await leads
+        .find(all, { ...READ, projection: { _id: 1 } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray();
+      const _id = { $in: found.map((each) => each._id) };
+      if (found.length > 0) await leads.deleteMany({ studioId, _id }, { maxTimeMS: STORE_SILENCE_MS });
+      return found.length;
+    });
 
 /** A creation that is attempted. */
 interface Creation {

@@ -127,7 +127,7 @@ export function sqliteLeadChanges(
   const readOldest = [marks, distributed].map((read) => read([], () => {}));
 
   return {
-    listLeadChanges: async (limit) => ((await distribute()).length > 0 ? readDistributed : readMarked)(limit),
+    listLeadChanges: async (limit) => ((await distribute()).isNeeded ? readDistributed : readMarked)(limit),
 
     acknowledgeLeadChanges: (acknowledgements) =>
       commits.write(() => {

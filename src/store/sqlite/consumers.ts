@@ -32,7 +32,7 @@ export const sqliteConsumers = (
 
 function consumerRecords({ database, commits }: Connection, { consumers }: Distribution): Pick<ConsumerStore, Records> {
   const insert = database.prepare(
-    'INSERT INTO consumers (name, studio_ids, start, created_at, backfills) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO consumers (name, studio_ids, includes_tests, start, created_at, backfills) VALUES (?, ?, ?, ?, ?, ?)',
   );
   const remove = database.prepare('DELETE FROM consumers WHERE number = ?');
   const removeBetween = database.prepare(`
@@ -47,9 +47,9 @@ function consumerRecords({ database, commits }: Connection, { consumers }: Distr
       commits.write(() => {
         const decision = decideConsumer(consumers(), created);
         if (decision.kind !== 'new') return decision;
-        const { name, studioIds, start, createdAt, backfills } = decision.consumer;
-        const ids = studioIds && JSON.stringify(studioIds);
-        const { lastInsertRowid } = insert.run(name, ids, start, createdAt.getTime(), JSON.stringify(backfills));
+        const { name, studioIds, includesTests, start, createdAt, backfills } = decision.consumer;
+        const which = [studioIds && JSON.stringify(studioIds), Number(includesTests)] as const;
+        const { lastInsertRowid } = insert.run(name, ...which, start, createdAt.getTime(), JSON.stringify(backfills));
         return { kind: 'created', consumer: { ...decision.consumer, number: Number(lastInsertRowid) } };
       }),
 
@@ -106,7 +106,7 @@ function deliveryMethods(
       }),
 
     async listDeliveries(number, limit) {
-      const consumer = (await distribute()).find((each) => each.number === number);
+      const consumer = (await distribute()).consumers.find((each) => each.number === number);
       return consumer ? { consumer, changes: await readDeliveries(number)(limit) } : null;
     },
 

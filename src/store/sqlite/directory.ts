@@ -65,6 +65,7 @@ function sqliteStudios({
     ON CONFLICT (id) DO UPDATE SET status = :status, region_code = :regionCode, claim_renewal = NULL, quota_limit = :quotaLimit`);
   const beginKeeping = database.prepare('DELETE FROM studios_without_enquiries WHERE studio_id = ?');
   const endKeeping = database.prepare('INSERT OR IGNORE INTO studios_without_enquiries (studio_id) VALUES (?)');
+  const markAsTest = database.prepare('INSERT OR IGNORE INTO test_studios (studio_id) VALUES (?)');
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
   return {
@@ -82,7 +83,8 @@ function sqliteStudios({
           };
           return decideStudio(found ?? null, put, by, isApplied);
         },
-        write({ formerRegions, keepEnquiries, ...fields }, row) {
+        write({ formerRegions, keepEnquiries, isTest, ...fields }, row) {
+          if (isTest) markAsTest.run(put.id);
           if (keepEnquiries !== undefined) (keepEnquiries ? beginKeeping : endKeeping).run(put.id);
           for (const each of formerRegions) insertFormerRegion.run(put.id, each ?? '');
           const { status = null, region_code: regionCode = null, studio_quota_limit: quotaLimit = null } = row ?? {};

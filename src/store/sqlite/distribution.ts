@@ -24,7 +24,12 @@ import {
 const MAX_MARKS = 500;
 
 /** The number is text, because a foreign one may be any integer. */
-const MARK = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)', studioId: 'studio_id' });
+const MARK = columns({
+  ...MARKED_LEAD.sqlOf,
+  number: 'CAST(leads.number AS TEXT)',
+  studioId: 'studio_id',
+  isTest: 'EXISTS (SELECT 1 FROM test_studios WHERE test_studios.studio_id = studio_numbers.studio_id)',
+});
 
 export type Distribution = ReturnType<typeof distribution>;
 
@@ -40,6 +45,10 @@ export function distribution({ database, commits }: Connection) {
     );
   const selectFirst = selectMarks(`true ORDER BY changed_since, leads.number LIMIT ${MAX_MARKS}`);
   const selectOne = selectMarks("studio_id = ? AND id = unhex(?, '-') AND revision = ?");
+  const hasTestStudios = database.prepare('SELECT 1 FROM test_studios LIMIT 1');
+  const acknowledge = database.prepare(
+    'UPDATE leads SET changed_since = NULL, change_kinds = NULL WHERE number = CAST(? AS INTEGER)',
+  );
   const move = database.prepare('UPDATE leads SET changed_since = ? WHERE number = CAST(? AS INTEGER)');
   const insert = database.prepare(`
     INSERT INTO deliveries (consumer, lead, revision, since, kinds) VALUES (?, CAST(? AS INTEGER), ?, ?, ?)
@@ -48,6 +57,9 @@ export function distribution({ database, commits }: Connection) {
         WHERE revision < excluded.revision`);
 
   const consumers = (): Consumer[] => selectConsumers.all().map(consumerOf);
+
+  /** Without consumers nothing is distributed, unless changes of test studios are to be kept from the unnamed one. */
+  const isNeeded = (to: readonly Consumer[]) => to.length > 0 || hasTestStudios.get() !== undefined;
 
   /** @param lead the number of the lead */
   function deliver(consumer: Pick<Consumer, 'number'>, lead: string, { revision, since, kinds }: Delivery): void {
@@ -60,8 +72,12 @@ export function distribution({ database, commits }: Connection) {
       const number = row[MARK.at.number] as string;
       const studioId = row[MARK.at.studioId] as string;
       const delivery = deliveryOf(markOf(row), new Date(row[LEAD_COLUMNS.at.createdAt] as number));
-      for (const consumer of to) if (isOfConsumer(consumer, studioId)) deliver(consumer, number, delivery);
-      assert(move.run(distributedSince(delivery.since).getTime(), number).changes === 1, 'one_row_by_number');
+      const isTest = row[MARK.at.isTest] === 1;
+      for (const each of to) if (isOfConsumer(each, { id: studioId, isTest })) deliver(each, number, delivery);
+      const { changes } = isTest
+        ? acknowledge.run(number)
+        : move.run(distributedSince(delivery.since).getTime(), number);
+      assert(changes === 1, 'one_row_by_number');
     }
   }
 
@@ -69,18 +85,18 @@ export function distribution({ database, commits }: Connection) {
     consumers,
     deliver,
 
-    /** Distributes what is marked, if there are named consumers, and returns these. */
-    async distribute(): Promise<readonly Consumer[]> {
+    /** Distributes what is marked, if that is needed; returns whether it is, and the named consumers. */
+    async distribute(): Promise<{ readonly isNeeded: boolean; readonly consumers: readonly Consumer[] }> {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
       let to = consumers();
-      while (to.length > 0 && performance.now() < until && hasMarks.get() !== undefined) {
+      while (isNeeded(to) && performance.now() < until && hasMarks.get() !== undefined) {
         to = await commits.write(() => {
           const present = consumers();
-          if (present.length > 0) distributeRows(selectFirst.all(), present);
+          if (isNeeded(present)) distributeRows(selectFirst.all(), present);
           return present;
         });
       }
-      return to;
+      return { isNeeded: isNeeded(to), consumers: to };
     },
 
     distributeSome: (): Promise<boolean> =>
@@ -93,7 +109,7 @@ export function distribution({ database, commits }: Connection) {
     /** Distributes leads that are about to be acknowledged; within a write. */
     distributeInWrite(acknowledgements: readonly Acknowledgement[]): void {
       const to = consumers();
-      if (to.length === 0) return;
+      if (!isNeeded(to)) return;
       const rows = acknowledgements.flatMap(({ studioId, leadId, revision }) =>
         selectOne.all(studioId, leadId, revision),
       );

@@ -27,7 +27,7 @@ const AFTER_ALL_IDS = 'ff'.repeat(17);
 
 export function sqliteLeadReads(
   connection: Connection,
-): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
+): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
   const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>

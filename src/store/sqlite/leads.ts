@@ -45,10 +45,11 @@ import {
 export function sqliteLeadWrites(
   connection: Connection,
   erased: () => unknown = () => {},
-): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead'> {
+): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
   const claims = contactClaims(connection.database);
   const write = leadWriter(connection, claims);
   const eraseLead = write(decideLeadErasure);
+  const deleteLeads = leadDeleter(connection, claims);
   return {
     createLead: leadCreator(connection, claims),
     changeLeadStage: write(decideLeadStage),
@@ -58,7 +59,40 @@ export function sqliteLeadWrites(
       if (outcome.kind === 'erased') erased();
       return outcome;
     },
+    async deleteLeads(studioId, limit) {
+      const leads = await deleteLeads(studioId, limit);
+      if (leads > 0) erased();
+      return leads;
+    },
   };
+}
+
+/** Returns a function that deletes leads of a studio, with all that is kept of them. */
+function leadDeleter(
+  { database, commits, studios }: Connection,
+  claimed: ContactClaims,
+): LeadErasureStore['deleteLeads'] {
+  const select = prepareLists(
+    database,
+    'SELECT number, hex(id), contact_keys FROM leads WHERE studio_number = ? ORDER BY id LIMIT ? + 0',
+  );
+  const deleteEvents = database.prepare('DELETE FROM audit_events WHERE studio_id = ? AND lead_id = ?');
+  const removals = [
+    'deliveries WHERE consumer IN (SELECT number FROM consumers) AND lead',
+    'former_contacts WHERE lead_number',
+    'leads WHERE number',
+  ].map((where) => database.prepare(`DELETE FROM ${where} = ?`));
+  return (studioId, limit) =>
+    commits.write(() => {
+      const studio = studios.inWrite(studioId);
+      const rows = studio === undefined ? [] : select.all(studio, limit);
+      for (const [number, id, keys] of rows as [number, string, Uint8Array][]) {
+        claimed.free(studio as number, hashesIn(keys) ?? claimed.of(studio as number, number), number);
+        deleteEvents.run(studioId, idText(id));
+        for (const removal of removals) removal.run(number);
+      }
+      return rows.length;
+    });
 }
 
 function leadCreator(connection: Connection, claimed: ContactClaims): LeadStore['createLead'] {

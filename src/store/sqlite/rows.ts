@@ -112,6 +112,7 @@ export const STUDIO_FIELDS = `
   studios.status, studios.region_code, studios.claim_renewal,
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
   NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
+  EXISTS (SELECT 1 FROM test_studios WHERE studio_id = studios.id) AS is_test,
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
 export const EVENT_COLUMNS = `
@@ -219,6 +220,7 @@ export const consumerOf = (row: Row): Consumer => ({
   number: row.number as number,
   name: row.name as string,
   studioIds: JSON.parse((row.studio_ids as string | null) ?? 'null'),
+  includesTests: row.includes_tests === 1,
   start: row.start as Consumer['start'],
   createdAt: dateOf(row.created_at),
   backfills: JSON.parse(row.backfills as string),
@@ -250,6 +252,7 @@ export function studioIn({ claim_renewal: renewal, ...row }: Row): Unchecked<Stu
     regionCode: row.region_code,
     quotaLimit: row.studio_quota_limit,
     keepEnquiries: row.keep_enquiries === 1,
+    isTest: row.is_test === 1,
     formerRegions: renewal === null ? former : [...former, ...regionsOfRenewal(objectIn(renewal as string))],
   };
 }

@@ -150,6 +150,11 @@ const ADDITIONS: Readonly<Record<string, string>> = {
       CREATE TABLE studios_without_enquiries (
         studio_id TEXT NOT NULL PRIMARY KEY
       ) STRICT, WITHOUT ROWID`,
+  // The test studios, which are so from their creation on.
+  test_studios: `
+      CREATE TABLE test_studios (
+        studio_id TEXT NOT NULL PRIMARY KEY
+      ) STRICT, WITHOUT ROWID`,
   // The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
   consumers: `
       CREATE TABLE consumers (
@@ -157,6 +162,8 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         name       TEXT NOT NULL UNIQUE,
         -- The ids of its studios, as JSON; NULL: all.
         studio_ids TEXT,
+        -- Whether all are test studios, too.
+        includes_tests INTEGER NOT NULL,
         start      TEXT NOT NULL,
         created_at INTEGER NOT NULL,
         -- What it has yet to be sent without a change, as JSON.

@@ -5,6 +5,7 @@ import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
 import { now } from '../history.ts';
 import { keptConsumers } from '../scenarios/named-consumers.ts';
+import { testLeads } from '../scenarios/test-studios.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 
 /** How long after the last change all changes may take to arrive; milliseconds. */
@@ -46,7 +47,12 @@ export function followFeed(sim: Simulation): {
       const stored = copy.get(leadId);
       return stored ? stored.lead?.displayName !== '' : !isPartial;
     });
-    return [...wrong, ...kept.map(({ leadId }) => `consumer "${consumer}" does not hear that ${leadId} is erased`)];
+    const ofTests = [...testLeads(sim)].filter((id) => copy.has(id));
+    return [
+      ...wrong,
+      ...ofTests.map((id) => `consumer "${consumer}" is sent ${id}, a lead of a test studio`),
+      ...kept.map(({ leadId }) => `consumer "${consumer}" does not hear that ${leadId} is erased`),
+    ];
   }
 
   return {

@@ -134,11 +134,12 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
       eachStatement(primary, command, command.updates, ({ q, u, multi = false, upsert = false, ...others }) => {
         const [unknown] = Object.keys(others);
         if (unknown) throw new NotSimulated(`the field ${unknown} of an update`);
-        const change = updateOf(u);
+        const { $setOnInsert, ...update } = u;
+        const change = updateOf(update);
         const collection = collectionOf(primary, namespace);
         const found = collection.find(LATEST, q, { limit: multi ? 0 : 1 });
         if (found.length === 0 && upsert) {
-          const document = change(seedOf(q));
+          const document = change({ ...seedOf(q), ...$setOnInsert });
           const changes = [inserted(collection, namespace, document)];
           return { changes, result: { n: 1, nModified: 0, upserted: document._id } };
         }

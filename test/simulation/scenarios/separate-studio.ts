@@ -21,12 +21,12 @@ const LIFETIME_DAYS = 365;
 const counts = new WeakMap<Simulation, number>();
 
 /** Creates such a studio through the CRM, with an owner and a key. */
-export async function makeSeparateStudio(sim: Simulation): Promise<SeparateStudio> {
+export async function makeSeparateStudio(sim: Simulation, isTest = false): Promise<SeparateStudio> {
   const count = (counts.get(sim) ?? 0) + 1;
   counts.set(sim, count);
   const id = `studio-${sim.name}-apart-${count}`;
   const { directory } = sim.crmAt(count);
-  const studio = { id, status: StudioStatus.ACTIVE, regionCode: 'DE' };
+  const studio = { id, status: StudioStatus.ACTIVE, regionCode: 'DE', isTest };
   await definiteOutcome(sim, `${id} is made`, () => directory.putStudio({ studio }, CRM_TIMEOUT));
   const member = { studioId: id, id: 'owner', role: MemberRole.OWNER };
   await definiteOutcome(sim, `the owner of ${id} is put`, () => directory.putMember({ member }, CRM_TIMEOUT));

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSLFAQoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBQg4KDF9yZWdpb25fY29kZUIOCgxfcXVvdGFfbGltaXRCEQoPX2tlZXBfZW5xdWlyaWVzIlAKBk1lbWJlchIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmxlYWRpbnRha2UudjEuTWVtYmVyUm9sZSJKCgpMZWFkU291cmNlEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB2VuYWJsZWQYBCABKAgiuAEKEFB1dFN0dWRpb1JlcXVlc3QSJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFgoJbWVtYmVyX2lkGAIgASgJSACIAQESLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhcKCnJlcXVlc3RfaWQYBCABKAlIAYgBAUIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjoKEVB1dFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIiUKEEdldFN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIjoKEUdldFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIjsKEkxpc3RTdHVkaW9zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJWChNMaXN0U3R1ZGlvc1Jlc3BvbnNlEiYKB3N0dWRpb3MYASADKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkitgEKFVB1dEFwaUtleVF1b3RhUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIYCgtxdW90YV9saW1pdBgDIAEoDUgAiAEBEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIOCgxfcXVvdGFfbGltaXRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCJAChZQdXRBcGlLZXlRdW90YVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleSKVAQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlchIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQESHQoQYWN0aW5nX21lbWJlcl9pZBgDIAEoCUgBiAEBQg0KC19yZXF1ZXN0X2lkQhMKEV9hY3RpbmdfbWVtYmVyX2lkIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIpcBChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYBCABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJuChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlImwKF1JlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIWCg5sZWFkX3NvdXJjZV9pZBgCIAEoCRIXCgpyZXF1ZXN0X2lkGAMgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiSgoYUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIlIKFkxpc3RMZWFkU291cmNlc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImMKF0xpc3RMZWFkU291cmNlc1Jlc3BvbnNlEi8KDGxlYWRfc291cmNlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqZAoMU3R1ZGlvU3RhdHVzEh0KGVNUVURJT19TVEFUVVNfVU5TUEVDSUZJRUQQABIYChRTVFVESU9fU1RBVFVTX0FDVElWRRABEhsKF1NUVURJT19TVEFUVVNfU1VTUEVOREVEEAIqbgoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhUKEU1FTUJFUl9ST0xFX09XTkVSEAESFQoRTUVNQkVSX1JPTEVfQURNSU4QAhIVChFNRU1CRVJfUk9MRV9TVEFGRhADMsIGChBEaXJlY3RvcnlTZXJ2aWNlEk4KCVB1dFN0dWRpbxIfLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVzcG9uc2USUwoJR2V0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXNwb25zZSIDkAIBElkKC0xpc3RTdHVkaW9zEiEubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVzcG9uc2UiA5ACARJdCg5QdXRBcGlLZXlRdW90YRIkLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXF1ZXN0GiUubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlc3BvbnNlEk4KCVB1dE1lbWJlchIfLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVzcG9uc2USVwoMUmVtb3ZlTWVtYmVyEiIubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0GiMubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXNwb25zZRJaCg1QdXRMZWFkU291cmNlEiMubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVxdWVzdBokLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlc3BvbnNlEmMKEFJlbW92ZUxlYWRTb3VyY2USJi5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0GicubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVzcG9uc2USZQoPTGlzdExlYWRTb3VyY2VzEiUubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSLWAQoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEg8KB2lzX3Rlc3QYByABKAhCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXMiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCK4AQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFwoKcmVxdWVzdF9pZBgEIAEoCUgBiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiOgoRUHV0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJQoQR2V0U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiOgoRR2V0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJwoSRW1wdHlTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSJDChNFbXB0eVN0dWRpb1Jlc3BvbnNlEhoKEmRlbGV0ZWRfbGVhZF9jb3VudBgBIAEoBRIQCghpc19lbXB0eRgCIAEoCCI7ChJMaXN0U3R1ZGlvc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoTTGlzdFN0dWRpb3NSZXNwb25zZRImCgdzdHVkaW9zGAEgAygLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrYBChVQdXRBcGlLZXlRdW90YVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCmFwaV9rZXlfaWQYAiABKAkSGAoLcXVvdGFfbGltaXQYAyABKA1IAIgBARIWCgltZW1iZXJfaWQYBCABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAKIAQFCDgoMX3F1b3RhX2xpbWl0QgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiQAoWUHV0QXBpS2V5UXVvdGFSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkilQEKEFB1dE1lbWJlclJlcXVlc3QSJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXISFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYAyABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciKXAQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBARIdChBhY3RpbmdfbWVtYmVyX2lkGAQgASgJSAGIAQFCDQoLX3JlcXVlc3RfaWRCEwoRX2FjdGluZ19tZW1iZXJfaWQiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIibgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkcKFVB1dExlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJsChdSZW1vdmVMZWFkU291cmNlUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFgoObGVhZF9zb3VyY2VfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkoKGFJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJSChZMaXN0TGVhZFNvdXJjZXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChdMaXN0TGVhZFNvdXJjZXNSZXNwb25zZRIvCgxsZWFkX3NvdXJjZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKmQKDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzKYBwoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJUCgtFbXB0eVN0dWRpbxIhLmxlYWRpbnRha2UudjEuRW1wdHlTdHVkaW9SZXF1ZXN0GiIubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1Jlc3BvbnNlElkKC0xpc3RTdHVkaW9zEiEubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVzcG9uc2UiA5ACARJdCg5QdXRBcGlLZXlRdW90YRIkLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXF1ZXN0GiUubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlc3BvbnNlEk4KCVB1dE1lbWJlchIfLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVzcG9uc2USVwoMUmVtb3ZlTWVtYmVyEiIubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0GiMubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXNwb25zZRJaCg1QdXRMZWFkU291cmNlEiMubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVxdWVzdBokLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlc3BvbnNlEmMKEFJlbW92ZUxlYWRTb3VyY2USJi5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0GicubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVzcG9uc2USZQoPTGlzdExlYWRTb3VyY2VzEiUubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
 
 /**
  * A studio of the CRM.
@@ -59,6 +59,14 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
    * @generated from field: optional bool keep_enquiries = 5;
    */
   keepEnquiries?: boolean | undefined;
+
+  /**
+   * Whether it is a test studio: what is created there works like everything else, and only consumers and exports that ask for it
+   * have it. Given when the studio is created; it never changes.
+   *
+   * @generated from field: bool is_test = 7;
+   */
+  isTest: boolean;
 };
 
 /**
@@ -166,8 +174,8 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
   memberId?: string | undefined;
 
   /**
-   * The fields to change: `status`, `region_code`, `quota_limit`, `keep_enquiries`. One of the last three that is named but absent is removed. Absent
-   * or empty: all fields that are present.
+   * The fields to change: `status`, `region_code`, `quota_limit`, `keep_enquiries`, and of a new studio `is_test`. One of the first
+   * four but `status` that is named but absent is removed. Absent or empty: all fields that are present.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 3;
    */
@@ -253,6 +261,55 @@ export const GetStudioResponseSchema: GenMessage<GetStudioResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_directory, 6);
 
 /**
+ * Request of EmptyStudio.
+ *
+ * @generated from message leadintake.v1.EmptyStudioRequest
+ */
+export type EmptyStudioRequest = Message<"leadintake.v1.EmptyStudioRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+};
+
+/**
+ * Describes the message leadintake.v1.EmptyStudioRequest.
+ * Use `create(EmptyStudioRequestSchema)` to create a new message.
+ */
+export const EmptyStudioRequestSchema: GenMessage<EmptyStudioRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 7);
+
+/**
+ * Response of EmptyStudio.
+ *
+ * @generated from message leadintake.v1.EmptyStudioResponse
+ */
+export type EmptyStudioResponse = Message<"leadintake.v1.EmptyStudioResponse"> & {
+  /**
+   * The number of leads that this call deleted.
+   *
+   * @generated from field: int32 deleted_lead_count = 1;
+   */
+  deletedLeadCount: number;
+
+  /**
+   * Whether none was left.
+   *
+   * @generated from field: bool is_empty = 2;
+   */
+  isEmpty: boolean;
+};
+
+/**
+ * Describes the message leadintake.v1.EmptyStudioResponse.
+ * Use `create(EmptyStudioResponseSchema)` to create a new message.
+ */
+export const EmptyStudioResponseSchema: GenMessage<EmptyStudioResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 8);
+
+/**
  * Request of ListStudios.
  *
  * @generated from message leadintake.v1.ListStudiosRequest
@@ -278,7 +335,7 @@ export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
  * Use `create(ListStudiosRequestSchema)` to create a new message.
  */
 export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 7);
+  messageDesc(file_leadintake_v1_directory, 9);
 
 /**
  * Response of ListStudios.
@@ -306,7 +363,7 @@ export type ListStudiosResponse = Message<"leadintake.v1.ListStudiosResponse"> &
  * Use `create(ListStudiosResponseSchema)` to create a new message.
  */
 export const ListStudiosResponseSchema: GenMessage<ListStudiosResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 8);
+  messageDesc(file_leadintake_v1_directory, 10);
 
 /**
  * Request of PutApiKeyQuota.
@@ -356,7 +413,7 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
  * Use `create(PutApiKeyQuotaRequestSchema)` to create a new message.
  */
 export const PutApiKeyQuotaRequestSchema: GenMessage<PutApiKeyQuotaRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 9);
+  messageDesc(file_leadintake_v1_directory, 11);
 
 /**
  * Response of PutApiKeyQuota.
@@ -377,7 +434,7 @@ export type PutApiKeyQuotaResponse = Message<"leadintake.v1.PutApiKeyQuotaRespon
  * Use `create(PutApiKeyQuotaResponseSchema)` to create a new message.
  */
 export const PutApiKeyQuotaResponseSchema: GenMessage<PutApiKeyQuotaResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 10);
+  messageDesc(file_leadintake_v1_directory, 12);
 
 /**
  * Request of PutMember.
@@ -413,7 +470,7 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
  * Use `create(PutMemberRequestSchema)` to create a new message.
  */
 export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 11);
+  messageDesc(file_leadintake_v1_directory, 13);
 
 /**
  * Response of PutMember.
@@ -434,7 +491,7 @@ export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
  * Use `create(PutMemberResponseSchema)` to create a new message.
  */
 export const PutMemberResponseSchema: GenMessage<PutMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 12);
+  messageDesc(file_leadintake_v1_directory, 14);
 
 /**
  * Request of RemoveMember.
@@ -477,7 +534,7 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Response of RemoveMember.
@@ -498,7 +555,7 @@ export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Request of PutLeadSource.
@@ -527,7 +584,7 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
  * Use `create(PutLeadSourceRequestSchema)` to create a new message.
  */
 export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 15);
+  messageDesc(file_leadintake_v1_directory, 17);
 
 /**
  * Response of PutLeadSource.
@@ -548,7 +605,7 @@ export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse
  * Use `create(PutLeadSourceResponseSchema)` to create a new message.
  */
 export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 16);
+  messageDesc(file_leadintake_v1_directory, 18);
 
 /**
  * Request of RemoveLeadSource.
@@ -584,7 +641,7 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
  * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
  */
 export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 17);
+  messageDesc(file_leadintake_v1_directory, 19);
 
 /**
  * Response of RemoveLeadSource.
@@ -605,7 +662,7 @@ export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceRe
  * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
  */
 export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 18);
+  messageDesc(file_leadintake_v1_directory, 20);
 
 /**
  * Request of ListLeadSources.
@@ -640,7 +697,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 19);
+  messageDesc(file_leadintake_v1_directory, 21);
 
 /**
  * Response of ListLeadSources.
@@ -669,7 +726,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 20);
+  messageDesc(file_leadintake_v1_directory, 22);
 
 /**
  * Whether the public API serves a studio.
@@ -782,6 +839,17 @@ export const DirectoryService: GenService<{
     methodKind: "unary";
     input: typeof GetStudioRequestSchema;
     output: typeof GetStudioResponseSchema;
+  },
+  /**
+   * Deletes leads of a test studio for good, at most 500 a call, with their keys and events: repeat it until is_empty. Refused with
+   * INVALID_REQUEST, STUDIO_NOT_FOUND or NOT_A_TEST_STUDIO.
+   *
+   * @generated from rpc leadintake.v1.DirectoryService.EmptyStudio
+   */
+  emptyStudio: {
+    methodKind: "unary";
+    input: typeof EmptyStudioRequestSchema;
+    output: typeof EmptyStudioResponseSchema;
   },
   /**
    * Lists all studios, by id, in bounded pages. Refused with INVALID_REQUEST.

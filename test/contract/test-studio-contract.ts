@@ -1,0 +1,162 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Consumer } from '../../src/domain/consumer.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, plus, STUDIO_ID, times } from '../support/builders.ts';
+import type { OpenedStore } from './opened-store.ts';
+import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
+
+/** More leads than any test creates. */
+const ALL = 1000;
+
+const TEST = 'studio-test';
+
+/** The promises about test studios, and who has their leads. */
+export function testStudioContract(opened: () => OpenedStore): void {
+  // @proves feed-9
+  describe('a test studio', () => {
+    let store: Store;
+    beforeEach(async () => {
+      store = opened().store;
+      await store.putStudio(aStudio(), BY);
+    });
+    const { created } = actionsOn(() => store);
+    const aTest = aStudio({ id: TEST, isTest: true });
+    const inTest = () => created(aLead({ studioId: TEST }));
+
+    const consumer = async (overrides: Parameters<typeof aConsumer>[0]): Promise<Consumer> => {
+      const outcome = await store.createConsumer(aConsumer(overrides));
+      return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
+    };
+    const changesOf = async (of: Consumer | null, from = store) =>
+      of === null ? from.listLeadChanges(ALL) : ((await from.listDeliveries(of.number, ALL))?.changes ?? []);
+    const idsOf = async (of: Consumer | null, from = store) =>
+      (await changesOf(of, from)).map(({ lead }) => lead.id).toSorted();
+
+    test('is one from its creation on, whatever is put, and another studio never becomes one', async () => {
+      expect(await store.putStudio(aTest, BY)).toEqual(aTest);
+      const unchanged = { id: TEST, status: undefined, regionCode: undefined };
+      expect(await store.putStudio({ ...unchanged, status: 'suspended' }, BY)).toMatchObject({ isTest: true });
+      for (const isTest of [false, true]) {
+        const id = isTest ? STUDIO_ID : TEST;
+        const put = { ...unchanged, id, isTest, status: 'active' as const, keepEnquiries: false };
+        const before = await store.listAuditEvents(id, null);
+        expect(await store.putStudio(put, BY)).toBe('other-kind');
+        expect(await store.findStudio(id)).toMatchObject({ isTest: !isTest, keepEnquiries: true });
+        expect(await store.listAuditEvents(id, null)).toEqual(before);
+      }
+      const found = (await store.listStudios(null, 10)).records.map(({ id, isTest }) => [id, isTest]);
+      expect(found).toEqual([
+        [STUDIO_ID, false],
+        [TEST, true],
+      ]);
+      expect(await (await opened().reopen()).findStudio(TEST)).toMatchObject({ isTest: true, status: 'suspended' });
+    });
+
+    test('of concurrent first puts one decides, and only those like it take effect', async () => {
+      const another = await opened().another();
+      const outcomes = await Promise.all(
+        times(12, (index) => (index % 3 ? store : another).putStudio({ ...aTest, isTest: index % 2 === 0 }, BY)),
+      );
+      const studio = await store.findStudio(TEST);
+      for (const [index, outcome] of outcomes.entries())
+        expect(outcome).toEqual(studio?.isTest === (index % 2 === 0) ? studio : 'other-kind');
+    });
+
+    test('has its leads in no consumer that has not asked, named or not, and what waited before waits on', async () => {
+      const before = await created();
+      const another = await opened().another();
+      await store.putStudio(aTest, BY);
+      const lead = await inTest();
+      const beside = await created();
+      for (const from of [store, another]) expect(await idsOf(null, from)).toEqual([before.id, beside.id].toSorted());
+      expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 2, since: before.createdAt });
+
+      const all = await consumer({});
+      const withTests = await consumer({ name: 'with-tests', includesTests: true });
+      const named = await consumer({ name: 'named', studioIds: [TEST] });
+      const ordinary = await consumer({ name: 'ordinary', studioIds: [STUDIO_ID] });
+      await moveLead(store, lead, 'contacted');
+      await moveLead(store, beside, 'contacted');
+      expect(await idsOf(all)).toEqual([beside.id]);
+      expect(await idsOf(ordinary)).toEqual([beside.id]);
+      expect(await idsOf(withTests)).toEqual([beside.id, lead.id].toSorted());
+      expect(await idsOf(named)).toEqual([lead.id]);
+      expect(await idsOf(null)).toEqual([before.id, beside.id].toSorted());
+      expect(await store.measureDeliveries(all.number, ALL)).toMatchObject({ leads: 1 });
+      expect(await store.measureDeliveries(named.number, ALL)).toMatchObject({ leads: 1 });
+
+      const acknowledged = (await changesOf(null)).map(acknowledgementOf);
+      expect(await store.acknowledgeLeadChanges(acknowledged)).toBe(2);
+      await correctLead(store, lead, { note: 'again' });
+      await store.resendLeads(TEST, null, ALL, plus(lead.createdAt, 60_000));
+      expect(await idsOf(null)).toEqual([]);
+      expect(await idsOf(all)).toEqual([beside.id]);
+      expect(await changesOf(named)).toMatchObject([{ lead: { note: 'again' } }]);
+    });
+
+    test('is acknowledged by nobody for those who asked', async () => {
+      await store.putStudio(aTest, BY);
+      const named = await consumer({ studioIds: [TEST] });
+      const { id, createdAt } = await inTest();
+      const revision = 0;
+      expect(await store.acknowledgeLeadChanges([{ studioId: TEST, leadId: id, revision }])).toBe(0);
+      expect(await changesOf(named)).toMatchObject([{ lead: { id }, since: createdAt }]);
+    });
+
+    test('makes consumers different that have it or not', async () => {
+      await consumer({});
+      expect(await store.createConsumer(aConsumer())).toMatchObject({ kind: 'created' });
+      expect(await store.createConsumer(aConsumer({ includesTests: true }))).toEqual({ kind: 'exists' });
+    });
+
+    // @proves erasure-5
+    test('loses its leads with all that is kept of them, in parts, and no other loses anything', async () => {
+      await store.putStudio(aTest, BY);
+      const asked = await consumer({ includesTests: true });
+      const kept = await created();
+      const leads = await Promise.all(times(4, () => inTest()));
+      const [first = expect.fail(), second = expect.fail()] = leads;
+      const claims = claimsOf(first);
+      const contact = { type: 'email', value: `former-${first.id}@example.org` } as const;
+      await correctLead(store, first, { contact });
+      await moveLead(store, second, 'won');
+      expect(await idsOf(asked)).toHaveLength(5);
+
+      expect(await store.deleteLeads(TEST, 3)).toBe(3);
+      expect((await store.walkLeads(TEST, null, ALL)).records).toHaveLength(1);
+      expect(await store.deleteLeads(TEST, 3)).toBe(1);
+      expect(await store.deleteLeads(TEST, 3)).toBe(0);
+      expect(await store.deleteLeads('studio-none', 3)).toBe(0);
+
+      for (const { id, contact: each } of [...leads, { id: first.id, contact }]) {
+        expect(await store.presenceOfLead(TEST, id)).toBeNull();
+        expect(await store.listAuditEvents(TEST, id)).toEqual([]);
+        const { contactKeys } = claimsOf(aLead({ contact: each }));
+        const found = await store.findLeadsOfContact(TEST, contactKeys, 'former');
+        expect(found).toEqual({ leads: [], unreadable: [] });
+      }
+      expect((await store.walkErasedLeads(TEST, null, ALL)).leads).toEqual([]);
+      expect(await idsOf(asked)).toEqual([kept.id]);
+      expect(await store.measureDeliveries(asked.number, ALL)).toMatchObject({ leads: 1 });
+      expect(await store.findLead(STUDIO_ID, kept.id)).toEqual(kept);
+      const again = aLead({ studioId: TEST, contact: first.contact });
+      const { idempotencyKey } = claims;
+      expect(await store.createLead(again, claimsOf(again, { idempotencyKey }))).toMatchObject({ kind: 'created' });
+      expect(await idsOf(asked)).toEqual([kept.id, again.id].toSorted());
+    });
+
+    test('whose leads go while they are distributed leaves nothing that its consumers wait for', async () => {
+      const another = await opened().another();
+      await store.putStudio(aTest, BY);
+      const asked = await consumer({ includesTests: true });
+      for (let round = 0; round < 5; round += 1) {
+        await Promise.all(times(3, () => inTest()));
+        await Promise.all([store.deleteLeads(TEST, ALL), another.listDeliveries(asked.number, ALL)]);
+      }
+      await store.deleteLeads(TEST, ALL);
+      expect(await idsOf(asked, another)).toEqual([]);
+      expect(await another.measureDeliveries(asked.number, ALL)).toEqual({ leads: 0, since: null });
+      expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 0, since: null });
+    });
+  });
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { newCoreToken } from '../../common/rules/key-secret.ts';
+import { BadRequestSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../support/builders.ts';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
+import { aFileOf, entry } from './a-callers-file.ts';
+
+const TEST = 'trial';
+const status = StudioStatus.ACTIVE;
+
+let core: TestCore;
+let crm: CoreClients;
+let callers: ReturnType<typeof aFileOf>;
+
+beforeEach(async () => {
+  callers = aFileOf({});
+  core = await startTestCore({ CORE_CALLERS_FILE: callers.path });
+  crm = connectToCore(core.url, CORE_TOKEN);
+  await crm.directory.putStudio({ studio: { id: 'one', status } });
+  await crm.directory.putStudio({ studio: { id: TEST, status, isTest: true } });
+  return async () => {
+    crm.close();
+    await core.stop();
+  };
+});
+
+async function created(studioId: string, key = randomUUID()): Promise<string> {
+  const contact = { value: { case: 'email', value: `${key}@example.org` } } as const;
+  const { lead } = await crm.leads.createLead({ studioId, idempotencyKey: key, displayName: 'Ada', contact });
+  return lead?.id ?? '';
+}
+
+const pulled = async (consumer = '') =>
+  (await crm.leads.pullLeadChanges({ max: 100, consumer })).changes.map(({ lead }) => lead?.id).toSorted();
+
+const exported = async (request: { studioId?: string; includeTestStudios?: boolean; resumeToken?: string }) =>
+  (await Array.fromAsync(crm.leads.exportLeads(request))).flatMap(({ leads }) => leads.map(({ id }) => id)).toSorted();
+
+const fieldsOf = (call: Promise<unknown>) =>
+  call.then(
+    () => expect.fail('it is not refused'),
+    (error) =>
+      ConnectError.from(error)
+        .findDetails(BadRequestSchema)
+        .flatMap(({ fieldViolations }) => fieldViolations.map(({ field }) => field)),
+  );
+
+// @proves feed-9
+describe('a test studio', () => {
+  test('is told from others, and stays what it is', async () => {
+    const { studios } = await crm.directory.listStudios({});
+    expect(studios.map(({ id, isTest }) => [id, isTest])).toEqual([
+      ['one', false],
+      [TEST, true],
+    ]);
+    expect((await crm.directory.getStudio({ studioId: TEST })).studio).toMatchObject({ isTest: true });
+    // A program that knows nothing of test studios names none of it.
+    const put = (studio: object, paths: string[] = []) =>
+      crm.directory.putStudio({ studio, ...(paths.length > 0 && { updateMask: { paths } }) });
+    expect((await put({ id: TEST, status, quotaLimit: 5 })).studio).toMatchObject({ isTest: true, quotaLimit: 5 });
+    expect(await fieldsOf(put({ id: TEST, status }, ['is_test']))).toEqual(['studio.isTest']);
+    expect(await fieldsOf(put({ id: 'one', isTest: true }))).toEqual(['studio.isTest']);
+    expect((await put({ id: 'two', status, isTest: true }, ['status', 'is_test'])).studio).toMatchObject({
+      isTest: true,
+    });
+    expect((await put({ id: 'three', status, isTest: true }, ['status'])).studio).toMatchObject({ isTest: false });
+  });
+
+  test('is created in, read and replayed like any other, and its leads come to those who ask', async () => {
+    const { NOW, ALL_LEADS } = ConsumerStart;
+    const before = await created(TEST);
+    const create = (name: string, consumer: object, start: ConsumerStart = NOW) =>
+      crm.consumers.createConsumer({ consumer: { name, ...consumer }, start });
+    expect((await create('all', { allStudios: true }, ALL_LEADS)).consumer).toMatchObject({
+      includeTestStudios: false,
+    });
+    const included = await create('tests', { allStudios: true, includeTestStudios: true }, ALL_LEADS);
+    expect(included.consumer).toMatchObject({ allStudios: true, includeTestStudios: true });
+    await create('named', { studioIds: [TEST] });
+    expect(await fieldsOf(create('wrong', { studioIds: [TEST], includeTestStudios: true }))).toEqual([
+      'consumer.includeTestStudios',
+    ]);
+    const key = randomUUID();
+    const [ordinary, test] = [await created('one'), await created(TEST, key)];
+    expect(await created(TEST, key)).toBe(test);
+    await crm.leads.changeLeadStage({ studioId: TEST, leadId: test, stage: LeadStage.WON });
+    expect((await crm.leads.listLeads({ studioId: TEST })).leads.map(({ id }) => id)).toEqual([test, before]);
+
+    expect(await pulled()).toEqual([ordinary]);
+    expect(await pulled('all')).toEqual([ordinary]);
+    expect(await pulled('named')).toEqual([test]);
+    expect(await pulled('tests')).toEqual([before, ordinary, test].toSorted());
+    await crm.leads.resendLeads({ studioId: TEST });
+    await crm.leads.resendLeads({ studioId: TEST, consumer: 'named' });
+    expect(await fieldsOf(crm.leads.resendLeads({ studioId: TEST, consumer: 'all' }))).toEqual(['studioId']);
+    expect(await pulled()).toEqual([ordinary]);
+    expect(await pulled('all')).toEqual([ordinary]);
+    expect(await pulled('named')).toEqual([before, test].toSorted());
+
+    expect(await exported({})).toEqual([ordinary]);
+    expect(await exported({ studioId: TEST })).toEqual([before, test].toSorted());
+    expect(await exported({ includeTestStudios: true })).toEqual([before, ordinary, test].toSorted());
+  });
+
+  test('has its leads in no watch that was open before there was any', async () => {
+    const received: (string | undefined)[] = [];
+    const over = new AbortController();
+    const watch = (async () => {
+      for await (const { changes } of crm.leads.watchLeadChanges({}, { signal: over.signal }))
+        received.push(...changes.map(({ lead }) => lead?.id));
+    })().catch(() => {});
+    const first = await created('one');
+    await expect.poll(() => received).toEqual([first]);
+    await created(TEST);
+    const last = await created('one');
+    await expect.poll(() => received).toEqual([first, last]);
+    over.abort();
+    await watch;
+  });
+
+  // @proves erasure-5 bounds-84
+  test('is emptied in parts, and no other studio is', async () => {
+    const kept = await created('one');
+    const key = randomUUID();
+    await created(TEST, key);
+    await Promise.all(times(520, () => created(TEST)));
+    expect(await crm.directory.emptyStudio({ studioId: TEST })).toMatchObject({
+      deletedLeadCount: 500,
+      isEmpty: false,
+    });
+    expect(await crm.directory.emptyStudio({ studioId: TEST })).toMatchObject({ deletedLeadCount: 21, isEmpty: true });
+    expect(await crm.directory.emptyStudio({ studioId: TEST })).toMatchObject({ deletedLeadCount: 0, isEmpty: true });
+    expect(await exported({ includeTestStudios: true })).toEqual([kept]);
+    // The key names a new creation, and the contact is free.
+    const again = await created(TEST, key);
+    expect((await crm.leads.listLeads({ studioId: TEST })).leads.map(({ id }) => id)).toEqual([again]);
+
+    const empty = (studioId: string) => crm.directory.emptyStudio({ studioId });
+    await expect(empty('one')).rejects.toMatchObject({
+      code: Code.FailedPrecondition,
+      rawMessage: 'The studio is not a test studio.',
+    });
+    await expect(empty('none')).rejects.toMatchObject({ code: Code.NotFound });
+    for (const studioId of ['', 'a b', 'x'.repeat(65)])
+      await expect(empty(studioId)).rejects.toMatchObject({ code: Code.InvalidArgument });
+    expect(await exported({ studioId: 'one' })).toEqual([kept]);
+  });
+
+  test('is emptied by a caller of its own studio, and by no other', async () => {
+    const token = newCoreToken();
+    callers.put({ it: { ...entry(token, ['crm']), studios: ['one'] } });
+    const client = connectToCore(core.url, token);
+    onTestFinished(() => client.close());
+    const of = (studioId: string) => client.directory.emptyStudio({ studioId });
+    await expect.poll(() => of('one').catch(({ code }) => code)).toBe(Code.FailedPrecondition);
+    await expect(of(TEST)).rejects.toMatchObject({ code: Code.PermissionDenied });
+  });
+});

@@ -1,0 +1,53 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const ON_SQLITE = 'test/contract/sqlite-store.test.ts';
+const ON_MONGO = 'test/contract/mongo-store.test.ts';
+const LEFT_OUT = 'has its leads in no consumer that has not asked, named or not, and what waited before waits on';
+
+/** Faults of test studios. */
+export const STUDIO_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'leads of test studios come to every consumer',
+    suite: ON_SQLITE,
+    caughtBy: LEFT_OUT,
+    patches: [{ file: 'src/domain/consumer.ts', find: '(includesTests || !isTest)', put: 'true' }],
+  },
+  {
+    name: 'on SQLite, leads of test studios wait for the consumer without a name',
+    suite: ON_SQLITE,
+    caughtBy: LEFT_OUT,
+    patches: [
+      {
+        file: 'src/store/sqlite/distribution.ts',
+        find: 'isTest ? acknowledge.run(number) : $MOVED',
+        put: '$MOVED',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, another core does not know that there are test studios',
+    suite: ON_MONGO,
+    caughtBy: LEFT_OUT,
+    patches: [
+      {
+        file: 'src/store/mongo/directory.ts',
+        find: 'if (put.isTest) await untilKnown(deadline, () => feed.updateOne(...WITH_TEST_STUDIOS));',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, deliveries of deleted leads wait for ever',
+    suite: ON_MONGO,
+    caughtBy: 'loses its leads with all that is kept of them, in parts, and no other loses anything',
+    patches: [{ file: 'src/store/mongo/consumers.ts', find: 'lost.length > 0', put: 'lost.length < 0' }],
+  },
+  {
+    name: 'any studio can be emptied',
+    suite: 'test/integration/test-studios.test.ts',
+    caughtBy: 'is emptied in parts, and no other studio is',
+    patches: [
+      { file: 'src/usecases/studios.ts', find: "if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');", put: '' },
+    ],
+  },
+];
