@@ -119,6 +119,8 @@ describe('the service config', () => {
     'LeadIntakeService/ResendLeads',
     'ConsumerService/CreateConsumer',
     'ConsumerService/RemoveConsumer',
+    'ConsumerService/SetAsideLeadChanges',
+    'ConsumerService/TakeBackLeadChanges',
   ];
 
   test('retries no stream, and every method that the contract declares free of side effects or idempotent', () => {

@@ -39,7 +39,10 @@ async function watchChanges({ store }: Dependencies): Promise<void> {
   const waiting =
     since && `${leads} ${leads === 1 ? 'lead waits' : 'leads wait'}, the first since ${since.toISOString()}`;
   console.error(waiting ?? 'no lead waits');
-  for await (const changes of watchLeadChanges(new LeadChangePoller((limit) => store.listLeadChanges(limit)), ending)) {
+  for await (const { changes } of watchLeadChanges(
+    new LeadChangePoller((limit) => store.listLeadChanges(limit)),
+    ending,
+  )) {
     for (const change of changes) await print(`${printable(isJson() ? JSON.stringify(change) : lineOf(change))}\n`);
   }
 }

@@ -1,6 +1,14 @@
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { CONSUMER_STARTS, type Consumer, type ConsumerStart } from '../../src/domain/consumer.ts';
-import { createConsumer, type ListedConsumer, listConsumers, removeConsumer } from '../../src/usecases/consumers.ts';
+import { eachPage } from '../../src/domain/cursor.ts';
+import {
+  createConsumer,
+  getConsumer,
+  type ListedConsumer,
+  listConsumers,
+  removeConsumer,
+} from '../../src/usecases/consumers.ts';
+import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../../src/usecases/set-aside.ts';
 import { program, runOnStore } from './program.ts';
 
 interface CreateOptions {
@@ -36,6 +44,49 @@ export function addConsumerCommands(): void {
     .command('remove <consumer>')
     .description('remove a consumer, and what waits for it')
     .action((name: string) => runOnStore(async (deps) => ({ removed: await removeConsumer(deps, name) })));
+  addSetAsideCommands(consumers);
+}
+
+/** Adds the commands for what a consumer cannot process. */
+function addSetAsideCommands(consumers: Command): void {
+  consumers
+    .command('set-aside <consumer> <studio> <leads...>')
+    .description('set leads aside that a consumer cannot process, until they are taken back or change')
+    .requiredOption('--reason <code>', 'why: A to Z, 0 to 9 and _')
+    .action((name: string, studioId: string, leadIds: string[], { reason }: { readonly reason: string }) =>
+      runOnStore(async (deps) => {
+        // Whatever waits now.
+        const revision = Number.MAX_SAFE_INTEGER;
+        const leads = leadIds.map((leadId) => ({ studioId, leadId, revision, reason, retryAt: null }));
+        const { settled, unknown } = await setAsideLeadChanges(deps, await getConsumer(deps, name), leads);
+        return { setAside: settled, unknown };
+      }),
+    );
+  consumers
+    .command('list-set-aside <consumer>')
+    .description('list what a consumer has set aside')
+    .action((name: string) =>
+      runOnStore(async (deps) => {
+        const consumer = await getConsumer(deps, name);
+        const page = (pageToken: string) => listSetAside(deps, consumer, { pageSize: 0, pageToken });
+        const listed: object[] = [];
+        for await (const { leads } of eachPage(page)) listed.push(...leads.map(({ due: _, ...lead }) => lead));
+        return listed;
+      }),
+    );
+  consumers
+    .command('take-back <consumer> [studio] [leads...]')
+    .description('send a consumer again what it has set aside: some leads of a studio, or all')
+    .action((name: string, studioId: string | undefined, leadIds: string[]) =>
+      runOnStore(async (deps) => {
+        const consumer = await getConsumer(deps, name);
+        const which = { studioId: studioId ?? '', leadIds, all: studioId === undefined };
+        let takenBack = 0;
+        const page = (pageToken: string) => takeBackLeadChanges(deps, consumer, { ...which, pageToken });
+        for await (const { takenBackCount } of eachPage(page)) takenBack += takenBackCount;
+        return { takenBack };
+      }),
+    );
 }
 
 const shown = ({ name, studioIds, includesTests, createdAt, backfills }: Consumer) => ({
@@ -45,8 +96,9 @@ const shown = ({ name, studioIds, includesTests, createdAt, backfills }: Consume
   backfilling: backfills.length > 0,
 });
 
-const shownWithWaiting = ({ consumer, waiting }: ListedConsumer) => ({
+const shownWithWaiting = ({ consumer, waiting, setAside }: ListedConsumer) => ({
   ...shown(consumer),
   waiting: waiting.leads,
   since: waiting.since,
+  setAside: setAside.leads,
 });

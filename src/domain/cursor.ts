@@ -1,7 +1,17 @@
 import { createHash } from 'node:crypto';
+import type { LeadSetAside } from './lead-change.ts';
 
 /** The kinds of list that tokens paginate. The number is a token's first byte, and the version of its format. */
-const KINDS = { leads: 1, sources: 2, studios: 3, export: 4, resent: 5, leadsOfContact: 6, apiKeys: 7 } as const;
+const KINDS = {
+  leads: 1,
+  sources: 2,
+  studios: 3,
+  export: 4,
+  resent: 5,
+  leadsOfContact: 6,
+  apiKeys: 7,
+  setAside: 8,
+} as const;
 type TokenKind = keyof typeof KINDS;
 
 const CHECKSUM_BYTES = 16;
@@ -29,6 +39,7 @@ function positionOf(kind: TokenKind, scope: string, token: string): Buffer | und
 }
 
 const ID_BYTES = 16;
+const DUE_BYTES = 8;
 
 const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 
@@ -59,6 +70,27 @@ export const studioTokenAfter = (studioId: string): string => makeToken('studios
 
 /** Returns the id of the studio that a page follows; undefined if the token was not issued for this list. */
 export const studioBeforePage = (token: string): string | undefined => positionOf('studios', '', token)?.toString();
+
+/** The place of a lead in the list of what a consumer has set aside. */
+type SetAsidePosition = Pick<LeadSetAside, 'due' | 'studioId' | 'leadId'>;
+
+/** @param consumer its number */
+export function setAsideTokenAfter(consumer: number, { due, studioId, leadId }: SetAsidePosition): string {
+  const dueBytes = Buffer.alloc(DUE_BYTES);
+  dueBytes.writeBigUInt64BE(BigInt(due.getTime()));
+  return makeToken('setAside', `${consumer}`, Buffer.concat([dueBytes, idBytes(leadId), Buffer.from(studioId)]));
+}
+
+/** Returns the lead that a page follows; undefined if the token was not issued for this consumer. */
+export function setAsideBeforePage(consumer: number, token: string): SetAsidePosition | undefined {
+  const position = positionOf('setAside', `${consumer}`, token);
+  if (position === undefined || position.length <= DUE_BYTES + ID_BYTES) return undefined;
+  return {
+    due: new Date(Number(position.readBigUInt64BE())),
+    leadId: idFromBytes(position.subarray(DUE_BYTES, DUE_BYTES + ID_BYTES)),
+    studioId: position.toString('utf8', DUE_BYTES + ID_BYTES),
+  };
+}
 
 /** Yields the pages of a list, one after the other, as long as the consumer requests them. */
 export async function* eachPage<Page extends { readonly nextPageToken: string }>(

@@ -12,6 +12,8 @@ export interface LeadChange {
   readonly since: Date;
   /** Each kind once, with the time of its latest change; oldest first. */
   readonly kinds: readonly { readonly kind: ChangeKind; readonly time: Date }[];
+  /** How often its consumer has set it aside since it last changed. */
+  readonly attempts: number;
 }
 
 /** The unacknowledged changes of a lead, as they are stored with it. */
@@ -57,6 +59,13 @@ export const distributedSince = (since: Date): Date => new Date(since.getTime() 
 export const firstChangeOf = (since: Date): Date =>
   since.getTime() >= DISTRIBUTED ? new Date(since.getTime() - DISTRIBUTED) : since;
 
+/**
+ * A delivery is due at its first change. One that was set aside is due this much after the time at which it comes again, and one
+ * that does not come again by itself, twice this much after the time at which it was set aside; milliseconds.
+ */
+export const DEFERRED = 1e15;
+export const SET_ASIDE = 2e15;
+
 /** The changes of a lead that a named consumer has not handled, stored apart from the lead. */
 export interface Delivery {
   readonly revision: number;
@@ -96,3 +105,51 @@ export interface Acknowledgement {
 }
 
 export const MAX_ACKNOWLEDGEMENTS = 500;
+
+/** A state of a lead that a consumer cannot process now. */
+export interface SetAside extends Acknowledgement {
+  /** A code, so that it is no personal data. */
+  readonly reason: string;
+  /** When it comes again by itself; null: only once it is taken back. In both cases it comes with its next change. */
+  readonly retryAt: Date | null;
+}
+
+/** A lead that a consumer has set aside. */
+export interface LeadSetAside extends SetAside {
+  readonly attempts: number;
+  /** Its place in the list. */
+  readonly due: Date;
+}
+
+/** Returns when a delivery is due that is set aside. */
+export const dueOf = ({ retryAt }: Pick<SetAside, 'retryAt'>, now: Date): Date =>
+  new Date(retryAt ? retryAt.getTime() + DEFERRED : now.getTime() + SET_ASIDE);
+
+/** Returns when a lead comes again by itself; null: it does not. */
+export const retryTimeOf = (due: Date): Date | null =>
+  due.getTime() < SET_ASIDE ? new Date(due.getTime() - DEFERRED) : null;
+
+/** What became of states that a consumer named. */
+export interface Settled {
+  /** The leads that no longer wait. */
+  readonly settled: number;
+  /** Those that have changed since. */
+  readonly superseded: number;
+  /** Those that the studio does not have. */
+  readonly unknown: number;
+}
+
+/** @param waiting the revision of each named lead that waits; null: none does; undefined: there is no such lead */
+export function settledOf(
+  settled: number,
+  named: readonly Acknowledgement[],
+  waiting: (each: Acknowledgement) => number | null | undefined,
+): Settled {
+  if (settled === named.length) return { settled, superseded: 0, unknown: 0 };
+  const found = named.map((each) => ({ revision: each.revision, stored: waiting(each) }));
+  return {
+    settled,
+    superseded: found.filter(({ revision, stored }) => (stored ?? 0) > revision).length,
+    unknown: found.filter(({ stored }) => stored === undefined).length,
+  };
+}

@@ -199,6 +199,9 @@ const BY_SERVICE = new Map([
     createConsumer: ['crm', 'operator'],
     listConsumers: ['crm', 'feed', 'operator', 'read'],
     removeConsumer: ['crm', 'operator'],
+    setAsideLeadChanges: ['crm', 'feed'],
+    takeBackLeadChanges: ['crm', 'feed', 'operator'],
+    listSetAsideLeadChanges: ['crm', 'feed', 'operator', 'read'],
   }),
   rolesOf(ExchangeService, { exchange: ['gateway'] }),
   rolesOf(ApiKeyService, {
@@ -285,9 +288,7 @@ const isAboutConsumer = (request: {
   readonly $typeName?: string;
   readonly consumer?: unknown;
   readonly studioId?: string;
-}) =>
-  request.$typeName === ListConsumersRequestSchema.typeName ||
-  (Boolean(request.consumer) && request.studioId === undefined);
+}) => request.$typeName === ListConsumersRequestSchema.typeName || (Boolean(request.consumer) && !request.studioId);
 
 /**
  * Refuses a request of a caller that has no other role for its method than `feed`, unless it is about one of its consumers.

@@ -1,14 +1,29 @@
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import type { CallerRole } from '../domain/caller.ts';
 import type { Consumer } from '../domain/consumer.ts';
-import { createConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
+import { createConsumer, getConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { callerOf, mayAccess, refuseConsumerOfOthers } from './callers.ts';
-import { consumerStart, consumerToWire } from './convert.ts';
+import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../usecases/set-aside.ts';
+import { callerOf, mayAccess, refuseConsumerOfOthers, refuseOtherConsumers } from './callers.ts';
+import { consumerStart, consumerToWire, setAsideFromWire, setAsideToWire } from './convert.ts';
 
 /** The roles with which a caller sees other consumers than its own. */
 const SEE_ALL: readonly CallerRole[] = ['crm', 'operator', 'read'];
+
+/** Returns a consumer that the caller may use. @param roles with which it may use others than its own */
+export async function consumerNamed(
+  deps: Dependencies,
+  name: string,
+  context: HandlerContext,
+  roles?: readonly CallerRole[],
+): Promise<Consumer> {
+  const caller = callerOf(context);
+  refuseOtherConsumers(caller, name, roles);
+  const consumer = await getConsumer(deps, name);
+  refuseConsumerOfOthers(caller, consumer);
+  return consumer;
+}
 
 export function consumerService(deps: Dependencies): ServiceImpl<typeof ConsumerService> {
   return {
@@ -31,6 +46,21 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
     async removeConsumer({ consumer: name }, context) {
       const check = (consumer: Consumer) => refuseConsumerOfOthers(callerOf(context), consumer);
       return { removed: await removeConsumer(deps, name, check, context.signal) };
+    },
+
+    async setAsideLeadChanges({ consumer, leads }, context) {
+      const named = await consumerNamed(deps, consumer, context);
+      const { settled, superseded, unknown } = await setAsideLeadChanges(deps, named, leads.map(setAsideFromWire));
+      return { setAsideCount: settled, supersededCount: superseded, unknownCount: unknown };
+    },
+
+    takeBackLeadChanges: async ({ consumer, ...which }, context) =>
+      takeBackLeadChanges(deps, await consumerNamed(deps, consumer, context, ['crm', 'operator']), which),
+
+    async listSetAsideLeadChanges({ consumer, ...page }, context) {
+      const named = await consumerNamed(deps, consumer, context, SEE_ALL);
+      const { leads, nextPageToken } = await listSetAside(deps, named, page);
+      return { leads: leads.map(setAsideToWire), nextPageToken };
     },
   };
 }

@@ -19,9 +19,9 @@ import {
   type Lead,
   type LeadView,
 } from '../domain/lead.ts';
-import { CHANGE_KINDS, type LeadChange } from '../domain/lead-change.ts';
+import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import type { Credential } from '../store/store.ts';
+import type { Credential, WaitingChanges } from '../store/store.ts';
 import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
 
 /** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
@@ -122,7 +122,7 @@ export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, er
   });
 
 /** Builds the message as a literal, as `leadToWire` does. */
-export function leadChangeToWire({ lead, revision, since, kinds }: LeadChange): leads.LeadChange {
+export function leadChangeToWire({ lead, revision, since, kinds, attempts }: LeadChange): leads.LeadChange {
   return {
     $typeName: leads.LeadChangeSchema.typeName,
     lead: 'erasedAt' in lead ? erasedLeadToWire(lead) : leadToWire(lead, 'full'),
@@ -133,6 +133,7 @@ export function leadChangeToWire({ lead, revision, since, kinds }: LeadChange): 
       kind: changeKind.toWire(kind),
       time: timestampToWire(time),
     })),
+    attempts,
   };
 }
 
@@ -150,6 +151,7 @@ function timestampToWire(date: Date): Timestamp {
 export const consumerToWire = ({
   consumer,
   waiting,
+  setAside,
 }: Pick<ListedConsumer, 'consumer'> & Partial<ListedConsumer>): consumers.Consumer =>
   create(consumers.ConsumerSchema, {
     name: consumer.name,
@@ -157,14 +159,36 @@ export const consumerToWire = ({
     allStudios: consumer.studioIds === null,
     includeTestStudios: consumer.includesTests,
     createTime: timestampFromDate(consumer.createdAt),
-    ...(waiting && {
-      waiting: {
-        leadCount: waiting.leads,
-        isLowerBound: waiting.leads >= MAX_COUNTED,
-        ...(waiting.since && { oldestTime: timestampFromDate(waiting.since) }),
-      },
-    }),
+    ...(waiting && { waiting: waitingToWire(waiting) }),
+    ...(setAside && { setAside: waitingToWire(setAside) }),
     isBackfilling: consumer.backfills.length > 0,
+  });
+
+const waitingToWire = ({ leads, since }: WaitingChanges) => ({
+  leadCount: leads,
+  isLowerBound: leads >= MAX_COUNTED,
+  ...(since && { oldestTime: timestampFromDate(since) }),
+});
+
+export const setAsideFromWire = ({
+  studioId,
+  leadId,
+  revision,
+  reason,
+  retryTime,
+}: consumers.LeadSetAside): SetAside => ({
+  studioId,
+  leadId,
+  revision: Number(revision),
+  reason,
+  retryAt: dateFromWire(retryTime) ?? null,
+});
+
+export const setAsideToWire = ({ due: _, retryAt, revision, ...lead }: LeadSetAside): consumers.LeadSetAside =>
+  create(consumers.LeadSetAsideSchema, {
+    ...lead,
+    revision: BigInt(revision),
+    ...(retryAt && { retryTime: timestampFromDate(retryAt) }),
   });
 
 export function apiKeyToWire(key: ApiKey): keys.ApiKey {

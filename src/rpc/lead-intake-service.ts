@@ -17,13 +17,13 @@ import { DATA_FIELDS, type LeadView } from '../domain/lead.ts';
 import { Faults, type Refusal } from '../domain/refusal.ts';
 import {
   acknowledgeLeadChanges,
+  checkedHeartbeat,
   LeadChangePollers,
   pullLeadChanges,
   resendLeads,
   watchLeadChanges,
 } from '../usecases/change-feed.ts';
 import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
-import { getConsumer } from '../usecases/consumers.ts';
 import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
@@ -31,7 +31,8 @@ import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
 import { takeUntil } from './call-handler.ts';
-import { actorOf, callerOf, refuseConsumerOfOthers, refuseOtherConsumers, refuseOtherStudios } from './callers.ts';
+import { actorOf, callerOf, refuseOtherConsumers, refuseOtherStudios } from './callers.ts';
+import { consumerNamed } from './consumer-service.ts';
 import {
   contactFromWire,
   dateFromWire,
@@ -130,20 +131,17 @@ function changeFeed(
   const pollers = new LeadChangePollers(deps);
   /** Returns the consumer of a request; undefined: the one without a name. */
   async function consumerIn(name: string, context: HandlerContext, roles?: readonly CallerRole[]) {
-    const caller = callerOf(context);
-    refuseOtherConsumers(caller, name, roles);
-    if (name === '') return undefined;
-    const consumer = await getConsumer(deps, name);
-    refuseConsumerOfOthers(caller, consumer);
-    return consumer;
+    if (name !== '') return consumerNamed(deps, name, context, roles);
+    refuseOtherConsumers(callerOf(context), name, roles);
+    return undefined;
   }
   const endOf = (context: HandlerContext) =>
     AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
   return {
     async pullLeadChanges({ max, wait, consumer }, context) {
       const poller = pollers.of(await consumerIn(consumer, context));
-      const changes = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
-      return { changes: changes.map(leadChangeToWire) };
+      const sent = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
+      return { ...sent, changes: sent.changes.map(leadChangeToWire) };
     },
 
     watchLeadChanges(request, context) {
@@ -154,9 +152,10 @@ function changeFeed(
 
       async function* messages() {
         refuseOtherStudios(caller, request);
+        const heartbeat = request.heartbeat && checkedHeartbeat(durationMsFromWire(request.heartbeat));
         const poller = pollers.of(await consumerIn(request.consumer, context));
-        for await (const changes of takeUntil(end, watchLeadChanges(poller, end))) {
-          yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire) });
+        for await (const { changes, heldBack } of takeUntil(end, watchLeadChanges(poller, end, heartbeat))) {
+          yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire), heldBack });
         }
       }
     },
@@ -164,7 +163,9 @@ function changeFeed(
     async acknowledgeLeadChanges({ acknowledgements, consumer: name }, context) {
       const consumer = await consumerIn(name, context);
       const converted = acknowledgements.map((each) => ({ ...each, revision: Number(each.revision) }));
-      return { acknowledgedCount: await acknowledgeLeadChanges(deps, pollers.of(consumer), converted, consumer) };
+      const acknowledged = await acknowledgeLeadChanges(deps, pollers.of(consumer), converted, consumer);
+      const { settled, superseded, unknown } = acknowledged;
+      return { acknowledgedCount: settled, supersededCount: superseded, unknownCount: unknown };
     },
 
     async resendLeads({ studioId, pageToken, consumer }, context) {

@@ -12,7 +12,7 @@ import type { Tracer } from '../../common/tracing.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
-import type { ReportUnreadable, Store, StoreCommand, WaitingChanges } from '../store/store.ts';
+import type { MeasuredDeliveries, ReportUnreadable, Store, StoreCommand } from '../store/store.ts';
 import { MAX_COUNTED } from '../usecases/consumers.ts';
 import { connectErrorOf } from './refusals.ts';
 
@@ -328,28 +328,35 @@ function gaugeLeadChanges(registry: Registry, store: Store): void {
     orNaN(async () => ageSeconds((await measure()).since)),
   );
   const measureConsumers = cached(async () => {
-    const measured: (readonly [name: string, waiting: WaitingChanges])[] = [];
+    const measured: (readonly [name: string, deliveries: MeasuredDeliveries])[] = [];
+    const unknown = { leads: Number.NaN, since: new Date(Number.NaN) };
     for (const { name, number } of await store.listConsumers()) {
-      const waiting = store.measureDeliveries(number, MAX_COUNTED);
-      measured.push([name, await waiting.catch(() => ({ leads: Number.NaN, since: new Date(Number.NaN) }))]);
+      const deliveries = store.measureDeliveries(number, MAX_COUNTED);
+      measured.push([name, await deliveries.catch(() => ({ waiting: unknown, setAside: unknown }))]);
     }
     return measured;
   });
-  const ofEach = (value: (waiting: WaitingChanges) => number) => ({
+  const ofEach = (value: (measured: MeasuredDeliveries) => number) => ({
     label: 'consumer',
     read: async () =>
-      (await measureConsumers().catch(() => [])).map(([name, waiting]) => [name, value(waiting)] as const),
+      (await measureConsumers().catch(() => [])).map(([name, measured]) => [name, value(measured)] as const),
   });
   gaugeBy(
     registry,
     'lead_intake_core_consumer_changes_waiting',
     `Leads with changes that a named consumer has not acknowledged, counted up to ${MAX_COUNTED}, by consumer.`,
-    ofEach(({ leads }) => leads),
+    ofEach(({ waiting }) => waiting.leads),
   );
   gaugeBy(
     registry,
     'lead_intake_core_consumer_changes_oldest_seconds',
     'Age of the oldest change that a named consumer has not acknowledged, by consumer; 0: there is none.',
-    ofEach(({ since }) => ageSeconds(since)),
+    ofEach(({ waiting }) => ageSeconds(waiting.since)),
+  );
+  gaugeBy(
+    registry,
+    'lead_intake_core_consumer_changes_set_aside',
+    `Leads that a named consumer has set aside until they are taken back, counted up to ${MAX_COUNTED}, by consumer.`,
+    ofEach(({ setAside }) => setAside.leads),
   );
 }

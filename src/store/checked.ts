@@ -153,7 +153,15 @@ export function checkedErasedLead(read: Unchecked<Lead>, erasedAt: unknown): Che
 /** Checks the changes of a lead; unknown kinds and invalid times are left out. */
 export function checkedLeadChange(
   lead: Checked<Lead | ErasedLead>,
-  { revision, since, kinds }: Unchecked<Omit<LeadChange, 'lead' | 'kinds'>> & { readonly kinds: object },
+  {
+    revision,
+    since,
+    kinds,
+    attempts,
+  }: Unchecked<Omit<LeadChange, 'lead' | 'kinds' | 'attempts'>> & {
+    readonly kinds: object;
+    readonly attempts: number;
+  },
 ): Checked<LeadChange> {
   if (lead instanceof UnreadableRecord) return lead;
   if (!Number.isSafeInteger(revision)) return unreadable('lead', lead, 'revision');
@@ -166,6 +174,7 @@ export function checkedLeadChange(
     revision: revision as number,
     since: isTime(since) ? since : lead.createdAt,
     kinds: known.sort((a, b) => a.time.getTime() - b.time.getTime()),
+    attempts,
   };
 }
 

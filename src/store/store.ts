@@ -3,7 +3,7 @@ import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { Correction, ErasedLead, Fingerprint, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
-import type { Acknowledgement, LeadChange } from '../domain/lead-change.ts';
+import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
@@ -266,9 +266,8 @@ export interface LeadChangeStore {
    * Unmarks each lead that still has the given revision; one that has changed since must stay marked.
    *
    * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
-   * @returns the number of leads that were unmarked
    */
-  acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<number>;
+  acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<Settled>;
 
   /**
    * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each a new revision,
@@ -358,15 +357,45 @@ export interface ConsumerStore {
   listDeliveries(number: Consumer['number'], limit: number): Promise<ConsumerChanges | null>;
 
   /**
-   * Removes the deliveries of a consumer whose revision is at most the given one.
+   * Removes the deliveries of a consumer whose revision is at most the given one, set aside or not.
    *
    * @param acknowledgements at most MAX_ACKNOWLEDGEMENTS
-   * @returns the number of leads whose deliveries were removed
    */
-  acknowledgeDeliveries(number: Consumer['number'], acknowledgements: readonly Acknowledgement[]): Promise<number>;
+  acknowledgeDeliveries(number: Consumer['number'], acknowledgements: readonly Acknowledgement[]): Promise<Settled>;
 
-  /** Distributes changes, and returns the number of leads that wait for a consumer, up to `bound`, and the time of the first change of one. */
-  measureDeliveries(number: Consumer['number'], bound: number): Promise<WaitingChanges>;
+  /**
+   * Sets deliveries aside that wait, and whose revision is at most the given one: they are not listed until they come again, by
+   * themselves, by takeBackDeliveries, or because the lead changes.
+   *
+   * @param leads at most MAX_ACKNOWLEDGEMENTS
+   */
+  setAsideDeliveries(number: Consumer['number'], leads: readonly SetAside[], now: Date): Promise<Settled>;
+
+  /** Has some deliveries that were set aside until now, or before, wait again. */
+  returnDeferredDeliveries(number: Consumer['number'], now: Date): Promise<void>;
+
+  /** Has deliveries wait again that were set aside; returns their number. @param leads at most MAX_ACKNOWLEDGEMENTS */
+  takeBackDeliveries(number: Consumer['number'], leads: readonly LeadOfStudio[]): Promise<number>;
+
+  /** Lists what a consumer has set aside, in the order of `due`. @param after null: from the start */
+  listDeliveriesSetAside(
+    number: Consumer['number'],
+    after: Pick<LeadSetAside, 'due' | 'studioId' | 'leadId'> | null,
+    limit: number,
+  ): Promise<LeadSetAside[]>;
+
+  /** Distributes changes, and counts what a consumer has to handle, up to `bound`. */
+  measureDeliveries(number: Consumer['number'], bound: number): Promise<MeasuredDeliveries>;
+}
+
+/** A lead by its names. */
+export type LeadOfStudio = Pick<Acknowledgement, 'studioId' | 'leadId'>;
+
+export interface MeasuredDeliveries {
+  /** Those that wait, or will by themselves; since the first change of one that waits. */
+  readonly waiting: WaitingChanges;
+  /** Those that do not come again by themselves; since the first of them was set aside. */
+  readonly setAside: WaitingChanges;
 }
 
 export interface ResentLeads {

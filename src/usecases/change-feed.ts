@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Consumer } from '../domain/consumer.ts';
-import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS } from '../domain/lead-change.ts';
+import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
@@ -159,14 +159,23 @@ export class LeadChangePollers {
   }
 }
 
-/** A lead that is sent again without a change has the same revision, but waits since later. */
-const versionOf = ({ revision, since }: LeadChange): string => `${revision} ${since?.getTime()}`;
+/** A lead that is sent again without a change has the same revision, but waits since later, or was set aside. */
+const versionOf = ({ revision, since, attempts }: LeadChange): string => `${revision} ${since?.getTime()} ${attempts}`;
 
 const isSame = (found: readonly LeadChange[], { changes, versions }: PollResult): boolean =>
   found.length === changes.length && found.every((change) => versions.get(keyOfChanged(change)) === versionOf(change));
 
 /** The maximum wait of a pull; milliseconds. */
 export const MAX_WAIT_MS = 20_000;
+
+/** Changes that are sent at a time. */
+export interface SentChanges {
+  readonly changes: readonly LeadChange[];
+  /** Whether more may wait that are not sent before some of those that were sent are acknowledged or set aside. */
+  readonly heldBack: boolean;
+}
+
+const isFull = ({ changes }: PollResult): boolean => changes.length === MAX_LEADS_PER_POLL;
 
 /** A request for changes, not yet checked. */
 export interface PullLeadChangesQuery {
@@ -186,7 +195,7 @@ export async function pullLeadChanges(
   poller: LeadChangePoller,
   { max, waitMs }: PullLeadChangesQuery,
   ending: AbortSignal,
-): Promise<readonly LeadChange[]> {
+): Promise<SentChanges> {
   const faults = new Faults();
   faults.note('max', max < 0 ? 'must not be negative' : undefined);
   faults.note('wait', waitMs >= 0 ? undefined : 'must be a duration that is not negative');
@@ -197,8 +206,9 @@ export async function pullLeadChanges(
   });
   let poll: PollResult | undefined = await poller.now();
   while (poll?.changes.length === 0 && !end.aborted) poll = await Promise.race([poller.next(), ended]);
-  const [first = []] = changeParts(poll?.changes ?? [], pageLimit(max));
-  return first;
+  const { changes } = poll ?? { changes: [] };
+  const [first = []] = changeParts(changes, pageLimit(max));
+  return { changes: first, heldBack: first.length < changes.length || changes.length === MAX_LEADS_PER_POLL };
 }
 
 const changeParts = (changes: readonly LeadChange[], most: number) =>
@@ -207,25 +217,47 @@ const changeParts = (changes: readonly LeadChange[], most: number) =>
 /** The maximum number of changes in a message. */
 const MAX_CHANGES_PER_MESSAGE = 100;
 
+/** The shortest time after which a watch says that it goes on; milliseconds. Longer than the interval between polls. */
+const MIN_HEARTBEAT_MS = 1000;
+
+/** Checks a heartbeat; milliseconds. @throws Refusal INVALID_REQUEST */
+export function checkedHeartbeat(heartbeatMs: number): number {
+  const faults = new Faults();
+  if (!(heartbeatMs >= MIN_HEARTBEAT_MS)) faults.note('heartbeat', 'must be at least a second');
+  faults.refuseIfAny();
+  return heartbeatMs;
+}
+
 /**
  * Yields changes as they happen, each state of a lead once. It yields no further leads while MAX_LEADS_PER_POLL of them
  * are unacknowledged, so a consumer that acknowledges nothing does not increase memory use.
  *
  * @param ending aborted to end the generator
+ * @param heartbeatMs yields no changes after a poll when nothing was yielded for so long; milliseconds
  */
 export async function* watchLeadChanges(
   poller: LeadChangePoller,
   ending: AbortSignal,
-): AsyncGenerator<readonly LeadChange[]> {
+  heartbeatMs = Number.POSITIVE_INFINITY,
+): AsyncGenerator<SentChanges> {
   let sent: PollResult | undefined;
+  let yieldedAt = performance.now();
   for (let poll = await poller.now(); !ending.aborted; poll = await poller.next()) {
+    const heldBack = isFull(poll);
+    if (performance.now() - yieldedAt >= heartbeatMs && poll === sent) {
+      yield { changes: [], heldBack };
+      yieldedAt = performance.now();
+    }
     // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
     if (poll === sent) continue;
     const versions = sent?.versions;
     const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== versionOf(change));
     // Leads that this poll does not contain were acknowledged.
     sent = poll;
-    yield* changeParts(fresh, MAX_CHANGES_PER_MESSAGE);
+    for (const changes of changeParts(fresh, MAX_CHANGES_PER_MESSAGE)) {
+      yield { changes, heldBack };
+      yieldedAt = performance.now();
+    }
   }
 }
 
@@ -234,7 +266,7 @@ export async function* watchLeadChanges(
  * unacknowledged.
  *
  * @param consumer undefined: the one without a name
- * @returns the number of leads whose last unacknowledged changes this call acknowledged
+ * @returns `settled`: the leads whose last unacknowledged changes this call acknowledged
  * @throws Refusal INVALID_REQUEST
  */
 export async function acknowledgeLeadChanges(
@@ -242,25 +274,33 @@ export async function acknowledgeLeadChanges(
   poller: Pick<LeadChangePoller, 'hurry'>,
   acknowledgements: readonly Acknowledgement[],
   consumer?: Pick<Consumer, 'number'>,
-): Promise<number> {
+): Promise<Settled> {
   const faults = new Faults();
-  if (acknowledgements.length > MAX_ACKNOWLEDGEMENTS) {
-    faults.note('acknowledgements', `must have at most ${MAX_ACKNOWLEDGEMENTS} elements`);
-  }
-  for (const [index, { studioId, leadId, revision }] of acknowledgements.slice(0, MAX_ACKNOWLEDGEMENTS).entries()) {
-    const field = `acknowledgements[${index}]`;
-    faults.note(`${field}.studioId`, crmIdFault(studioId));
-    faults.note(`${field}.leadId`, uuidFault(leadId));
-    if (!Number.isSafeInteger(revision) || revision < 0) faults.note(`${field}.revision`, 'must be that of a change');
-  }
+  const named = noteNamed(faults, 'acknowledgements', acknowledgements);
   faults.refuseIfAny();
-  const named = acknowledgements.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() }));
   const acknowledged = consumer
     ? await store.acknowledgeDeliveries(consumer.number, named)
     : await store.acknowledgeLeadChanges(named);
-  assert(acknowledged <= acknowledgements.length, 'acknowledged_at_most_named');
-  if (acknowledged > 0) poller.hurry();
+  assert(acknowledged.settled <= acknowledgements.length, 'acknowledged_at_most_named');
+  if (acknowledged.settled > 0) poller.hurry();
   return acknowledged;
+}
+
+/** Notes what is wrong with states of leads that a request names, and returns them as they are stored. @param field of the request */
+export function noteNamed<Named extends Acknowledgement>(
+  faults: Faults,
+  field: string,
+  named: readonly Named[],
+): readonly Named[] {
+  if (named.length > MAX_ACKNOWLEDGEMENTS) faults.note(field, `must have at most ${MAX_ACKNOWLEDGEMENTS} elements`);
+  const checked = named.slice(0, MAX_ACKNOWLEDGEMENTS);
+  for (const [index, { studioId, leadId, revision }] of checked.entries()) {
+    const path = `${field}[${index}]`;
+    faults.note(`${path}.studioId`, crmIdFault(studioId));
+    faults.note(`${path}.leadId`, uuidFault(leadId));
+    if (!Number.isSafeInteger(revision) || revision < 0) faults.note(`${path}.revision`, 'must be that of a change');
+  }
+  return checked.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() }));
 }
 
 /** The maximum number of leads that a call marks. */

@@ -10,7 +10,7 @@ import {
 } from '../domain/consumer.ts';
 import type { LeadChange } from '../domain/lead-change.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { StoreUnavailable, type WaitingChanges } from '../store/store.ts';
+import { type MeasuredDeliveries, StoreUnavailable } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 
 /** The maximum to which the leads that wait for a consumer are counted. It suffices to see whether they accumulate. */
@@ -106,9 +106,8 @@ export async function removeConsumer(
 }
 
 /** A consumer with what waits for it. */
-export interface ListedConsumer {
+export interface ListedConsumer extends MeasuredDeliveries {
   readonly consumer: Consumer;
-  readonly waiting: WaitingChanges;
 }
 
 /** Returns consumers, oldest first. @param includes default: all */
@@ -119,7 +118,7 @@ export async function listConsumers(
   const listed: ListedConsumer[] = [];
   // One after the other: counting costs the database most.
   for (const consumer of (await store.listConsumers()).filter(includes)) {
-    listed.push({ consumer, waiting: await store.measureDeliveries(consumer.number, MAX_COUNTED) });
+    listed.push({ consumer, ...(await store.measureDeliveries(consumer.number, MAX_COUNTED)) });
   }
   return listed;
 }
@@ -147,6 +146,7 @@ export async function listDeliveries(
   number: Consumer['number'],
   limit: number,
 ): Promise<readonly LeadChange[] | null> {
+  await store.returnDeferredDeliveries(number, clock());
   const found = await store.listDeliveries(number, limit);
   if (!found) return null;
   if (found.changes.length >= limit || found.consumer.backfills.length === 0) return found.changes;

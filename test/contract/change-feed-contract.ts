@@ -6,7 +6,7 @@ import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aLead, aStudio, BY, claimsOf, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
-import { actionsOn, correctLead, moveLead } from './store-actions.ts';
+import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
 
 /** More leads than any test creates. */
 const ALL = 1000;
@@ -28,14 +28,10 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
     const changes = () => store.listLeadChanges(ALL);
     const changedIds = async () => (await changes()).map(({ lead }) => lead.id);
     const changeOf = async (lead: Lead) => (await changes()).find((change) => change.lead.id === lead.id);
-    const acknowledge = (...changes: readonly (LeadChange | undefined)[]) =>
-      store.acknowledgeLeadChanges(
-        changes.flatMap((change) =>
-          change
-            ? [{ studioId: change.lead.studioId, leadId: change.lead.id, revision: change.revision }]
-            : expect.fail('the change does not exist'),
-        ),
-      );
+    const acknowledge = async (...changes: readonly (LeadChange | undefined)[]) => {
+      const named = changes.map((change) => (change ? acknowledgementOf(change) : expect.fail('it does not exist')));
+      return (await store.acknowledgeLeadChanges(named)).settled;
+    };
     const acknowledgeAll = async () => acknowledge(...(await changes()));
 
     test('a new lead is in the feed, complete, until it is acknowledged', async () => {
@@ -47,6 +43,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         revision: expect.any(Number),
         since: lead.createdAt,
         kinds: [{ kind: 'created', time: lead.createdAt }],
+        attempts: 0,
       });
       expect(await acknowledge(change)).toBe(1);
 
@@ -81,6 +78,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
             { kind: 'stage-changed', time: plus(lead.createdAt, 3000) },
             { kind: 'updated', time: now },
           ],
+          attempts: 0,
         },
       ]);
     });
@@ -163,8 +161,8 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         { studioId: 'studio-3', leadId: one.id, revision: change?.revision ?? 0 },
         { studioId: STUDIO_ID, leadId: newId(), revision: change?.revision ?? 0 },
       ];
-      expect(await store.acknowledgeLeadChanges(elsewhere)).toBe(0);
-      expect(await store.acknowledgeLeadChanges([])).toBe(0);
+      expect(await store.acknowledgeLeadChanges(elsewhere)).toEqual({ settled: 0, superseded: 0, unknown: 3 });
+      expect(await store.acknowledgeLeadChanges([])).toEqual({ settled: 0, superseded: 0, unknown: 0 });
       expect((await changes()).length).toBe(2);
     });
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Consumer, MAX_CONSUMERS, type NewConsumer, withBackfill } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
-import type { LeadChange } from '../../src/domain/lead-change.ts';
+import type { LeadChange, LeadSetAside } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import type { Store } from '../../src/store/store.ts';
 import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
@@ -13,7 +13,7 @@ const ALL = 1000;
 
 /** The promises of `ConsumerStore`. */
 export function consumerContract(damages: readonly Damage[], opened: () => OpenedStore): void {
-  // @proves feed-8
+  // @proves feed-8 feed-10
   describe('named consumers of the change feed', () => {
     let store: Store;
     beforeEach(async () => {
@@ -27,16 +27,32 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       return outcome.kind === 'created' ? outcome.consumer : expect.fail(outcome.kind);
     }
 
+    const eraseIt = ({ id: leadId, updatedAt }: Lead) =>
+      store.eraseLead({ studioId: STUDIO_ID, leadId, memberId: null, now: plus(updatedAt, 60_000) });
+
     /** The changes of a consumer; null: of the unnamed one. */
     const changesOf = async (of: Consumer | null, from = store): Promise<readonly LeadChange[]> =>
       of === null
         ? from.listLeadChanges(ALL)
         : ((await from.listDeliveries(of.number, ALL)) ?? expect.fail('it was removed')).changes;
     const idsOf = async (of: Consumer | null) => (await changesOf(of)).map(({ lead }) => lead.id);
-    const acknowledge = (of: Consumer | null, changes: readonly LeadChange[]) =>
+    const settle = (of: Consumer | null, changes: readonly LeadChange[]) =>
       of === null
         ? store.acknowledgeLeadChanges(changes.map(acknowledgementOf))
         : store.acknowledgeDeliveries(of.number, changes.map(acknowledgementOf));
+    const acknowledge = async (...given: Parameters<typeof settle>) => (await settle(...given)).settled;
+    const setAside = (
+      of: Consumer,
+      changes: readonly LeadChange[],
+      { retryAt, now }: { retryAt: Date | null; now: Date },
+    ) =>
+      store.setAsideDeliveries(
+        of.number,
+        changes.map((change) => ({ ...acknowledgementOf(change), reason: 'HTTP_500', retryAt })),
+        now,
+      );
+    const asideOf = (of: Consumer) => store.listDeliveriesSetAside(of.number, null, ALL);
+    const waitingOf = async (of: Consumer, bound = ALL) => (await store.measureDeliveries(of.number, bound)).waiting;
 
     test('each is sent every change until it has acknowledged it, whatever the others do', async () => {
       const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
@@ -46,6 +62,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         revision: expect.any(Number),
         since: lead.createdAt,
         kinds: [{ kind: 'created', time: lead.createdAt }],
+        attempts: 0,
       };
 
       for (const each of [relay, reporting, null]) expect(await changesOf(each)).toEqual([change]);
@@ -107,8 +124,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const next = (await store.findLead(STUDIO_ID, lead.id))?.updatedAt.getTime() ?? Number.NaN;
 
       // It knows the revision from elsewhere, and nobody has polled.
-      expect(await store.acknowledgeLeadChanges([{ ...ofUnnamed, revision }])).toBe(0);
-      expect(await store.acknowledgeLeadChanges([{ ...ofUnnamed, revision: next }])).toBe(1);
+      expect(await store.acknowledgeLeadChanges([{ ...ofUnnamed, revision }])).toMatchObject({ settled: 0 });
+      expect(await store.acknowledgeLeadChanges([{ ...ofUnnamed, revision: next }])).toMatchObject({ settled: 1 });
       expect(await idsOf(null)).toEqual([]);
       expect(await changesOf(relay)).toMatchObject([{ revision: next, kinds: [{ kind: 'updated' }] }]);
     });
@@ -131,10 +148,10 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const own = await created(aLead({ studioId: 'studio-2' }));
 
       expect(await idsOf(relay)).toEqual([own.id]);
-      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ leads: 1, since: own.createdAt });
+      expect(await waitingOf(relay)).toEqual({ leads: 1, since: own.createdAt });
       const elsewhere = [{ studioId: STUDIO_ID, leadId: own.id, revision: Number.MAX_SAFE_INTEGER }];
-      expect(await store.acknowledgeDeliveries(relay.number, elsewhere)).toBe(0);
-      expect(await store.acknowledgeDeliveries(relay.number, [])).toBe(0);
+      expect(await store.acknowledgeDeliveries(relay.number, elsewhere)).toMatchObject({ settled: 0 });
+      expect(await store.acknowledgeDeliveries(relay.number, [])).toMatchObject({ settled: 0 });
       expect(await idsOf(null)).toHaveLength(2);
     });
 
@@ -149,9 +166,140 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await idsOf(relay)).toEqual([first.id, second.id, third.id]);
       const limited = await store.listDeliveries(relay.number, 2);
       expect(limited?.changes.map(({ lead }) => lead.id)).toEqual([first.id, second.id]);
-      expect(await store.measureDeliveries(relay.number, 2)).toEqual({ leads: 2, since: plus(NOW, 1000) });
+      expect(await waitingOf(relay, 2)).toEqual({ leads: 2, since: plus(NOW, 1000) });
       await acknowledge(relay, await changesOf(relay));
-      expect(await store.measureDeliveries(relay.number, 2)).toEqual({ leads: 0, since: null });
+      expect(await waitingOf(relay)).toEqual({ leads: 0, since: null });
+    });
+
+    test('what is set aside holds up nothing, is listed, and comes again when it is taken back', async () => {
+      const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
+      const [one, other] = [
+        await created(aLead({ createdAt: NOW })),
+        await created(aLead({ createdAt: plus(NOW, 1) })),
+      ];
+      const [change, otherChange] = (await changesOf(relay)) as [LeadChange, LeadChange];
+      const now = plus(NOW, 60_000);
+      const { revision } = change;
+
+      expect(await setAside(relay, [change], { retryAt: null, now })).toEqual({
+        settled: 1,
+        superseded: 0,
+        unknown: 0,
+      });
+      // A repetition sets nothing aside once more.
+      expect(await setAside(relay, [change], { retryAt: null, now })).toMatchObject({ settled: 0, superseded: 0 });
+      expect(await idsOf(relay)).toEqual([other.id]);
+      for (const each of [reporting, null]) expect(await idsOf(each)).toEqual([one.id, other.id]);
+      const aside = { studioId: STUDIO_ID, leadId: one.id, revision, reason: 'HTTP_500', attempts: 1, retryAt: null };
+      expect(await asideOf(relay)).toEqual([{ ...aside, due: expect.any(Date) }]);
+      expect(await asideOf(reporting)).toEqual([]);
+      const waiting = { leads: 1, since: other.createdAt };
+      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ waiting, setAside: { leads: 1, since: now } });
+
+      // It does not come by itself.
+      await store.returnDeferredDeliveries(relay.number, plus(NOW, 1e12));
+      expect(await idsOf(relay)).toEqual([other.id]);
+      const named = [change, otherChange].map(acknowledgementOf);
+      expect(await store.takeBackDeliveries(reporting.number, named)).toBe(0);
+      expect(await store.takeBackDeliveries(relay.number, named)).toBe(1);
+      expect(await changesOf(relay)).toEqual([{ ...change, attempts: 1 }, otherChange]);
+      expect(await asideOf(relay)).toEqual([]);
+      await setAside(relay, [change], { retryAt: null, now });
+      expect(await asideOf(relay)).toMatchObject([{ attempts: 2 }]);
+      expect(await acknowledge(relay, [change])).toBe(1);
+      expect(await asideOf(relay)).toEqual([]);
+      expect(await store.takeBackDeliveries(relay.number, named)).toBe(0);
+    });
+
+    test('what is set aside until a time comes again then, in parts, whatever the clock does', async () => {
+      const relay = await consumer();
+      const leads = await Promise.all(times(150, () => created()));
+      const changes = await changesOf(relay);
+      const retryAt = plus(NOW, 3_600_000);
+      expect(await setAside(relay, changes, { retryAt, now: NOW })).toMatchObject({ settled: 150 });
+      expect(await asideOf(relay)).toMatchObject(changes.map(() => ({ retryAt, attempts: 1 })));
+      const measured = await store.measureDeliveries(relay.number, ALL);
+      expect(measured).toEqual({ waiting: { leads: 150, since: null }, setAside: { leads: 0, since: null } });
+
+      for (const now of [plus(retryAt, -1), NOW, new Date(0)]) await store.returnDeferredDeliveries(relay.number, now);
+      expect(await idsOf(relay)).toEqual([]);
+      await store.returnDeferredDeliveries(relay.number, retryAt);
+      expect((await idsOf(relay)).length).toBeLessThan(150);
+      await store.returnDeferredDeliveries(relay.number, retryAt);
+      expect((await idsOf(relay)).toSorted()).toEqual(leads.map(({ id }) => id).toSorted());
+      expect(await waitingOf(relay)).toMatchObject({ leads: 150, since: expect.any(Date) });
+    });
+
+    test.each([['for a time', plus(NOW, 1e9)] as const, ['until it is taken back', null] as const])(
+      'setting aside an older state %s hides no newer one, and what is set aside comes with the next change',
+      async (_, retryAt) => {
+        const relay = await consumer();
+        const lead = await created();
+        const older = await changesOf(relay);
+        await moveLead(store, lead, 'contacted');
+        // Nobody has polled since, or somebody has.
+        expect(await setAside(relay, older, { retryAt, now: NOW })).toMatchObject({ settled: 1 });
+        const newer = await changesOf(relay);
+        expect(newer).toMatchObject([{ lead: { stage: 'contacted' }, since: lead.createdAt, attempts: 0 }]);
+        expect(await setAside(relay, older, { retryAt, now: NOW })).toEqual({ settled: 0, superseded: 1, unknown: 0 });
+        expect(await changesOf(relay)).toEqual(newer);
+
+        expect(await setAside(relay, newer, { retryAt, now: NOW })).toMatchObject({ settled: 1 });
+        await eraseIt(lead);
+        const kinds = [{ kind: 'created' }, { kind: 'stage-changed' }, { kind: 'erased' }];
+        expect(await changesOf(relay)).toMatchObject([
+          { lead: { id: lead.id }, since: lead.createdAt, kinds, attempts: 0 },
+        ]);
+        expect(await asideOf(relay)).toEqual([]);
+      },
+    );
+
+    test('a resend brings back nothing that is set aside, and a removed consumer has nothing set aside', async () => {
+      const relay = await consumer({ start: 'all-leads' });
+      await created();
+      await setAside(relay, await changesOf(relay), { retryAt: null, now: NOW });
+      await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after: null, limit: ALL, now: NOW });
+      expect(await idsOf(relay)).toEqual([]);
+      expect(await asideOf(relay)).toHaveLength(1);
+      await store.removeConsumer(relay.number);
+      while (await store.removeOrphans());
+      expect(await asideOf(relay)).toEqual([]);
+    });
+
+    test('what is set aside is listed in parts, first what comes again, and each once', async () => {
+      const relay = await consumer();
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      await Promise.all(times(5, (index) => created(aLead(index < 3 ? {} : { studioId: 'studio-2' }))));
+      const changes = await changesOf(relay);
+      await setAside(relay, changes.slice(0, 3), { retryAt: null, now: NOW });
+      await setAside(relay, changes.slice(3), { retryAt: plus(NOW, 1000), now: NOW });
+      const found: LeadSetAside[] = [];
+      for (let page = await store.listDeliveriesSetAside(relay.number, null, 2); page.length > 0; ) {
+        found.push(...page);
+        page = await store.listDeliveriesSetAside(relay.number, page.at(-1) ?? expect.fail(), 2);
+      }
+      expect(found.map(({ retryAt }) => retryAt !== null)).toEqual([true, true, false, false, false]);
+      expect(new Set(found.map(({ studioId, leadId }) => `${studioId} ${leadId}`)).size).toBe(5);
+    });
+
+    test('it is said which states have changed since, and which leads there are not', async () => {
+      const relay = await consumer();
+      const [lead, same] = [await created(), await created()];
+      const older = { relay: await changesOf(relay), unnamed: await changesOf(null) };
+      await moveLead(store, lead, 'contacted');
+      for (const [of, seen] of [
+        [relay, older.relay],
+        [null, older.unnamed],
+      ] as const) {
+        await changesOf(of);
+        const unknown = [
+          { lead: { ...same, studioId: 'studio-9' }, revision: 1 },
+          { lead: { ...same, id: newId() }, revision: 1 },
+        ] as LeadChange[];
+        expect(await settle(of, [...seen, ...unknown])).toEqual({ settled: 1, superseded: 1, unknown: 2 });
+        const again = seen.filter((each) => each.lead.id === same.id);
+        expect(await settle(of, again)).toEqual({ settled: 0, superseded: 0, unknown: 0 });
+      }
     });
 
     test('an erased lead is sent without its data, and its delivery keeps none', async () => {
@@ -192,7 +340,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       await store.removeConsumer(relay.number);
       expect(await store.listDeliveries(relay.number, ALL)).toBeNull();
       while (await store.removeOrphans());
-      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ leads: 0, since: null });
+      expect(await waitingOf(relay)).toEqual({ leads: 0, since: null });
       const again = await consumer({ studioIds: [STUDIO_ID] });
       expect(again.number).not.toBe(relay.number);
       expect(await idsOf(again)).toEqual([]);
@@ -224,7 +372,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
         [third, 1200],
         [last, 0],
       ] as const)
-        expect((await store.measureDeliveries(each.number, 5000)).leads).toBe(leads);
+        expect((await waitingOf(each, 5000)).leads).toBe(leads);
     });
 
     test('leads are sent without a change, in parts, at their present revisions', async () => {

@@ -49,6 +49,7 @@ export function enquiryContract(damages: readonly Damage[], opened: () => Opened
         revision: expect.any(Number),
         since: createdAt,
         kinds: [{ kind: 'enquired', time: createdAt }],
+        attempts: 0,
       });
       expect(change?.revision).toBeGreaterThan(before?.revision as number);
       // Pages of many leads have none.

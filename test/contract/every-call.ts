@@ -65,6 +65,13 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   ],
   listDeliveries: ['reads', (store) => store.listDeliveries(1, 10)],
   acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...ofLead, revision: 1 }])],
+  setAsideDeliveries: [
+    'writes',
+    (store) => store.setAsideDeliveries(1, [{ ...ofLead, revision: 1, reason: 'ANY', retryAt: null }], NOW),
+  ],
+  returnDeferredDeliveries: ['reads', (store) => store.returnDeferredDeliveries(1, NOW)],
+  takeBackDeliveries: ['writes', (store) => store.takeBackDeliveries(1, [ofLead])],
+  listDeliveriesSetAside: ['reads', (store) => store.listDeliveriesSetAside(1, null, 10)],
   measureDeliveries: ['reads', (store) => store.measureDeliveries(1, 10)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
   deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10)],

@@ -137,6 +137,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
           revision: expect.any(Number),
           since: lead.createdAt,
           kinds: [{ kind: 'created', time: lead.createdAt }, expect.objectContaining({ kind: 'erased' })],
+          attempts: 0,
         },
       ]);
     });

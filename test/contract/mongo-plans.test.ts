@@ -208,12 +208,23 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     ],
     'the change feed': [['_id_', 'changedSince'], PAGE + 2, () => store.listLeadChanges(PAGE)],
     'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads(studioId, leadId, 1, NOW)],
-    'what waits for a named consumer': [['_id_', 'consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
+    'what waits for a named consumer': [['_id_', 'consumer', 'consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
     'an acknowledgement of a named consumer': [
-      ['_id_'],
+      ['_id_', '_id_', '_id_'],
       2,
       () => store.acknowledgeDeliveries(1, [{ studioId, leadId, revision: 1 }]),
     ],
+    'setting aside and taking back what a named consumer has': [
+      ['_id_', '_id_', '_id_', '_id_'],
+      2,
+      async () => {
+        const aside = [{ studioId, leadId, revision: 1, reason: 'ANY', retryAt: null }];
+        await store.setAsideDeliveries(1, aside, NOW);
+        await store.takeBackDeliveries(1, aside);
+      },
+    ],
+    'what comes again to a named consumer': [['consumer'], 0, () => store.returnDeferredDeliveries(1, NOW)],
+    'what a named consumer has set aside': [['consumer'], 0, () => store.listDeliveriesSetAside(1, null, PAGE)],
     'sending a named consumer leads without a change': [
       ['_id_'],
       PAGE,

@@ -112,8 +112,8 @@ test('the most acknowledgements of one call are one command, which the server en
     revision: place + 1,
   }));
 
-  expect(await store.acknowledgeLeadChanges(acknowledgements)).toBe(MAX_ACKNOWLEDGEMENTS);
-  expect(await store.acknowledgeLeadChanges([])).toBe(0);
+  expect(await store.acknowledgeLeadChanges(acknowledgements)).toMatchObject({ settled: MAX_ACKNOWLEDGEMENTS });
+  expect(await store.acknowledgeLeadChanges([])).toMatchObject({ settled: 0 });
 
   const sent = fake.commands.filter(({ update }) => update === 'leads');
   expect(sent.map(({ updates }) => updates.length)).toEqual([MAX_ACKNOWLEDGEMENTS]);

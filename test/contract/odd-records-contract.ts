@@ -94,7 +94,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       const { store, odd } = leads;
       const acknowledgements = (await store.listLeadChanges(LIMIT)).map(acknowledgementOf);
       const unknown = odd.slice(0, 400).map(({ studioId, id: leadId }) => ({ studioId, leadId, revision: 5 }));
-      const count = await store.acknowledgeLeadChanges([...unknown, ...acknowledgements]);
+      const { settled: count } = await store.acknowledgeLeadChanges([...unknown, ...acknowledgements]);
       return [[`${count}`, ...(await changedIds(leads))], null];
     },
     finds: () => ['2'],
@@ -118,6 +118,20 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       const { changes = [] } = (await store.listDeliveries(1, LIMIT)) ?? {};
       await store.removeConsumer(1);
       return [changes.map(({ lead }) => lead.id), null];
+    },
+  },
+  listDeliveriesSetAside: {
+    // It has no data of leads.
+    async call({ store, odd, good }) {
+      await store.createConsumer(aConsumer());
+      while (!(await store.distributeLeadChanges()));
+      const seen = [...odd.slice(0, 50), ...good].map(({ studioId, id: leadId }) => ({ studioId, leadId }));
+      const revision = Number.MAX_SAFE_INTEGER;
+      const aside = seen.map((each) => ({ ...each, revision, reason: 'ODD', retryAt: null }));
+      await store.setAsideDeliveries(1, aside, NOW);
+      const found = (await store.listDeliveriesSetAside(1, null, LIMIT)).map(({ leadId }) => leadId);
+      await store.removeConsumer(1);
+      return [good.map(({ id }) => id).filter((id) => found.includes(id)), null];
     },
   },
   walkErasedLeads: {
@@ -220,6 +234,17 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
         await store.createConsumer(aConsumer({ name: `consumer-${index}` }));
     },
     list: (store) => store.listConsumers(),
+  },
+  listDeliveriesSetAside: {
+    bound: 10,
+    async exceed(opened) {
+      await opened.store.createConsumer(aConsumer());
+      await MANY_LEADS(opened);
+      const { changes = [] } = (await opened.store.listDeliveries(1, 100)) ?? {};
+      const aside = changes.map((each) => ({ ...acknowledgementOf(each), reason: 'MANY', retryAt: null }));
+      await opened.store.setAsideDeliveries(1, aside, NOW);
+    },
+    list: (store) => store.listDeliveriesSetAside(1, null, 10),
   },
   listDeliveries: {
     bound: 10,

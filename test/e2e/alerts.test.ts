@@ -127,7 +127,10 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await deployment.restart('core');
         await deployment.serves();
         const consumer = repeat(1, () => acknowledgeOne(core));
-        await fire('LeadIntakeChangesWait', 'LeadIntakeConsumerWaits');
+        const [{ lead, revision } = expect.fail()] = (await core.leads.pullLeadChanges({ consumer: 'relay' })).changes;
+        const aside = { studioId: lead?.studioId ?? '', leadId: lead?.id ?? '', revision, reason: 'HTTP_500' };
+        await core.consumers.setAsideLeadChanges({ consumer: 'relay', leads: [aside] });
+        await fire('LeadIntakeChangesWait', 'LeadIntakeConsumerWaits', 'LeadIntakeConsumerSetAside');
         await consumer.stop();
 
         deployment.process('gateway').child.kill('SIGTERM');

@@ -262,6 +262,18 @@ test('an operator creates, lists and removes consumers of the change feed, and r
     { ...created, waiting: 1, since: expect.any(String), backfilling: true },
     { name: 'copy', waiting: 1 },
   ]);
+  const byOperator = ['relay', 'studio-1', lead.id];
+  expect(await json('consumers', 'set-aside', ...byOperator, '--reason', 'BROKEN')).toEqual({
+    setAside: 1,
+    unknown: 0,
+  });
+  await expect(json('consumers', 'set-aside', ...byOperator, '--reason', 'no code')).rejects.toThrow(/reason/);
+  expect(await json('consumers', 'list')).toMatchObject([{ name: 'relay', waiting: 0, setAside: 1 }, { name: 'copy' }]);
+  const aside = { studioId: 'studio-1', leadId: lead.id, reason: 'BROKEN', attempts: 1, retryAt: null };
+  expect(await json('consumers', 'list-set-aside', 'relay')).toMatchObject([aside]);
+  expect(await json('consumers', 'take-back', ...byOperator)).toEqual({ takenBack: 1 });
+  expect(await json('consumers', 'take-back', 'relay')).toEqual({ takenBack: 0 });
+  expect(await json('consumers', 'list-set-aside', 'relay')).toEqual([]);
   expect(await json('consumers', 'remove', 'copy')).toEqual({ removed: true });
   expect(await json('consumers', 'remove', 'copy')).toEqual({ removed: false });
 });

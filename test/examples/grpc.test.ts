@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enumToJson } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { LeadStage, LeadStageSchema } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { deployApart } from '../crash/deployment.ts';
 import { times } from '../support/builders.ts';
@@ -133,6 +135,58 @@ async function expectEqualCopy(commands: string): Promise<void> {
   await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(stored);
 }
 
+/** Runs a named consumer that cannot store one lead, until somebody mends that and takes the lead back. */
+async function expectSetAside(commands: string): Promise<void> {
+  const folder = temporaryFolder();
+  const copyPath = join(folder, 'copy.db');
+  const clients = connectToCore(`http://127.0.0.1:${core.port}`, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  const { studioId } = await arrangeStudio(clients);
+  const consumer = `copy-${randomUUID()}`;
+  const request = { consumer: { name: consumer, studioIds: [studioId] }, start: ConsumerStart.NOW };
+  await clients.consumers.createConsumer(request);
+  const child = startCommands(commands.replace('COPY=copy.db ', ''), {
+    CORE_ADDRESS: `127.0.0.1:${core.port}`,
+    CORE_TOKEN,
+    CONSUMER: consumer,
+    COPY: copyPath,
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const inCopy = <Result>(work: (copy: DatabaseSync) => Result) => {
+    const copy = new DatabaseSync(copyPath, { timeout: 10_000 });
+    try {
+      return work(copy);
+    } finally {
+      copy.close();
+    }
+  };
+  const names = () =>
+    inCopy((copy) =>
+      copy
+        .prepare('SELECT display_name AS name FROM leads')
+        .all()
+        .map(({ name }) => name),
+    );
+  await expect.poll(() => existsSync(copyPath) && names(), { timeout: 40_000 }).toEqual([]);
+  inCopy((copy) =>
+    copy.exec(
+      `CREATE TRIGGER refused BEFORE INSERT ON leads WHEN NEW.display_name = 'Ada' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    ),
+  );
+  for (const displayName of ['Ada', 'Grace']) {
+    const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+    await clients.leads.createLead({ studioId, idempotencyKey: randomUUID(), displayName, contact });
+  }
+  await expect.poll(names, { timeout: 40_000 }).toEqual(['Grace']);
+  const listed = async () => (await clients.consumers.listSetAsideLeadChanges({ consumer })).leads;
+  await expect.poll(listed).toMatchObject([{ studioId, reason: 'CANNOT_STORE', attempts: 1, retryTime: {} }]);
+  inCopy((copy) => copy.exec('DROP TRIGGER refused'));
+  await clients.consumers.takeBackLeadChanges({ consumer, all: true });
+  await expect.poll(async () => names().toSorted(), { timeout: 40_000 }).toEqual(['Ada', 'Grace']);
+  await expect.poll(listed).toEqual([]);
+  await clients.consumers.removeConsumer({ consumer });
+}
+
 /** The result of installing each language's packages. */
 const installs = new Map<string, Outcome>();
 
@@ -217,5 +271,11 @@ for (const language of ['typescript', 'python']) {
   test(`a copy in ${language} finally equals the store, although it and the core are killed repeatedly`, async (context) => {
     requireInstalled(language, context);
     await expectEqualCopy(commandsOf(`${language}-copy`));
+  });
+
+  // @proves feed-10
+  test(`a copy in ${language} that cannot store a lead sets it aside, and stores the others`, async (context) => {
+    requireInstalled(language, context);
+    await expectSetAside(commandsOf(`${language}-copy`));
   });
 }

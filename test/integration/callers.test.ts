@@ -31,7 +31,9 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['PullLeadChanges WatchLeadChanges AcknowledgeLeadChanges', ['feed', 'crm']],
       ['ResendLeads', ['feed', 'crm', 'operator']],
       ['CreateConsumer RemoveConsumer', ['crm', 'operator']],
-      ['ListConsumers', ['read', 'feed', 'crm', 'operator']],
+      ['ListConsumers ListSetAsideLeadChanges', ['read', 'feed', 'crm', 'operator']],
+      ['SetAsideLeadChanges', ['feed', 'crm']],
+      ['TakeBackLeadChanges', ['feed', 'crm', 'operator']],
       ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents', ['read', 'crm', 'operator']],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
       ['RevokeApiKey', ['crm', 'operator']],
@@ -92,7 +94,7 @@ describe('callers of a file', () => {
     const it = { ...entry(token, [role]), ...(role === 'feed' && { consumers: ['relay'] }) };
     const { caller } = await aCore({ CORE_CALLERS_FILE: aFileOf({ it }).path });
     const call = (rpc: string) =>
-      caller.call(rpc, rpc.startsWith('LeadIntakeService/') && role === 'feed' ? { consumer: 'relay' } : {}, {
+      caller.call(rpc, role === 'feed' && !/CreateConsumer|ListConsumers/.test(rpc) ? { consumer: 'relay' } : {}, {
         authorization: `Bearer ${token}`,
         deadline: Date.now() + 1000,
       });

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
@@ -6,6 +7,8 @@ import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type LeadChange, LeadChangeKind, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { CallerRole } from '../../src/domain/caller.ts';
 import { MAX_CONSUMERS, MAX_STUDIOS_OF_CONSUMER } from '../../src/domain/consumer.ts';
+import { newId } from '../../src/domain/new-id.ts';
+import { MAX_LEADS_PER_POLL } from '../../src/usecases/change-feed.ts';
 import { times } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import {
@@ -83,7 +86,7 @@ const codeOf = (call: Promise<unknown>) =>
     ({ code }) => code as Code,
   );
 
-// @proves feed-8
+// @proves feed-8 feed-10
 describe('a named consumer', () => {
   test('pulls, waits and acknowledges for itself', async () => {
     const before = await created();
@@ -162,11 +165,161 @@ describe('a named consumer', () => {
     expect((await crm.consumers.listConsumers({})).consumers[0]?.isBackfilling).toBe(false);
   });
 
+  test('sets aside what it cannot process, and has it again when it is time, or taken back', async () => {
+    await create('relay');
+    const ids = await Promise.all(times(3, () => created()));
+    const [first, second] = await pulled('relay');
+    const asideOf = ({ lead, revision }: LeadChange, retryInMs?: number) => ({
+      studioId: 'one',
+      leadId: lead?.id ?? '',
+      revision,
+      reason: 'HTTP_500',
+      ...(retryInMs !== undefined && { retryTime: timestampFromMs(Date.now() + retryInMs) }),
+    });
+    const leads = [asideOf(first as LeadChange, 60_000), asideOf(second as LeadChange)];
+    const unknown = { ...asideOf(first as LeadChange), studioId: 'two' };
+    expect(await crm.consumers.setAsideLeadChanges({ consumer: 'relay', leads: [...leads, unknown] })).toMatchObject({
+      setAsideCount: 2,
+      supersededCount: 0,
+      unknownCount: 1,
+    });
+    expect(idsOf(await pulled('relay'))).toEqual([ids.find((id) => !leads.some(({ leadId }) => leadId === id))]);
+    const { consumers } = await crm.consumers.listConsumers({});
+    expect(consumers[0]).toMatchObject({ waiting: { leadCount: 2 }, setAside: { leadCount: 1 } });
+
+    const listed = [];
+    for (let pageToken = '', page = 0; page < 3; page += 1) {
+      const next = await crm.consumers.listSetAsideLeadChanges({ consumer: 'relay', pageSize: 1, pageToken });
+      listed.push(...next.leads);
+      if (next.nextPageToken === '') break;
+      pageToken = next.nextPageToken;
+    }
+    expect(listed).toMatchObject(leads.map((lead) => ({ ...lead, attempts: 1 })));
+
+    const inPart = { consumer: 'relay', studioId: 'one', leadIds: [(second?.lead?.id ?? '').toUpperCase()] };
+    expect(await crm.consumers.takeBackLeadChanges(inPart)).toMatchObject({ takenBackCount: 1 });
+    expect((await pulled('relay')).find(({ lead }) => lead?.id === second?.lead?.id)?.attempts).toBe(1);
+    const all = { takenBackCount: 1, nextPageToken: '' };
+    expect(await crm.consumers.takeBackLeadChanges({ consumer: 'relay', all: true })).toMatchObject(all);
+    const change = (await pulled('relay')).find(({ lead }) => lead?.id === first?.lead?.id) as LeadChange;
+    await crm.consumers.setAsideLeadChanges({ consumer: 'relay', leads: [asideOf(change, 300)] });
+    expect(idsOf(await pulled('relay'))).toHaveLength(2);
+    await expect.poll(async () => idsOf(await pulled('relay'))).toHaveLength(3);
+  });
+
+  test('has what it takes back once more over the same watch', async () => {
+    await create('relay');
+    const received: LeadChange[] = [];
+    const ending = new AbortController();
+    const ended = (async () => {
+      const watched = crm.leads.watchLeadChanges({ consumer: 'relay' }, { signal: ending.signal });
+      for await (const { changes } of watched) received.push(...changes);
+    })().catch(() => {});
+    await created();
+    await expect.poll(() => received.length).toBe(1);
+    const [{ lead, revision } = expect.fail()] = received;
+    const named = { studioId: 'one', leadId: lead?.id ?? '', revision, reason: 'ANY' };
+    await crm.consumers.setAsideLeadChanges({ consumer: 'relay', leads: [named] });
+    await crm.consumers.takeBackLeadChanges({ consumer: 'relay', all: true });
+    await expect.poll(() => received.map(({ attempts }) => attempts)).toEqual([0, 1]);
+    ending.abort();
+    await ended;
+  });
+
+  // @proves bounds-67
+  test('sets nothing aside for a wrong reason or time, nor without a name', async () => {
+    await create('relay');
+    const lead = { studioId: 'one', leadId: newId(), revision: 1n, reason: 'ANY' };
+    const inEightDays = timestampFromMs(Date.now() + 8 * 86_400_000);
+    for (const leads of [
+      [],
+      [{ ...lead, reason: 'Ada Lovelace' }],
+      [{ ...lead, reason: '' }],
+      [{ ...lead, reason: 'A'.repeat(64) }],
+      [{ ...lead, retryTime: inEightDays }],
+      [{ ...lead, retryTime: { seconds: 5n, nanos: -1 } }],
+      [{ ...lead, leadId: 'none' }],
+      [{ ...lead, revision: -1n }],
+      times(501, () => lead),
+    ])
+      expect(await codeOf(crm.consumers.setAsideLeadChanges({ consumer: 'relay', leads }))).toBe(Code.InvalidArgument);
+    expect(await codeOf(crm.consumers.setAsideLeadChanges({ leads: [lead] }))).toBe(Code.InvalidArgument);
+    await create('other');
+    const { consumers } = crm;
+    for (const call of [
+      consumers.takeBackLeadChanges({ consumer: 'relay' }),
+      consumers.takeBackLeadChanges({ consumer: 'relay', studioId: 'one', leadIds: ['none'] }),
+      consumers.takeBackLeadChanges({ consumer: 'relay', studioId: 'a b', leadIds: [newId()] }),
+      consumers.takeBackLeadChanges({ consumer: 'relay', studioId: 'one', leadIds: times(501, () => newId()) }),
+      consumers.takeBackLeadChanges({ consumer: 'relay', all: true, pageToken: 'forged' }),
+      consumers.listSetAsideLeadChanges({ consumer: 'relay', pageToken: 'forged' }),
+      consumers.listSetAsideLeadChanges({ consumer: 'relay', pageSize: -1 }),
+      consumers.listSetAsideLeadChanges({}),
+    ])
+      expect(await codeOf(call)).toBe(Code.InvalidArgument);
+  });
+
+  test('is told of leads that are held back, of states that have changed since, and of leads that there are not', async () => {
+    await create('relay');
+    const ids = await Promise.all(times(MAX_LEADS_PER_POLL + 1, () => created()));
+    const some = await crm.leads.pullLeadChanges({ max: 2, consumer: 'relay' });
+    expect(some).toMatchObject({ heldBack: true, changes: { length: 2 } });
+    for await (const { heldBack, changes } of crm.leads.watchLeadChanges({ consumer: 'relay' })) {
+      expect([heldBack, changes.length]).toEqual([true, 100]);
+      break;
+    }
+    const [changed] = some.changes;
+    await crm.leads.changeLeadStage({ studioId: 'one', leadId: changed?.lead?.id ?? '', stage: LeadStage.WON });
+    await pulled('relay');
+    const acknowledgements = some.changes.map(({ lead, revision }) => ({
+      studioId: 'one',
+      leadId: lead?.id ?? '',
+      revision,
+    }));
+    const mistyped = acknowledgements.map((each) => ({ ...each, studioId: 'onne' }));
+    const request = { consumer: 'relay', acknowledgements: [...acknowledgements, ...mistyped] };
+    expect(await crm.leads.acknowledgeLeadChanges(request)).toMatchObject({
+      acknowledgedCount: 1,
+      supersededCount: 1,
+      unknownCount: 2,
+    });
+    while ((await acknowledge('relay', await pulled('relay'))) > 0);
+    await created();
+    expect(await crm.leads.pullLeadChanges({ consumer: 'relay' })).toMatchObject({ heldBack: false });
+    expect(ids.length).toBeGreaterThan(MAX_LEADS_PER_POLL);
+  });
+
+  test('that watches without changes gets heartbeats, if it asks for them', async () => {
+    await create('relay');
+    const began = performance.now();
+    let beats = 0;
+    for await (const { changes, heldBack } of crm.leads.watchLeadChanges({
+      consumer: 'relay',
+      heartbeat: { seconds: 1n, nanos: 0 },
+    })) {
+      expect([changes, heldBack]).toEqual([[], false]);
+      beats += 1;
+      if (beats === 2) break;
+    }
+    expect(performance.now() - began).toBeGreaterThanOrEqual(2000);
+    const tooOften = async () => {
+      for await (const _ of crm.leads.watchLeadChanges({ heartbeat: { seconds: 0n, nanos: 999_000_000 } }));
+    };
+    expect(await codeOf(tooOften())).toBe(Code.InvalidArgument);
+  });
+
   test('that does not exist is not found, whatever is asked for it', async () => {
     for (const call of [
       () => pulled('relay'),
       () => acknowledge('relay', []),
       () => crm.leads.resendLeads({ studioId: 'one', consumer: 'relay' }),
+      () => crm.consumers.listSetAsideLeadChanges({ consumer: 'relay' }),
+      () => crm.consumers.takeBackLeadChanges({ consumer: 'relay', all: true }),
+      () =>
+        crm.consumers.setAsideLeadChanges({
+          consumer: 'relay',
+          leads: [{ studioId: 'one', leadId: newId(), revision: 1n, reason: 'ANY' }],
+        }),
       async () => {
         for await (const _ of crm.leads.watchLeadChanges({ consumer: 'relay' }));
       },
@@ -204,7 +357,12 @@ describe('a caller that may feed', () => {
       expect(await codeOf(pulled(consumer, relay))).toBe(Code.PermissionDenied);
       expect(await codeOf(acknowledge(consumer, [], relay))).toBe(Code.PermissionDenied);
       expect(await codeOf(relay.leads.resendLeads({ studioId: 'one', consumer }))).toBe(Code.PermissionDenied);
+      const leads = [{ studioId: 'one', leadId: id, revision: 1n, reason: 'ANY' }];
+      expect(await codeOf(relay.consumers.setAsideLeadChanges({ consumer, leads }))).toBe(Code.PermissionDenied);
+      expect(await codeOf(relay.consumers.takeBackLeadChanges({ consumer, all: true }))).toBe(Code.PermissionDenied);
+      expect(await codeOf(relay.consumers.listSetAsideLeadChanges({ consumer }))).toBe(Code.PermissionDenied);
     }
+    expect((await relay.consumers.listSetAsideLeadChanges({ consumer: 'relay' })).leads).toEqual([]);
     expect(idsOf(await pulled('reporting'))).toEqual([id]);
   });
 
@@ -218,7 +376,12 @@ describe('a caller that may feed', () => {
     for (const consumer of ['others', 'all', '']) {
       expect(await codeOf(pulled(consumer, branch))).toBe(Code.PermissionDenied);
       expect(await codeOf(acknowledge(consumer, [], branch))).toBe(Code.PermissionDenied);
+      const aside = branch.consumers.takeBackLeadChanges({ consumer, all: true });
+      expect(await codeOf(aside)).toBe(Code.PermissionDenied);
     }
+    expect(await branch.consumers.takeBackLeadChanges({ consumer: 'own', all: true })).toMatchObject({
+      takenBackCount: 0,
+    });
     expect(await codeOf(branch.leads.resendLeads({ studioId: 'two', consumer: 'own' }))).toBe(Code.PermissionDenied);
     expect((await branch.consumers.listConsumers({})).consumers.map(({ name }) => name)).toEqual(['own']);
   });

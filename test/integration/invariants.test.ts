@@ -16,6 +16,7 @@ import { createGatewayMetrics } from '../../gateway/observation.ts';
 import { RequestState } from '../../gateway/request.ts';
 import { ProblemAnswers } from '../../gateway/socket/problem-json.ts';
 import { readCoreConfig } from '../../src/config.ts';
+import { settledOf } from '../../src/domain/lead-change.ts';
 import { newId, systemClock } from '../../src/domain/new-id.ts';
 import { createCoreServer } from '../../src/port/server.ts';
 
@@ -113,7 +114,7 @@ async function ignoring<Result>(write: string, work: () => Promise<Result>): Pro
 /** How the core relies on each invariant, broken; rejects with what the caller of the item gets. */
 const OF_CORE: Partial<Record<Invariant, () => Promise<unknown>>> = {
   acknowledged_at_most_named: () => {
-    broken = { acknowledgeLeadChanges: async (named) => named.length + 1 };
+    broken = { acknowledgeLeadChanges: async (named) => settledOf(named.length + 1, [], () => null) };
     return caller.call('LeadIntakeService/AcknowledgeLeadChanges', { acknowledgements: [] });
   },
   caller_of_admitted_call: () => asCall(async () => callerOf({ values: valuesOf(undefined) })),

@@ -57,7 +57,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/EraseLead': () => ({ ...MEMBER, leadId: id() }),
   'LeadIntakeService/EraseContact': () => ({ ...MEMBER, contact: aContact() }),
   'LeadIntakeService/PullLeadChanges': () => ({ max: 1, wait: '0s', consumer: '' }),
-  [WATCH]: () => ({ consumer: 'nobody' }),
+  [WATCH]: () => ({ consumer: 'nobody', heartbeat: '60s' }),
   'LeadIntakeService/AcknowledgeLeadChanges': () => ({
     acknowledgements: [{ ...STUDIO, leadId: id(), revision: '1' }],
     consumer: '',
@@ -88,9 +88,15 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'DirectoryService/PutLeadSource': () => ({ leadSource: { ...STUDIO, id: id(), name: 'Form', enabled: true } }),
   'DirectoryService/RemoveLeadSource': () => ({ ...STUDIO, leadSourceId: id() }),
   'DirectoryService/ListLeadSources': () => ({ ...STUDIO, pageSize: 1, pageToken: '' }),
-  'ConsumerService/CreateConsumer': () => ({ consumer: { name: 'relay', studioIds: ['studio'] }, start: 1 }),
+  'ConsumerService/CreateConsumer': () => ({ consumer: { name: 'reporting', studioIds: ['studio'] }, start: 1 }),
   'ConsumerService/ListConsumers': () => ({}),
-  'ConsumerService/RemoveConsumer': () => ({ consumer: 'relay' }),
+  'ConsumerService/RemoveConsumer': () => ({ consumer: 'reporting' }),
+  'ConsumerService/SetAsideLeadChanges': () => ({
+    consumer: 'relay',
+    leads: [{ ...STUDIO, leadId: id(), revision: '1', reason: 'ANY', retryTime: inDays(1) }],
+  }),
+  'ConsumerService/TakeBackLeadChanges': () => ({ consumer: 'relay', ...STUDIO, leadIds: [id()], pageToken: '' }),
+  'ConsumerService/ListSetAsideLeadChanges': () => ({ consumer: 'relay', pageSize: 1, pageToken: '' }),
   'AuditService/ListAuditEvents': () => ({ ...STUDIO, leadId: id() }),
 };
 
@@ -201,12 +207,15 @@ const ONLY_IN_CORE: Readonly<Record<string, (rpc: string, variant: Variant) => b
   'which callers must name a member': (rpc, { path }) => /ListApiKeys|RevokeApiKey/.test(rpc) && path === 'member_id',
   'fields that the field mask does not name': (rpc, { path }) =>
     /UpdateLead|PutStudio/.test(rpc) && /^(lead|studio)\.(?!id$)/.test(path),
+  'how far ahead a retry_time is': (_, { path }) => path === 'leads.retry_time',
   'the order of the times of an imported lead': (rpc, { path }) => rpc.endsWith('ImportLeads') && /_time$/.test(path),
 };
 
 const { caller } = aSharedCore();
 beforeAll(async () => {
   await caller.call('DirectoryService/PutStudio', { studio: { id: 'studio', status: 'STUDIO_STATUS_ACTIVE' } });
+  const consumer = { name: 'relay', allStudios: true };
+  await caller.call('ConsumerService/CreateConsumer', { consumer, start: 'CONSUMER_START_NOW' });
   await caller.call('DirectoryService/PutMember', { member: { ...MEMBER, id: 'owner', role: 'MEMBER_ROLE_OWNER' } });
 });
 
@@ -216,7 +225,7 @@ async function fieldsRefusedByCore(rpc: string, { input, methodKind }: DescMetho
   const call: Promise<unknown> =
     methodKind === 'unary'
       ? caller.call(rpc, {}, { bytes: toBinary(input, fromJson(input, request)) })
-      : drain(rpc, request);
+      : drain(rpc, request, toBinary(input, fromJson(input, request)));
   const [answer] = await Promise.allSettled([call]);
   if (answer.status === 'rejected') return fieldsOf(await refusalOf(call));
   const { results = [] } = (answer.value ?? {}) as { results?: { error?: PackedStatus }[] };
@@ -232,10 +241,10 @@ const isNamed = ({ path }: Variant, fields: readonly string[]) => {
   return named.some((field) => `.${name}.`.includes(`.${field}.`) || `.${field}.`.includes(`.${name}.`));
 };
 
-async function drain(rpc: string, request: JsonObject): Promise<void> {
+async function drain(rpc: string, request: JsonObject, bytes: Uint8Array): Promise<void> {
   // It would last.
   if (rpc === WATCH && !request.consumer) return;
-  for await (const _ of caller.stream(rpc, request, { authorization: `Bearer ${CORE_TOKEN}` }));
+  for await (const _ of caller.stream(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}`, bytes }));
 }
 
 const methods = [...contract]

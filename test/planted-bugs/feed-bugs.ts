@@ -6,6 +6,8 @@ const ON_MONGO = 'test/contract/mongo-store.test.ts';
 const OVER_RPC = 'test/integration/change-feed.test.ts';
 const OLDER_STATE = 'acknowledging an older state does not hide a newer one';
 const OLDER_STATE_OF_NAMED = 'acknowledging an older state does not hide a newer one, from anyone';
+const ASIDE_OLDER_STATE =
+  'setting aside an older state for a time hides no newer one, and what is set aside comes with the next change';
 const ONE_WRITE = 'a changed lead is never visible without its entry in the feed';
 
 const HIDDEN = '1500 unreadable leads before, between and after others hide none of them';
@@ -53,7 +55,13 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     name: 'an acknowledgement of a named consumer removes a newer delivery',
     suite: ON_SQLITE,
     caughtBy: OLDER_STATE_OF_NAMED,
-    patches: [{ file: 'src/store/sqlite/consumers.ts', text: 'AND revision <= ?\n', put: 'AND ? >= 0\n' }],
+    patches: [
+      {
+        file: 'src/store/sqlite/settling.ts',
+        text: 'DELETE FROM deliveries WHERE consumer = :consumer AND revision <= :revision',
+        put: 'DELETE FROM deliveries WHERE consumer = :consumer AND :revision >= 0',
+      },
+    ],
   },
   {
     name: 'on SQLite, an acknowledgement without a name hides a change from named consumers',
@@ -89,6 +97,36 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     suite: 'test/contract/mongo-lost-replies.test.ts',
     caughtBy: 'of a new consumer: what somebody else removes since does not come again',
     patches: [{ file: 'src/store/mongo/consumers.ts', find: 'attempted < next', put: 'attempted < 0' }],
+  },
+  {
+    name: 'on SQLite, setting aside an older state hides a newer one',
+    suite: ON_SQLITE,
+    caughtBy: ASIDE_OLDER_STATE,
+    patches: [
+      {
+        file: 'src/store/sqlite/settling.ts',
+        text: 'AND revision <= :revision AND due <',
+        put: 'AND :revision >= 0 AND due <',
+      },
+    ],
+  },
+  {
+    name: 'on MongoDB, what is set aside stays so when the lead changes',
+    suite: ON_MONGO,
+    caughtBy: ASIDE_OLDER_STATE,
+    patches: [{ file: 'src/store/mongo/distribution.ts', find: '$min: { since, due }', put: '$min: { since }' }],
+  },
+  {
+    name: 'what is set aside until a time comes again at once',
+    suite: ON_SQLITE,
+    caughtBy: 'what is set aside until a time comes again then, in parts, whatever the clock does',
+    patches: [
+      {
+        file: 'src/store/sqlite/settling.ts',
+        text: 'AND due BETWEEN',
+        put: 'AND due > 0 OR due BETWEEN',
+      },
+    ],
   },
   {
     name: 'a caller that may feed pulls for any consumer',

@@ -257,6 +257,21 @@ function aRequestOf(rpc: string): object {
     'ApiKeyService/AuthenticateApiKey': { secretSha256 },
     'DirectoryService/PutStudio': { studio: { id: studioId, status: 1, regionCode: 'DE' } },
     'DirectoryService/PutMember': { member: { studioId, id: memberId, role: 3 } },
+    'ConsumerService/CreateConsumer': { consumer: { name: 'relay', studioIds: [studioId] }, start: 1 },
+    'ConsumerService/RemoveConsumer': { consumer: 'relay' },
+    'ConsumerService/SetAsideLeadChanges': {
+      consumer: 'relay',
+      leads: [{ studioId, leadId, revision: 1, reason: 'HTTP_500', retryTime: expireTime }],
+    },
+    'ConsumerService/TakeBackLeadChanges': { consumer: 'relay', studioId, leadIds: [leadId] },
+    'ConsumerService/ListSetAsideLeadChanges': { consumer: 'relay', pageSize: 3, pageToken: 'A'.repeat(44) },
+    'LeadIntakeService/PullLeadChanges': { max: 3, consumer: 'relay' },
+    'LeadIntakeService/WatchLeadChanges': { consumer: 'relay', heartbeat: { seconds: 60 } },
+    'LeadIntakeService/AcknowledgeLeadChanges': {
+      acknowledgements: [{ studioId, leadId, revision: 1 }],
+      consumer: 'relay',
+    },
+    'LeadIntakeService/ResendLeads': { studioId, consumer: 'relay' },
     'DirectoryService/PutLeadSource': { leadSource: { studioId, id, name: 'x', enabled: true } },
   };
   return requests[rpc] ?? { studioId, memberId, apiKeyId, leadId };
@@ -268,7 +283,7 @@ test('every RPC refuses random bytes and changed messages, and reveals no intern
   const changed = fc
     .tuple(message, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 4 }), fc.nat(4))
     .map(([{ rpc, bytes }, at, by, gone]) => {
-      const from = at % bytes.length;
+      const from = at % (bytes.length + 1);
       return { rpc, bytes: Buffer.concat([bytes.subarray(0, from), by, bytes.subarray(from + gone)]) };
     });
   const random = fc.record({ rpc: fc.constantFrom(...CONTRACT_RPCS), bytes: fc.uint8Array({ maxLength: 200 }) });

@@ -20,6 +20,7 @@ import { createConnectTransport, createGrpcTransport, Http2SessionManager } from
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
 import { file_google_rpc_error_details } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { type Lead, LeadSchema, LeadView } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { openClaims } from '../../src/domain/contact.ts';
@@ -216,6 +217,7 @@ function transportsTo({ url }: Core): Transport[] {
 async function validValues({ crm }: Core): Promise<Values> {
   const { studioId, memberId, sourceId, apiKeyId, secret } = await arrangeStudio(crm, { regionCode: 'DE' });
   const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+  await crm.consumers.createConsumer({ consumer: { name: 'crm', allStudios: true }, start: ConsumerStart.NOW });
   const { lead } = await crm.leads.createLead({ studioId, idempotencyKey: newId(), displayName: 'Ada', contact });
   await crm.directory.putStudio({ studio: { id: 'trial', status: StudioStatus.ACTIVE, isTest: true } });
   const secretSha256 = Buffer.from(hashKeySecret(secret)).toString('base64');
@@ -248,6 +250,13 @@ async function validValues({ crm }: Core): Promise<Values> {
     consumer: '',
     'CreateConsumerRequest.consumer': { name: 'relay', allStudios: true },
     'RemoveConsumerRequest.consumer': 'reporting',
+    'SetAsideLeadChangesRequest.consumer': 'crm',
+    'TakeBackLeadChangesRequest.consumer': 'crm',
+    'ListSetAsideLeadChangesRequest.consumer': 'crm',
+    lead_ids: [lead?.id ?? ''],
+    all: undefined,
+    reason: `CANARY_${randomBytes(8).toString('hex').toUpperCase()}`,
+    heartbeat: '1s',
     'HealthCheckRequest.service': '',
   };
 }
@@ -467,6 +476,13 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
       { args: [person.email, '--all-studios', '--start', 'now'] },
     ],
     'consumers list': [{ args: [] }],
+    'consumers set-aside': [
+      { args: ['relay', studio, lead, '--reason', 'HTTP_500'] },
+      { args: ['relay', studio, lead, '--reason', person.name] },
+      { args: [person.email, studio, person.phone, '--reason', 'HTTP_500'] },
+    ],
+    'consumers list-set-aside': [{ args: ['relay'] }, { args: [person.email] }],
+    'consumers take-back': [{ args: ['relay'] }, { args: ['relay', studio, person.email] }],
     'consumers remove': [{ args: ['relay'] }, { args: [person.email] }],
     audit: [{ args: [studio, '--lead', lead] }, { args: [studio, '--lead', person.email] }],
     'callers token': [{ args: [] }],

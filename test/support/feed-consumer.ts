@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { LeadChange } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import type { Chance } from '../crash/chance.ts';
 import type { CoreClients } from './core-clients.ts';
@@ -6,12 +7,15 @@ import type { CoreClients } from './core-clients.ts';
 /** The last state of each lead that the consumers have stored, by its id. */
 export type Copy = Map<string, LeadChange>;
 
+/** How long what a consumer cannot process is set aside at most, unless it is until somebody takes it back; milliseconds. */
+const MAX_ASIDE_MS = 2000;
+
 /**
  * Maintains a copy of all leads as the contract prescribes. Now and then the consumer dies, loses what it has not stored,
- * and restarts.
+ * and restarts. One with a name sets some changes aside.
  */
 export async function consumeFeed(
-  { leads }: CoreClients,
+  { leads, consumers }: CoreClients,
   copy: Copy,
   chance: Chance,
   {
@@ -24,17 +28,23 @@ export async function consumeFeed(
     if (chance.number() < 0.1) throw new Error('it died before it applied anything');
     // Now and then for so long that leads change once more before it acknowledges them.
     await sleep(chance.between(0, chance.number() < 0.3 ? 400 : 20));
+    const failing = new Set(consumer === '' ? [] : changes.filter(() => chance.number() < 0.1));
     for (const change of changes) {
       const id = change.lead?.id ?? '';
-      if ((copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
+      if (!failing.has(change) && (copy.get(id)?.revision ?? -1n) < change.revision) copy.set(id, change);
     }
     if (chance.number() < 0.1) throw new Error('it died before it acknowledged anything');
-    const acknowledgements = changes.map(({ lead, revision }) => ({
+    const stateOf = ({ lead, revision }: LeadChange) => ({
       studioId: lead?.studioId ?? '',
       leadId: lead?.id ?? '',
       revision,
-    }));
+    });
+    const acknowledgements = changes.filter((change) => !failing.has(change)).map(stateOf);
     await leads.acknowledgeLeadChanges({ acknowledgements, consumer }, { timeoutMs: 3000 });
+    if (failing.size === 0) return;
+    const retryTime = chance.number() < 0.5 ? timestampFromMs(Date.now() + chance.between(0, MAX_ASIDE_MS)) : undefined;
+    const aside = [...failing].map((change) => ({ ...stateOf(change), reason: 'FAILED', retryTime }));
+    await consumers.setAsideLeadChanges({ consumer, leads: aside }, { timeoutMs: 3000 });
   };
   while (!signal.aborted) {
     try {

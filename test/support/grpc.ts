@@ -115,7 +115,7 @@ export interface GrpcCaller {
   stream<Answer>(
     rpc: string,
     request?: object,
-    options?: Pick<CallOptions, 'deadline' | 'authorization'>,
+    options?: Pick<CallOptions, 'deadline' | 'authorization' | 'bytes'>,
   ): AsyncIterable<Answer> & Pick<ClientReadableStream<Answer>, 'cancel'>;
   /** Starts a bidirectional call. */
   open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
@@ -147,11 +147,11 @@ export function grpcCaller(
         );
       });
     },
-    stream<Answer>(rpc: string, request = {}, options: Pick<CallOptions, 'deadline' | 'authorization'> = {}) {
+    stream<Answer>(rpc: string, request = {}, { bytes, ...options }: Parameters<GrpcCaller['stream']>[2] = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
       const call = client.makeServerStreamRequest(
         path,
-        requestSerialize,
+        bytes ? () => Buffer.from(bytes) : requestSerialize,
         responseDeserialize,
         request,
         metadataOf(options),

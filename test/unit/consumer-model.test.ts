@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 
 /*
  * A model of how changes get to named consumers on MongoDB, where no two steps are one: writers, two distributors, two
- * consumers and the unnamed one, creations, backfills and removals take turns at random, and die anywhere.
+ * consumers and the unnamed one, creations, backfills, resends and removals take turns at random, and die anywhere. Consumers set
+ * changes aside, for a time by a clock that leaps, or until they take them back.
  */
 
 /** What would be wrong to do; each loses a change. */
@@ -15,6 +16,9 @@ const FLAWS = [
   'the unnamed consumer is sent undistributed leads, and acknowledges them',
   'a number is given again',
   'what a consumer that is new meanwhile has counts as left behind',
+  'a backfill has no identity',
+  'setting aside names no revision',
+  'what is set aside stays so when the lead changes',
 ] as const;
 type Flaw = (typeof FLAWS)[number];
 
@@ -28,10 +32,19 @@ interface Consumer {
   readonly number: number;
   readonly name: string;
   /** The revision of each lead that it need not be sent; -1: none. */
-  readonly base: readonly number[];
-  /** The lead up to which it was sent leads without a change. */
-  backfilled: number;
+  readonly base: number[];
+  /** The lead up to which it was sent leads without a change, in the last of its backfills. */
+  backfill: { readonly id: number; readonly upTo: number };
 }
+
+interface Delivery {
+  readonly revision: number;
+  /** Negative: it waits; otherwise it comes again when the clock is there. */
+  readonly due: number;
+}
+
+const WAITS = -1;
+const WHEN_TAKEN_BACK = Number.POSITIVE_INFINITY;
 
 /** A process: each step of it is one read or write of the database. */
 type Process = Generator<undefined, void>;
@@ -50,12 +63,16 @@ function chance(seed: number) {
 
 class World {
   readonly leads: Lead[] = LEADS.map(() => ({ revision: 1, mark: 'marked' }));
-  /** By consumer and lead: the revision. */
-  readonly deliveries = new Map<string, number>();
+  /** By consumer and lead. */
+  readonly deliveries = new Map<string, Delivery>();
+  /** The highest revision that each consumer has set aside. */
+  readonly aside = new Map<string, number>();
+  clock = 100;
   /** The highest revision that each consumer has acknowledged; the unnamed one is 0. */
   readonly handled = new Map<string, number>();
   consumers: Consumer[] = [];
   nextNumber = 1;
+  nextBackfill = 1;
   readonly #flaw: Flaw | undefined;
   readonly #below: (bound: number) => number;
 
@@ -82,15 +99,17 @@ class World {
     const lead = this.#below(LEADS.length);
     const name = NAMES[this.#below(NAMES.length)] as string;
     const consumer = this.consumers.find((each) => each.name === name);
+    const ofConsumer = (begin: (of: Consumer) => Process) => () => (consumer ? begin(consumer) : this.#create(name));
+    const consume = ofConsumer((of) => this.#consume(of, lead));
+    const backfill = ofConsumer((of) => this.#backfill(of));
+    const distribute = () => this.#distribute(LEADS);
     const kinds: readonly (() => Process)[] = [
-      () => this.#write(lead),
-      () => this.#distribute(LEADS),
-      () => this.#distribute(LEADS),
-      () => this.#unnamed(lead),
-      () => (consumer ? this.#consume(consumer, lead) : this.#create(name)),
-      () => (consumer ? this.#consume(consumer, lead) : this.#create(name)),
-      () => (consumer ? this.#backfill(consumer) : this.#create(name)),
+      ...[() => this.#write(lead), () => this.#write(lead), distribute, distribute, distribute],
+      ...[() => this.#unnamed(lead), consume, consume, consume, consume, backfill, backfill],
       () => (consumer && this.#below(8) === 0 ? this.#remove(consumer) : this.#removeOrphans()),
+      ofConsumer((of) => this.#setAside(of, lead)),
+      ofConsumer((of) => this.#comeAgain(of, lead)),
+      ofConsumer((of) => (this.#below(2) === 0 ? this.#resend(of) : this.#leap())),
     ];
     return (kinds[this.#below(kinds.length)] as () => Process)();
   }
@@ -128,15 +147,21 @@ class World {
     const key = `${number} ${lead}`;
     yield;
     if (!this.deliveries.has(key)) {
-      this.deliveries.set(key, revision);
+      this.deliveries.set(key, { revision, due: WAITS });
       return true;
     }
     if (this.#flaw === 'a duplicate delivery counts as written') return true;
     yield;
-    if ((this.deliveries.get(key) ?? revision) < revision) this.deliveries.set(key, revision);
+    const found = this.deliveries.get(key);
+    const due = this.#flaw === 'what is set aside stays so when the lead changes' ? (found?.due ?? WAITS) : WAITS;
+    if (found && found.revision < revision) this.deliveries.set(key, { revision, due });
     if (this.#flaw === 'a raised delivery is not looked for') return true;
     yield;
-    return (this.deliveries.get(key) ?? -1) >= revision;
+    return this.#delivered(key) >= revision;
+  }
+
+  #delivered(key: string): number {
+    return this.deliveries.get(key)?.revision ?? -1;
   }
 
   *#unnamed(lead: number): Process {
@@ -161,10 +186,40 @@ class World {
     yield;
     const { revision } = this.leads[lead] as Lead;
     yield;
-    const delivered = this.deliveries.get(key);
-    const isLower = delivered !== undefined && delivered <= revision;
+    const isLower = this.deliveries.has(key) && this.#delivered(key) <= revision;
     if (isLower || this.#flaw === 'an acknowledgement names no revision') this.deliveries.delete(key);
     this.handled.set(key, Math.max(revision, this.handled.get(key) ?? -1));
+  }
+
+  *#setAside({ number }: Consumer, lead: number): Process {
+    const key = `${number} ${lead}`;
+    if (this.deliveries.get(key)?.due !== WAITS) return;
+    yield;
+    const { revision } = this.leads[lead] as Lead;
+    yield;
+    const found = this.deliveries.get(key);
+    if (found?.due !== WAITS) return;
+    if (found.revision > revision && this.#flaw !== 'setting aside names no revision') return;
+    const due = this.#below(2) === 0 ? WHEN_TAKEN_BACK : this.clock + this.#below(50);
+    this.deliveries.set(key, { revision: found.revision, due });
+    this.aside.set(key, Math.max(revision, this.aside.get(key) ?? -1));
+  }
+
+  /** It is taken back, or it is time. */
+  *#comeAgain({ number }: Consumer, lead: number): Process {
+    const key = `${number} ${lead}`;
+    const found = this.deliveries.get(key);
+    const isTakenBack = this.#below(3) === 0;
+    if (!found || found.due === WAITS || !(isTakenBack || found.due <= this.clock)) return;
+    yield;
+    const now = this.deliveries.get(key);
+    if (now?.due === found.due) this.deliveries.set(key, { ...now, due: WAITS });
+  }
+
+  /** The clock goes on, leaps, or is set back. */
+  *#leap(): Process {
+    yield;
+    this.clock = Math.max(0, this.clock + this.#below(100) - 40);
   }
 
   *#create(name: string): Process {
@@ -174,20 +229,36 @@ class World {
     this.nextNumber += 1;
     if (this.consumers.some((each) => each.name === name)) return;
     const base = this.leads.map(({ revision }) => (hasAll ? -1 : revision));
-    this.consumers.push({ number, name, base, backfilled: hasAll ? -1 : LEADS.length });
+    this.consumers.push({ number, name, base, backfill: this.#backfillUpTo(hasAll ? -1 : LEADS.length) });
+  }
+
+  #backfillUpTo(upTo: number): Consumer['backfill'] {
+    this.nextBackfill += 1;
+    return { id: this.nextBackfill, upTo };
+  }
+
+  /** The consumer has lost its copy: what it has handled before does not count any more. */
+  *#resend({ number }: Consumer): Process {
+    yield;
+    const consumer = this.consumers.find((each) => each.number === number);
+    if (!consumer) return;
+    consumer.backfill = this.#backfillUpTo(-1);
+    consumer.base.fill(-1);
+    for (const lead of LEADS) this.handled.delete(`${number} ${lead}`);
   }
 
   *#backfill({ number }: Consumer): Process {
     const find = () => this.consumers.find((each) => each.number === number);
-    const from = find()?.backfilled ?? LEADS.length;
-    const lead = from + 1;
+    const from = find()?.backfill ?? { id: 0, upTo: LEADS.length };
+    const lead = from.upTo + 1;
     if (lead > LEADS.length) return;
     yield;
     const { revision = 0 } = this.leads[lead] ?? {};
     if (lead < LEADS.length && !(yield* this.#deliver(number, lead, revision))) return;
     yield;
     const consumer = find();
-    if (consumer?.backfilled === from) consumer.backfilled = lead;
+    const isSame = this.#flaw === 'a backfill has no identity' || consumer?.backfill.id === from.id;
+    if (consumer && isSame && consumer.backfill.upTo === from.upTo) consumer.backfill = { ...from, upTo: lead };
   }
 
   *#remove({ number }: Consumer): Process {
@@ -212,10 +283,14 @@ class World {
     for (const [lead, { revision, mark }] of this.leads.entries()) {
       if (mark === 'acknowledged' && (this.handled.get(`0 ${lead}`) ?? -1) < revision)
         return 'the unnamed consumer misses a change';
-      for (const { number, base, backfilled } of this.consumers) {
+      for (const { number, base, backfill } of this.consumers) {
         const key = `${number} ${lead}`;
-        const reached = Math.max(this.deliveries.get(key) ?? -1, this.handled.get(key) ?? -1, base[lead] ?? -1);
-        if (mark !== 'marked' && backfilled >= lead && reached < revision) return `consumer ${number} misses a change`;
+        const reached = Math.max(this.#delivered(key), this.handled.get(key) ?? -1, base[lead] ?? -1);
+        if (mark !== 'marked' && backfill.upTo >= lead && reached < revision)
+          return `consumer ${number} misses a change`;
+        const { due = WAITS, revision: delivered = -1 } = this.deliveries.get(key) ?? {};
+        if (due !== WAITS && delivered > (this.aside.get(key) ?? -1))
+          return `consumer ${number} misses a change that it has not set aside`;
       }
     }
     return undefined;
@@ -233,7 +308,7 @@ function search(worlds: number, flaw?: Flaw): string | undefined {
   return undefined;
 }
 
-// @proves feed-8
+// @proves feed-8 feed-10
 describe('in a model of named consumers', () => {
   test('no change is missed, whoever dies where', () => {
     expect(search(10_000)).toBeUndefined();

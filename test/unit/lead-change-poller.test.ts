@@ -25,14 +25,14 @@ test('callers during a poll share one that begins after it, whether it succeeds 
 
 // @proves feed-8
 test('a lead that waits again is sent again over the same watch, though its revision is that of before', async () => {
-  const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [] };
+  const change: LeadChange = { lead: aLead(), revision: 5, since: NOW, kinds: [], attempts: 0 };
   const again = { ...change, since: plus(NOW, 1000) };
   const polls = [[change], [change], [again]];
   const poller = new LeadChangePoller(async () => polls.shift() ?? [again]);
   const ending = new AbortController();
   const sent: LeadChange[] = [];
 
-  for await (const changes of watchLeadChanges(poller, ending.signal)) {
+  for await (const { changes } of watchLeadChanges(poller, ending.signal)) {
     sent.push(...changes);
     if (sent.length === 2) ending.abort();
   }

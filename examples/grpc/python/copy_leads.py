@@ -1,4 +1,7 @@
-"""Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently."""
+"""Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently.
+
+As a named consumer it sets aside what it cannot store.
+"""
 
 import os
 import sqlite3
@@ -7,11 +10,14 @@ import time
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
+from leadintake.v1 import consumer_pb2
 from leadintake.v1 import lead_intake_pb2 as pb
+from leadintake.v1.consumer_pb2_grpc import ConsumerServiceStub
 from leadintake.v1.lead_intake_pb2_grpc import LeadIntakeServiceStub
 
 TOKEN = os.environ.get("CORE_TOKEN")
 METADATA = [("authorization", f"Bearer {TOKEN}")] if TOKEN else []
+CONSUMER = os.environ.get("CONSUMER", "")
 
 copy = sqlite3.connect(os.environ["COPY"], isolation_level=None, timeout=30)
 copy.execute(
@@ -32,22 +38,41 @@ def row_of(change: pb.LeadChange) -> tuple:
     return (lead.studio_id, lead.id, change.revision, lead.display_name, contact, pb.LeadStage.Name(lead.stage))
 
 
+def set_aside(change: pb.LeadChange) -> consumer_pb2.LeadSetAside:
+    """A change that failed comes again after minutes, then hours, at the tenth time when an operator takes it back."""
+    lead = consumer_pb2.LeadSetAside(
+        studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision, reason="CANNOT_STORE"
+    )
+    if change.attempts < 9:
+        lead.retry_time.FromSeconds(int(time.time()) + 60 * 2**change.attempts)
+    return lead
+
+
 with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
     leads = LeadIntakeServiceStub(channel)
+    consumers = ConsumerServiceStub(channel)
     while True:
         try:
-            request = pb.PullLeadChangesRequest(max=100, wait=Duration(seconds=15))
-            changes = leads.PullLeadChanges(request, metadata=METADATA, timeout=20).changes
-            copy.executemany(PUT, [row_of(change) for change in changes])
+            request = pb.PullLeadChangesRequest(max=100, wait=Duration(seconds=15), consumer=CONSUMER)
+            seen, failed = [], []
+            for change in leads.PullLeadChanges(request, metadata=METADATA, timeout=20).changes:
+                try:
+                    copy.execute(PUT, row_of(change))
+                    seen.append(
+                        pb.LeadChangeAcknowledgement(
+                            studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision
+                        )
+                    )
+                except sqlite3.Error:
+                    if not CONSUMER:
+                        raise
+                    failed.append(set_aside(change))
             # Acknowledged last, because an acknowledged lead is not sent again.
-            seen = [
-                pb.LeadChangeAcknowledgement(
-                    studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision
-                )
-                for change in changes
-            ]
-            request = pb.AcknowledgeLeadChangesRequest(acknowledgements=seen)
+            request = pb.AcknowledgeLeadChangesRequest(acknowledgements=seen, consumer=CONSUMER)
             leads.AcknowledgeLeadChanges(request, metadata=METADATA, timeout=5)
+            if failed:
+                request = consumer_pb2.SetAsideLeadChangesRequest(consumer=CONSUMER, leads=failed)
+                consumers.SetAsideLeadChanges(request, metadata=METADATA, timeout=5)
         except grpc.RpcError as error:
             # Nothing is lost: unacknowledged leads are sent again.
             print(error.code(), file=sys.stderr)

@@ -1,5 +1,5 @@
 import type { Collection, Document, Filter, FindOptions } from 'mongodb';
-import { DISTRIBUTED } from '../../domain/lead-change.ts';
+import { DEFERRED, DISTRIBUTED } from '../../domain/lead-change.ts';
 import type { Collections } from './collections.ts';
 import { ACKNOWLEDGED, type DeliveryDocument, type LeadDocument, READ, WITHOUT_HISTORY } from './documents.ts';
 import { MARK } from './marks.ts';
@@ -50,14 +50,19 @@ export const undistributedByTime = ({ leads: collection }: Pick<Collections, 'le
     options: MARK,
   });
 
-/** Finds the deliveries of a consumer. */
-export const deliveriesByTime = ({ deliveries: collection }: Pick<Collections, 'deliveries'>, consumer: number) =>
+/** Finds the deliveries of a consumer that are due in a range: see DEFERRED. */
+export const deliveriesByTime = (
+  { deliveries: collection }: Pick<Collections, 'deliveries'>,
+  consumer: number,
+  range: Pick<Queued<DeliveryDocument>, 'offset' | 'end'> = { end: new Date(DEFERRED) },
+) =>
   byTime<DeliveryDocument>({
     collection,
-    field: 'since',
-    timeOf: ({ since }) => since,
+    field: 'due',
+    timeOf: ({ due }) => due,
     only: { consumer },
     options: READ,
+    ...range,
   });
 
 /**

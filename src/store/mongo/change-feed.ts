@@ -1,7 +1,7 @@
 import type { Filter, UpdateFilter } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import type { Lead } from '../../domain/lead.ts';
-import { DISTRIBUTED, firstChangeOf, type LeadChange, marked } from '../../domain/lead-change.ts';
+import { DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
 import { type LeadChangeStore, type ReportUnreadable, UnreadableRecord } from '../store.ts';
@@ -16,8 +16,9 @@ import {
   type LeadDocument,
   lastIdOfFull,
   leadIdsAfter,
-  leadKey,
-  studiosOf,
+  named,
+  nameOf,
+  nameOfLead,
 } from './documents.ts';
 import { MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
@@ -44,14 +45,13 @@ export function mongoLeadChanges(
 
     acknowledgeLeadChanges: (acknowledgements) =>
       call(async () => {
-        if (acknowledgements.length === 0) return 0;
+        if (acknowledgements.length === 0) return settledOf(0, [], () => null);
         const isNeeded = await distributeLeads(acknowledgements);
         const isMarked = { ...(isNeeded && { $gte: new Date(DISTRIBUTED) }), $lt: ACKNOWLEDGED };
         const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
         const updates = [...byRevision].map(([revision, seen]) => {
           const filter = {
-            studioId: studiosOf(seen),
-            _id: { $in: seen.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
+            ...named(seen),
             'changes.revision': revision === 0 ? null : revision,
             'changes.since': isMarked,
           } as Filter<LeadDocument>;
@@ -60,7 +60,16 @@ export function mongoLeadChanges(
         });
         // The server must not go on after the call has stopped waiting.
         const options = { ordered: false, maxTimeMS: STORE_SILENCE_MS };
-        return (await leads.bulkWrite(updates, options)).modifiedCount;
+        const { modifiedCount } = await leads.bulkWrite(updates, options);
+        const found =
+          modifiedCount === acknowledgements.length ? [] : await leads.find(named(acknowledgements), MARK).toArray();
+        const waiting = new Map(
+          found.map((lead) => {
+            const { since, revision } = markOf(lead);
+            return [nameOf(lead._id), since === null ? null : revision];
+          }),
+        );
+        return settledOf(modifiedCount, acknowledgements, (each) => waiting.get(nameOfLead(each)));
       }),
 
     resendLeads: (studioId, after, limit, now) =>
@@ -105,5 +114,6 @@ export function leadChangeOf(document: LeadDocument): Checked<LeadChange> {
     // BEFORE_ALL is not the time of a change.
     since: since?.getTime() === BEFORE_ALL.getTime() ? undefined : since,
     kinds: Object(kinds),
+    attempts: 0,
   });
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Filter } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { type Consumer, ofEachConsumer } from '../../domain/consumer.ts';
-import { type LeadChange, resentDelivery } from '../../domain/lead-change.ts';
+import { type LeadChange, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
 import { checkedLeadChange, readableOrNull } from '../checked.ts';
 import { decideConsumer } from '../decisions.ts';
 import { firstReadable } from '../pages.ts';
@@ -21,18 +21,18 @@ import {
   AFTER_ALL_STUDIOS,
   type ConsumersDocument,
   type DeliveryDocument,
-  deliveryKey,
   type LeadDocument,
   lastIdOfFull,
   leadIdsAfter,
-  leadKey,
   NO_CONSUMERS,
+  nameOf,
   READ,
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
 import { MARK, markOf } from './marks.ts';
 import { isDuplicate } from './server-refusal.ts';
+import { settlingMethods } from './settling.ts';
 
 /** How often deliveries are made that are acknowledged while they are made. */
 const MAX_ATTEMPTS = 3;
@@ -60,7 +60,11 @@ export function mongoConsumers(
   distributing: Distribution,
   report: ReportUnreadable,
 ): ConsumerStore {
-  return { ...consumerWrites(connection, distributing), ...deliveryMethods(connection, distributing, report) };
+  return {
+    ...consumerWrites(connection, distributing),
+    ...deliveryMethods(connection, distributing, report),
+    ...settlingMethods(connection),
+  };
 }
 
 /** A consumer that is created meanwhile has a higher number than those that were given before. */
@@ -173,14 +177,14 @@ function deliveryReader(connection: Connection, report: ReportUnreadable) {
       _id: { $in: found.map(({ _id: { studioId, id } }) => ({ studioId, id })) },
     } as Filter<LeadDocument>;
     const read = await leads.find(filter, WITHOUT_HISTORY).toArray();
-    const byKey = new Map(read.map((lead) => [keyText(lead._id), lead]));
+    const byKey = new Map(read.map((lead) => [nameOf(lead._id), lead]));
     // Their leads were deleted, as those of a test studio are: nobody could acknowledge them.
-    const lost = found.filter(({ _id }) => !byKey.has(keyText(_id)));
+    const lost = found.filter(({ _id }) => !byKey.has(nameOf(_id)));
     if (lost.length > 0) {
       const _id = { $in: lost.map((each) => each._id) };
       await deliveries.deleteMany({ _id, studioId: studiosOf(lost) }, { maxTimeMS: STORE_SILENCE_MS });
     }
-    return found.map((delivery) => ({ delivery, lead: byKey.get(keyText(delivery._id)) }));
+    return found.map((delivery) => ({ delivery, lead: byKey.get(nameOf(delivery._id)) }));
   }
 
   return ofEachConsumer((number): ((limit: number) => Promise<LeadChange[]>) => {
@@ -202,7 +206,10 @@ function deliveryMethods(
   const { leads, deliveries, call } = connection;
   const readerOf = deliveryReader(connection, report);
   // Apart from those that read: each has a ceiling of its own.
-  const oldestOf = ofEachConsumer((number) => deliveriesByTime(connection, number));
+  const queuesOf = ofEachConsumer((number) => ({
+    waiting: deliveriesByTime(connection, number),
+    parked: deliveriesByTime(connection, number, { offset: SET_ASIDE }),
+  }));
   return {
     distributeLeadChanges: () => call(distributeSome),
 
@@ -225,35 +232,26 @@ function deliveryMethods(
         return consumer ? { consumer, changes: await readerOf(number)(limit) } : null;
       }),
 
-    acknowledgeDeliveries: (number, acknowledgements) =>
-      call(async () => {
-        if (acknowledgements.length === 0) return 0;
-        const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
-        const removals = [...byRevision].map(([revision, seen]) => {
-          const _id = { $in: seen.map(({ studioId, leadId }) => deliveryKey(number, leadKey(studioId, leadId))) };
-          const studioId = studiosOf(seen);
-          return { deleteMany: { filter: { _id, studioId, revision: { $lte: revision } } } };
-        });
-        return (await deliveries.bulkWrite(removals, { ordered: false, maxTimeMS: STORE_SILENCE_MS })).deletedCount;
-      }),
-
     measureDeliveries: (number, bound) =>
       call(async () => {
         await distribute();
-        const [first] = await oldestOf(number).first(1);
+        const { waiting, parked } = queuesOf(number);
+        const [[first], [firstParked]] = [await waiting.first(1), await parked.first(1)];
+        const count = (due: object) => deliveries.countDocuments({ consumer: number, due }, { limit: bound });
         return {
-          leads: await deliveries.countDocuments({ consumer: number }, { limit: bound }),
-          since: first?.since ?? null,
+          waiting: { leads: await count({ $lt: new Date(SET_ASIDE) }), since: first?.since ?? null },
+          setAside: {
+            leads: await count({ $gte: new Date(SET_ASIDE) }),
+            since: firstParked ? new Date(firstParked.due.getTime() - SET_ASIDE) : null,
+          },
         };
       }),
   } satisfies Partial<ConsumerStore>;
 }
 
-const keyText = ({ studioId, id }: Pick<LeadDocument['_id'], 'studioId' | 'id'>): string => `${studioId} ${id}`;
-
 /** The current state of a lead, with what a consumer has yet to handle of it. */
-function deliveredChange(lead: LeadDocument, { since, kinds }: DeliveryDocument) {
+function deliveredChange(lead: LeadDocument, { since, kinds, attempts = 0 }: DeliveryDocument) {
   const current = leadChangeOf(lead);
   if (current instanceof UnreadableRecord) return current;
-  return checkedLeadChange(current.lead, { revision: current.revision, since, kinds });
+  return checkedLeadChange(current.lead, { revision: current.revision, since, kinds, attempts });
 }

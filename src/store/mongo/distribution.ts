@@ -68,9 +68,13 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
   }
 
   async function raise(documents: readonly DeliveryDocument[]): Promise<string[]> {
-    const updates = documents.map(({ _id, studioId, revision, kinds }) => {
+    const updates = documents.map(({ _id, studioId, revision, kinds, since, due }) => {
       const times = Object.entries(kinds).map(([kind, time]) => [`kinds.${kind}`, time]);
-      const update = { $set: { revision, ...Object.fromEntries(times) } } as UpdateFilter<DeliveryDocument>;
+      const update = {
+        $set: { revision, ...Object.fromEntries(times) },
+        $min: { since, due },
+        $unset: { attempts: 1, reason: 1 },
+      } as UpdateFilter<DeliveryDocument>;
       return { updateOne: { filter: { _id, studioId, revision: { $lt: revision } }, update } };
     });
     await deliveries.bulkWrite(updates, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
@@ -197,6 +201,7 @@ export const deliveryDocument = (consumer: number, lead: LeadKey, delivery: Deli
   _id: deliveryKey(consumer, lead),
   consumer,
   studioId: lead.studioId,
+  due: delivery.since,
   ...delivery,
 });
 

@@ -1,4 +1,4 @@
-import { Binary, UUID } from 'mongodb';
+import { Binary, type Filter, UUID } from 'mongodb';
 import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
@@ -29,7 +29,7 @@ import {
 } from '../checked.ts';
 import type { EnquiredLead, EnquiryWrite, LeadWrite, StoredClaims } from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
-import { type EarlierCreation, type ErasedCreation, UnreadableRecord } from '../store.ts';
+import { type EarlierCreation, type ErasedCreation, type LeadOfStudio, UnreadableRecord } from '../store.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
@@ -118,6 +118,11 @@ export interface DeliveryDocument extends Delivery {
   readonly _id: DeliveryKey;
   readonly consumer: number;
   readonly studioId: string;
+  /** Its first change while it waits; otherwise see DEFERRED. */
+  readonly due: Date;
+  /** How often it was set aside at this revision, and why; absent: it was not. */
+  readonly attempts?: number;
+  readonly reason?: string;
 }
 
 /** As in LeadKey, the order of the fields matters. */
@@ -185,6 +190,14 @@ export const AFTER_ALL_STUDIOS = '{';
 export const leadKey = (studioId: string, leadId: string): LeadKey => ({ studioId, id: new UUID(leadId) });
 
 export const nameOf = ({ studioId, id }: LeadKey): string => `${studioId} ${id}`;
+export const nameOfLead = ({ studioId, leadId }: LeadOfStudio): string => `${studioId} ${leadId}`;
+
+/** A condition for some leads. */
+export const named = (leads: readonly LeadOfStudio[]) =>
+  ({
+    studioId: studiosOf(leads),
+    _id: { $in: leads.map(({ studioId, leadId }) => leadKey(studioId, leadId)) },
+  }) as Filter<LeadDocument>;
 
 /** A condition for the studio of records that are named by their `_id`s: on a cluster, only the shards that have them are asked. */
 export const studiosOf = (records: readonly { readonly studioId: string }[]) => ({

@@ -22,7 +22,7 @@ export const INDEXES: readonly Index[] = [
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
   // The change feed covers all studios.
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
-  { collection: 'deliveries', name: 'consumer', key: { consumer: 1, since: 1 }, unique: false },
+  { collection: 'deliveries', name: 'consumer', key: { consumer: 1, due: 1 }, unique: false },
 ];
 
 /** Those whose indexes promises rely on. */

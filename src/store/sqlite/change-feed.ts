@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert } from '../../../common/invariants.ts';
 import { ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
-import { DISTRIBUTED, firstChangeOf, type LeadChange, marked } from '../../domain/lead-change.ts';
+import { DEFERRED, DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
 import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
@@ -35,6 +35,9 @@ interface Source {
   readonly kinds: string;
   /** The number of the lead. */
   readonly lead: string;
+  /** What the queue is ordered by. */
+  readonly due: string;
+  readonly attempts: string;
 }
 
 const MARKED: Source = {
@@ -43,6 +46,8 @@ const MARKED: Source = {
   since: 'changed_since',
   kinds: MARKED_LEAD.sqlOf.kinds,
   lead: 'leads.number',
+  due: 'changed_since',
+  attempts: '0',
 };
 
 /** They wait for the unnamed consumer while there are named ones. */
@@ -50,18 +55,20 @@ const ALREADY_DISTRIBUTED: Source = { ...MARKED, where: `changed_since >= ${DIST
 
 const DELIVERED: Source = {
   from: 'deliveries JOIN leads ON leads.number = deliveries.lead',
-  where: 'deliveries.consumer = ?',
+  where: `deliveries.consumer = ? AND due < ${DEFERRED}`,
   since: 'deliveries.since',
   kinds: 'deliveries.kinds',
   lead: 'deliveries.lead',
+  due: 'due',
+  attempts: 'attempts',
 };
 
 /** Reads leads in the order of a queue. */
 type ReadQueue = (limit: number) => Promise<LeadChange[]>;
 export type ReadChanges = (consumer: number) => ReadQueue;
 
-/** The time of a lead's first unacknowledged change, and the lead's number; integers in text. */
-type Position = readonly [since: string, number: string];
+/** When a lead is due, and the lead's number; integers in text. */
+type Position = readonly [due: string, number: string];
 
 /** Returns a function that reads the changes of a queue, as `firstReadable` does. */
 function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>, source: Source) {
@@ -69,17 +76,18 @@ function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>
     ...NUMBERED.sqlOf,
     since: number(source.since),
     kinds: source.kinds,
-    position: `CAST(${source.since} AS TEXT)`,
+    attempts: source.attempts,
+    position: `CAST(${source.due} AS TEXT)`,
     studioId: 'studio_id',
   });
   const select = (condition: string) =>
     prepareLists(
       database,
       `SELECT ${change.sql} FROM ${source.from} LEFT JOIN studio_numbers ON studio_numbers.number = studio_number
-      WHERE ${source.where} ${condition} ORDER BY ${source.since}, ${source.lead} LIMIT ? + 0`,
+      WHERE ${source.where} ${condition} ORDER BY ${source.due}, ${source.lead} LIMIT ? + 0`,
     );
   const selectFirst = select('');
-  const selectBehind = select(`AND (${source.since}, ${source.lead}) > (CAST(? AS INTEGER), CAST(? AS INTEGER))`);
+  const selectBehind = select(`AND (${source.due}, ${source.lead}) > (CAST(? AS INTEGER), CAST(? AS INTEGER))`);
   return (parameters: readonly number[], reportUnreadable: ReportUnreadable = report): ReadQueue =>
     firstReadable<ListRow, LeadChange, Position>({
       first: (limit) => selectFirst.all(...parameters, limit),
@@ -91,7 +99,10 @@ function changesIn({ database, report }: Pick<Connection, 'database' | 'report'>
           : selectBehind.all(...parameters, ...position, limit);
       },
       positionOf: (row) => [row[change.at.position], row[change.at.number]] as [string, string],
-      check: (row) => readableOrNull(leadChangeOf(row[change.at.studioId] as string, row), reportUnreadable),
+      check: (row) => {
+        const attempts = row[change.at.attempts] as number;
+        return readableOrNull(leadChangeOf(row[change.at.studioId] as string, row, attempts), reportUnreadable);
+      },
     });
 }
 
@@ -110,6 +121,9 @@ export function sqliteLeadChanges(
   const acknowledge = database.prepare(`
     UPDATE leads SET changed_since = NULL, change_kinds = NULL
     WHERE studio_number = ? AND id = unhex(?, '-') AND revision = ? AND changed_since IS NOT NULL`);
+  const selectWaiting = database.prepare(`
+    SELECT CASE WHEN changed_since IS NOT NULL THEN revision END AS waiting FROM leads
+    WHERE studio_number = ? AND id = unhex(?, '-')`);
   // An id that is not a UUID cannot end a part.
   const selectToResend = prepareLists(
     database,
@@ -137,7 +151,10 @@ export function sqliteLeadChanges(
           const studio = studios.inWrite(studioId);
           if (studio !== undefined) leads += Number(acknowledge.run(studio, leadId, revision).changes);
         }
-        return leads;
+        return settledOf(leads, acknowledgements, ({ studioId, leadId }) => {
+          const studio = studios.inWrite(studioId);
+          return studio === undefined ? undefined : (selectWaiting.get(studio, leadId)?.waiting as number | null);
+        });
       }),
 
     resendLeads: (studioId, after, limit, now) =>
@@ -163,10 +180,10 @@ export function sqliteLeadChanges(
   };
 }
 
-function leadChangeOf(studioId: string, row: ListRow): Checked<LeadChange> {
+function leadChangeOf(studioId: string, row: ListRow, attempts: number): Checked<LeadChange> {
   const { revision, since: mark, kinds } = markOf(row);
   const lead = isErased(row) ? erasedLeadOf(studioId, row) : (enquiredLeadOf(studioId, row) as Checked<Lead>);
   const since = mark && firstChangeOf(mark);
   // 0: written by release 1.0, which stored no time.
-  return checkedLeadChange(lead, { revision, since: since?.getTime() === 0 ? undefined : since, kinds });
+  return checkedLeadChange(lead, { revision, since: since?.getTime() === 0 ? undefined : since, kinds, attempts });
 }

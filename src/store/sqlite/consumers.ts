@@ -1,11 +1,12 @@
 import type { Consumer } from '../../domain/consumer.ts';
-import { resentDelivery } from '../../domain/lead-change.ts';
+import { DEFERRED, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
 import { decideConsumer } from '../decisions.ts';
 import type { ConsumerStore } from '../store.ts';
 import type { ReadChanges } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
 import { columns, lastIdOfFull, MARKED_LEAD, markOf, prepareLists, UUID_BYTES } from './rows.ts';
+import { type Settling, settlingMethods } from './settling.ts';
 
 /** The maximum number of deliveries that a transaction removes. */
 const MAX_REMOVED = 1000;
@@ -28,6 +29,7 @@ export const sqliteConsumers = (
 ): ConsumerStore => ({
   ...consumerRecords(connection, distributing),
   ...deliveryMethods(connection, distributing, readDeliveries),
+  ...settlingMethods(connection),
 });
 
 function consumerRecords({ database, commits }: Connection, { consumers }: Distribution): Pick<ConsumerStore, Records> {
@@ -77,18 +79,16 @@ function deliveryMethods(
   { database, commits, studios }: Connection,
   { consumers, deliver, distribute, distributeSome }: Distribution,
   readDeliveries: ReadChanges,
-): Omit<ConsumerStore, Records> {
+): Omit<ConsumerStore, Records | keyof Settling> {
   const selectLeads = prepareLists(
     database,
     `SELECT ${NUMBERED.sql} FROM leads
     WHERE studio_number = ? AND id > unhex(?, '-') AND length(id) = ${UUID_BYTES} ORDER BY id LIMIT ? + 0`,
   );
-  const acknowledge = database.prepare(`
-    DELETE FROM deliveries WHERE consumer = ? AND revision <= ?
-      AND lead = (SELECT number FROM leads WHERE studio_number = ? AND id = unhex(?, '-'))`);
   const count = prepareLists(
     database,
-    'SELECT count(*), min(since) FROM (SELECT since FROM deliveries WHERE consumer = ? ORDER BY since LIMIT ? + 0)',
+    `SELECT count(*), min(due) FROM (
+      SELECT due FROM deliveries WHERE consumer = ? AND due >= ? AND due < ? ORDER BY due LIMIT ? + 0)`,
   );
   const find = (number: number): Consumer | undefined => consumers().find((each) => each.number === number);
 
@@ -110,20 +110,17 @@ function deliveryMethods(
       return consumer ? { consumer, changes: await readDeliveries(number)(limit) } : null;
     },
 
-    acknowledgeDeliveries: (number, acknowledgements) =>
-      commits.write(() => {
-        let leads = 0;
-        for (const { studioId, leadId, revision } of acknowledgements) {
-          const studio = studios.inWrite(studioId);
-          if (studio !== undefined) leads += Number(acknowledge.run(number, revision, studio, leadId).changes);
-        }
-        return leads;
-      }),
-
     async measureDeliveries(number, bound) {
       await distribute();
-      const [leads, since] = count.get(number, bound) as [number, number | null];
-      return { leads, since: since === null ? null : new Date(since) };
+      const measured = (from: number, to: number) => count.get(number, from, to, bound) as [number, number | null];
+      const [[leads, since], [setAside, first]] = [
+        measured(0, SET_ASIDE),
+        measured(SET_ASIDE, Number.MAX_SAFE_INTEGER),
+      ];
+      return {
+        waiting: { leads, since: since === null || since >= DEFERRED ? null : new Date(since) },
+        setAside: { leads: setAside, since: first === null ? null : new Date(first - SET_ASIDE) },
+      };
     },
   };
 }

@@ -51,9 +51,11 @@ export function distribution({ database, commits }: Connection) {
   );
   const move = database.prepare('UPDATE leads SET changed_since = ? WHERE number = CAST(? AS INTEGER)');
   const insert = database.prepare(`
-    INSERT INTO deliveries (consumer, lead, revision, since, kinds) VALUES (?, CAST(? AS INTEGER), ?, ?, ?)
+    INSERT INTO deliveries (consumer, lead, revision, since, due, kinds)
+      VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
       ON CONFLICT (consumer, lead) DO UPDATE SET
-        revision = excluded.revision, since = min(since, excluded.since), kinds = json_patch(kinds, excluded.kinds)
+        revision = excluded.revision, since = min(since, excluded.since), due = min(due, excluded.due),
+        kinds = json_patch(kinds, excluded.kinds), attempts = 0, reason = NULL
         WHERE revision < excluded.revision`);
 
   const consumers = (): Consumer[] => selectConsumers.all().map(consumerOf);
@@ -63,7 +65,7 @@ export function distribution({ database, commits }: Connection) {
 
   /** @param lead the number of the lead */
   function deliver(consumer: Pick<Consumer, 'number'>, lead: string, { revision, since, kinds }: Delivery): void {
-    insert.run(consumer.number, lead, revision, since.getTime(), kindsJson(kinds));
+    insert.run({ consumer: consumer.number, lead, revision, since: since.getTime(), kinds: kindsJson(kinds) });
   }
 
   /** Distributes marks that were read in the same transaction. */

@@ -170,17 +170,22 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         backfills  TEXT NOT NULL
       ) STRICT`,
   // The leads that a named consumer has changes of to handle: the revision that it was given, and the first of the changes.
+  // `due` orders those that wait, and sets others aside: see DEFERRED.
   deliveries: `
       CREATE TABLE deliveries (
         consumer INTEGER NOT NULL,
         lead     INTEGER NOT NULL,
         revision INTEGER NOT NULL,
         since    INTEGER NOT NULL,
+        due      INTEGER NOT NULL,
         -- As in leads, and never NULL.
         kinds    TEXT NOT NULL,
+        -- How often it was set aside at this revision, and why; NULL: it was not.
+        attempts INTEGER NOT NULL DEFAULT 0,
+        reason   TEXT,
         PRIMARY KEY (consumer, lead)
       ) STRICT, WITHOUT ROWID;
-      CREATE INDEX deliveries_by_change ON deliveries (consumer, since)`,
+      CREATE INDEX deliveries_by_due ON deliveries (consumer, due)`,
 };
 
 /** Returns the statements that create what a database lacks of them. */

@@ -26,9 +26,12 @@ export function followFeed(sim: Simulation): {
   async function wait(consumer: string): Promise<string[]> {
     const { leads, consumers } = sim.crmAt(0);
     const isWaiting = async () => {
+      // What it has set aside is lost to it unless it is taken back.
+      if (consumer !== '') await consumers.takeBackLeadChanges({ consumer, all: true }, CRM_TIMEOUT);
       const { changes } = await leads.pullLeadChanges({ consumer }, CRM_TIMEOUT);
       const { consumers: listed } = await consumers.listConsumers({}, CRM_TIMEOUT);
-      return changes.length > 0 || listed.some(({ name, isBackfilling }) => name === consumer && isBackfilling);
+      const { isBackfilling, waiting, setAside } = listed.find(({ name }) => name === consumer) ?? {};
+      return changes.length > 0 || isBackfilling || (waiting?.leadCount ?? 0) + (setAside?.leadCount ?? 0) > 0;
     };
     const giveUp = now() + ARRIVES_WITHIN_MS;
     let isLeft = true;

@@ -1,6 +1,6 @@
 import { BSON, type Document } from 'mongodb';
 import { isCondition } from './queries.ts';
-import { areEqual, fieldOf, isObject, NotSimulated, Refusal, textOf, withField } from './values.ts';
+import { areEqual, compare, fieldOf, isObject, NotSimulated, Refusal, textOf, withField } from './values.ts';
 
 /** The largest document; bytes. */
 export const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
@@ -11,6 +11,8 @@ type Change = (before: unknown) => unknown;
 const OPERATORS: Readonly<Record<string, (given: unknown, path: string) => Change>> = {
   $set: (given) => () => given,
   $unset: () => () => undefined,
+  $min: (given) => (before) => (before === undefined || compare(given, before) < 0 ? given : before),
+  $inc: (given) => (before) => Number(before ?? 0) + Number(given),
   $push: (given, path) => {
     const { $each, $slice, ...others } = given as Document;
     if (!Array.isArray($each) || Object.keys(others).length > 0) throw new NotSimulated(`$push of ${textOf(given)}`);

@@ -25,6 +25,20 @@ const counts = new WeakMap<Simulation, number>();
 
 export const keptConsumers = (sim: Simulation): readonly KeptConsumer[] => kept.get(sim) ?? [];
 
+/** What an operator parks of what waits for a consumer, at whatever state that is; it is taken back at the end of the life. */
+async function setSomeAside(sim: Simulation, name: string, core: number): Promise<void> {
+  const { leads } = sim.crmAt(core);
+  const pulled = leads.pullLeadChanges({ consumer: name, max: 5 }, CRM_TIMEOUT);
+  const changes = await pulled.then(
+    (found) => found.changes,
+    () => [],
+  );
+  for (const { lead } of changes) {
+    const named = [name, lead?.studioId ?? '', lead?.id ?? ''];
+    await command(sim, ['consumers', 'set-aside', ...named, '--reason', 'PARKED']);
+  }
+}
+
 /**
  * A program becomes a consumer of the change feed, and dies now and then. Some are removed while changes wait for them, and come
  * again under their name; some sleep; some stay to the end.
@@ -37,11 +51,12 @@ export const comeAndGoAsConsumer = aScenario({
     end: fc.constantFrom('kept', 'kept', 'removed', 'removed by command'),
     isAsleep: fc.boolean(),
     isResent: fc.boolean(),
+    setsAside: fc.boolean(),
     watches: fc.boolean(),
     core: fc.nat(1),
     forMs: lasting(200, 10_000),
   }),
-  async run(sim, { start, name: given, end, isAsleep, isResent, watches, core, forMs }) {
+  async run(sim, { start, name: given, end, isAsleep, isResent, setsAside, watches, core, forMs }) {
     const count = (counts.get(sim) ?? 0) + 1;
     counts.set(sim, count);
     const isKept = end === 'kept' && keptConsumers(sim).length < MAX_KEPT;
@@ -61,6 +76,7 @@ export const comeAndGoAsConsumer = aScenario({
         ? undefined
         : consumeFeed(sim.crmAt(core), copy, chanceOf(count), { signal: over.signal, watches, consumer: name });
       await sleep(forMs / 2);
+      if (setsAside) await setSomeAside(sim, name, core);
       if (isResent) await command(sim, ['changes', 'resend', studioAt(sim, 0).id, '--consumer', name]);
       await sleep(forMs / 2);
       over.abort();

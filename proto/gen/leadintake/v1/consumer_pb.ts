@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/consumer.proto.
  */
 export const file_leadintake_v1_consumer: GenFile = /*@__PURE__*/
-  fileDesc("ChxsZWFkaW50YWtlL3YxL2NvbnN1bWVyLnByb3RvEg1sZWFkaW50YWtlLnYxItgBCghDb25zdW1lchIMCgRuYW1lGAEgASgJEhIKCnN0dWRpb19pZHMYAiADKAkSEwoLYWxsX3N0dWRpb3MYAyABKAgSHAoUaW5jbHVkZV90ZXN0X3N0dWRpb3MYBCABKAgSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KB3dhaXRpbmcYBiABKAsyHS5sZWFkaW50YWtlLnYxLldhaXRpbmdDaGFuZ2VzEhYKDmlzX2JhY2tmaWxsaW5nGAggASgIIm0KDldhaXRpbmdDaGFuZ2VzEhIKCmxlYWRfY291bnQYASABKAUSFgoOaXNfbG93ZXJfYm91bmQYAiABKAgSLwoLb2xkZXN0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm8KFUNyZWF0ZUNvbnN1bWVyUmVxdWVzdBIpCghjb25zdW1lchgBIAEoCzIXLmxlYWRpbnRha2UudjEuQ29uc3VtZXISKwoFc3RhcnQYAiABKA4yHC5sZWFkaW50YWtlLnYxLkNvbnN1bWVyU3RhcnQiQwoWQ3JlYXRlQ29uc3VtZXJSZXNwb25zZRIpCghjb25zdW1lchgBIAEoCzIXLmxlYWRpbnRha2UudjEuQ29uc3VtZXIiFgoUTGlzdENvbnN1bWVyc1JlcXVlc3QiQwoVTGlzdENvbnN1bWVyc1Jlc3BvbnNlEioKCWNvbnN1bWVycxgBIAMoCzIXLmxlYWRpbnRha2UudjEuQ29uc3VtZXIiKQoVUmVtb3ZlQ29uc3VtZXJSZXF1ZXN0EhAKCGNvbnN1bWVyGAEgASgJIikKFlJlbW92ZUNvbnN1bWVyUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCplCg1Db25zdW1lclN0YXJ0Eh4KGkNPTlNVTUVSX1NUQVJUX1VOU1BFQ0lGSUVEEAASFgoSQ09OU1VNRVJfU1RBUlRfTk9XEAESHAoYQ09OU1VNRVJfU1RBUlRfQUxMX0xFQURTEAIyugIKD0NvbnN1bWVyU2VydmljZRJiCg5DcmVhdGVDb25zdW1lchIkLmxlYWRpbnRha2UudjEuQ3JlYXRlQ29uc3VtZXJSZXF1ZXN0GiUubGVhZGludGFrZS52MS5DcmVhdGVDb25zdW1lclJlc3BvbnNlIgOQAgISXwoNTGlzdENvbnN1bWVycxIjLmxlYWRpbnRha2UudjEuTGlzdENvbnN1bWVyc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkxpc3RDb25zdW1lcnNSZXNwb25zZSIDkAIBEmIKDlJlbW92ZUNvbnN1bWVyEiQubGVhZGludGFrZS52MS5SZW1vdmVDb25zdW1lclJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlJlbW92ZUNvbnN1bWVyUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChxsZWFkaW50YWtlL3YxL2NvbnN1bWVyLnByb3RvEg1sZWFkaW50YWtlLnYxIooCCghDb25zdW1lchIMCgRuYW1lGAEgASgJEhIKCnN0dWRpb19pZHMYAiADKAkSEwoLYWxsX3N0dWRpb3MYAyABKAgSHAoUaW5jbHVkZV90ZXN0X3N0dWRpb3MYBCABKAgSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KB3dhaXRpbmcYBiABKAsyHS5sZWFkaW50YWtlLnYxLldhaXRpbmdDaGFuZ2VzEjAKCXNldF9hc2lkZRgHIAEoCzIdLmxlYWRpbnRha2UudjEuV2FpdGluZ0NoYW5nZXMSFgoOaXNfYmFja2ZpbGxpbmcYCCABKAgibQoOV2FpdGluZ0NoYW5nZXMSEgoKbGVhZF9jb3VudBgBIAEoBRIWCg5pc19sb3dlcl9ib3VuZBgCIAEoCBIvCgtvbGRlc3RfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibwoVQ3JlYXRlQ29uc3VtZXJSZXF1ZXN0EikKCGNvbnN1bWVyGAEgASgLMhcubGVhZGludGFrZS52MS5Db25zdW1lchIrCgVzdGFydBgCIAEoDjIcLmxlYWRpbnRha2UudjEuQ29uc3VtZXJTdGFydCJDChZDcmVhdGVDb25zdW1lclJlc3BvbnNlEikKCGNvbnN1bWVyGAEgASgLMhcubGVhZGludGFrZS52MS5Db25zdW1lciIWChRMaXN0Q29uc3VtZXJzUmVxdWVzdCJDChVMaXN0Q29uc3VtZXJzUmVzcG9uc2USKgoJY29uc3VtZXJzGAEgAygLMhcubGVhZGludGFrZS52MS5Db25zdW1lciIpChVSZW1vdmVDb25zdW1lclJlcXVlc3QSEAoIY29uc3VtZXIYASABKAkiKQoWUmVtb3ZlQ29uc3VtZXJSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIIpYBCgxMZWFkU2V0QXNpZGUSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAMSDgoGcmVhc29uGAQgASgJEi4KCnJldHJ5X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGF0dGVtcHRzGAYgASgFIloKGlNldEFzaWRlTGVhZENoYW5nZXNSZXF1ZXN0EhAKCGNvbnN1bWVyGAEgASgJEioKBWxlYWRzGAIgAygLMhsubGVhZGludGFrZS52MS5MZWFkU2V0QXNpZGUiZwobU2V0QXNpZGVMZWFkQ2hhbmdlc1Jlc3BvbnNlEhcKD3NldF9hc2lkZV9jb3VudBgBIAEoBRIYChBzdXBlcnNlZGVkX2NvdW50GAIgASgFEhUKDXVua25vd25fY291bnQYAyABKAUidAoaVGFrZUJhY2tMZWFkQ2hhbmdlc1JlcXVlc3QSEAoIY29uc3VtZXIYASABKAkSEQoJc3R1ZGlvX2lkGAIgASgJEhAKCGxlYWRfaWRzGAMgAygJEgsKA2FsbBgEIAEoCBISCgpwYWdlX3Rva2VuGAUgASgJIlAKG1Rha2VCYWNrTGVhZENoYW5nZXNSZXNwb25zZRIYChB0YWtlbl9iYWNrX2NvdW50GAEgASgFEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJZCh5MaXN0U2V0QXNpZGVMZWFkQ2hhbmdlc1JlcXVlc3QSEAoIY29uc3VtZXIYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiZgofTGlzdFNldEFzaWRlTGVhZENoYW5nZXNSZXNwb25zZRIqCgVsZWFkcxgBIAMoCzIbLmxlYWRpbnRha2UudjEuTGVhZFNldEFzaWRlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSplCg1Db25zdW1lclN0YXJ0Eh4KGkNPTlNVTUVSX1NUQVJUX1VOU1BFQ0lGSUVEEAASFgoSQ09OU1VNRVJfU1RBUlRfTk9XEAESHAoYQ09OU1VNRVJfU1RBUlRfQUxMX0xFQURTEAIynwUKD0NvbnN1bWVyU2VydmljZRJiCg5DcmVhdGVDb25zdW1lchIkLmxlYWRpbnRha2UudjEuQ3JlYXRlQ29uc3VtZXJSZXF1ZXN0GiUubGVhZGludGFrZS52MS5DcmVhdGVDb25zdW1lclJlc3BvbnNlIgOQAgISXwoNTGlzdENvbnN1bWVycxIjLmxlYWRpbnRha2UudjEuTGlzdENvbnN1bWVyc1JlcXVlc3QaJC5sZWFkaW50YWtlLnYxLkxpc3RDb25zdW1lcnNSZXNwb25zZSIDkAIBEmIKDlJlbW92ZUNvbnN1bWVyEiQubGVhZGludGFrZS52MS5SZW1vdmVDb25zdW1lclJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlJlbW92ZUNvbnN1bWVyUmVzcG9uc2UiA5ACAhJxChNTZXRBc2lkZUxlYWRDaGFuZ2VzEikubGVhZGludGFrZS52MS5TZXRBc2lkZUxlYWRDaGFuZ2VzUmVxdWVzdBoqLmxlYWRpbnRha2UudjEuU2V0QXNpZGVMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgIScQoTVGFrZUJhY2tMZWFkQ2hhbmdlcxIpLmxlYWRpbnRha2UudjEuVGFrZUJhY2tMZWFkQ2hhbmdlc1JlcXVlc3QaKi5sZWFkaW50YWtlLnYxLlRha2VCYWNrTGVhZENoYW5nZXNSZXNwb25zZSIDkAICEn0KF0xpc3RTZXRBc2lkZUxlYWRDaGFuZ2VzEi0ubGVhZGludGFrZS52MS5MaXN0U2V0QXNpZGVMZWFkQ2hhbmdlc1JlcXVlc3QaLi5sZWFkaW50YWtlLnYxLkxpc3RTZXRBc2lkZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * A consumer of the change feed.
@@ -57,11 +57,18 @@ export type Consumer = Message<"leadintake.v1.Consumer"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * What it has yet to acknowledge; only in ListConsumersResponse.
+   * What it has yet to acknowledge, and also what it has set aside until a retry_time; only in ListConsumersResponse.
    *
    * @generated from field: leadintake.v1.WaitingChanges waiting = 6;
    */
   waiting?: WaitingChanges | undefined;
+
+  /**
+   * What it has set aside without one; only in ListConsumersResponse.
+   *
+   * @generated from field: leadintake.v1.WaitingChanges set_aside = 7;
+   */
+  setAside?: WaitingChanges | undefined;
 
   /**
    * Whether it has yet to be sent leads that did not change.
@@ -99,7 +106,8 @@ export type WaitingChanges = Message<"leadintake.v1.WaitingChanges"> & {
   isLowerBound: boolean;
 
   /**
-   * When the first of these changes happened; absent: none waits.
+   * When the first of these changes happened, of what is set aside when it was first; absent: none waits, or only until its
+   * retry_time.
    *
    * @generated from field: google.protobuf.Timestamp oldest_time = 3;
    */
@@ -241,6 +249,265 @@ export const RemoveConsumerResponseSchema: GenMessage<RemoveConsumerResponse> = 
   messageDesc(file_leadintake_v1_consumer, 7);
 
 /**
+ * A change that a consumer cannot process now.
+ *
+ * @generated from message leadintake.v1.LeadSetAside
+ */
+export type LeadSetAside = Message<"leadintake.v1.LeadSetAside"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID.
+   *
+   * @generated from field: string lead_id = 2;
+   */
+  leadId: string;
+
+  /**
+   * The revision in the LeadChange.
+   *
+   * @generated from field: int64 revision = 3;
+   */
+  revision: bigint;
+
+  /**
+   * Why, in a code of the consumer, which must be no personal data: 1 to 63 of `[A-Z0-9_]`, beginning with a letter.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * When it is sent again, at most 7 days ahead; absent: once it is taken back, or changes.
+   *
+   * @generated from field: google.protobuf.Timestamp retry_time = 5;
+   */
+  retryTime?: Timestamp | undefined;
+
+  /**
+   * How often it was set aside since it last changed; ignored in requests.
+   *
+   * @generated from field: int32 attempts = 6;
+   */
+  attempts: number;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadSetAside.
+ * Use `create(LeadSetAsideSchema)` to create a new message.
+ */
+export const LeadSetAsideSchema: GenMessage<LeadSetAside> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 8);
+
+/**
+ * Request of SetAsideLeadChanges.
+ *
+ * @generated from message leadintake.v1.SetAsideLeadChangesRequest
+ */
+export type SetAsideLeadChangesRequest = Message<"leadintake.v1.SetAsideLeadChangesRequest"> & {
+  /**
+   * 1 to 63 of `[a-z0-9-]`, beginning with a letter; the consumer without a name sets nothing aside.
+   *
+   * @generated from field: string consumer = 1;
+   */
+  consumer: string;
+
+  /**
+   * 1 to 500.
+   *
+   * @generated from field: repeated leadintake.v1.LeadSetAside leads = 2;
+   */
+  leads: LeadSetAside[];
+};
+
+/**
+ * Describes the message leadintake.v1.SetAsideLeadChangesRequest.
+ * Use `create(SetAsideLeadChangesRequestSchema)` to create a new message.
+ */
+export const SetAsideLeadChangesRequestSchema: GenMessage<SetAsideLeadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 9);
+
+/**
+ * Response of SetAsideLeadChanges.
+ *
+ * @generated from message leadintake.v1.SetAsideLeadChangesResponse
+ */
+export type SetAsideLeadChangesResponse = Message<"leadintake.v1.SetAsideLeadChangesResponse"> & {
+  /**
+   * The number of leads that waited, and no longer do.
+   *
+   * @generated from field: int32 set_aside_count = 1;
+   */
+  setAsideCount: number;
+
+  /**
+   * The number of leads that have changed since: they still wait, at a higher revision.
+   *
+   * @generated from field: int32 superseded_count = 2;
+   */
+  supersededCount: number;
+
+  /**
+   * The number of leads that the studio does not have.
+   *
+   * @generated from field: int32 unknown_count = 3;
+   */
+  unknownCount: number;
+};
+
+/**
+ * Describes the message leadintake.v1.SetAsideLeadChangesResponse.
+ * Use `create(SetAsideLeadChangesResponseSchema)` to create a new message.
+ */
+export const SetAsideLeadChangesResponseSchema: GenMessage<SetAsideLeadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 10);
+
+/**
+ * Request of TakeBackLeadChanges: some leads of a studio, or all.
+ *
+ * @generated from message leadintake.v1.TakeBackLeadChangesRequest
+ */
+export type TakeBackLeadChangesRequest = Message<"leadintake.v1.TakeBackLeadChangesRequest"> & {
+  /**
+   * 1 to 63 of `[a-z0-9-]`, beginning with a letter.
+   *
+   * @generated from field: string consumer = 1;
+   */
+  consumer: string;
+
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`; empty with all.
+   *
+   * @generated from field: string studio_id = 2;
+   */
+  studioId: string;
+
+  /**
+   * UUIDs, 1 to 500; empty with all.
+   *
+   * @generated from field: repeated string lead_ids = 3;
+   */
+  leadIds: string[];
+
+  /**
+   * All that the consumer has set aside, up to 500 in a call.
+   *
+   * @generated from field: bool all = 4;
+   */
+  all: boolean;
+
+  /**
+   * With all: empty for the first call, else the next_page_token of the previous call, unchanged, of the same consumer.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.TakeBackLeadChangesRequest.
+ * Use `create(TakeBackLeadChangesRequestSchema)` to create a new message.
+ */
+export const TakeBackLeadChangesRequestSchema: GenMessage<TakeBackLeadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 11);
+
+/**
+ * Response of TakeBackLeadChanges.
+ *
+ * @generated from message leadintake.v1.TakeBackLeadChangesResponse
+ */
+export type TakeBackLeadChangesResponse = Message<"leadintake.v1.TakeBackLeadChangesResponse"> & {
+  /**
+   * The number of leads that were set aside, and now wait.
+   *
+   * @generated from field: int32 taken_back_count = 1;
+   */
+  takenBackCount: number;
+
+  /**
+   * Empty when nothing is left; else at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.TakeBackLeadChangesResponse.
+ * Use `create(TakeBackLeadChangesResponseSchema)` to create a new message.
+ */
+export const TakeBackLeadChangesResponseSchema: GenMessage<TakeBackLeadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 12);
+
+/**
+ * Request of ListSetAsideLeadChanges.
+ *
+ * @generated from message leadintake.v1.ListSetAsideLeadChangesRequest
+ */
+export type ListSetAsideLeadChangesRequest = Message<"leadintake.v1.ListSetAsideLeadChangesRequest"> & {
+  /**
+   * 1 to 63 of `[a-z0-9-]`, beginning with a letter.
+   *
+   * @generated from field: string consumer = 1;
+   */
+  consumer: string;
+
+  /**
+   * Leads per page: 0 means 100, more than 500 means 500; negative is invalid.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * Empty for the first page, else the next_page_token of the previous one, unchanged, of the same consumer.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ListSetAsideLeadChangesRequest.
+ * Use `create(ListSetAsideLeadChangesRequestSchema)` to create a new message.
+ */
+export const ListSetAsideLeadChangesRequestSchema: GenMessage<ListSetAsideLeadChangesRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 13);
+
+/**
+ * Response of ListSetAsideLeadChanges.
+ *
+ * @generated from message leadintake.v1.ListSetAsideLeadChangesResponse
+ */
+export type ListSetAsideLeadChangesResponse = Message<"leadintake.v1.ListSetAsideLeadChangesResponse"> & {
+  /**
+   * The leads that the consumer has set aside.
+   *
+   * @generated from field: repeated leadintake.v1.LeadSetAside leads = 1;
+   */
+  leads: LeadSetAside[];
+
+  /**
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ListSetAsideLeadChangesResponse.
+ * Use `create(ListSetAsideLeadChangesResponseSchema)` to create a new message.
+ */
+export const ListSetAsideLeadChangesResponseSchema: GenMessage<ListSetAsideLeadChangesResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_consumer, 14);
+
+/**
  * What a new consumer is sent.
  *
  * @generated from enum leadintake.v1.ConsumerStart
@@ -319,6 +586,39 @@ export const ConsumerService: GenService<{
     methodKind: "unary";
     input: typeof RemoveConsumerRequestSchema;
     output: typeof RemoveConsumerResponseSchema;
+  },
+  /**
+   * Sets changes aside that a consumer cannot process now, so that they hold up no others: they are not sent to it before their
+   * retry_time, before they are taken back, or before the lead changes again. A lead that has changed since stays, as in
+   * AcknowledgeLeadChanges, which also settles what is set aside. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.ConsumerService.SetAsideLeadChanges
+   */
+  setAsideLeadChanges: {
+    methodKind: "unary";
+    input: typeof SetAsideLeadChangesRequestSchema;
+    output: typeof SetAsideLeadChangesResponseSchema;
+  },
+  /**
+   * Has a consumer sent again what it has set aside. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.ConsumerService.TakeBackLeadChanges
+   */
+  takeBackLeadChanges: {
+    methodKind: "unary";
+    input: typeof TakeBackLeadChangesRequestSchema;
+    output: typeof TakeBackLeadChangesResponseSchema;
+  },
+  /**
+   * Lists what a consumer has set aside: first what comes again by itself, soonest first, then the rest, oldest first. Refused with
+   * INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.ConsumerService.ListSetAsideLeadChanges
+   */
+  listSetAsideLeadChanges: {
+    methodKind: "unary";
+    input: typeof ListSetAsideLeadChangesRequestSchema;
+    output: typeof ListSetAsideLeadChangesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_leadintake_v1_consumer, 0);

@@ -1,0 +1,108 @@
+import type { AnyBulkWriteOperation, Filter } from 'mongodb';
+import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
+import { ofEachConsumer } from '../../domain/consumer.ts';
+import {
+  type Acknowledgement,
+  DEFERRED,
+  dueOf,
+  retryTimeOf,
+  type Settled,
+  settledOf,
+} from '../../domain/lead-change.ts';
+import type { ConsumerStore, LeadOfStudio } from '../store.ts';
+import { deliveriesByTime } from './by-time.ts';
+import type { Connection } from './connection.ts';
+import {
+  type DeliveryDocument,
+  deliveryKey,
+  leadKey,
+  named,
+  nameOf,
+  nameOfLead,
+  READ,
+  studiosOf,
+} from './documents.ts';
+
+/** The maximum number of deliveries that come again at a time. */
+const MAX_RETURNED = 100;
+
+const WRITE = { ordered: false, maxTimeMS: STORE_SILENCE_MS } as const;
+
+/** A condition for the deliveries of some leads. */
+const namedOf = (consumer: number, leads: readonly LeadOfStudio[]): Filter<DeliveryDocument> => ({
+  _id: { $in: leads.map(({ studioId, leadId }) => deliveryKey(consumer, leadKey(studioId, leadId))) },
+  studioId: studiosOf(leads),
+});
+
+/** What consumers make of their deliveries, in MongoDB. */
+export function settlingMethods(connection: Connection) {
+  const { leads: stored, deliveries, call } = connection;
+  const asideOf = ofEachConsumer((number) => deliveriesByTime(connection, number, { offset: DEFERRED }));
+  return {
+    acknowledgeDeliveries: (number, acknowledgements) =>
+      call(() => {
+        const byRevision = Map.groupBy(acknowledgements, ({ revision }) => revision);
+        const removals = [...byRevision].map(([revision, seen]) => ({
+          deleteMany: { filter: { ...namedOf(number, seen), revision: { $lte: revision } } },
+        }));
+        return settle(number, acknowledgements, removals);
+      }),
+
+    setAsideDeliveries: (number, leads, now) =>
+      call(() => {
+        const updates = leads.map((lead) => {
+          const { revision, reason } = lead;
+          const filter = { ...namedOf(number, [lead]), revision: { $lte: revision }, due: { $lt: new Date(DEFERRED) } };
+          return { updateOne: { filter, update: { $set: { due: dueOf(lead, now), reason }, $inc: { attempts: 1 } } } };
+        });
+        return settle(number, leads, updates);
+      }),
+
+    returnDeferredDeliveries: (number, now) =>
+      call(async () => {
+        const due = { $gte: new Date(DEFERRED), $lte: new Date(DEFERRED + now.getTime()) };
+        await takeBack(await deliveries.find({ consumer: number, due }, READ).limit(MAX_RETURNED).toArray());
+      }),
+
+    takeBackDeliveries: (number, leads) =>
+      call(async () => {
+        const isAside = { ...namedOf(number, leads), due: { $gte: new Date(DEFERRED) } };
+        return takeBack(await deliveries.find(isAside, READ).toArray());
+      }),
+
+    listDeliveriesSetAside: (number, after, limit) =>
+      call(async () => {
+        const position = after && { since: after.due, _id: deliveryKey(number, leadKey(after.studioId, after.leadId)) };
+        const found = await asideOf(number).behind(position, limit);
+        return found.map(({ _id: { studioId, id }, revision, reason = '', attempts = 0, due }) => {
+          const lead = { studioId, leadId: id.toString(), revision };
+          return { ...lead, reason, attempts, due, retryAt: retryTimeOf(due) };
+        });
+      }),
+  } satisfies Partial<ConsumerStore>;
+
+  /** Changes the deliveries of leads that a consumer names, and says what became of them; within a call. */
+  async function settle(
+    number: number,
+    leads: readonly Acknowledgement[],
+    changes: readonly AnyBulkWriteOperation<DeliveryDocument>[],
+  ): Promise<Settled> {
+    if (leads.length === 0) return settledOf(0, [], () => null);
+    const { deletedCount, modifiedCount } = await deliveries.bulkWrite(changes, WRITE);
+    const settled = deletedCount + modifiedCount;
+    const isWhole = settled === leads.length;
+    const existing = isWhole ? [] : await stored.find(named(leads), { ...READ, projection: { _id: 1 } }).toArray();
+    const found = isWhole ? [] : await deliveries.find(namedOf(number, leads), READ).toArray();
+    const waiting = new Map<string, number | null>(existing.map(({ _id }) => [nameOf(_id), null]));
+    for (const { _id, revision } of found) waiting.set(nameOf(_id), revision);
+    return settledOf(settled, leads, (each) => waiting.get(nameOfLead(each)));
+  }
+
+  /** Has deliveries wait again, unless they have changed since they were read. Returns their number. */
+  async function takeBack(found: readonly DeliveryDocument[]): Promise<number> {
+    const updates = found.map(({ _id, studioId, due, since }) => ({
+      updateOne: { filter: { _id, studioId, due }, update: { $set: { due: since } } },
+    }));
+    return updates.length > 0 ? (await deliveries.bulkWrite(updates, WRITE)).modifiedCount : 0;
+  }
+}

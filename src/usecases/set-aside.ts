@@ -1,0 +1,90 @@
+import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import type { Consumer } from '../domain/consumer.ts';
+import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
+import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
+import { Faults } from '../domain/refusal.ts';
+import { noteNamed } from './change-feed.ts';
+import type { Changing, Reading } from './dependencies.ts';
+import { notePageFaults, type PageQuery } from './requests.ts';
+
+/** How long a lead is set aside at most before it comes again by itself; milliseconds. */
+const MAX_DEFERRAL_MS = 604_800_000;
+
+const REASON = /^[A-Z][A-Z0-9_]{0,62}$/;
+
+/** The number of leads on a page. */
+const DEFAULT_PAGE_SIZE = 100;
+
+/**
+ * Sets leads aside that a consumer cannot process now, so that they hold up no others. A lead that has changed since stays.
+ *
+ * @param leads an invalid time is one that is none
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function setAsideLeadChanges(
+  { store, clock }: Changing,
+  { number }: Consumer,
+  leads: readonly SetAside[],
+): Promise<Settled> {
+  const faults = new Faults();
+  const now = clock();
+  if (leads.length === 0) faults.note('leads', 'must have at least one element');
+  const named = noteNamed(faults, 'leads', leads);
+  for (const [index, { reason, retryAt }] of named.entries()) {
+    const field = `leads[${index}]`;
+    if (!REASON.test(reason))
+      faults.note(`${field}.reason`, 'must be 1 to 63 of A to Z, 0 to 9 and _, and begin with a letter');
+    if (retryAt && !(retryAt.getTime() <= now.getTime() + MAX_DEFERRAL_MS))
+      faults.note(`${field}.retryTime`, 'must be a time of the next 7 days');
+  }
+  faults.refuseIfAny();
+  return store.setAsideDeliveries(number, named, now);
+}
+
+/** Lists what a consumer has set aside: first what comes again by itself, soonest first. @throws Refusal INVALID_REQUEST */
+export async function listSetAside(
+  { store }: Reading,
+  { number }: Consumer,
+  { pageSize, pageToken }: PageQuery,
+): Promise<{ readonly leads: readonly LeadSetAside[]; readonly nextPageToken: string }> {
+  const after = pageToken === '' ? null : setAsideBeforePage(number, pageToken);
+  const faults = new Faults();
+  notePageFaults(faults, { pageSize, pageToken }, after, 'must be unchanged, from this consumer');
+  faults.refuseIfAny();
+  const limit = Math.min(pageSize || DEFAULT_PAGE_SIZE, MAX_ACKNOWLEDGEMENTS);
+  const leads = await store.listDeliveriesSetAside(number, after ?? null, limit);
+  const last = leads.at(-1);
+  return { leads, nextPageToken: last && leads.length === limit ? setAsideTokenAfter(number, last) : '' };
+}
+
+/** What is taken back: some leads of a studio, or all, page by page; not yet checked. */
+export interface TakeBackCommand {
+  readonly studioId: string;
+  readonly leadIds: readonly string[];
+  readonly all: boolean;
+  readonly pageToken: string;
+}
+
+/** Has a consumer sent leads again that it has set aside. @throws Refusal INVALID_REQUEST */
+export async function takeBackLeadChanges(
+  { store }: Reading,
+  consumer: Consumer,
+  { studioId, leadIds, all, pageToken }: TakeBackCommand,
+): Promise<{ readonly takenBackCount: number; readonly nextPageToken: string }> {
+  const faults = new Faults();
+  if (all === leadIds.length > 0) faults.note('leadIds', 'must be given, or else all');
+  if (leadIds.length > MAX_ACKNOWLEDGEMENTS)
+    faults.note('leadIds', `must have at most ${MAX_ACKNOWLEDGEMENTS} elements`);
+  if (!all) faults.note('studioId', crmIdFault(studioId));
+  else if (studioId !== '') faults.note('studioId', 'must be empty with all');
+  for (const [index, leadId] of leadIds.slice(0, MAX_ACKNOWLEDGEMENTS).entries())
+    faults.note(`leadIds[${index}]`, uuidFault(leadId));
+  if (!all && pageToken !== '') faults.note('pageToken', 'must be empty without all');
+  faults.refuseIfAny();
+  const page = all && (await listSetAside({ store }, consumer, { pageSize: MAX_ACKNOWLEDGEMENTS, pageToken }));
+  const leads = page ? page.leads : leadIds.map((leadId) => ({ studioId, leadId: leadId.toLowerCase() }));
+  return {
+    takenBackCount: await store.takeBackDeliveries(consumer.number, leads),
+    nextPageToken: page ? page.nextPageToken : '',
+  };
+}
