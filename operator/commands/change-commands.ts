@@ -72,5 +72,5 @@ async function resendChanges(deps: Dependencies, only: string | undefined) {
 async function resendTo(deps: Dependencies, name: string, only: string | undefined) {
   if (only !== undefined) await getStudio(deps, only);
   await sendAgain(deps, await getConsumer(deps, name), only ?? null);
-  return { consumer: name, studios: only ?? 'all' };
+  return { consumer: name, studios: only ?? '(all)' };
 }

@@ -89,11 +89,15 @@ function addSetAsideCommands(consumers: Command): void {
     );
 }
 
-const shown = ({ name, studioIds, includesTests, createdAt, backfills }: Consumer) => ({
-  name,
-  studios: studioIds ?? (includesTests ? 'all, and test studios' : 'all'),
-  createdAt,
-  backfilling: backfills.length > 0,
+/** None is the id of a studio. */
+const allStudiosOf = ({ includesTests, fault }: Consumer) =>
+  fault ? '(cannot be read)' : `(all${includesTests ? ', and test studios' : ''})`;
+
+const shown = (consumer: Consumer) => ({
+  name: consumer.name,
+  studios: consumer.studioIds ?? allStudiosOf(consumer),
+  createdAt: consumer.createdAt,
+  backfilling: consumer.backfills.length > 0,
 });
 
 const shownWithWaiting = ({ consumer, waiting, setAside }: ListedConsumer) => ({

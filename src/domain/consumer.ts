@@ -35,6 +35,8 @@ export interface Consumer extends NewConsumer {
   readonly number: number;
   /** The leads that it has yet to be sent without a change. */
   readonly backfills: readonly Backfill[];
+  /** Why its record cannot be read. It is sent nothing; the changes of all studios are kept for it, because its own are unknown. */
+  readonly fault?: Error;
 }
 
 /** The leads of a studio behind one of them, in ascending order of their ids. */

@@ -152,21 +152,22 @@ export const consumerToWire = ({
   consumer,
   waiting,
   setAside,
+  isComplete,
 }: Pick<ListedConsumer, 'consumer'> & Partial<ListedConsumer>): consumers.Consumer =>
   create(consumers.ConsumerSchema, {
     name: consumer.name,
     studioIds: [...(consumer.studioIds ?? [])],
-    allStudios: consumer.studioIds === null,
-    includeTestStudios: consumer.includesTests,
+    allStudios: consumer.studioIds === null && !consumer.fault,
+    includeTestStudios: consumer.includesTests && !consumer.fault,
     createTime: timestampFromDate(consumer.createdAt),
-    ...(waiting && { waiting: waitingToWire(waiting) }),
+    ...(waiting && { waiting: waitingToWire(waiting, isComplete) }),
     ...(setAside && { setAside: waitingToWire(setAside) }),
     isBackfilling: consumer.backfills.length > 0,
   });
 
-const waitingToWire = ({ leads, since }: WaitingChanges) => ({
+const waitingToWire = ({ leads, since }: WaitingChanges, isComplete = true) => ({
   leadCount: leads,
-  isLowerBound: leads >= MAX_COUNTED,
+  isLowerBound: leads >= MAX_COUNTED || !isComplete,
   ...(since && { oldestTime: timestampFromDate(since) }),
 });
 

@@ -13,7 +13,7 @@ import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts'
 import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { MeasuredDeliveries, ReportUnreadable, Store, StoreCommand } from '../store/store.ts';
-import { MAX_COUNTED } from '../usecases/consumers.ts';
+import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
@@ -330,9 +330,10 @@ function gaugeLeadChanges(registry: Registry, store: Store): void {
   const measureConsumers = cached(async () => {
     const measured: (readonly [name: string, deliveries: MeasuredDeliveries])[] = [];
     const unknown = { leads: Number.NaN, since: new Date(Number.NaN) };
-    for (const { name, number } of await store.listConsumers()) {
-      const deliveries = store.measureDeliveries(number, MAX_COUNTED);
-      measured.push([name, await deliveries.catch(() => ({ waiting: unknown, setAside: unknown }))]);
+    for (const consumer of await store.listConsumers()) {
+      const deliveries = measureConsumer({ store }, consumer);
+      const none = { waiting: unknown, setAside: unknown, isComplete: false };
+      measured.push([consumer.name, await deliveries.catch(() => none)]);
     }
     return measured;
   });

@@ -1,6 +1,7 @@
 import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
+import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import {
   DATA_FIELDS,
@@ -271,6 +272,55 @@ function faultOfStudio(read: Unchecked<Studio>): keyof Studio | undefined {
   if (!isRegion(read.regionCode)) return 'regionCode';
   if (!isQuotaLimitOrNull(read.quotaLimit)) return 'quotaLimit';
   return typeof read.keepEnquiries === 'boolean' ? undefined : 'keepEnquiries';
+}
+
+/**
+ * Checks a consumer. An unreadable one is reported, and has a fault, all studios, and the name that can be read, or else one by
+ * its number, by which it can be removed.
+ *
+ * @throws UnreadableRecord if it has no number, by which its deliveries are stored
+ */
+export function checkedConsumer(read: Unchecked<Omit<Consumer, 'fault'>>, report: ReportUnreadable): Consumer {
+  const { number, name, createdAt } = read;
+  const known = { studioId: '', id: name };
+  if (!Number.isSafeInteger(number)) throw unreadable('consumer', known, 'number');
+  const field = faultOfConsumer(read);
+  if (field === undefined) return read as Consumer;
+  const fault = unreadable('consumer', known, field);
+  report(fault);
+  return {
+    number: number as number,
+    name: isConsumerName(name) ? name : `unreadable-${number}`,
+    studioIds: null,
+    includesTests: true,
+    start: 'now',
+    createdAt: isTime(createdAt) ? createdAt : NO_TIME,
+    backfills: [],
+    fault,
+  };
+}
+
+function faultOfConsumer(read: Unchecked<Omit<Consumer, 'fault'>>): keyof Consumer | undefined {
+  if (!isConsumerName(read.name)) return 'name';
+  if (read.studioIds !== null && !isListOf(read.studioIds, isCrmId)) return 'studioIds';
+  if (typeof read.includesTests !== 'boolean') return 'includesTests';
+  if (!isOneOf(CONSUMER_STARTS, read.start)) return 'start';
+  if (!isTime(read.createdAt)) return 'createdAt';
+  return isListOf(read.backfills, isBackfill) ? undefined : 'backfills';
+}
+
+const isConsumerName = (value: unknown): value is string =>
+  typeof value === 'string' && consumerNameFault(value) === undefined;
+
+const isListOf = (value: unknown, isItem: (item: unknown) => boolean): boolean =>
+  Array.isArray(value) && value.every(isItem);
+
+function isBackfill(value: unknown): boolean {
+  const { id, studioId, after, andLater } = Object(value) as Unchecked<Backfill>;
+  const isStart = studioId === '' && andLater === true;
+  return (
+    isUuid(id) && (isStart || isCrmId(studioId)) && (after === null || isUuid(after)) && typeof andLater === 'boolean'
+  );
 }
 
 /** A record whose history, or list of applied requests, is not a list, so that nothing can be added. */

@@ -370,7 +370,7 @@ export function decideConsumer(
   const namesake = consumers.find(({ name }) => name === consumer.name);
   if (namesake) {
     const whichOf = ({ start, studioIds, includesTests }: NewConsumer) => [start, studioIds, includesTests];
-    const isSame = isDeepStrictEqual(whichOf(namesake), whichOf(consumer));
+    const isSame = !namesake.fault && isDeepStrictEqual(whichOf(namesake), whichOf(consumer));
     return isSame ? { kind: 'created', consumer: namesake } : { kind: 'exists' };
   }
   if (consumers.length >= MAX_CONSUMERS) return { kind: 'limit-reached' };

@@ -51,7 +51,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event';
+type RecordKind = 'lead' | 'API key' | 'studio' | 'member' | 'lead source' | 'event' | 'consumer';
 
 /**
  * A stored record that this release cannot read, because another program, another release or a person wrote it. The
@@ -299,6 +299,8 @@ export interface ConsumerChanges {
   /** As it was once the changes were distributed. */
   readonly consumer: Consumer;
   readonly changes: readonly LeadChange[];
+  /** Whether all changes were distributed; otherwise there may be others. */
+  readonly isComplete: boolean;
 }
 
 /**
@@ -326,7 +328,10 @@ export interface ConsumerStore {
   /** createConsumer must hold the limit MAX_CONSUMERS, and that of one consumer for a name, for concurrent calls. */
   createConsumer(consumer: NewConsumer): Promise<CreateConsumerOutcome>;
 
-  /** Returns all consumers, in the order of their creation; must see every change that resolved before the call. */
+  /**
+   * Returns all consumers, in the order of their creation; must see every change that resolved before the call. One that cannot be
+   * read has a `fault`, and is reported. The changes of the others, and of the unnamed one, must not depend on it.
+   */
   listConsumers(): Promise<Consumer[]>;
 
   /** Removes a consumer; what waits for it is then of nobody. */
@@ -396,6 +401,8 @@ export interface MeasuredDeliveries {
   readonly waiting: WaitingChanges;
   /** Those that do not come again by themselves; since the first of them was set aside. */
   readonly setAside: WaitingChanges;
+  /** Whether all changes were distributed; otherwise more may wait. */
+  readonly isComplete: boolean;
 }
 
 export interface ResentLeads {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { crmIdFault } from '../../common/rules/field-rules.ts';
 import {
   type Backfill,
@@ -9,8 +10,9 @@ import {
   withBackfill,
 } from '../domain/consumer.ts';
 import type { LeadChange } from '../domain/lead-change.ts';
+import { timeOfId } from '../domain/new-id.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { type MeasuredDeliveries, StoreUnavailable } from '../store/store.ts';
+import { type ConsumerChanges, type MeasuredDeliveries, StoreUnavailable } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 
 /** The maximum to which the leads that wait for a consumer are counted. It suffices to see whether they accumulate. */
@@ -71,13 +73,14 @@ export async function createConsumer(
   }
 }
 
-/** @throws Refusal INVALID_REQUEST, CONSUMER_NOT_FOUND */
+/** @throws Refusal INVALID_REQUEST, CONSUMER_NOT_FOUND; UnreadableRecord */
 export async function getConsumer({ store }: Reading, name: string): Promise<Consumer> {
   const faults = new Faults();
   faults.note('consumer', consumerNameFault(name));
   faults.refuseIfAny();
   const found = (await store.listConsumers()).find((each) => each.name === name);
   if (!found) throw new Refusal('CONSUMER_NOT_FOUND');
+  if (found.fault) throw found.fault;
   return found;
 }
 
@@ -118,9 +121,20 @@ export async function listConsumers(
   const listed: ListedConsumer[] = [];
   // One after the other: counting costs the database most.
   for (const consumer of (await store.listConsumers()).filter(includes)) {
-    listed.push({ consumer, ...(await store.measureDeliveries(consumer.number, MAX_COUNTED)) });
+    listed.push({ consumer, ...(await measureConsumer({ store }, consumer)) });
   }
   return listed;
+}
+
+/** Counts what a consumer has to handle. While it is to be sent leads that it was never sent one of, they wait since that was asked for. */
+export async function measureConsumer(
+  { store }: Reading,
+  { number, backfills: [first] }: Consumer,
+): Promise<MeasuredDeliveries> {
+  const measured = await store.measureDeliveries(number, MAX_COUNTED);
+  if (!first) return measured;
+  const { leads, since } = measured.waiting;
+  return { ...measured, waiting: { leads, since: since ?? timeOfId(first.id) }, isComplete: false };
 }
 
 /**
@@ -140,16 +154,34 @@ export async function sendAgain({ store }: Reading, consumer: Consumer, studioId
   }
 }
 
-/** Returns what waits for a consumer. If that is little, leads that it is to be sent without a change are among it; null: it was removed. */
+/**
+ * Returns what waits for a consumer; null: it was removed. If that is little, leads that it is to be sent without a change are
+ * among it. While none is known, it goes on to distribute changes, for half of the time.
+ */
 export async function listDeliveries(
-  { store, clock }: Changing,
+  deps: Changing,
   number: Consumer['number'],
   limit: number,
 ): Promise<readonly LeadChange[] | null> {
+  for (;;) {
+    const began = performance.now();
+    const found = await deliveriesAfterBackfill(deps, number, limit);
+    if (!found) return null;
+    if (found.changes.length > 0 || found.isComplete) return found.changes;
+    await sleep(performance.now() - began);
+  }
+}
+
+async function deliveriesAfterBackfill(
+  { store, clock }: Changing,
+  number: Consumer['number'],
+  limit: number,
+): Promise<ConsumerChanges | null> {
   await store.returnDeferredDeliveries(number, clock());
   const found = await store.listDeliveries(number, limit);
   if (!found) return null;
-  if (found.changes.length >= limit || found.consumer.backfills.length === 0) return found.changes;
+  if (found.consumer.fault) throw found.consumer.fault;
+  if (found.changes.length >= limit || found.consumer.backfills.length === 0) return found;
   const until = performance.now() + MAX_BACKFILL_MS;
   let { consumer } = found;
   let sent = found.changes.length;
@@ -165,7 +197,7 @@ export async function listDeliveries(
     consumer = { ...consumer, backfills };
     sent += leads;
   } while (sent < limit && performance.now() < until);
-  return (await store.listDeliveries(number, limit))?.changes ?? null;
+  return store.listDeliveries(number, limit);
 }
 
 async function ofNextStudio({ store }: Reading, consumer: Consumer, backfill: Backfill): Promise<Backfill[]> {

@@ -1,14 +1,19 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Consumer, MAX_CONSUMERS, type NewConsumer, withBackfill } from '../../src/domain/consumer.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import type { LeadChange, LeadSetAside } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
-import type { Store } from '../../src/store/store.ts';
+import { MAX_DISTRIBUTION_MS } from '../../src/store/decisions.ts';
+import { type Store, UnreadableRecord } from '../../src/store/store.ts';
+import { getConsumer, listDeliveries, measureConsumer, removeConsumer } from '../../src/usecases/consumers.ts';
 import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
 import { acknowledgementOf, actionsOn, correctLead, moveLead } from './store-actions.ts';
 
-/** More leads than any test creates. */
+/** More leads than a database distributes at a time. */
+const MORE_THAN_A_ROUND = 600;
+
+/** More leads than any other test creates. */
 const ALL = 1000;
 
 /** The promises of `ConsumerStore`. */
@@ -194,7 +199,11 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await asideOf(relay)).toEqual([{ ...aside, due: expect.any(Date) }]);
       expect(await asideOf(reporting)).toEqual([]);
       const waiting = { leads: 1, since: other.createdAt };
-      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({ waiting, setAside: { leads: 1, since: now } });
+      expect(await store.measureDeliveries(relay.number, ALL)).toEqual({
+        waiting,
+        setAside: { leads: 1, since: now },
+        isComplete: true,
+      });
 
       // It does not come by itself.
       await store.returnDeferredDeliveries(relay.number, plus(NOW, 1e12));
@@ -219,7 +228,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await setAside(relay, changes, { retryAt, now: NOW })).toMatchObject({ settled: 150 });
       expect(await asideOf(relay)).toMatchObject(changes.map(() => ({ retryAt, attempts: 1 })));
       const measured = await store.measureDeliveries(relay.number, ALL);
-      expect(measured).toEqual({ waiting: { leads: 150, since: null }, setAside: { leads: 0, since: null } });
+      expect(measured).toMatchObject({ waiting: { leads: 150, since: null }, setAside: { leads: 0, since: null } });
 
       for (const now of [plus(retryAt, -1), NOW, new Date(0)]) await store.returnDeferredDeliveries(relay.number, now);
       expect(await idsOf(relay)).toEqual([]);
@@ -412,6 +421,42 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect((await store.listConsumers())[0]?.backfills).toMatchObject([{ studioId: STUDIO_ID, after: null }]);
     });
 
+    test('one is not told that nothing waits while changes are distributed, however long that takes', async () => {
+      const TEST = 'for-tests';
+      await store.putStudio(aStudio({ id: TEST, isTest: true }), BY);
+      const relay = await consumer({ studioIds: [STUDIO_ID] });
+      const before = times(MORE_THAN_A_ROUND, (index) => aLead({ studioId: TEST, createdAt: plus(NOW, index) }));
+      await opened().makeLeads(...before);
+      const last = await created(aLead({ createdAt: plus(NOW, MORE_THAN_A_ROUND) }));
+      // Each look at the clock is later than a call distributes.
+      let now = performance.now();
+      const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+        now += 2 * MAX_DISTRIBUTION_MS;
+        return now;
+      });
+      onTestFinished(() => clock.mockRestore());
+
+      expect(await store.measureDeliveries(relay.number, ALL)).toMatchObject({ isComplete: false });
+      const found = await listDeliveries({ store, clock: () => NOW }, relay.number, ALL);
+      expect(found?.map(({ lead }) => lead.id)).toEqual([last.id]);
+      await opened().makeLeads(...before.map((each) => ({ ...aLead({ studioId: TEST }), createdAt: each.createdAt })));
+      const later = await created(aLead({ createdAt: plus(NOW, 2 * MORE_THAN_A_ROUND) }));
+      await acknowledge(null, await changesOf(null));
+      expect((await store.listLeadChanges(ALL)).map(({ lead }) => lead.id)).toContain(later.id);
+    });
+
+    test('one that is never polled waits since its leads were asked for', async () => {
+      await created();
+      await acknowledge(null, await changesOf(null));
+      const before = Date.now();
+      const copy = await consumer({ start: 'all-leads' });
+      const now = await consumer({ name: 'now' });
+      const { waiting, isComplete } = await measureConsumer({ store }, copy);
+      expect([waiting.leads, isComplete]).toEqual([0, false]);
+      expect(waiting.since?.getTime()).toBeGreaterThanOrEqual(before);
+      expect(await measureConsumer({ store }, now)).toMatchObject({ waiting: { since: null }, isComplete: true });
+    });
+
     test('studios are found by id, readable or not', async () => {
       const ids: string[] = [];
       await tryEach(opened(), damages, ['studio'], async (damage, studioId) => {
@@ -455,6 +500,52 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       await opened().damage(damages.find(({ kind }) => kind === 'mark of 1.0') ?? expect.fail('there is none'), lead);
       for (const each of [relay, null])
         expect(await changesOf(each)).toMatchObject([{ lead: { id: lead.id }, since: lead.createdAt }]);
+    });
+
+    test('an unreadable consumer hinders nobody, misses nothing, and can be removed', async () => {
+      await tryEach(opened(), damages, ['consumer'], async (damage, studioId) => {
+        const [bad, good] = [await consumer({ name: 'bad' }), await consumer({ studioIds: [studioId] })];
+        await opened().damage(damage, { studioId: '', id: 'bad' });
+        const lead = await created(aLead({ studioId }));
+
+        for (const each of [good, null]) expect(await idsOf(each)).toEqual([lead.id]);
+        expect(opened().reported.at(-1)).toMatchObject({ kind: 'consumer', id: 'bad' });
+        const [listed] = await store.listConsumers();
+        expect(listed).toMatchObject({ number: bad.number, name: 'bad', fault: { name: 'UnreadableRecord' } });
+        await expect(getConsumer({ store }, 'bad')).rejects.toThrow(UnreadableRecord);
+        await expect(listDeliveries({ store, clock: () => NOW }, bad.number, ALL)).rejects.toThrow(UnreadableRecord);
+        for (const start of ['now', 'all-leads'] as const) {
+          const same = aConsumer({ name: 'bad', studioIds: null, includesTests: true, start });
+          expect(await store.createConsumer(same)).toEqual({ kind: 'exists' });
+        }
+        // A change of another one leaves what is stored of it.
+        expect(await store.putBackfills(good, withBackfill(good, null))).toBe(true);
+        expect((await store.listConsumers())[0]).toMatchObject({ fault: { name: 'UnreadableRecord' } });
+        expect(await idsOf(bad)).toContain(lead.id);
+
+        for (const each of [good, null]) await acknowledge(each, await changesOf(each));
+        for (const name of ['bad', good.name]) expect(await removeConsumer({ store }, name)).toBe(true);
+        expect(await store.listConsumers()).toEqual([]);
+      });
+    });
+
+    test('an unreadable delivery hinders no other, and is raised by the next change', async () => {
+      const [relay, other] = [await consumer(), await consumer({ name: 'other' })];
+      await tryEach(opened(), damages, ['delivery'], async (damage, studioId) => {
+        const [bad, good] = [await created(aLead({ studioId })), await created(aLead({ studioId }))];
+        await changesOf(relay);
+        await opened().damage(damage, bad);
+
+        expect(await idsOf(relay)).toContain(good.id);
+        await moveLead(store, bad, 'contacted');
+        for (const each of [relay, other, null]) {
+          expect(await changesOf(each)).toContainEqual(
+            expect.objectContaining({ lead: expect.objectContaining({ id: bad.id, stage: 'contacted' }) }),
+          );
+          await acknowledge(each, await changesOf(each));
+          expect(await idsOf(each)).toEqual([]);
+        }
+      });
     });
 
     test('a lead with an unreadable mark hinders no other, and is sent with its next change', async () => {

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import { type Collection, type Document, Long, MongoClient, UUID } from 'mongodb';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Consumer } from '../../src/domain/consumer.ts';
 import { DISTRIBUTED } from '../../src/domain/lead-change.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import {
   type ApiKeyDocument,
   apiKeyDocument,
+  type ConsumersDocument,
   type LeadDocument,
   leadDocument,
   leadKey,
@@ -35,6 +37,8 @@ const COLLECTIONS = {
   member: 'studios',
   source: 'studios',
   event: 'studios',
+  consumer: 'feed',
+  delivery: 'deliveries',
   'lead with events': 'leads',
   'key with events': 'apiKeys',
 };
@@ -130,6 +134,12 @@ const DAMAGES: readonly Damage[] = [
       { action: 'studio-status-changed', memberId: null, time: new Date(), [field]: 'x'.repeat(1_000_000) },
     ]),
   ].map((value) => ({ kind: 'event', field: 'history', value }) as const),
+  ...[5, [5], ['a.b']].map((value) => ({ kind: 'consumer', field: 'studioIds', value }) as const),
+  { kind: 'consumer', field: 'includesTests', value: 'no' },
+  { kind: 'consumer', field: 'start', value: 'soon' },
+  { kind: 'consumer', field: 'createdAt', value: 'yesterday' },
+  ...[null, {}, [5], [{ studioId: 5 }]].map((value) => ({ kind: 'consumer', field: 'backfills', value }) as const),
+  ...[null, 'x', [], { updated: 'x', sold: 5 }].map((value) => ({ kind: 'delivery', field: 'kinds', value }) as const),
   ...(['lead with events', 'key with events'] as const).flatMap((kind) =>
     ['history', 'appliedRequests'].flatMap((field) => ['none', {}, null, 1].map((value) => ({ kind, field, value }))),
   ),
@@ -167,7 +177,7 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       },
       async dispose(): Promise<void> {
         for (const each of stores) await each.close();
-        const collections = new Set([...Object.values(COLLECTIONS), 'feed', 'deliveries']);
+        const collections = new Set(Object.values(COLLECTIONS));
         await Promise.all([...collections].map((each) => client.db().collection(each).deleteMany()));
         await client.close();
       },
@@ -236,6 +246,13 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     const reported: UnreadableRecord[] = [];
     const another = () => open((record) => reported.push(record));
     const store = await another();
+    /** They are elements of one document. */
+    async function damageConsumer(name: string, field: string, value: unknown): Promise<void> {
+      const feed = client.db().collection<ConsumersDocument>('feed');
+      const { list = [] } = (await feed.findOne()) ?? {};
+      const damaged = list.map((each) => (each.name === name ? { ...each, [field]: value } : each)) as Consumer[];
+      await feed.updateOne({ _id: 'consumers' }, { $set: { list: damaged } });
+    }
     return {
       store,
       async reopen() {
@@ -246,10 +263,12 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
       reported,
       async damage({ kind, field, value }, ...records) {
         const id = records[0]?.id ?? '';
+        if (kind === 'consumer') return damageConsumer(id, field, value);
         const path = { member: `members.${id}`, source: `sources.${id}` }[kind as string] ?? field;
         const _id: Document = { $in: records.map((record) => idOf(kind, record)) };
+        const filter: Document = kind === 'delivery' ? { '_id.id': new UUID(id) } : { _id };
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
-        await client.db().collection<Document>(COLLECTIONS[kind]).updateMany({ _id }, change);
+        await client.db().collection<Document>(COLLECTIONS[kind]).updateMany(filter, change);
       },
       async fill({ members = [], sources = [], keys = [], events = [] }) {
         const historyOf = (apiKeyId: string | null) =>

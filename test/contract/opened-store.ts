@@ -52,6 +52,8 @@ export interface Damage {
     | 'member'
     | 'source'
     | 'event'
+    | 'consumer'
+    | 'delivery'
     | 'lead with events'
     | 'key with events';
   /** Its name in the database. */

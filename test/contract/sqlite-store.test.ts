@@ -42,6 +42,8 @@ const TABLES = {
   member: ['members', 'studio_id = ? AND id = ?'],
   source: ['lead_sources', 'studio_id = ? AND id = ?'],
   event: ['audit_events', 'studio_id = ? AND studio_id = ?'],
+  consumer: ['consumers', 'name <> ? AND name = ?'],
+  delivery: ['deliveries', `lead = (SELECT number FROM leads WHERE ${OF_LEAD})`],
   'lead with events': ['audit_events', 'studio_id = ? AND lead_id = ?'],
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
@@ -117,6 +119,12 @@ const DAMAGES: readonly Damage[] = (
     ['event', 'member_id', 'x'.repeat(1_000_000)],
     ['event', 'from_value', 'x'.repeat(1_000_000)],
     ['event', 'to_value', 'x'.repeat(1_000_000)],
+    ...['zzz', '5', '[5]', '["a.b"]', '{}'].map((value) => ['consumer', 'studio_ids', value] as const),
+    ['consumer', 'includes_tests', 5],
+    ['consumer', 'start', 'soon'],
+    ['consumer', 'created_at', FAR],
+    ...['zzz', '{}', '[5]', '[{"studioId":5}]'].map((value) => ['consumer', 'backfills', value] as const),
+    ...['zzz', '5', '[]', '{"updated":"x","sold":5}'].map((value) => ['delivery', 'kinds', value] as const),
   ] as const
 ).map(([kind, field, value]) => ({ kind, field, value }));
 

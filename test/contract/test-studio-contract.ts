@@ -82,11 +82,11 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await idsOf(withTests)).toEqual([beside.id, lead.id].toSorted());
       expect(await idsOf(named)).toEqual([lead.id]);
       expect(await idsOf(null)).toEqual([before.id, beside.id].toSorted());
-      expect(await store.measureDeliveries(all.number, ALL)).toMatchObject({ leads: 1 });
-      expect(await store.measureDeliveries(named.number, ALL)).toMatchObject({ leads: 1 });
+      expect(await store.measureDeliveries(all.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
+      expect(await store.measureDeliveries(named.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
 
       const acknowledged = (await changesOf(null)).map(acknowledgementOf);
-      expect(await store.acknowledgeLeadChanges(acknowledged)).toBe(2);
+      expect(await store.acknowledgeLeadChanges(acknowledged)).toMatchObject({ settled: 2 });
       await correctLead(store, lead, { note: 'again' });
       await store.resendLeads(TEST, null, ALL, plus(lead.createdAt, 60_000));
       expect(await idsOf(null)).toEqual([]);
@@ -99,7 +99,9 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const named = await consumer({ studioIds: [TEST] });
       const { id, createdAt } = await inTest();
       const revision = 0;
-      expect(await store.acknowledgeLeadChanges([{ studioId: TEST, leadId: id, revision }])).toBe(0);
+      expect(await store.acknowledgeLeadChanges([{ studioId: TEST, leadId: id, revision }])).toMatchObject({
+        settled: 0,
+      });
       expect(await changesOf(named)).toMatchObject([{ lead: { id }, since: createdAt }]);
     });
 
@@ -137,7 +139,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       }
       expect((await store.walkErasedLeads(TEST, null, ALL)).leads).toEqual([]);
       expect(await idsOf(asked)).toEqual([kept.id]);
-      expect(await store.measureDeliveries(asked.number, ALL)).toMatchObject({ leads: 1 });
+      expect(await store.measureDeliveries(asked.number, ALL)).toMatchObject({ waiting: { leads: 1 } });
       expect(await store.findLead(STUDIO_ID, kept.id)).toEqual(kept);
       const again = aLead({ studioId: TEST, contact: first.contact });
       const { idempotencyKey } = claims;
@@ -155,8 +157,8 @@ export function testStudioContract(opened: () => OpenedStore): void {
       }
       await store.deleteLeads(TEST, ALL);
       expect(await idsOf(asked, another)).toEqual([]);
-      expect(await another.measureDeliveries(asked.number, ALL)).toEqual({ leads: 0, since: null });
-      expect(await store.measureLeadChanges(ALL)).toEqual({ leads: 0, since: null });
+      expect(await another.measureDeliveries(asked.number, ALL)).toMatchObject({ waiting: { leads: 0, since: null } });
+      expect(await store.measureLeadChanges(ALL)).toMatchObject({ leads: 0, since: null });
     });
   });
 }

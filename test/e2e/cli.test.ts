@@ -127,7 +127,7 @@ test('an operator empties a test studio, and no other; exports and consumers hav
   expect(await studiosIn('--include-test-studios')).toEqual(['s1', 'trial', 'trial']);
   expect(await studiosIn('--studio', 'trial')).toEqual(['trial', 'trial']);
   const create = ['consumers', 'create', 'relay', '--all-studios', '--start', 'all-leads'];
-  expect(await json(...create, '--include-test-studios')).toMatchObject({ studios: 'all, and test studios' });
+  expect(await json(...create, '--include-test-studios')).toMatchObject({ studios: '(all, and test studios)' });
   await expect(cli(...create)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/^CONSUMER_EXISTS: /) });
   await expect(cli('studios', 'empty', 's1')).rejects.toMatchObject({
     code: 1,
@@ -247,14 +247,14 @@ test('an operator creates, lists and removes consumers of the change feed, and r
   const created = { name: 'relay', studios: ['studio-1'], backfilling: false };
   expect(await json('consumers', 'create', 'relay', 'studio-1', '--start', 'now')).toMatchObject(created);
   expect(await json('consumers', 'create', 'copy', '--all-studios', '--start', 'all-leads')).toMatchObject({
-    studios: 'all',
+    studios: '(all)',
     backfilling: true,
   });
   await expect(json('consumers', 'create', 'relay', '--all-studios', '--start', 'now')).rejects.toThrow(
     /CONSUMER_EXISTS/,
   );
   await expect(json('consumers', 'create', 'none', '--start', 'now')).rejects.toThrow(/consumer.studioIds/);
-  expect(await json('changes', 'resend', '--consumer', 'relay')).toEqual({ consumer: 'relay', studios: 'all' });
+  expect(await json('changes', 'resend', '--consumer', 'relay')).toEqual({ consumer: 'relay', studios: '(all)' });
   expect(await json('changes', 'resend', 'studio-1', '--consumer', 'relay')).toMatchObject({ studios: 'studio-1' });
   await expect(json('changes', 'resend', '--consumer', 'nobody')).rejects.toThrow(/CONSUMER_NOT_FOUND/);
   await moveLead(store, lead, 'won');

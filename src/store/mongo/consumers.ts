@@ -16,7 +16,7 @@ import {
 import { type ChangePosition, deliveriesByTime } from './by-time.ts';
 import { leadChangeOf } from './change-feed.ts';
 import { type Connection, untilKnown } from './connection.ts';
-import { type Distribution, deliveryDocument } from './distribution.ts';
+import { checkedConsumers, type Distribution, deliveryDocument } from './distribution.ts';
 import {
   AFTER_ALL_STUDIOS,
   type ConsumersDocument,
@@ -61,7 +61,7 @@ export function mongoConsumers(
   report: ReportUnreadable,
 ): ConsumerStore {
   return {
-    ...consumerWrites(connection, distributing),
+    ...consumerWrites(connection, distributing, report),
     ...deliveryMethods(connection, distributing, report),
     ...settlingMethods(connection),
   };
@@ -70,7 +70,8 @@ export function mongoConsumers(
 /** A consumer that is created meanwhile has a higher number than those that were given before. */
 async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean> {
   const { list, next } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
-  const isOrphan = { consumer: { $nin: list.map(({ number }) => number), $lt: next } };
+  const numbers = checkedConsumers(list, () => {}).map(({ number }) => number);
+  const isOrphan = { consumer: { $nin: numbers, $lt: next } };
   const found = await deliveries
     .find(isOrphan, { ...READ, projection: { studioId: 1 } })
     .limit(MAX_REMOVED)
@@ -85,6 +86,7 @@ async function removeOrphans({ feed, deliveries }: Connection): Promise<boolean>
 function consumerWrites(
   connection: Connection,
   { recipients }: Distribution,
+  report: ReportUnreadable,
 ): Pick<
   ConsumerStore,
   'createConsumer' | 'listConsumers' | 'removeConsumer' | 'removeOrphans' | 'findStudioAfter' | 'putBackfills'
@@ -108,9 +110,12 @@ function consumerWrites(
       return untilKnown<{ readonly outcome: Outcome }>(deadline, async () => {
         const found = await feed.findOne({ _id: 'consumers' }, READ);
         const { version, next, list } = found ?? NO_CONSUMERS;
-        const decided = decide({ list, next }, attempted);
+        const consumers = checkedConsumers(list, report);
+        const decided = decide({ list: consumers, next }, attempted);
         if (!decided?.list) return decided;
-        const changed = { version: version + 1, next: decided.next ?? next, list: decided.list };
+        // What cannot be read stays as it is stored.
+        const stored = (each: Consumer) => (each.fault ? list[consumers.indexOf(each)] : each) as Consumer;
+        const changed = { version: version + 1, next: decided.next ?? next, list: decided.list.map(stored) };
         attempted = next;
         if (found) {
           const { matchedCount } = await feed.updateOne({ _id: 'consumers', version }, { $set: changed });
@@ -228,13 +233,14 @@ function deliveryMethods(
 
     listDeliveries: (number, limit) =>
       call(async () => {
-        const consumer = (await distribute()).consumers.find((each) => each.number === number);
-        return consumer ? { consumer, changes: await readerOf(number)(limit) } : null;
+        const { consumers, isComplete } = await distribute();
+        const consumer = consumers.find((each) => each.number === number);
+        return consumer ? { consumer, changes: await readerOf(number)(limit), isComplete } : null;
       }),
 
     measureDeliveries: (number, bound) =>
       call(async () => {
-        await distribute();
+        const { isComplete } = await distribute();
         const { waiting, parked } = queuesOf(number);
         const [[first], [firstParked]] = [await waiting.first(1), await parked.first(1)];
         const count = (due: object) => deliveries.countDocuments({ consumer: number, due }, { limit: bound });
@@ -244,14 +250,16 @@ function deliveryMethods(
             leads: await count({ $gte: new Date(SET_ASIDE) }),
             since: firstParked ? new Date(firstParked.due.getTime() - SET_ASIDE) : null,
           },
+          isComplete,
         };
       }),
   } satisfies Partial<ConsumerStore>;
 }
 
 /** The current state of a lead, with what a consumer has yet to handle of it. */
-function deliveredChange(lead: LeadDocument, { since, kinds, attempts = 0 }: DeliveryDocument) {
+function deliveredChange(lead: LeadDocument, { since, kinds, attempts: stored }: DeliveryDocument) {
   const current = leadChangeOf(lead);
   if (current instanceof UnreadableRecord) return current;
-  return checkedLeadChange(current.lead, { revision: current.revision, since, kinds, attempts });
+  const attempts = Number.isSafeInteger(stored) ? (stored as number) : 0;
+  return checkedLeadChange(current.lead, { revision: current.revision, since, kinds: Object(kinds), attempts });
 }

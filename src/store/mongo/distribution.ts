@@ -8,7 +8,9 @@ import {
   deliveryOf,
   distributedSince,
 } from '../../domain/lead-change.ts';
+import { checkedConsumer } from '../checked.ts';
 import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
+import { type ReportUnreadable, UnreadableRecord } from '../store.ts';
 import { type ChangePosition, undistributedByTime } from './by-time.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -77,7 +79,15 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       } as UpdateFilter<DeliveryDocument>;
       return { updateOne: { filter: { _id, studioId, revision: { $lt: revision } }, update } };
     });
-    await deliveries.bulkWrite(updates, { ordered: false, maxTimeMS: STORE_SILENCE_MS });
+    const options = { ordered: false, maxTimeMS: STORE_SILENCE_MS };
+    const refusals = await deliveries.bulkWrite(updates, options).then(() => [], refusalsIn);
+    // Their kinds cannot be read, so they are replaced.
+    const replacements = refusals.flatMap(({ index }) => {
+      const { _id, studioId, ...delivery } = documents[index] as DeliveryDocument;
+      const filter = { _id, studioId, revision: { $lt: delivery.revision } };
+      return [{ updateOne: { filter, update: { $set: delivery, $unset: { attempts: 1, reason: 1 } } as const } }];
+    });
+    if (replacements.length > 0) await deliveries.bulkWrite(replacements, options);
     const found = await deliveries.find(among(documents), { ...READ, projection: { revision: 1 } }).toArray();
     const revisions = new Map(found.map(({ _id, revision }) => [textOf(_id), revision]));
     return documents.flatMap(({ _id, revision }) => {
@@ -85,6 +95,12 @@ function deliveryWriter({ deliveries }: Pick<Connection, 'deliveries'>) {
       return (revisions.get(key) ?? -1) >= revision ? key : [];
     });
   }
+}
+
+/** Checks the list of consumers. @throws UnreadableRecord if it is none */
+export function checkedConsumers(list: unknown, report: ReportUnreadable): readonly Consumer[] {
+  if (!Array.isArray(list)) throw new UnreadableRecord('consumer', { studioId: '?', id: '?' }, 'list');
+  return list.map((each) => checkedConsumer(Object(each), report));
 }
 
 /** To whom changes are distributed. */
@@ -98,7 +114,7 @@ interface Recipients {
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in MongoDB; within a call. */
-export function distribution(connection: Connection) {
+export function distribution(connection: Connection, report: ReportUnreadable) {
   const { leads, feed, studios } = connection;
   const undistributed = undistributedByTime(connection);
   const deliver = deliveryWriter(connection);
@@ -106,7 +122,8 @@ export function distribution(connection: Connection) {
   async function recipients(): Promise<Recipients> {
     const found: Pick<ConsumersDocument, 'list' | 'hasTestStudios'> =
       (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
-    const { list: consumers, hasTestStudios = false } = found;
+    const { list, hasTestStudios = false } = found;
+    const consumers = checkedConsumers(list, report);
     return { consumers, hasTestStudios, isNeeded: consumers.length > 0 || hasTestStudios };
   }
 
@@ -138,22 +155,23 @@ export function distribution(connection: Connection) {
     recipients,
     deliver,
 
-    /** Distributes what is marked, if that is needed, and returns to whom. */
-    async distribute(): Promise<Recipients> {
+    /** Distributes what is marked, if that is needed; returns to whom, and whether none is left. */
+    async distribute(): Promise<Recipients & { readonly isComplete: boolean }> {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
       let to = await recipients();
       let position: ChangePosition | null = null;
-      while (to.isNeeded && performance.now() < until) {
+      let isComplete = !to.isNeeded;
+      for (let isLate = false; !isLate && !isComplete; isLate = performance.now() >= until) {
         const found: LeadDocument[] = await (position
           ? undistributed.behind(position, MAX_MARKS)
           : undistributed.first(MAX_MARKS));
         to = await recipients();
         if (to.isNeeded) await distributeMarks(found, to);
         const last = found.at(-1);
-        if (found.length < MAX_MARKS || !last) break;
-        position = undistributed.positionOf(last) ?? null;
+        isComplete = found.length < MAX_MARKS || !last;
+        position = (last && undistributed.positionOf(last)) ?? null;
       }
-      return to;
+      return { ...to, isComplete };
     },
 
     async distributeSome(): Promise<boolean> {

@@ -56,7 +56,7 @@ export const asRead = (found: LeadDocument): Filter<LeadDocument> => ({
 });
 
 /** Error codes of an update that is refused because of its document: its fields, or its size. */
-export const OF_DOCUMENT: readonly unknown[] = [2, 14, 28, 121, 10334, 17419, 285999133];
+export const OF_DOCUMENT: readonly unknown[] = [2, 9, 14, 28, 121, 10334, 17419, 285999133];
 
 /** Returns the updates that the database refused, each because of its document. @throws any other error */
 export function refusalsIn(error: unknown): readonly WriteError[] {

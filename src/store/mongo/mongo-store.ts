@@ -31,7 +31,7 @@ export async function openMongoStore(url: string, observer?: StoreObserver, repo
 
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
-  const distributing = distribution(connection);
+  const distributing = distribution(connection, report);
   return {
     ...mongoLeadWrites(connection),
     ...mongoLeadReads(connection, report),

@@ -106,12 +106,13 @@ function deliveryMethods(
       }),
 
     async listDeliveries(number, limit) {
-      const consumer = (await distribute()).consumers.find((each) => each.number === number);
-      return consumer ? { consumer, changes: await readDeliveries(number)(limit) } : null;
+      const { consumers: all, isComplete } = await distribute();
+      const consumer = all.find((each) => each.number === number);
+      return consumer ? { consumer, changes: await readDeliveries(number)(limit), isComplete } : null;
     },
 
     async measureDeliveries(number, bound) {
-      await distribute();
+      const { isComplete } = await distribute();
       const measured = (from: number, to: number) => count.get(number, from, to, bound) as [number, number | null];
       const [[leads, since], [setAside, first]] = [
         measured(0, SET_ASIDE),
@@ -120,6 +121,7 @@ function deliveryMethods(
       return {
         waiting: { leads, since: since === null || since >= DEFERRED ? null : new Date(since) },
         setAside: { leads: setAside, since: first === null ? null : new Date(first - SET_ASIDE) },
+        isComplete,
       };
     },
   };

@@ -7,11 +7,13 @@ import {
   deliveryOf,
   distributedSince,
 } from '../../domain/lead-change.ts';
+import { checkedConsumer } from '../checked.ts';
 import { MAX_DISTRIBUTION_MS } from '../decisions.ts';
 import type { Connection } from './connection.ts';
 import {
+  number as clamped,
   columns,
-  consumerOf,
+  consumerIn,
   kindsJson,
   LEAD_COLUMNS,
   type ListRow,
@@ -31,11 +33,19 @@ const MARK = columns({
   isTest: 'EXISTS (SELECT 1 FROM test_studios WHERE test_studios.studio_id = studio_numbers.studio_id)',
 });
 
+interface Distributed {
+  readonly isNeeded: boolean;
+  readonly consumers: readonly Consumer[];
+  readonly isComplete: boolean;
+}
+
 export type Distribution = ReturnType<typeof distribution>;
 
 /** Makes deliveries for named consumers of leads that are marked, in SQLite. */
-export function distribution({ database, commits }: Connection) {
-  const selectConsumers = database.prepare('SELECT * FROM consumers ORDER BY number');
+export function distribution({ database, commits, report }: Connection) {
+  const selectConsumers = database.prepare(`
+    SELECT number, name, studio_ids, ${clamped('includes_tests')} AS includes_tests, start, ${clamped('created_at')} AS created_at, backfills
+    FROM consumers ORDER BY number`);
   const hasMarks = database.prepare(`SELECT 1 FROM leads WHERE changed_since < ${DISTRIBUTED} LIMIT 1`);
   const selectMarks = (condition: string) =>
     prepareLists(
@@ -55,10 +65,10 @@ export function distribution({ database, commits }: Connection) {
       VALUES (:consumer, CAST(:lead AS INTEGER), :revision, :since, :since, :kinds)
       ON CONFLICT (consumer, lead) DO UPDATE SET
         revision = excluded.revision, since = min(since, excluded.since), due = min(due, excluded.due),
-        kinds = json_patch(kinds, excluded.kinds), attempts = 0, reason = NULL
+        kinds = iif(json_valid(kinds), json_patch(kinds, excluded.kinds), excluded.kinds), attempts = 0, reason = NULL
         WHERE revision < excluded.revision`);
 
-  const consumers = (): Consumer[] => selectConsumers.all().map(consumerOf);
+  const consumers = (): Consumer[] => selectConsumers.all().map((row) => checkedConsumer(consumerIn(row), report));
 
   /** Without consumers nothing is distributed, unless changes of test studios are to be kept from the unnamed one. */
   const isNeeded = (to: readonly Consumer[]) => to.length > 0 || hasTestStudios.get() !== undefined;
@@ -87,18 +97,19 @@ export function distribution({ database, commits }: Connection) {
     consumers,
     deliver,
 
-    /** Distributes what is marked, if that is needed; returns whether it is, and the named consumers. */
-    async distribute(): Promise<{ readonly isNeeded: boolean; readonly consumers: readonly Consumer[] }> {
+    /** Distributes what is marked, if that is needed; returns whether it is, the named consumers, and whether none is left. */
+    async distribute(): Promise<Distributed> {
       const until = performance.now() + MAX_DISTRIBUTION_MS;
       let to = consumers();
-      while (isNeeded(to) && performance.now() < until && hasMarks.get() !== undefined) {
+      const isComplete = () => !isNeeded(to) || hasMarks.get() === undefined;
+      for (let isLate = false; !isLate && !isComplete(); isLate = performance.now() >= until) {
         to = await commits.write(() => {
           const present = consumers();
           if (isNeeded(present)) distributeRows(selectFirst.all(), present);
           return present;
         });
       }
-      return { isNeeded: isNeeded(to), consumers: to };
+      return { isNeeded: isNeeded(to), consumers: to, isComplete: isComplete() };
     },
 
     distributeSome: (): Promise<boolean> =>

@@ -215,15 +215,15 @@ export const markValues = ({ revision, since, kinds }: ChangeMark) => ({
 export const kindsJson = (kinds: ChangeMark['kinds'] | Delivery['kinds']): string =>
   JSON.stringify(Object.fromEntries(Object.entries(kinds).map(([kind, time]) => [kind, Number(time)])));
 
-/** Returns a consumer as this service has stored it: no other program writes its table. */
-export const consumerOf = (row: Row): Consumer => ({
-  number: row.number as number,
-  name: row.name as string,
-  studioIds: JSON.parse((row.studio_ids as string | null) ?? 'null'),
-  includesTests: row.includes_tests === 1,
-  start: row.start as Consumer['start'],
+/** The unchecked consumer of a row. */
+export const consumerIn = (row: Row): Unchecked<Omit<Consumer, 'fault'>> => ({
+  number: row.number,
+  name: row.name,
+  studioIds: row.studio_ids === null ? null : objectIn(row.studio_ids as string),
+  includesTests: [false, true][row.includes_tests as number],
+  start: row.start,
   createdAt: dateOf(row.created_at),
-  backfills: JSON.parse(row.backfills as string),
+  backfills: objectIn(row.backfills as string),
 });
 
 export const apiKeyOf = (row: Row): Checked<ApiKey> => checkedApiKey(apiKeyIn(row));

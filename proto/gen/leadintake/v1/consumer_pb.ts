@@ -99,15 +99,15 @@ export type WaitingChanges = Message<"leadintake.v1.WaitingChanges"> & {
   leadCount: number;
 
   /**
-   * Whether there may be more.
+   * Whether there may be more: beyond what is counted, not yet distributed, or of leads that it is yet to be sent without a change.
    *
    * @generated from field: bool is_lower_bound = 2;
    */
   isLowerBound: boolean;
 
   /**
-   * When the first of these changes happened, of what is set aside when it was first; absent: none waits, or only until its
-   * retry_time.
+   * When the first of these changes happened, or else the leads without a change were asked for; of what is set aside when it was
+   * first. Absent: none waits, or only until its retry_time.
    *
    * @generated from field: google.protobuf.Timestamp oldest_time = 3;
    */
