@@ -2,7 +2,7 @@ import { printable } from '../../common/printable.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
-import { getConsumer, sendAgain } from '../../src/usecases/consumers.ts';
+import { getConsumer } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
 import { print } from '../standard-output.ts';
@@ -24,10 +24,11 @@ export function addChangeCommands(): void {
     .command('resend')
     .description('put leads into the feed again as if each had changed, for a consumer that has lost its copy')
     .argument('[studio]', 'studio of the leads (default: all)')
+    .argument('[leads...]', 'some leads of the studio (default: all)')
     .option('--consumer <name>', 'send them to this consumer only, as it acknowledges others (default: all consumers)')
-    .action((studioId: string | undefined, { consumer }: { consumer?: string }) =>
+    .action((studioId: string | undefined, leadIds: readonly string[], { consumer }: { consumer?: string }) =>
       runOnStore((deps) =>
-        consumer === undefined ? resendChanges(deps, studioId) : resendTo(deps, consumer, studioId),
+        consumer === undefined ? resendChanges(deps, studioId, leadIds) : resendTo(deps, consumer, studioId, leadIds),
       ),
     );
 }
@@ -53,13 +54,13 @@ function lineOf({ lead, revision, since, kinds }: LeadChange): string {
 }
 
 /** Puts all leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
-async function resendChanges(deps: Dependencies, only: string | undefined) {
+async function resendChanges(deps: Dependencies, only: string | undefined, leadIds: readonly string[]) {
   if (only !== undefined) await getStudio(deps, only);
   const showProgress = progressPrinter();
   let resent = 0;
   for await (const studioId of studioIds(deps, only)) {
     for await (const { leadCount, nextPageToken } of eachPage((pageToken) =>
-      resendLeads(deps, { studioId, pageToken }),
+      resendLeads(deps, { studioId, pageToken, leadIds }),
     )) {
       resent += leadCount;
       if (nextPageToken !== '') showProgress(`${resent} leads so far`);
@@ -68,9 +69,10 @@ async function resendChanges(deps: Dependencies, only: string | undefined) {
   return { resent };
 }
 
-/** Has one consumer sent the leads of a studio, or of all its studios, again. */
-async function resendTo(deps: Dependencies, name: string, only: string | undefined) {
+/** Has one consumer sent the leads of a studio, or of all its studios, again, or some leads. */
+async function resendTo(deps: Dependencies, name: string, only: string | undefined, leadIds: readonly string[]) {
   if (only !== undefined) await getStudio(deps, only);
-  await sendAgain(deps, await getConsumer(deps, name), only ?? null);
-  return { consumer: name, studios: only ?? '(all)' };
+  const which = { studioId: only ?? '', allStudios: only === undefined, leadIds, pageToken: '' };
+  await resendLeads(deps, which, await getConsumer(deps, name));
+  return { consumer: name, studios: only ?? '(all)', ...(leadIds.length > 0 && { leads: leadIds.length }) };
 }

@@ -168,10 +168,8 @@ function changeFeed(
       return { acknowledgedCount: settled, supersededCount: superseded, unknownCount: unknown };
     },
 
-    async resendLeads({ studioId, pageToken, consumer }, context) {
-      const named = await consumerIn(consumer, context, ['crm', 'operator']);
-      return resendLeads(deps, { studioId, pageToken }, named);
-    },
+    resendLeads: async ({ consumer, ...which }, context) =>
+      resendLeads(deps, which, await consumerIn(consumer, context, ['crm', 'operator'])),
   };
 }
 

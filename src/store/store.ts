@@ -270,13 +270,12 @@ export interface LeadChangeStore {
   acknowledgeLeadChanges(acknowledgements: readonly Acknowledgement[]): Promise<Settled>;
 
   /**
-   * Marks the next `limit` leads of a studio, lowest id first, as if they had changed. Must give each a new revision,
-   * so that an earlier acknowledgement does not apply. A lead that cannot be marked must be reported, and not affect
-   * the others.
+   * Marks some leads of a studio as if they had changed. Must give each a new revision, so that an earlier acknowledgement
+   * does not apply. A lead that cannot be marked must be reported, and not affect the others.
    *
    * @returns the number of leads that were marked, and of those that were not
    */
-  resendLeads(studioId: string, after: string | null, limit: number, now: Date): Promise<ResentLeads>;
+  resendLeads(leads: SomeLeads, now: Date): Promise<ResentLeads>;
 
   /**
    * Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change of a
@@ -284,6 +283,12 @@ export interface LeadChangeStore {
    */
   measureLeadChanges(bound: number): Promise<WaitingChanges>;
 }
+
+/** The next `limit` leads of a studio, lowest id first, or some by their ids; erased ones too. */
+export type SomeLeads = { readonly studioId: string } & (
+  | { readonly after: string | null; readonly limit: number }
+  | { readonly leadIds: readonly string[] }
+);
 
 export interface WaitingChanges {
   readonly leads: number;
@@ -347,12 +352,13 @@ export interface ConsumerStore {
   findStudioAfter(studioId: string): Promise<string | null>;
 
   /**
-   * Makes deliveries of the next `limit` leads of a studio, erased ones too, lowest id first, at their present revisions. A
-   * delivery that is there already, with that revision, stays as it is.
+   * Makes deliveries of some leads of a studio at their present revisions. A delivery that is there already, with that revision,
+   * stays as it is.
    */
   backfillDeliveries(
     consumer: Pick<Consumer, 'number'>,
-    leads: { readonly studioId: string; readonly after: string | null; readonly limit: number; readonly now: Date },
+    leads: SomeLeads,
+    now: Date,
   ): Promise<{ readonly leads: number; readonly next: string | null }>;
 
   /**

@@ -4,7 +4,7 @@ import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { listDeliveries, sendAgain } from './consumers.ts';
+import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
 import { partsOf, startOfPage, tokenAfter } from './requests.ts';
@@ -315,27 +315,52 @@ export interface ResentPart {
   readonly nextPageToken: string;
 }
 
+/** Which leads are sent again; not yet checked. */
+export interface ResendCommand {
+  /** Empty with `allStudios`. */
+  readonly studioId: string;
+  readonly pageToken: string;
+  /** Of the studio; empty: all. */
+  readonly leadIds?: readonly string[];
+  readonly allStudios?: boolean;
+}
+
 /**
- * Marks a part of a studio's leads as changed, so that the change feed sends them again; for a consumer, has all of them
- * sent to it.
+ * Marks leads of a studio as changed, so that the change feed sends them again: some, or a part of all. For a consumer, some
+ * are sent to it, or it is to be sent all.
  *
  * @param consumer undefined: all, the one without a name too
  * @throws Refusal INVALID_REQUEST
  */
 export async function resendLeads(
   { store, clock }: Changing,
-  { studioId, pageToken }: { readonly studioId: string; readonly pageToken: string },
+  { studioId, pageToken, leadIds = [], allStudios = false }: ResendCommand,
   consumer?: Consumer,
 ): Promise<ResentPart> {
   const faults = new Faults();
-  faults.note('studioId', crmIdFault(studioId));
+  if (!allStudios) faults.note('studioId', crmIdFault(studioId));
+  else if (studioId !== '' || leadIds.length > 0 || !consumer)
+    faults.note('allStudios', 'must be with a consumer, and without a studio and leads');
+  if (consumer && !allStudios && !(await hasStudio({ store }, consumer, studioId)))
+    faults.note('studioId', 'must be one of the consumer');
+  if (leadIds.length > MAX_LEADS_PER_CALL) faults.note('leadIds', `must have at most ${MAX_LEADS_PER_CALL} elements`);
+  for (const [index, leadId] of leadIds.slice(0, MAX_LEADS_PER_CALL).entries())
+    faults.note(`leadIds[${index}]`, uuidFault(leadId));
   const after = startOfPage('resent', studioId, { pageSize: 0, pageToken }, faults);
-  if (consumer && pageToken !== '') faults.note('pageToken', 'must be empty with a consumer');
+  if ((consumer || leadIds.length > 0) && pageToken !== '')
+    faults.note('pageToken', 'must be empty with a consumer, or with leads');
   faults.refuseIfAny();
-  if (consumer) {
-    await sendAgain({ store }, consumer, studioId);
-    return { leadCount: 0, skippedCount: 0, nextPageToken: '' };
+  const nothing = { leadCount: 0, skippedCount: 0, nextPageToken: '' };
+  if (leadIds.length > 0) {
+    const some = { studioId, leadIds: [...new Set(leadIds.map((leadId) => leadId.toLowerCase()))] };
+    if (consumer) return { ...nothing, leadCount: (await store.backfillDeliveries(consumer, some, clock())).leads };
+    const { leads, skipped } = await store.resendLeads(some, clock());
+    return { ...nothing, leadCount: leads, skippedCount: skipped };
   }
-  const { leads, skipped, next } = await store.resendLeads(studioId, after, MAX_LEADS_PER_CALL, clock());
+  if (consumer) {
+    await sendAgain({ store }, consumer, allStudios ? null : studioId);
+    return nothing;
+  }
+  const { leads, skipped, next } = await store.resendLeads({ studioId, after, limit: MAX_LEADS_PER_CALL }, clock());
   return { leadCount: leads, skippedCount: skipped, nextPageToken: tokenAfter('resent', studioId, next) };
 }

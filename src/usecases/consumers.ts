@@ -137,17 +137,8 @@ export async function measureConsumer(
   return { ...measured, waiting: { leads, since: since ?? timeOfId(first.id) }, isComplete: false };
 }
 
-/**
- * Has a consumer sent the leads of a studio again.
- *
- * @param studioId null: of all its studios
- * @throws Refusal INVALID_REQUEST
- */
+/** Has a consumer sent the leads of a studio again. @param studioId one of its studios; null: all */
 export async function sendAgain({ store }: Reading, consumer: Consumer, studioId: string | null): Promise<void> {
-  const faults = new Faults();
-  if (studioId !== null && !(await hasStudio({ store }, consumer, studioId)))
-    faults.note('studioId', 'must be one of the consumer');
-  faults.refuseIfAny();
   let current: Consumer | undefined = consumer;
   while (current && !(await store.putBackfills(current, withBackfill(current, studioId)))) {
     current = (await store.listConsumers()).find(({ number }) => number === consumer.number);
@@ -189,7 +180,7 @@ async function deliveriesAfterBackfill(
     const [first, ...others] = consumer.backfills;
     if (!first) break;
     const { studioId, after } = first;
-    const { leads, next } = await store.backfillDeliveries(consumer, { studioId, after, limit, now: clock() });
+    const { leads, next } = await store.backfillDeliveries(consumer, { studioId, after, limit }, clock());
     const rest = next === null ? await ofNextStudio({ store }, consumer, first) : [{ ...first, after: next }];
     const backfills = [...rest, ...others];
     // Another poll has moved it on.
@@ -207,5 +198,6 @@ async function ofNextStudio({ store }: Reading, consumer: Consumer, backfill: Ba
   return studioId === null ? [] : [{ ...backfill, studioId, after: null }];
 }
 
-const hasStudio = async ({ store }: Reading, consumer: Consumer, id: string): Promise<boolean> =>
+/** Whether a consumer is sent the changes of a studio. */
+export const hasStudio = async ({ store }: Reading, consumer: Consumer, id: string): Promise<boolean> =>
   isOfConsumer(consumer, (await store.findStudio(id)) ?? { id, isTest: false });

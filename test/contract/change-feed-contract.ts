@@ -90,9 +90,9 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       const [moving] = await changes();
       expect(moving?.revision).toBeGreaterThanOrEqual(moving?.lead.updatedAt.getTime() ?? Number.NaN);
       const now = plus(lead.createdAt, 86_400_000);
-      await store.resendLeads(studioId, null, 10, now);
+      await store.resendLeads({ studioId, after: null, limit: 10 }, now);
       expect((await changes())[0]?.revision).toBe(now.getTime());
-      await store.resendLeads(studioId, null, 10, plus(now, -1000));
+      await store.resendLeads({ studioId, after: null, limit: 10 }, plus(now, -1000));
       expect((await changes())[0]?.revision).toBe(now.getTime() + 1);
       await store.eraseLead({ studioId, leadId, memberId: null, now: plus(now, 5000) });
       expect((await changes())[0]?.revision).toBe(now.getTime() + 5000);
@@ -178,7 +178,7 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
       let after: string | null = null;
       const parts: number[] = [];
       do {
-        const part = await store.resendLeads(STUDIO_ID, after, 4, now);
+        const part = await store.resendLeads({ studioId: STUDIO_ID, after, limit: 4 }, now);
         parts.push(part.leads);
         after = part.next;
       } while (after !== null);
@@ -197,7 +197,11 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         kinds: [{ kind: 'created' }, { kind: 'resent' }],
       });
       expect(await changeOf(elsewhere)).toBeUndefined();
-      expect(await store.resendLeads('studio-3', null, 4, now)).toEqual({ leads: 0, skipped: 0, next: null });
+      expect(await store.resendLeads({ studioId: 'studio-3', after: null, limit: 4 }, now)).toEqual({
+        leads: 0,
+        skipped: 0,
+        next: null,
+      });
     });
 
     test('the number of entries is counted up to a bound, with the time of the first', async () => {
@@ -234,7 +238,11 @@ export function leadChangeContract(damages: readonly Damage[], opened: () => Ope
         await opened().damage(damage, bad);
 
         const now = plus(bad.createdAt, 60_000);
-        expect(await store.resendLeads(studioId, null, 10, now)).toEqual({ leads: 3, skipped: 0, next: null });
+        expect(await store.resendLeads({ studioId, after: null, limit: 10 }, now)).toEqual({
+          leads: 3,
+          skipped: 0,
+          next: null,
+        });
 
         expect((await changedIds()).sort()).toEqual([first.id, bad.id, last.id]);
         await acknowledgeAll();

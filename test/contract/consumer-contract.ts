@@ -260,6 +260,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
           { lead: { id: lead.id }, since: lead.createdAt, kinds, attempts: 0 },
         ]);
         expect(await asideOf(relay)).toEqual([]);
+        expect(await waitingOf(relay)).toEqual({ leads: 1, since: lead.createdAt });
       },
     );
 
@@ -267,7 +268,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const relay = await consumer({ start: 'all-leads' });
       await created();
       await setAside(relay, await changesOf(relay), { retryAt: null, now: NOW });
-      await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after: null, limit: ALL, now: NOW });
+      await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after: null, limit: ALL }, NOW);
       expect(await idsOf(relay)).toEqual([]);
       expect(await asideOf(relay)).toHaveLength(1);
       await store.removeConsumer(relay.number);
@@ -393,7 +394,7 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       let after: string | null = null;
       let parts = 0;
       do {
-        ({ next: after } = await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after, limit: 3, now }));
+        ({ next: after } = await store.backfillDeliveries(relay, { studioId: STUDIO_ID, after, limit: 3 }, now));
         parts += 1;
       } while (after !== null);
 
@@ -402,8 +403,8 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(changes.map(({ lead }) => lead.id).toSorted()).toEqual(leads.map(({ id }) => id).toSorted());
       const revisions = new Map(seen.map(({ lead, revision }) => [lead.id, revision]));
       for (const { lead, revision } of changes) expect(revision).toBe(revisions.get(lead.id));
-      const nothing = { studioId: 'studio-9', after: null, limit: 3, now };
-      expect(await store.backfillDeliveries(relay, nothing)).toEqual({ leads: 0, next: null });
+      const nothing = { studioId: 'studio-9', after: null, limit: 3 };
+      expect(await store.backfillDeliveries(relay, nothing, now)).toEqual({ leads: 0, next: null });
 
       const next = [{ id: newId(), studioId: STUDIO_ID, after: newId(), andLater: false }];
       expect(await store.putBackfills(relay, next)).toBe(true);
@@ -411,6 +412,29 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       const [stored = expect.fail('there is no consumer')] = await store.listConsumers();
       expect(stored.backfills).toEqual(next);
       expect(await store.putBackfills(stored, withBackfill(stored, null))).toBe(true);
+    });
+
+    test('some leads of a studio are sent again by their ids, to one consumer or to all', async () => {
+      const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
+      const leads = [await created(), await created(), await created()] as const;
+      for (const each of [relay, reporting, null]) await acknowledge(each, await changesOf(each));
+      await store.putStudio(aStudio({ id: 'studio-2' }), BY);
+      const elsewhere = await created(aLead({ studioId: 'studio-2' }));
+      for (const each of [relay, reporting, null]) await acknowledge(each, await changesOf(each));
+      const now = plus(NOW, 1e9);
+      const some = { studioId: STUDIO_ID, leadIds: [leads[0].id, leads[2].id, elsewhere.id, newId()] };
+
+      expect(await store.backfillDeliveries(relay, some, now)).toEqual({ leads: 2, next: null });
+      expect((await idsOf(relay)).toSorted()).toEqual([leads[0].id, leads[2].id].toSorted());
+      for (const each of [reporting, null]) expect(await idsOf(each)).toEqual([]);
+      expect(await store.resendLeads(some, now)).toEqual({ leads: 2, skipped: 0, next: null });
+      for (const each of [relay, reporting, null]) {
+        expect((await idsOf(each)).toSorted()).toEqual([leads[0].id, leads[2].id].toSorted());
+        expect(await changesOf(each)).toMatchObject([0, 1].map(() => ({ kinds: [{ kind: 'resent', time: now }] })));
+      }
+      expect(await store.resendLeads({ studioId: 'studio-9', leadIds: [leads[0].id] }, now)).toMatchObject({
+        leads: 0,
+      });
     });
 
     test('leads that are asked for while the same are sent are sent once more', async () => {

@@ -50,7 +50,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   isLeadChangeApplied: ['reads', (store) => store.isLeadChangeApplied(STUDIO_ID, lead.id, newId())],
   listLeadChanges: ['reads', (store) => store.listLeadChanges(10)],
   acknowledgeLeadChanges: ['writes', (store) => store.acknowledgeLeadChanges([{ ...ofLead, revision: 1 }])],
-  resendLeads: ['writes', (store) => store.resendLeads(STUDIO_ID, null, 10, NOW)],
+  resendLeads: ['writes', (store) => store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, NOW)],
   measureLeadChanges: ['reads', (store) => store.measureLeadChanges(10)],
   distributeLeadChanges: ['writes', (store) => store.distributeLeadChanges()],
   createConsumer: ['writes', (store) => store.createConsumer(aConsumer({ name: 'reporting' }))],
@@ -59,10 +59,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   removeOrphans: ['writes', (store) => store.removeOrphans()],
   findStudioAfter: ['reads', (store) => store.findStudioAfter('')],
   putBackfills: ['writes', (store) => store.putBackfills({ ...aConsumer(), number: 1, backfills: [] }, [])],
-  backfillDeliveries: [
-    'writes',
-    (store) => store.backfillDeliveries({ number: 1 }, { ...ofStudio, after: null, now: NOW }),
-  ],
+  backfillDeliveries: ['writes', (store) => store.backfillDeliveries({ number: 1 }, { ...ofStudio, after: null }, NOW)],
   listDeliveries: ['reads', (store) => store.listDeliveries(1, 10)],
   acknowledgeDeliveries: ['writes', (store) => store.acknowledgeDeliveries(1, [{ ...ofLead, revision: 1 }])],
   setAsideDeliveries: [

@@ -207,7 +207,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       () => store.listAuditEvents(studioId, null),
     ],
     'the change feed': [['_id_', 'changedSince'], PAGE + 2, () => store.listLeadChanges(PAGE)],
-    'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads(studioId, leadId, 1, NOW)],
+    'resending leads': [['_id_', '_id_'], 2, () => store.resendLeads({ studioId, after: leadId, limit: 1 }, NOW)],
     'what waits for a named consumer': [['_id_', 'consumer', 'consumer'], PAGE, () => store.measureDeliveries(1, PAGE)],
     'an acknowledgement of a named consumer': [
       ['_id_', '_id_', '_id_'],
@@ -228,7 +228,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'sending a named consumer leads without a change': [
       ['_id_'],
       PAGE,
-      () => store.backfillDeliveries({ number: 3 }, { studioId, after: leadId, limit: PAGE, now: NOW }),
+      () => store.backfillDeliveries({ number: 3 }, { studioId, after: leadId, limit: PAGE }, NOW),
     ],
     'erasing a lead': [['_id_'], 1, () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW })],
     'concurrent reads of leads by id, in several studios': [

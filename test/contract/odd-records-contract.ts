@@ -101,7 +101,7 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
   },
   resendLeads: {
     async call(leads, after) {
-      const { next } = await leads.store.resendLeads(STUDIO_ID, after, LIMIT, plus(NOW, 1e9));
+      const { next } = await leads.store.resendLeads({ studioId: STUDIO_ID, after, limit: LIMIT }, plus(NOW, 1e9));
       return [next === null ? await changedIds(leads) : [], next];
     },
   },

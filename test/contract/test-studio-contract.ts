@@ -88,7 +88,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       const acknowledged = (await changesOf(null)).map(acknowledgementOf);
       expect(await store.acknowledgeLeadChanges(acknowledged)).toMatchObject({ settled: 2 });
       await correctLead(store, lead, { note: 'again' });
-      await store.resendLeads(TEST, null, ALL, plus(lead.createdAt, 60_000));
+      await store.resendLeads({ studioId: TEST, after: null, limit: ALL }, plus(lead.createdAt, 60_000));
       expect(await idsOf(null)).toEqual([]);
       expect(await idsOf(all)).toEqual([beside.id]);
       expect(await changesOf(named)).toMatchObject([{ lead: { note: 'again' } }]);

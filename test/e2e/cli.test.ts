@@ -256,6 +256,9 @@ test('an operator creates, lists and removes consumers of the change feed, and r
   await expect(json('consumers', 'create', 'none', '--start', 'now')).rejects.toThrow(/consumer.studioIds/);
   expect(await json('changes', 'resend', '--consumer', 'relay')).toEqual({ consumer: 'relay', studios: '(all)' });
   expect(await json('changes', 'resend', 'studio-1', '--consumer', 'relay')).toMatchObject({ studios: 'studio-1' });
+  const some = await json('changes', 'resend', 'studio-1', lead.id, '--consumer', 'relay');
+  expect(some).toEqual({ consumer: 'relay', studios: 'studio-1', leads: 1 });
+  expect(await json('changes', 'resend', 'studio-1', lead.id)).toEqual({ resent: 1 });
   await expect(json('changes', 'resend', '--consumer', 'nobody')).rejects.toThrow(/CONSUMER_NOT_FOUND/);
   await moveLead(store, lead, 'won');
   expect(await json('consumers', 'list')).toMatchObject([

@@ -158,6 +158,31 @@ describe('a named consumer', () => {
     expect(await pulled('')).toEqual([]);
   });
 
+  test('is sent some leads again, or those of all its studios', async () => {
+    await create('relay');
+    const ids = [await created(), await created(), await created('two')];
+    for (const consumer of ['relay', '']) await acknowledge(consumer, await pulled(consumer));
+    const some = { studioId: 'one', leadIds: [(ids[1] as string).toUpperCase(), newId()] };
+    expect(await crm.leads.resendLeads({ ...some, consumer: 'relay' })).toMatchObject({ leadCount: 1 });
+    expect(idsOf(await pulled('relay'))).toEqual([ids[1]]);
+    expect(await pulled('')).toEqual([]);
+    expect(await crm.leads.resendLeads(some)).toMatchObject({ leadCount: 1, skippedCount: 0, nextPageToken: '' });
+    expect(idsOf(await pulled(''))).toEqual([ids[1]]);
+    await crm.leads.resendLeads({ allStudios: true, consumer: 'relay' });
+    await expect.poll(async () => idsOf(await pulled('relay'))).toEqual(ids.toSorted());
+
+    for (const request of [
+      { allStudios: true },
+      { allStudios: true, consumer: 'relay', studioId: 'one' },
+      { ...some, allStudios: true, consumer: 'relay' },
+      { ...some, pageToken: 'A' },
+      { studioId: 'one', leadIds: ['none'] },
+      { studioId: 'one', leadIds: times(501, () => newId()) },
+      { consumer: 'relay' },
+    ])
+      expect(await codeOf(crm.leads.resendLeads(request))).toBe(Code.InvalidArgument);
+  });
+
   test('is not sent leads again of a studio that is not its own', async () => {
     await create('relay', NOW, ['one']);
     for (const studioId of ['two', 'none'])
@@ -383,6 +408,9 @@ describe('a caller that may feed', () => {
       takenBackCount: 0,
     });
     expect(await codeOf(branch.leads.resendLeads({ studioId: 'two', consumer: 'own' }))).toBe(Code.PermissionDenied);
+    expect(await codeOf(branch.leads.resendLeads({ allStudios: true, consumer: 'all' }))).toBe(Code.PermissionDenied);
+    expect(await codeOf(branch.leads.resendLeads({ allStudios: true }))).toBe(Code.PermissionDenied);
+    expect(await codeOf(branch.leads.resendLeads({ allStudios: true, consumer: 'own' }))).toBeUndefined();
     expect((await branch.consumers.listConsumers({})).consumers.map(({ name }) => name)).toEqual(['own']);
   });
 

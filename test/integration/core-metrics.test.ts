@@ -33,13 +33,17 @@ test('a consumer that cannot be counted hides what waits for no other', async ()
   onTestFinished(() => database.close());
   watchLeadChanges(store);
   // Its delivery has a time that no number holds.
-  database.exec("INSERT INTO deliveries VALUES (1, 1, 1, 9223372036854775807, '{}')");
+  database.exec(
+    "INSERT INTO deliveries (consumer, lead, revision, since, due, kinds) VALUES (1, 1, 1, 9223372036854775807, 5, '{}')",
+  );
 
   const exported = await registry.metrics();
 
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_waiting\{consumer="first"\} Nan$/m);
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_oldest_seconds\{consumer="first"\} Nan$/m);
+  expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="first"\} Nan$/m);
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_waiting\{consumer="second"\} 0$/m);
+  expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="second"\} 0$/m);
 });
 
 async function countIn(registry: CoreMetrics['registry']): Promise<string | undefined> {

@@ -62,7 +62,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
     acknowledgements: [{ ...STUDIO, leadId: id(), revision: '1' }],
     consumer: '',
   }),
-  'LeadIntakeService/ResendLeads': () => ({ ...STUDIO, pageToken: '', consumer: '' }),
+  'LeadIntakeService/ResendLeads': () => ({ ...STUDIO, pageToken: '', consumer: '', leadIds: [id()] }),
   'LeadIntakeService/UpdateLead': () => ({
     ...MEMBER,
     lead: { id: id(), ...STUDIO, displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' },

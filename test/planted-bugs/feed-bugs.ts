@@ -129,6 +129,18 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'on SQLite, a resend of some leads is one of all',
+    suite: ON_SQLITE,
+    caughtBy: 'some leads of a studio are sent again by their ids, to one consumer or to all',
+    patches: [
+      {
+        file: 'src/store/sqlite/change-feed.ts',
+        text: "id IN (SELECT unhex(value, '-') FROM json_each(?))",
+        put: 'json_valid(?)',
+      },
+    ],
+  },
+  {
     name: 'a caller that may feed pulls for any consumer',
     suite: 'test/integration/consumers.test.ts',
     caughtBy: 'pulls and acknowledges for its own consumers, and does nothing else',

@@ -15,10 +15,10 @@ import {
   isErased,
   type LeadDocument,
   lastIdOfFull,
-  leadIdsAfter,
   named,
   nameOf,
   nameOfLead,
+  someOf,
 } from './documents.ts';
 import { MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
@@ -80,10 +80,11 @@ export function mongoLeadChanges(
         return settledOf(modifiedCount, acknowledgements, (each) => waiting.get(nameOfLead(each)));
       }),
 
-    resendLeads: (studioId, after, limit, now) =>
+    resendLeads: (some, now) =>
       call(async () => {
-        const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, MARK).sort({ _id: 1 }).limit(limit).toArray();
+        const { studioId } = some;
+        const limit = 'limit' in some ? some.limit : 0;
+        const found = await leads.find(someOf(some), MARK).sort({ _id: 1 }).limit(limit).toArray();
         if (found.length === 0) return { leads: 0, skipped: 0, next: null };
         // One update each, because the mark depends on the lead.
         const updates = found.map((lead) => ({

@@ -23,10 +23,10 @@ import {
   type DeliveryDocument,
   type LeadDocument,
   lastIdOfFull,
-  leadIdsAfter,
   NO_CONSUMERS,
   nameOf,
   READ,
+  someOf,
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
@@ -218,10 +218,10 @@ function deliveryMethods(
   return {
     distributeLeadChanges: () => call(distributeSome),
 
-    backfillDeliveries: ({ number }, { studioId, after, limit, now }) =>
+    backfillDeliveries: ({ number }, some, now) =>
       call(async () => {
-        const _id = leadIdsAfter(studioId, after);
-        const found = await leads.find({ studioId, _id }, MARK).sort({ _id: 1 }).limit(limit).toArray();
+        const limit = 'limit' in some ? some.limit : 0;
+        const found = await leads.find(someOf(some), MARK).sort({ _id: 1 }).limit(limit).toArray();
         let rest = found.map((lead) => deliveryDocument(number, lead._id, resentDelivery(markOf(lead), now)));
         for (let attempt = 0; rest.length > 0; attempt += 1) {
           if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('deliveries are acknowledged while they are made');

@@ -29,7 +29,13 @@ import {
 } from '../checked.ts';
 import type { EnquiredLead, EnquiryWrite, LeadWrite, StoredClaims } from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
-import { type EarlierCreation, type ErasedCreation, type LeadOfStudio, UnreadableRecord } from '../store.ts';
+import {
+  type EarlierCreation,
+  type ErasedCreation,
+  type LeadOfStudio,
+  type SomeLeads,
+  UnreadableRecord,
+} from '../store.ts';
 
 /**
  * Options of all reads. Invalid UTF-8 is decoded with replacement characters; with validation, the driver would fail
@@ -210,9 +216,15 @@ export const leadIdsAfter = (studioId: string, after: string | null) => ({
   $lte: leadKey(studioId, LAST_ID),
 });
 
+/** A condition for some leads. */
+export const someOf = (some: SomeLeads): Filter<LeadDocument> =>
+  'leadIds' in some
+    ? named(some.leadIds.map((leadId) => ({ studioId: some.studioId, leadId })))
+    : { studioId: some.studioId, _id: leadIdsAfter(some.studioId, some.after) };
+
 /** The id of the last document of a full page; null: the page is not full, so there are no more. */
 export const lastIdOfFull = (found: readonly Pick<LeadDocument, '_id'>[], limit: number): string | null =>
-  found.length < limit ? null : (found.at(-1)?._id.id.toString() ?? null);
+  found.length < limit || limit === 0 ? null : (found.at(-1)?._id.id.toString() ?? null);
 
 export function leadDocument(
   lead: Lead,

@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert } from '../../../common/invariants.ts';
 import { ofEachConsumer } from '../../domain/consumer.ts';
@@ -5,7 +6,7 @@ import type { Lead } from '../../domain/lead.ts';
 import { DEFERRED, DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
-import type { LeadChangeStore, ReportUnreadable } from '../store.ts';
+import type { LeadChangeStore, ReportUnreadable, SomeLeads } from '../store.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
 import {
@@ -25,7 +26,24 @@ import {
 } from './rows.ts';
 
 /** The number is text, because a foreign one may be any integer. */
-const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
+export const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
+
+/** Returns a function that reads leads that are to be sent again, and the id to continue after; null: there are no more. */
+export function leadsToSend(database: DatabaseSync) {
+  // An id that is not a UUID cannot end a part.
+  const select = (condition: string) =>
+    prepareLists(
+      database,
+      `SELECT ${NUMBERED.sql} FROM leads WHERE studio_number = ? AND length(id) = ${UUID_BYTES} AND ${condition}`,
+    );
+  const selectPage = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
+  const selectSome = select("id IN (SELECT unhex(value, '-') FROM json_each(?))");
+  return (studio: number, some: SomeLeads) => {
+    if ('leadIds' in some) return { rows: selectSome.all(studio, JSON.stringify(some.leadIds)), next: null };
+    const rows = selectPage.all(studio, some.after ?? '', some.limit);
+    return { rows, next: lastIdOfFull(rows, some.limit) };
+  };
+}
 
 /** Where leads are queued, by the time of a change. @typeparam the columns are SQL */
 interface Source {
@@ -124,12 +142,7 @@ export function sqliteLeadChanges(
   const selectWaiting = database.prepare(`
     SELECT CASE WHEN changed_since IS NOT NULL THEN revision END AS waiting FROM leads
     WHERE studio_number = ? AND id = unhex(?, '-')`);
-  // An id that is not a UUID cannot end a part.
-  const selectToResend = prepareLists(
-    database,
-    `SELECT ${NUMBERED.sql} FROM leads
-    WHERE studio_number = ? AND id > unhex(?, '-') AND length(id) = ${UUID_BYTES} ORDER BY id LIMIT ? + 0`,
-  );
+  const selectToResend = leadsToSend(database);
   const resend = database.prepare(`UPDATE leads SET ${SET_MARK} WHERE number = CAST(:number AS INTEGER)`);
   const count = prepareLists(
     database,
@@ -164,17 +177,17 @@ export function sqliteLeadChanges(
         });
       }),
 
-    resendLeads: (studioId, after, limit, now) =>
+    resendLeads: (some, now) =>
       commits.write(() => {
-        const studio = studios.inWrite(studioId);
+        const studio = studios.inWrite(some.studioId);
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
-        const rows = selectToResend.all(studio, after ?? '', limit);
+        const { rows, next } = selectToResend(studio, some);
         for (const row of rows) {
           const mark = markValues(marked(markOf(row), 'resent', now));
           const { changes } = resend.run({ ...mark, number: row[NUMBERED.at.number] as string });
           assert(changes === 1, 'one_row_by_number');
         }
-        return { leads: rows.length, skipped: 0, next: lastIdOfFull(rows, limit) };
+        return { leads: rows.length, skipped: 0, next };
       }),
 
     async measureLeadChanges(bound) {

@@ -2,16 +2,14 @@ import type { Consumer } from '../../domain/consumer.ts';
 import { DEFERRED, resentDelivery, SET_ASIDE } from '../../domain/lead-change.ts';
 import { decideConsumer } from '../decisions.ts';
 import type { ConsumerStore } from '../store.ts';
-import type { ReadChanges } from './change-feed.ts';
+import { leadsToSend, NUMBERED, type ReadChanges } from './change-feed.ts';
 import type { Connection } from './connection.ts';
 import type { Distribution } from './distribution.ts';
-import { columns, lastIdOfFull, MARKED_LEAD, markOf, prepareLists, UUID_BYTES } from './rows.ts';
+import { markOf, prepareLists } from './rows.ts';
 import { type Settling, settlingMethods } from './settling.ts';
 
 /** The maximum number of deliveries that a transaction removes. */
 const MAX_REMOVED = 1000;
-
-const NUMBERED = columns({ ...MARKED_LEAD.sqlOf, number: 'CAST(leads.number AS TEXT)' });
 
 type Records =
   | 'createConsumer'
@@ -80,29 +78,25 @@ function deliveryMethods(
   { consumers, deliver, distribute, distributeSome }: Distribution,
   readDeliveries: ReadChanges,
 ): Omit<ConsumerStore, Records | keyof Settling> {
-  const selectLeads = prepareLists(
-    database,
-    `SELECT ${NUMBERED.sql} FROM leads
-    WHERE studio_number = ? AND id > unhex(?, '-') AND length(id) = ${UUID_BYTES} ORDER BY id LIMIT ? + 0`,
-  );
+  const selectLeads = leadsToSend(database);
   const count = prepareLists(
     database,
-    `SELECT count(*), min(due) FROM (
-      SELECT due FROM deliveries WHERE consumer = ? AND due >= ? AND due < ? ORDER BY due LIMIT ? + 0)`,
+    `SELECT count(*), min(due), since FROM (
+      SELECT due, since FROM deliveries WHERE consumer = ? AND due >= ? AND due < ? ORDER BY due LIMIT ? + 0)`,
   );
   const find = (number: number): Consumer | undefined => consumers().find((each) => each.number === number);
 
   return {
     distributeLeadChanges: distributeSome,
 
-    backfillDeliveries: ({ number }, { studioId, after, limit, now }) =>
+    backfillDeliveries: ({ number }, some, now) =>
       commits.write(() => {
-        const studio = studios.inWrite(studioId);
+        const studio = studios.inWrite(some.studioId);
         if (studio === undefined || !find(number)) return { leads: 0, next: null };
-        const rows = selectLeads.all(studio, after ?? '', limit);
+        const { rows, next } = selectLeads(studio, some);
         for (const row of rows)
           deliver({ number }, row[NUMBERED.at.number] as string, resentDelivery(markOf(row), now));
-        return { leads: rows.length, next: lastIdOfFull(rows, limit) };
+        return { leads: rows.length, next };
       }),
 
     async listDeliveries(number, limit) {
@@ -113,13 +107,12 @@ function deliveryMethods(
 
     async measureDeliveries(number, bound) {
       const { isComplete } = await distribute();
-      const measured = (from: number, to: number) => count.get(number, from, to, bound) as [number, number | null];
-      const [[leads, since], [setAside, first]] = [
-        measured(0, SET_ASIDE),
-        measured(SET_ASIDE, Number.MAX_SAFE_INTEGER),
-      ];
+      const measured = (from: number, to: number) =>
+        count.get(number, from, to, bound) as [leads: number, due: number | null, since: number];
+      const [leads, due, since] = measured(0, SET_ASIDE);
+      const [setAside, first] = measured(SET_ASIDE, Number.MAX_SAFE_INTEGER);
       return {
-        waiting: { leads, since: since === null || since >= DEFERRED ? null : new Date(since) },
+        waiting: { leads, since: due === null || due >= DEFERRED ? null : new Date(since) },
         setAside: { leads: setAside, since: first === null ? null : new Date(first - SET_ASIDE) },
         isComplete,
       };
