@@ -4,8 +4,9 @@ import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage } from '../../src/domain/lead.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead.ts';
+import { countLeads, type LeadCount } from '../../src/usecases/count-leads.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
-import { exportLeads } from '../../src/usecases/export-leads.ts';
+import { type ExportLeadsQuery, exportLeads } from '../../src/usecases/export-leads.ts';
 import { findLeads, getLead, listLeads } from '../../src/usecases/read-leads.ts';
 import { getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
@@ -15,7 +16,14 @@ import { importFile } from '../import-leads.ts';
 import { CONTACT_HELP, readContact } from '../read-contact.ts';
 import { print } from '../standard-output.ts';
 import { addEraseCommands } from './erasure-commands.ts';
-import { AUDITED_MEMBER, columnOption, positiveInteger } from './options.ts';
+import {
+  AUDITED_MEMBER,
+  addFilterOptions,
+  columnOption,
+  type FilterOptions,
+  filterIn,
+  positiveInteger,
+} from './options.ts';
 import { isJson, program, progressPrinter, runOnStore } from './program.ts';
 
 const STUDIO = ['--studio <id>', 'studio of the leads'] as const;
@@ -29,21 +37,39 @@ export function addLeadCommands(): void {
 }
 
 function addShowCommands(leads: Command): void {
-  leads
-    .command('list')
-    .description('list the newest leads of a studio')
-    .requiredOption(...STUDIO)
+  addFilterOptions(
+    leads
+      .command('list')
+      .description('list the newest leads of a studio; by stage or change, those that changed last')
+      .requiredOption(...STUDIO),
+  )
     .option('--limit <number>', 'maximum number of leads', positiveInteger, PAGE_SIZE.fallback)
-    .action(({ studio: studioId, limit }: { studio: string; limit: number }) =>
+    .action(({ studio: studioId, limit, ...options }: { studio: string; limit: number } & FilterOptions) =>
       runOnStore(async (deps) => {
         const listed: Lead[] = [];
+        const filter = filterIn(options);
         const read = (pageToken: string) =>
-          listLeads(deps, { studioId, pageSize: limit - listed.length, pageToken, view: 'full' });
+          listLeads(deps, { studioId, pageSize: limit - listed.length, pageToken, view: 'full', filter });
         await getStudio(deps, studioId);
         for await (const { leads } of eachPage(read)) if (listed.push(...leads) >= limit) break;
         return isJson() ? listed : listed.map(columnsOf);
       }),
     );
+  addFilterOptions(
+    leads
+      .command('count')
+      .description('count the leads of a studio by stage and source')
+      .requiredOption(...STUDIO),
+  ).action(({ studio: studioId, ...options }: { studio: string } & FilterOptions) =>
+    runOnStore(async (deps) => {
+      const counts = await countLeads(deps, { studioId, filter: filterIn(options) });
+      const rowOf = ({ of, count, isLowerBound }: LeadCount<string | null>) => ({
+        of: of ?? '(no source)',
+        leads: isLowerBound ? `at least ${count}` : count,
+      });
+      return isJson() ? counts : [...counts.byStage, ...counts.bySource].map(rowOf);
+    }),
+  );
   leads
     .command('get <lead>')
     .description('show a lead')
@@ -63,21 +89,24 @@ const columnsOf = ({ id, displayName, contact, stage, createdAt }: Lead) => ({
 });
 
 function addTransferCommands(leads: Command): void {
-  leads
-    .command('export')
-    .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
-    .option(...STUDIO)
-    .option('--include-test-studios', 'of all studios: those for tests, too')
+  addFilterOptions(
+    leads
+      .command('export')
+      .description('write all leads of a studio as CSV, oldest first, or of all studios in turn')
+      .option(...STUDIO)
+      .option('--include-test-studios', 'of all studios: those for tests, too'),
+  )
     .addHelpText(
       'after',
       `
 Writes each lead that exists at the beginning exactly once, even if leads are
-created or changed meanwhile. A text that a spreadsheet would run as a formula
+created or changed meanwhile; with --changed-since, one that changes meanwhile
+again. A text that a spreadsheet would run as a formula
 gets an apostrophe in front, and so does such a text behind apostrophes.
 \`leads import\` removes it.`,
     )
-    .action(({ studio: studioId = '', includeTestStudios }: { studio?: string; includeTestStudios?: true }) =>
-      runOnStore((deps) => writeLeads(deps, studioId, includeTestStudios)),
+    .action(({ studio: studioId = '', includeTestStudios: includesTests = false, ...options }: ExportOptions) =>
+      runOnStore((deps) => writeLeads(deps, { studioId, includesTests, filter: filterIn(options) })),
     );
   leads
     .command('import <studio> <file>')
@@ -149,14 +178,19 @@ function addWorkCommands(leads: Command): void {
     );
 }
 
-/** Writes all leads of a studio, or of all studios, page by page. */
-async function writeLeads(deps: Dependencies, studioId: string, includesTests = false): Promise<void> {
+interface ExportOptions extends FilterOptions {
+  readonly studio?: string;
+  readonly includeTestStudios?: boolean;
+}
+
+/** Writes leads of a studio, or of all studios, page by page. */
+async function writeLeads(deps: Dependencies, query: Omit<ExportLeadsQuery, 'resumeToken'>): Promise<void> {
   // On a terminal it would stand between the rows, and elsewhere nobody waits for it.
   const showProgress = process.stderr.isTTY && !process.stdout.isTTY ? progressPrinter() : () => {};
   let count = 0;
-  if (studioId !== '') await getStudio(deps, studioId);
+  if (query.studioId !== '') await getStudio(deps, query.studioId);
   await print(CSV_HEADER);
-  for await (const { leads } of exportLeads(deps, { studioId, resumeToken: '', includesTests })) {
+  for await (const { leads } of exportLeads(deps, { ...query, resumeToken: '' })) {
     if (leads.length > 0) await print(csvLines(leads));
     count += leads.length;
     showProgress(`${count} leads so far`);

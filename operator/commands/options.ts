@@ -1,5 +1,7 @@
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DAY_MS } from '../../common/units.ts';
+import { LEAD_STAGES, type LeadStage } from '../../src/domain/lead.ts';
+import type { GivenLeadFilter } from '../../src/domain/lead-filter.ts';
 import { IMPORT_FIELDS } from '../csv-import.ts';
 import { parseTime, TIME_FORM } from '../parse-time.ts';
 
@@ -30,6 +32,32 @@ export function dateOrTime(value: string): Date {
   if (!time) throw new InvalidArgumentError(`must be ${TIME_FORM}`);
   return time;
 }
+
+/** The options by which a command selects leads. */
+export interface FilterOptions {
+  readonly stage?: readonly LeadStage[];
+  readonly source?: readonly string[];
+  readonly createdSince?: Date;
+  readonly createdBefore?: Date;
+  readonly changedSince?: Date;
+  readonly changedBefore?: Date;
+}
+
+export const addFilterOptions = (command: Command): Command =>
+  command
+    .addOption(new Option('--stage <stage...>', 'only leads in one of these stages').choices(LEAD_STAGES))
+    .option('--source <id...>', 'only leads of one of these sources')
+    .option('--created-since <time>', 'only leads created at this time or later', dateOrTime)
+    .option('--created-before <time>', 'only leads created before', dateOrTime)
+    .option('--changed-since <time>', 'only leads that last changed at this time or later', dateOrTime)
+    .option('--changed-before <time>', 'only leads that last changed before', dateOrTime);
+
+export const filterIn = ({ stage, source, ...times }: FilterOptions): GivenLeadFilter => ({
+  stages: stage ?? [],
+  sourceIds: source ?? [],
+  created: { start: times.createdSince ?? null, end: times.createdBefore ?? null },
+  updated: { start: times.changedSince ?? null, end: times.changedBefore ?? null },
+});
 
 /** Adds the field of a column, given as `heading=field`; an empty field: the column is ignored. */
 export function columnOption(value: string, others: ReadonlyMap<string, string> = new Map()): Map<string, string> {

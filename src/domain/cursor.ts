@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Lead } from './lead.ts';
 import type { LeadSetAside } from './lead-change.ts';
 
 /** The kinds of list that tokens paginate. The number is a token's first byte, and the version of its format. */
@@ -10,6 +11,8 @@ const KINDS = {
   resent: 5,
   leadsOfContact: 6,
   apiKeys: 7,
+  leadsByUpdate: 10,
+  exportByUpdate: 11,
   setAside: 8,
 } as const;
 type TokenKind = keyof typeof KINDS;
@@ -49,21 +52,51 @@ const idFromBytes = (bytes: Buffer): string =>
 const checksum = (scope: string, head: Uint8Array): Buffer =>
   createHash('sha256').update(scope).update('\0').update(head).digest().subarray(0, CHECKSUM_BYTES);
 
-/** The paginated lists of a studio. */
-export type ListName = 'leads' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
+/** A position in a list that is in the order of `updatedAt`: the id of a lead, a space, and its time in milliseconds. */
+export const updatePosition = ({ id, updatedAt }: Pick<Lead, 'id' | 'updatedAt'>): string =>
+  `${id} ${updatedAt.getTime()}`;
 
-/** Returns the token of the page that follows an id. It is valid only for this list, of this studio or contact. */
-export const pageTokenAfter = (list: ListName, scope: string, id: string): string =>
-  makeToken(list, scope, idBytes(id));
+/** Returns the parts of such a position. */
+export function idAndTime(position: string): readonly [id: string, ms: number] {
+  const [id = '', ms] = position.split(' ');
+  return [id, Number(ms)];
+}
+
+const TIME_BYTES = 8;
+
+const positionBytes = (position: string): Uint8Array => {
+  const [id, ms] = idAndTime(position);
+  if (Number.isNaN(ms)) return idBytes(id);
+  const time = Buffer.alloc(TIME_BYTES);
+  time.writeBigInt64BE(BigInt(ms));
+  return Buffer.concat([idBytes(id), time]);
+};
+
+/** Undefined: the time is none. */
+function positionFromBytes(bytes: Buffer, isByUpdate: boolean): string | undefined {
+  const id = idFromBytes(bytes.subarray(0, ID_BYTES));
+  if (!isByUpdate) return id;
+  const updatedAt = new Date(Number(bytes.readBigInt64BE(ID_BYTES)));
+  return Number.isNaN(updatedAt.getTime()) ? undefined : updatePosition({ id, updatedAt });
+}
+
+/** The paginated lists of a studio. */
+export type ListName = 'leads' | 'leadsByUpdate' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
+
+/** Returns the token of the page that follows an id, or updatePosition. It is valid only for this list, of this scope. */
+export const pageTokenAfter = (list: ListName, scope: string, position: string): string =>
+  makeToken(list, scope, positionBytes(position));
 
 /**
- * Returns the id that a page follows; undefined if the token was not issued for this list of this scope.
+ * Returns the position that a page follows; undefined if the token was not issued for this list of this scope.
  *
  * @rule 4.3.cursor 4.3.own-cursor
  */
 export function idBeforePage(list: ListName, scope: string, token: string): string | undefined {
-  const position = positionOf(list, scope, token);
-  return position?.length === ID_BYTES ? idFromBytes(position) : undefined;
+  const isByUpdate = list === 'leadsByUpdate';
+  const bytes = positionOf(list, scope, token);
+  const isPosition = bytes?.length === ID_BYTES + (isByUpdate ? TIME_BYTES : 0);
+  return bytes && isPosition ? positionFromBytes(bytes, isByUpdate) : undefined;
 }
 
 export const studioTokenAfter = (studioId: string): string => makeToken('studios', '', Buffer.from(studioId));
@@ -105,20 +138,26 @@ export async function* eachPage<Page extends { readonly nextPageToken: string }>
 /** The position of an export: all leads up to this one were sent. */
 export interface ExportPosition {
   readonly studioId: string;
-  readonly leadId: string;
+  /** Of the lead: its id, or updatePosition. */
+  readonly position: string;
 }
 
 /**
  * Returns the token with which an export resumes after a lead.
  *
- * @param scope the studio that is exported; empty: all studios
+ * @param scope the studio that is exported, and the filter; the studio is empty for all
  */
-export const resumeTokenAfter = (scope: string, { studioId, leadId }: ExportPosition): string =>
-  makeToken('export', scope, Buffer.concat([idBytes(leadId), Buffer.from(studioId)]));
+export function resumeTokenAfter(scope: string, { studioId, position }: ExportPosition): string {
+  const bytes = positionBytes(position);
+  const kind = bytes.length === ID_BYTES ? 'export' : 'exportByUpdate';
+  return makeToken(kind, scope, Buffer.concat([bytes, Buffer.from(studioId)]));
+}
 
-/** Returns the lead after which an export resumes; undefined if the token was not issued for this scope. */
-export function exportPosition(scope: string, token: string): ExportPosition | undefined {
-  const position = positionOf('export', scope, token);
-  if (position === undefined || position.length <= ID_BYTES) return undefined;
-  return { studioId: position.toString('utf8', ID_BYTES), leadId: idFromBytes(position.subarray(0, ID_BYTES)) };
+/** Returns where an export resumes; undefined if the token was not issued for this scope. */
+export function exportPosition(scope: string, token: string, isByUpdate: boolean): ExportPosition | undefined {
+  const bytes = positionOf(isByUpdate ? 'exportByUpdate' : 'export', scope, token);
+  const length = ID_BYTES + (isByUpdate ? TIME_BYTES : 0);
+  if (bytes === undefined || bytes.length <= length) return undefined;
+  const position = positionFromBytes(bytes, isByUpdate);
+  return position === undefined ? undefined : { studioId: bytes.toString('utf8', length), position };
 }

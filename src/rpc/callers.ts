@@ -182,6 +182,7 @@ const BY_SERVICE = new Map([
     createLead: ['crm'],
     getLead: ['crm', 'read'],
     listLeads: ['crm', 'read'],
+    countLeads: ['crm', 'read'],
     exportLeads: ['crm', 'read'],
     findLeads: ['crm', 'read'],
     changeLeadStage: ['crm'],

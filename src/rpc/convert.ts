@@ -20,9 +20,11 @@ import {
   type LeadView,
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
+import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
 import type { Credential, WaitingChanges } from '../store/store.ts';
 import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
+import type { LeadCounts } from '../usecases/count-leads.ts';
 
 /** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
 type WireName<Word extends string> = Word extends `${infer Head}${'-' | '.'}${infer Tail}`
@@ -119,6 +121,13 @@ export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, er
     createTime: timestampToWire(createdAt),
     updateTime: timestampToWire(updatedAt),
     eraseTime: timestampToWire(erasedAt),
+  });
+
+export const countsToWire = ({ byStage, bySource, completeSince }: LeadCounts): leads.CountLeadsResponse =>
+  create(leads.CountLeadsResponseSchema, {
+    byStage: byStage.map(({ of, ...count }) => ({ stage: leadStage.toWire(of), ...count })),
+    bySource: bySource.map(({ of, ...count }) => ({ ...(of !== null && { sourceId: of }), ...count })),
+    ...(completeSince && { completeSince: timestampFromDate(completeSince) }),
   });
 
 /** Builds the message as a literal, as `leadToWire` does. */
@@ -263,6 +272,30 @@ export function dateFromWire(time: Timestamp | undefined): Date | undefined {
   const { seconds, nanos } = time;
   const isTime = seconds >= 0n && seconds <= MAX_SECONDS && isNanos(nanos);
   return new Date(isTime ? Number(seconds) * 1000 + Math.floor(nanos / 1e6) : Number.NaN);
+}
+
+/** The first second of the year 1, the begin of that range. */
+const MIN_SECONDS = -62_135_596_800n;
+
+export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadFilter | undefined =>
+  filter && {
+    stages: filter.stages.map(leadStage.fromWire),
+    sourceIds: filter.sourceIds,
+    created: rangeFromWire(filter.createTime),
+    updated: rangeFromWire(filter.updateTime),
+  };
+
+const rangeFromWire = ({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange => ({
+  start: boundFromWire(startTime),
+  end: boundFromWire(endTime),
+});
+
+/** Returns whole milliseconds, never earlier than given, because times are; an invalid Date outside the range of the message. */
+function boundFromWire(time: Timestamp | undefined): Date | null {
+  if (!time) return null;
+  const { seconds, nanos } = time;
+  const isTime = seconds >= MIN_SECONDS && seconds <= MAX_SECONDS && isNanos(nanos);
+  return new Date(isTime ? Number(seconds) * 1000 + Math.ceil(nanos / 1e6) : Number.NaN);
 }
 
 /** Returns whole milliseconds, never more than given; 0 if absent, NaN if negative or outside the range of the message. */

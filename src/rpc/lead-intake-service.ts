@@ -24,6 +24,7 @@ import {
   watchLeadChanges,
 } from '../usecases/change-feed.ts';
 import { changeLeadStage, type UpdateLeadCommand, updateLead } from '../usecases/change-lead.ts';
+import { countLeads } from '../usecases/count-leads.ts';
 import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
@@ -35,9 +36,11 @@ import { actorOf, callerOf, refuseOtherConsumers, refuseOtherStudios } from './c
 import { consumerNamed } from './consumer-service.ts';
 import {
   contactFromWire,
+  countsToWire,
   dateFromWire,
   durationMsFromWire,
   erasedLeadToWire,
+  filterFromWire,
   leadChangeToWire,
   leadDataFromWire,
   leadStage,
@@ -64,10 +67,14 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
       return { lead: leadToWire(await getLead(deps, { studioId, leadId, view }), view) };
     },
 
-    async listLeads({ studioId, pageSize, pageToken, view: wireView }) {
-      const view = viewOf(wireView);
-      const { leads, ...page } = await listLeads(deps, { studioId, pageSize, pageToken, view });
+    async listLeads({ studioId, pageSize, pageToken, view: wireView, filter: wireFilter }) {
+      const [view, filter] = [viewOf(wireView), filterFromWire(wireFilter)];
+      const { leads, ...page } = await listLeads(deps, { studioId, pageSize, pageToken, view, filter });
       return { ...page, leads: leads.map((lead) => leadToWire(lead, view)) };
+    },
+
+    async countLeads({ studioId, filter }) {
+      return countsToWire(await countLeads(deps, { studioId, filter: filterFromWire(filter) }));
     },
 
     async findLeads({ studioId, contact, pageSize, pageToken }) {
@@ -77,7 +84,7 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
     },
 
     /** Sends page after page as fast as the caller reads them. */
-    exportLeads({ studioId, resumeToken, includeTestStudios: includesTests }, context) {
+    exportLeads({ studioId, resumeToken, filter: wireFilter, includeTestStudios: includesTests }, context) {
       const caller = callerOf(context);
       /** What the log line has instead of the request. */
       const summary = { studioId, leads: 0 };
@@ -86,7 +93,8 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
 
       async function* messages() {
         refuseOtherStudios(caller, { studioId });
-        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken, includesTests })) {
+        const filter = filterFromWire(wireFilter);
+        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken, includesTests, filter })) {
           if (ending.aborted)
             throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
           yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };

@@ -18,6 +18,7 @@ import {
   TEXT_FIELDS,
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
+import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
 import {
   isQuotaLimit,
   type LeadSource,
@@ -26,7 +27,13 @@ import {
   STUDIO_STATUSES,
   type Studio,
 } from '../domain/studio.ts';
-import { type EarlierCreation, type LeadsOfContact, type ReportUnreadable, UnreadableRecord } from './store.ts';
+import {
+  type CountedLead,
+  type EarlierCreation,
+  type LeadsOfContact,
+  type ReportUnreadable,
+  UnreadableRecord,
+} from './store.ts';
 
 /*
  * Every record is checked when it is read, because the database may hold records that this release did not write. The
@@ -129,6 +136,19 @@ export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, rea
   const { kept: enquiries } = checkedEnquiries(read);
   return enquiries.length === 0 ? lead : { ...lead, enquiries };
 }
+
+/** Checks what a count needs of a lead. */
+export function checkedCountedLead(read: Unchecked<CountedLead>): Checked<CountedLead> {
+  if (!isUuid(read.id)) return unreadable('lead', read, 'id');
+  if (!isOneOf(LEAD_STAGES, read.stage)) return unreadable('lead', read, 'stage');
+  if (read.sourceId !== null && !isUuid(read.sourceId)) return unreadable('lead', read, 'sourceId');
+  if (!isTime(read.createdAt)) return unreadable('lead', read, 'createdAt');
+  return isTime(read.updatedAt) ? (read as CountedLead) : unreadable('lead', read, 'updatedAt');
+}
+
+/** Returns a lead; null: it does not match the filter. */
+export const matching = (filter: LeadFilter | undefined, lead: Checked<Lead> | null): Checked<Lead> | null =>
+  filter && lead && !(lead instanceof UnreadableRecord) && !isMatch(filter, lead) ? null : lead;
 
 function faultOfLead(read: Unchecked<Lead>): keyof Lead | undefined {
   if (!isUuid(read.id)) return 'id';

@@ -1,3 +1,4 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { type Checked, isUuid } from './checked.ts';
 import { type Page, type ReportUnreadable, UnreadableRecord } from './store.ts';
@@ -14,6 +15,10 @@ interface Listing<Stored, Record> {
   idOf(stored: Stored): string;
   /** Returns null for a record that does not belong in the list. */
   check(stored: Stored): Checked<Record> | null;
+  /** Whether a page token has room for what idOf returns; default: whether it is a UUID. */
+  isPosition?(id: string | null): boolean;
+  /** The minimum size of further reads. */
+  readonly nextRead?: number;
 }
 
 /**
@@ -21,8 +26,8 @@ interface Listing<Stored, Record> {
  * MAX_READS reads the page ends short, at the next record whose id is a UUID; a page of studios, whose ids are other
  * texts, is always filled.
  */
-export async function readPage<Stored, Record extends { readonly id: string }>(
-  { read, idOf, check }: Listing<Stored, Record>,
+export async function readPage<Stored, Record>(
+  { read, idOf, check, isPosition = isUuid, nextRead = MIN_NEXT_READ }: Listing<Stored, Record>,
   { after, limit }: { readonly after: string | null; readonly limit: number },
   report: ReportUnreadable,
 ): Promise<Page<Record>> {
@@ -31,10 +36,13 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
   /** Those before the last record; the ones after it are read again for the next page. */
   let skippedBefore = 0;
   let position = after;
+  let ofLastRecord: string | null = null;
   // A page must end at a valid UUID, because a page token has room for nothing else.
-  for (let reads = 0; reads < MAX_READS || !isUuid(position); reads += 1) {
+  for (let reads = 0; reads < MAX_READS || !isPosition(position); reads += 1) {
+    // A store may return without waiting for I/O.
+    if (reads > 0) await yieldToEventLoop();
     // One more than `limit` shows whether there is a next page.
-    const count = Math.max(limit + 1 - records.length, reads === 0 ? 0 : MIN_NEXT_READ);
+    const count = Math.max(limit + 1 - records.length, reads === 0 ? 0 : nextRead);
     const found = await read(position, count);
     for (const stored of found) {
       const record = check(stored);
@@ -43,9 +51,10 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
         report(record);
         skipped += 1;
       } else if (records.length === limit) {
-        return { records, next: records.at(-1)?.id ?? null, skipped: skippedBefore };
+        return { records, next: ofLastRecord, skipped: skippedBefore };
       } else {
         records.push(record);
+        ofLastRecord = idOf(stored);
         skippedBefore = skipped;
       }
     }
@@ -57,6 +66,16 @@ export async function readPage<Stored, Record extends { readonly id: string }>(
   }
   return { records, next: position, skipped };
 }
+
+/** The size of further reads of a filtered list: a page examines ten times as many leads at most. */
+const NEXT_FILTERED_READ = 500;
+
+/** A page of leads of which a filter matches some. Positions begin with an id. */
+export const filteredPage = <Stored, Record>(listing: Listing<Stored, Record>): Listing<Stored, Record> => ({
+  ...listing,
+  isPosition: (position) => isUuid(position?.split(' ')[0]),
+  nextRead: NEXT_FILTERED_READ,
+});
 
 /** The number of records that a read takes after a first one that met unreadable records. */
 const NEXT_READ = 500;

@@ -4,6 +4,7 @@ import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { Correction, ErasedLead, Fingerprint, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
+import type { LeadFilter } from '../domain/lead-filter.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
@@ -82,6 +83,9 @@ export interface Page<Record> {
   /** The number of unreadable records among those that it was read from. */
   readonly skipped: number;
 }
+
+/** What a count needs of a lead. */
+export type CountedLead = Pick<Lead, 'id' | 'studioId' | 'stage' | 'sourceId' | 'createdAt' | 'updatedAt'>;
 
 export interface LeadsOfContact {
   readonly leads: readonly Lead[];
@@ -199,13 +203,33 @@ export interface LeadStore {
   /**
    * Lists the leads of the studio, highest id first, without their enquiries. Must skip unreadable ones, so that all others are reached. Only
    * after hundreds of those in a row may a page have fewer than `limit` leads and a `next`.
+   *
+   * With a filter, lists only leads that it matches, and examines some thousand of the studio's: a page may be short, or
+   * empty, and have a `next`. If isByUpdate says so, they are in the order of `updatedAt` and id, highest first, and
+   * `before` and `next` are positions of updatePosition. Of leads whose id does not begin with `createdAt`, a filter by
+   * `created` may miss some.
    */
-  listLeads(studioId: string, before: string | null, limit: number): Promise<Page<Lead>>;
+  listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
 
   /**
-   * Lists as listLeads does, but lowest id first, and with their enquiries. A walk must return each lead that existed at its start exactly once.
+   * Lists as listLeads does, but lowest first, and with their enquiries. A walk must return each lead that existed at its
+   * start exactly once. In the order of `updatedAt` it must return each lead that matches all the time at least once.
    */
-  walkLeads(studioId: string, after: string | null, limit: number): Promise<Page<Lead>>;
+  walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
+
+  /**
+   * Lists what a count needs of the studio's leads, as listLeads does without a filter, but only of those in the filter's
+   * range of `created`. What else of them cannot be read does not matter.
+   */
+  listLeadsToCount(
+    studioId: string,
+    before: string | null,
+    limit: number,
+    filter?: LeadFilter,
+  ): Promise<Pick<Page<CountedLead>, 'records' | 'next'>>;
+
+  /** Returns the number of the studio's leads in a stage, in the filter's range of `updated`, up to `bound`. */
+  measureStage(studioId: string, stage: LeadStage, filter: LeadFilter | undefined, bound: number): Promise<number>;
 
   /**
    * Returns the leads of the studio with one of the contact keys: those claimed by open leads, and those that closed

@@ -1,8 +1,9 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { assert } from '../../common/invariants.ts';
 import { pageTokenFault } from '../../common/rules/field-rules.ts';
-import { type ExportPosition, exportPosition, resumeTokenAfter } from '../domain/cursor.ts';
+import { type ExportPosition, exportPosition, resumeTokenAfter, updatePosition } from '../domain/cursor.ts';
 import type { Lead } from '../domain/lead.ts';
+import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
 import { partsOf } from './requests.ts';
@@ -11,8 +12,8 @@ import { everyStudio, existingStudio } from './studios.ts';
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
 const MAX_LEADS_PER_PAGE = 100;
 
-/** Lower than every lead's id. */
-const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
+/** Lower than every lead. */
+const BEFORE_ALL = { id: '00000000-0000-0000-0000-000000000000', updatedAt: new Date(-8.64e15) };
 
 /** A request to export leads, not yet checked. */
 export interface ExportLeadsQuery {
@@ -22,6 +23,7 @@ export interface ExportLeadsQuery {
   readonly resumeToken: string;
   /** Whether all studios are test studios, too. */
   readonly includesTests?: boolean;
+  readonly filter?: GivenLeadFilter | undefined;
 }
 
 /** A page of an export, and the token with which an export resumes after it. */
@@ -35,32 +37,38 @@ export interface ExportedLeads {
 /**
  * Yields all leads of a studio, or of all studios but those for tests, ordered by studio and then by id. It reads a page only when the
  * consumer requests it. Every lead that exists from the beginning to the end of the export is yielded exactly once,
- * also if the export is interrupted and resumed after the last page received.
+ * also if the export is interrupted and resumed after the last page received. With a filter, pages may be short or empty. One
+ * with a start of `updated` yields the leads of each studio in the order of `updatedAt`, those that change meanwhile again.
  *
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
  */
 export async function* exportLeads(
   { store }: Reading,
-  { studioId, resumeToken, includesTests = false }: ExportLeadsQuery,
+  { studioId, resumeToken, includesTests = false, filter: given }: ExportLeadsQuery,
 ): AsyncGenerator<ExportedLeads> {
-  const begin = resumeToken === '' ? null : exportPosition(studioId, resumeToken);
   const faults = new Faults();
+  const filter = filterOf(given, faults);
+  const [isOrderedByUpdate, scope] = [isByUpdate(filter, 'oldest'), scopeOf(studioId, filter)];
+  const begin = resumeToken === '' ? null : exportPosition(scope, resumeToken, isOrderedByUpdate);
   if (begin === undefined) {
-    faults.note('resumeToken', pageTokenFault(resumeToken) ?? 'must be unchanged, of an export of the same studio');
+    const fault = 'must be unchanged, of an export of the same studio and filter';
+    faults.note('resumeToken', pageTokenFault(resumeToken) ?? fault);
   }
+  const positionOf = isOrderedByUpdate ? updatePosition : ({ id }: Pick<Lead, 'id'>) => id;
   if (studioId !== '') await existingStudio(store, studioId, faults);
   faults.refuseIfAny();
 
   for await (const id of studioIds(begin ?? null)) {
-    for (let after = begin?.studioId === id ? begin.leadId : null; ; ) {
-      const { records: leads, next, skipped: skippedCount } = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
+    for (let after = begin?.studioId === id ? begin.position : null; ; ) {
+      const page = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE, filter);
+      const { records: leads, next, skipped: skippedCount } = page;
       const parts = [...partsOf(leads, MAX_LEADS_PER_PAGE, ({ enquiries }) => enquiries)];
       if (parts.length === 0 && (skippedCount > 0 || next !== null)) parts.push([]);
       for (const [index, part] of parts.entries()) {
         const isLast = index === parts.length - 1;
         // Unreadable leads at the end of a studio, or of a part, are read, and counted, again by an export that resumes there.
-        const leadId = (isLast ? next : null) ?? part.at(-1)?.id ?? after ?? BEFORE_ALL_IDS;
-        const resumeToken = resumeTokenAfter(studioId, { studioId: id, leadId });
+        const position = (isLast ? next : null) ?? part.map(positionOf).at(-1) ?? after ?? positionOf(BEFORE_ALL);
+        const resumeToken = resumeTokenAfter(scope, { studioId: id, position });
         yield { leads: part, resumeToken, skippedCount: index === 0 ? skippedCount : 0 };
       }
       // A store may return without waiting for I/O, and a long export would then block the event loop.

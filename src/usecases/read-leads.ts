@@ -4,6 +4,7 @@ import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { type Contact, mayHaveOtherKeys, searchKeys } from '../domain/contact.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { isOpen, type Lead, type LeadView, MAX_LEADS_PER_CONTACT, noteContactFault } from '../domain/lead.ts';
+import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Store } from '../store/store.ts';
 import type { Reading } from './dependencies.ts';
@@ -41,6 +42,7 @@ export interface ListLeadsQuery extends PageQuery {
   readonly studioId: string;
   /** Undefined: unknown. */
   readonly view: LeadView | undefined;
+  readonly filter?: GivenLeadFilter | undefined;
 }
 
 /** One page; the token is empty on the last one. */
@@ -52,26 +54,32 @@ export interface LeadPage {
 }
 
 /**
- * Lists a studio's leads, newest first. Leads created between two requests do not shift pages.
+ * Lists a studio's leads, newest first. Leads created between two requests do not shift pages. With a filter, pages may be
+ * short or empty, and perhaps (isByUpdate) the latest changed leads are first.
  *
  * @throws Refusal INVALID_REQUEST
  * @rule 2.4.leads 4.3.limit 4.3.newest-first 4.3.steady 8.leads
  */
-export async function listLeads({ store }: Reading, { studioId, view, ...page }: ListLeadsQuery): Promise<LeadPage> {
+export async function listLeads(
+  { store }: Reading,
+  { studioId, view, filter: given, ...page }: ListLeadsQuery,
+): Promise<LeadPage> {
   const faults = new Faults();
   faults.note('studioId', crmIdFault(studioId));
-  const before = startOfPage('leads', studioId, page, faults);
+  const filter = filterOf(given, faults);
+  const [list, scope] = [isByUpdate(filter, 'newest') ? 'leadsByUpdate' : 'leads', scopeOf(studioId, filter)] as const;
+  const before = startOfPage(list, scope, page, faults);
   if (!view) faults.note('view', 'must be a known view');
   faults.refuseIfAny();
 
   const limit = pageLimit(page.pageSize);
-  const { records: leads, next, skipped: skippedCount } = await store.listLeads(studioId, before, limit);
+  const { records: leads, next, skipped: skippedCount } = await store.listLeads(studioId, before, limit, filter);
   assert(leads.length <= limit, 'page_within_limit');
   assert(
     leads.every((lead) => lead.studioId === studioId),
     'lead_of_studio',
   );
-  return { leads, nextPageToken: tokenAfter('leads', studioId, next), skippedCount };
+  return { leads, nextPageToken: tokenAfter(list, scope, next), skippedCount };
 }
 
 /** Returns the maximum number of leads on a page of a requested size. */

@@ -22,7 +22,7 @@ export interface PageQuery {
   readonly pageToken: string;
 }
 
-/** Returns the id that a page follows; null: it is the first one. Notes what is wrong with the query. */
+/** Returns the position that a page follows; null: it is the first one. Notes what is wrong with the query. */
 export function startOfPage(
   list: ListName,
   scope: string,

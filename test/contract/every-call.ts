@@ -43,6 +43,8 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   findLead: ['reads', (store) => store.findLead(STUDIO_ID, lead.id)],
   presenceOfLead: ['reads', (store) => store.presenceOfLead(STUDIO_ID, lead.id)],
   listLeads: ['reads', (store) => store.listLeads(STUDIO_ID, null, 10)],
+  listLeadsToCount: ['reads', (store) => store.listLeadsToCount(STUDIO_ID, null, 10)],
+  measureStage: ['reads', (store) => store.measureStage(STUDIO_ID, 'new', undefined, 10)],
   walkLeads: ['reads', (store) => store.walkLeads(STUDIO_ID, null, 10)],
   findLeadsOfContact: ['reads', (store) => store.findLeadsOfContact(STUDIO_ID, claims.contactKeys)],
   changeLeadStage: ['writes', (store) => moveLead(store, lead, 'won')],

@@ -25,17 +25,28 @@ import {
   times,
 } from '../support/builders.ts';
 import { describeWithMongo } from '../support/mongodb.ts';
+import { sizeOf } from '../support/size-of.ts';
 import { moveLead, replacementOf } from './store-actions.ts';
 
 /** Enough that a scan of a collection, or of one studio, shows in the plan. */
 const STUDIOS = 100;
 const BUSY_STUDIOS = 4;
-const LEADS_PER_BUSY_STUDIO = 1000;
+const LEADS_PER_BUSY_STUDIO = sizeOf('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
+const DELIVERED_LEADS = 1000;
 const LIVE_KEYS = 10;
 const REVOKED_KEYS = 10;
 
 /** The usual page size. One more lead is read, to know whether another page follows. */
 const PAGE = 25;
+
+/** How far apart the changes of the leads are. */
+const CHANGE_EVERY_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+const ANY_TIME = { start: null, end: null };
+const ANY = { stages: [], sourceIds: [], created: ANY_TIME, updated: ANY_TIME };
+const START = new Date();
+const AN_HOUR = { start: plus(START, -2 * HOUR_MS), end: plus(START, -HOUR_MS) };
 
 type PlannedStore = Omit<Store, 'check' | 'close'>;
 
@@ -98,7 +109,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     for (let batch = 0; batch < LEADS_PER_BUSY_STUDIO; batch += 250) {
       const documents = times(250 * BUSY_STUDIOS, (index) => {
         const each = aLead({ studioId: studioOf(index % BUSY_STUDIOS) });
-        return leadDocument(each, claimsOf(each));
+        const updatedAt = plus(START, -(batch * BUSY_STUDIOS + index) * CHANGE_EVERY_MS);
+        return { ...leadDocument(each, claimsOf(each)), updatedAt };
       });
       await leads.insertMany(documents, { ordered: false });
     }
@@ -120,7 +132,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     await store.createConsumer(aConsumer());
     await store.removeConsumer(1);
     const delivery = { revision: 1, since: NOW, kinds: {} };
-    const delivered = times(2 * LEADS_PER_BUSY_STUDIO, (index) =>
+    const delivered = times(2 * DELIVERED_LEADS, (index) =>
       deliveryDocument(
         index % 2,
         { studioId: STUDIO_ID, id: new UUID(newId()) },
@@ -128,7 +140,8 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       ),
     );
     await deliveries.insertMany(delivered, { ordered: false });
-  });
+    // A million leads take half an hour.
+  }, 3_600_000);
   afterAll(async () => {
     await database().dropDatabase();
     await client.close();
@@ -171,11 +184,32 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       ['_id_'],
       PAGE + 2,
       async () => {
-        const seen = await store.listLeads(studioId, null, LEADS_PER_BUSY_STUDIO / 2);
+        const seen = await store.listLeads(studioId, null, 500);
         sent = [];
         return store.listLeads(studioId, seen.records.at(-1)?.id ?? null, PAGE);
       },
     ],
+    'the leads of a stage that changed last': [
+      times(7, () => 'stage'),
+      PAGE + 2,
+      () => store.listLeads(studioId, null, PAGE, { ...ANY, stages: ['lost'] }),
+    ],
+    'the leads of a frequent stage that changed last': [
+      ['stage'],
+      HOUR_MS / CHANGE_EVERY_MS,
+      () => store.listLeads(studioId, null, PAGE / 5, { ...ANY, stages: ['new'] }),
+    ],
+    'the leads of an hour of changes': [
+      ['stage'],
+      HOUR_MS / CHANGE_EVERY_MS,
+      () => store.walkLeads(studioId, null, PAGE, { ...ANY, updated: AN_HOUR }),
+    ],
+    'the first page of an hour of creations': [
+      ['_id_'],
+      PAGE + 2,
+      () => store.listLeads(studioId, null, PAGE, { ...ANY, created: { start: NOW, end: new Date() } }),
+    ],
+    'what a count reads of leads': [['_id_'], PAGE, () => store.listLeadsToCount(studioId, null, PAGE)],
     'a later page of a walk': [['_id_'], PAGE + 2, () => store.walkLeads(studioId, leadId, PAGE)],
     'a change of stage': [['_id_', '_id_'], 1, () => moveLead(store as Store, lead, 'contacted', { claims })],
     'a change of stage that another open lead forbids': [
@@ -245,7 +279,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
     'a later page of studios': [['_id_'], PAGE + 2, () => store.listStudios('studio-50', PAGE)],
   };
 
-  // @proves mongodb-21
+  // @proves mongodb-21 leads-34
   test.for(Object.entries(calls))('%s uses an index', async ([, [by, atMost, call]]) => {
     const plans = await plansOf(call);
     // The name matters: another index that starts with the studio would need a scan of the whole studio.

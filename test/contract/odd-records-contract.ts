@@ -75,6 +75,14 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       return [idsOf(records), next];
     },
   },
+  listLeadsToCount: {
+    async call({ store }, before) {
+      const { records, next } = await store.listLeadsToCount(STUDIO_ID, before, LIMIT);
+      return [idsOf(records), next];
+    },
+    // What is odd about them is nothing that is counted.
+    finds: ({ good, odd }) => [...idsOf(good), ...idsOf(odd)],
+  },
   findLeadsOfContact: {
     call: async ({ store, good: [lead] }) => [
       idsOf((await store.findLeadsOfContact(STUDIO_ID, claimsOf(lead).contactKeys)).leads),
@@ -220,6 +228,11 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
     bound: 10,
     exceed: MANY_LEADS,
     list: async (store) => (await store.walkLeads(STUDIO_ID, null, 10)).records,
+  },
+  listLeadsToCount: {
+    bound: 10,
+    exceed: MANY_LEADS,
+    list: async (store) => (await store.listLeadsToCount(STUDIO_ID, null, 10)).records,
   },
   findLeadsOfContact: {
     bound: MAX_LEADS_PER_CONTACT,

@@ -9,6 +9,7 @@ import { createLeadContract } from './create-lead-contract.ts';
 import { directoryContract } from './directory-contract.ts';
 import { durabilityContract } from './durability-contract.ts';
 import { enquiryContract } from './enquiry-contract.ts';
+import { filterContract } from './filter-contract.ts';
 import { findLeadsContract } from './find-leads-contract.ts';
 import { leadErasureContract } from './lead-erasure-contract.ts';
 import { listLeadsContract } from './list-leads-contract.ts';
@@ -40,6 +41,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     updateLeadContract(opened);
     findLeadsContract(opened);
     listLeadsContract(opened);
+    filterContract(opened);
     leadErasureContract(opened);
     leadChangeContract(damages, opened);
     consumerContract(damages, opened);

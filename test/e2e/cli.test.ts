@@ -180,8 +180,25 @@ test('an operator lists studios and the newest leads of one, reads a lead, and e
   expect(await cli('leads', 'list', '--studio', 's2', '--limit', '1')).toContain(lead.contact.value);
   expect(await json('leads', 'get', '--studio', 's2', lead.id)).toEqual(JSON.parse(JSON.stringify(lead)));
 
+  const since = lead.createdAt.toISOString();
+  const ofTwo = ['--stage', 'lost', 'new', '--created-since', since];
+  const changed = newest.filter(({ studioId, createdAt }) => studioId === 's2' && createdAt >= lead.createdAt);
+  expect(idsOf(await json('leads', 'list', '--studio', 's2', '--limit', '60', ...ofTwo))).toEqual(idsOf(changed));
+  for (const none of [
+    ['--stage', 'won'],
+    ['--source', lead.id],
+    ['--changed-since', '2999-01-01'],
+  ])
+    expect(await json('leads', 'list', '--studio', 's2', ...none)).toEqual([]);
+  await expect(cli('leads', 'list', '--studio', 's2', '--source', 'form')).rejects.toThrow(/filter.sourceIds/);
+
+  const counts = await json('leads', 'count', '--studio', 's2', '--stage', 'new');
+  expect(counts).toMatchObject({ byStage: [{ of: 'new', count: 30 }], bySource: [{ of: null, count: 30 }] });
+  expect(await cli('leads', 'count', '--studio', 's2')).toMatch(/trial_booked.*no source.*30/s);
+
   const exported = async (...args: string[]) => leadsIn(await cli('leads', 'export', ...args)).map(({ id }) => id);
   expect(await exported()).toEqual(idsOf(leads));
+  expect(await exported('--studio', 's2', '--changed-since', since)).toEqual(idsOf(changed.toReversed()));
   expect(await exported('--studio', 's2')).toEqual(idsOf(leads.slice(30)));
 });
 

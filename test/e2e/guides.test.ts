@@ -339,6 +339,26 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await printed(commandsWith(COPY, 'resend'), env, '')).toContain('3');
   });
 
+  test('command-line.md: leads by stage and times are listed and exported', async () => {
+    const { env } = await aDatabase();
+    const file = join(temporaryFolder(), 'changed.csv');
+    const page = guide('reference/command-line.md');
+    const commands = commandsWith(page, 'filtered', {
+      'changed.csv': file,
+      '2026-11-01': '2020-01-01',
+      '2026-11-25': '2020-01-01',
+    });
+    expect(await printed(commands, env)).toContain('@');
+    expect(leadsIn(readFileSync(file, 'utf8')).length).toBeGreaterThan(0);
+  });
+
+  test('keep-a-copy.md: what has changed since is written', async () => {
+    const { env } = await aDatabase();
+    const file = join(temporaryFolder(), 'changed.csv');
+    await printed(commandsWith(COPY, 'nightly', { 'changed.csv': file, '2026-11-25': '2020-01-01' }), env);
+    expect(leadsIn(readFileSync(file, 'utf8'))).toHaveLength(3);
+  });
+
   test('keep-a-copy.md: programs are consumers of their own', async () => {
     const { env } = await aDatabase();
     expect(await printed(commandsWith(COPY, 'consumers'), env)).toMatch(/reporting.*relay.*removed +true/s);

@@ -265,6 +265,33 @@ for (const [language, tools] of Object.entries(TOOLS)) {
   });
 }
 
+for (const language of ['typescript', 'python']) {
+  // @proves leads-34
+  test(`a nightly load in ${language} has what has changed since the one before`, async (context) => {
+    requireInstalled(language, context);
+    const [report, studioId] = [join(temporaryFolder(), 'report.db'), await aStudioWithLeads(3)];
+    const command = commandsOf(`${language}-load`).replace('REPORT=report.db ', '');
+    const env = { CORE_ADDRESS: `127.0.0.1:${core.port}`, CORE_TOKEN, REPORT: report };
+    const load = () => runCommands(command, env);
+    const stages = () => {
+      using database = new DatabaseSync(report);
+      // As if the loads were a day apart.
+      database.exec('UPDATE loads SET began_ms = began_ms + 300000');
+      return database.prepare('SELECT id, stage FROM leads WHERE studio_id = ? ORDER BY id').all(studioId);
+    };
+    expect(await load()).toMatchObject({ status: 0, stderr: '' });
+    const before = stages();
+    expect(before.map(({ stage }) => stage)).toEqual(times(3, () => 'LEAD_STAGE_NEW'));
+
+    const leadId = before[1]?.id as string;
+    await caller.call('LeadIntakeService/ChangeLeadStage', { studioId, leadId, stage: 'LEAD_STAGE_WON' });
+    expect(await load()).toEqual({ status: 0, stderr: '', stdout: 'loaded 1\n' });
+    expect(stages()).toEqual(
+      before.map((lead) => (lead.id === leadId ? { id: leadId, stage: 'LEAD_STAGE_WON' } : lead)),
+    );
+  });
+}
+
 // Sequential and after the others: each test stops the processes that it starts.
 for (const language of ['typescript', 'python']) {
   // @proves feed-4

@@ -29,6 +29,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   ListLeads: 'nothing',
   ExportLeads: 'a stream',
   FindLeads: 'nothing',
+  CountLeads: 'nothing',
   ChangeLeadStage: 'by request_id',
   UpdateLead: 'by request_id',
   ImportLeads: 'nothing',

@@ -83,8 +83,10 @@ export type Event = { readonly span: Span; readonly party: string } & (
       readonly kind: 'exported';
       /** The id of the studio; empty: all studios. */
       readonly of: string;
-      readonly leads: readonly { readonly studioId: string; readonly id: string }[];
+      readonly leads: readonly { readonly studioId: string; readonly id: string; readonly updatedMs: number }[];
       readonly isWhole: boolean;
+      /** It was only of leads that have changed since; by the clocks of the cores; null: of all. */
+      readonly sinceMs: number | null;
     }
   | {
       /** A write to a register: the status of a studio, the role of a member, whether a secret is valid. */

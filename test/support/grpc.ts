@@ -115,7 +115,7 @@ export interface GrpcCaller {
   stream<Answer>(
     rpc: string,
     request?: object,
-    options?: Pick<CallOptions, 'deadline' | 'authorization' | 'bytes'>,
+    options?: CallOptions,
   ): AsyncIterable<Answer> & Pick<ClientReadableStream<Answer>, 'cancel'>;
   /** Starts a bidirectional call. */
   open(rpc: string, options?: Pick<CallOptions, 'authorization'>): ClientDuplexStream<object, object>;
@@ -147,8 +147,9 @@ export function grpcCaller(
         );
       });
     },
-    stream<Answer>(rpc: string, request = {}, { bytes, ...options }: Parameters<GrpcCaller['stream']>[2] = {}) {
+    stream<Answer>(rpc: string, request = {}, options: CallOptions = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(rpc);
+      const { bytes } = options;
       const call = client.makeServerStreamRequest(
         path,
         bytes ? () => Buffer.from(bytes) : requestSerialize,

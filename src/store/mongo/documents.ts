@@ -210,11 +210,14 @@ export const studiosOf = (records: readonly { readonly studioId: string }[]) => 
   $in: [...new Set(records.map(({ studioId }) => studioId))],
 });
 
-/** A condition for the `_id`s of a studio's leads above `after`; null: all. */
-export const leadIdsAfter = (studioId: string, after: string | null) => ({
-  ...(after === null ? { $gte: leadKey(studioId, FIRST_ID) } : { $gt: leadKey(studioId, after) }),
-  $lte: leadKey(studioId, LAST_ID),
+/** A condition for the `_id`s of a studio's leads above one and below another; null or undefined: without that end. */
+export const leadIdsBetween = (studioId: string, above?: string | null, below?: string | null) => ({
+  ...(above ? { $gt: leadKey(studioId, above) } : { $gte: leadKey(studioId, FIRST_ID) }),
+  ...(below ? { $lt: leadKey(studioId, below) } : { $lte: leadKey(studioId, LAST_ID) }),
 });
+
+/** A condition for the `_id`s of a studio's leads above `after`; null: all. */
+export const leadIdsAfter = (studioId: string, after: string | null) => leadIdsBetween(studioId, after);
 
 /** A condition for some leads. */
 export const someOf = (some: SomeLeads): Filter<LeadDocument> =>
@@ -340,7 +343,7 @@ function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | und
   return { displayName, sourceId: sourceId === null ? null : uuidText(sourceId), note };
 }
 
-function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
+export function leadIn({ _id, ...fields }: LeadDocument): Unchecked<Lead> {
   const { studioId, displayName, contact, sourceId, note, stage, createdAt, updatedAt } = fields;
   return {
     id: uuidText(_id?.id),

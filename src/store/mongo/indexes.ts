@@ -9,6 +9,8 @@ export interface Index {
   readonly name: string;
   readonly key: Readonly<Record<string, 1 | -1>>;
   readonly unique: boolean;
+  /** Whether a database of release 1.1 lacks it until a core of this one starts. */
+  readonly isAdded?: true;
 }
 
 /**
@@ -22,6 +24,15 @@ export const INDEXES: readonly Index[] = [
   { collection: 'apiKeys', name: 'slot', key: { studioId: 1, slot: 1 }, unique: true },
   // The change feed covers all studios.
   { collection: 'leads', name: 'changedSince', key: { 'changes.since': 1 }, unique: false },
+  // The leads of a stage, those that are not erased apart, in the order of their changes. No part is `_id`: some engines would
+  // take it for lists of all leads.
+  {
+    collection: 'leads',
+    name: 'stage',
+    key: { studioId: 1, stage: 1, erasedAt: 1, updatedAt: 1, '_id.id': 1 },
+    unique: false,
+    isAdded: true,
+  },
   { collection: 'deliveries', name: 'consumer', key: { consumer: 1, due: 1 }, unique: false },
 ];
 

@@ -1,7 +1,10 @@
 import { type Filter, UUID } from 'mongodb';
-import { MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
-import { readPage } from '../pages.ts';
+import { idAndTime } from '../../domain/cursor.ts';
+import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
+import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
+import { idBelow } from '../../domain/new-id.ts';
+import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
+import { filteredPage, readPage } from '../pages.ts';
 import type { LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
 import {
@@ -9,17 +12,18 @@ import {
   creationOf,
   enquiredLeadOf,
   erasedLeadOf,
-  FIRST_ID,
   isErased,
-  LAST_ID,
   type LeadDocument,
   type LeadKey,
   lastIdOfFull,
   leadIdsAfter,
+  leadIdsBetween,
+  leadIn,
   leadKey,
   nameOf,
   openClaim,
   presentLeadOf,
+  READ,
   studiosOf,
   WITHOUT_HISTORY,
   WITHOUT_ORIGINAL,
@@ -28,6 +32,12 @@ import { leadFinder } from './leads.ts';
 
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
+
+/** Reads of a lead what a count needs. */
+const FOR_COUNT = {
+  ...READ,
+  projection: { studioId: 1, stage: 1, sourceId: 1, createdAt: 1, updatedAt: 1, erasedAt: 1 },
+} as const;
 
 export function mongoLeadReads(
   { leads, call }: Connection,
@@ -43,6 +53,8 @@ export function mongoLeadReads(
   });
   const documentOf = (studioId: string, leadId: string) =>
     call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));
+
+  const page = leadPages({ leads, call }, report);
 
   return {
     findLeadByIdempotencyKey: (studioId, idempotencyKey) =>
@@ -88,24 +100,11 @@ export function mongoLeadReads(
         return { ...more, leads: more.leads.slice(0, MAX_LEADS_PER_CONTACT) };
       }),
 
-    listLeads: (studioId, before, limit) =>
-      call(() => {
-        const read = (after: string | null, count: number) => {
-          const end = after === null ? { $lte: leadKey(studioId, LAST_ID) } : { $lt: leadKey(studioId, after) };
-          const _id = { $gte: leadKey(studioId, FIRST_ID), ...end };
-          return leads.find({ studioId, _id }, WITHOUT_ORIGINAL).sort({ _id: -1 }).limit(count).toArray();
-        };
-        return readPage({ read, idOf, check: presentLeadOf }, { after: before, limit }, report);
-      }),
+    listLeads: page('newest'),
 
-    walkLeads: (studioId, first, limit) =>
-      call(() => {
-        const read = (after: string | null, count: number) => {
-          const _id = leadIdsAfter(studioId, after);
-          return leads.find({ studioId, _id }, WITHOUT_HISTORY).sort({ _id: 1 }).limit(count).toArray();
-        };
-        return readPage({ read, idOf, check: enquiredLeadOf }, { after: first, limit }, report);
-      }),
+    walkLeads: page('oldest'),
+
+    ...leadCounts({ leads, call }, report),
 
     walkErasedLeads: (studioId, after, limit) =>
       call(async () => {
@@ -114,6 +113,107 @@ export function mongoLeadReads(
         const erased = found.filter(isErased).flatMap((each) => readableOrNull(erasedLeadOf(each), report) ?? []);
         return { leads: erased, next: lastIdOfFull(found, limit) };
       }),
+  };
+}
+
+function leadCounts(
+  { leads, call }: Pick<Connection, 'leads' | 'call'>,
+  report: ReportUnreadable,
+): Pick<LeadStore, 'listLeadsToCount' | 'measureStage'> {
+  return {
+    listLeadsToCount: (studioId, before, limit, filter) =>
+      call(async () => {
+        const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+        const _id = leadIdsBetween(studioId, above, before ?? below);
+        const found = await leads.find({ studioId, _id }, FOR_COUNT).sort({ _id: -1 }).limit(limit).toArray();
+        const records = found.flatMap((each) =>
+          isErased(each) ? [] : (readableOrNull(checkedCountedLead(leadIn(each)), report) ?? []),
+        );
+        return { records, next: lastIdOfFull(found, limit) };
+      }),
+
+    measureStage: (studioId, stage, filter, limit) =>
+      call(() => {
+        const { start, end } = filter?.updated ?? { start: null, end: null };
+        const updatedAt = { $gte: start ?? new Date(FIRST_MS), $lt: end ?? new Date(LAST_MS) };
+        const counted: object = { studioId, stage, erasedAt: null, updatedAt };
+        return leads.countDocuments(counted, { limit });
+      }),
+  };
+}
+
+/** Returns a function that makes listLeads and walkLeads. */
+function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: ReportUnreadable) {
+  return (first: 'newest' | 'oldest'): LeadStore['listLeads'] =>
+    (studioId, after, limit, filter) =>
+      call(() => {
+        const [order, options] =
+          first === 'newest' ? ([-1, WITHOUT_ORIGINAL] as const) : ([1, WITHOUT_HISTORY] as const);
+        const check = (document: LeadDocument) =>
+          matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
+        if (filter && isByUpdate(filter, first)) {
+          const find = (where: object, count: number) =>
+            leads
+              .find({ studioId, ...where }, options)
+              .sort({ updatedAt: order, '_id.id': order })
+              .limit(count)
+              .toArray();
+          const read = byUpdate(first, filter, find);
+          const positionOf = ({ _id: { id }, updatedAt }: LeadDocument) => `${id} ${new Date(updatedAt).getTime()}`;
+          return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
+        }
+        const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+        const read = (position: string | null, count: number) => {
+          const [start, end] = first === 'newest' ? [above, position ?? below] : [position ?? above, below];
+          const _id = leadIdsBetween(studioId, start, end);
+          return leads.find({ studioId, _id }, options).sort({ _id: order }).limit(count).toArray();
+        };
+        const listing = { read, idOf, check };
+        return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
+      });
+}
+
+/** The first period of changes that is read, and how much longer than the one before each further one is. */
+const FIRST_PERIOD_MS = 3_600_000;
+const LONGER = 16;
+
+/** The times that can be read are between these; milliseconds. */
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = 8.64e15;
+
+/**
+ * Reads leads of some stages, or of all, in the order of their changes. Some engines do not read the index in order, but sort
+ * all that a query matches, so each query is limited to a period; further ones follow if it has too few.
+ */
+function byUpdate(
+  first: 'newest' | 'oldest',
+  { stages, updated }: LeadFilter,
+  find: (where: object, count: number) => Promise<LeadDocument[]>,
+) {
+  const stage = { $in: stages.length === 0 ? LEAD_STAGES : stages };
+  const [from, to] = [updated.start?.getTime() ?? FIRST_MS, updated.end?.getTime() ?? LAST_MS];
+  return async (position: string | null, count: number): Promise<LeadDocument[]> => {
+    const [id, ms] = position === null ? [] : idAndTime(position);
+    const at = ms === undefined ? undefined : new Date(ms);
+    const isNewest = first === 'newest';
+    const beyond = at && [
+      { updatedAt: { [isNewest ? '$lt' : '$gt']: at } },
+      { '_id.id': { [isNewest ? '$lt' : '$gt']: new UUID(id) } },
+    ];
+    // Of equal times, the position tells which follow.
+    let [start, end] = isNewest ? [from, Math.min(to, (ms ?? to) + 1)] : [Math.max(from, ms ?? from), to];
+    const found: LeadDocument[] = [];
+    for (let period = FIRST_PERIOD_MS; ; period *= LONGER) {
+      const [after, before] = isNewest
+        ? [Math.max(start, Math.min(end, Date.now()) - period), end]
+        : [start, Math.min(end, start + period)];
+      const updatedAt = { $gte: new Date(after), $lt: new Date(before) };
+      const where = { stage, erasedAt: null, updatedAt, ...(beyond && { $or: beyond }) };
+      found.push(...(await find(where, count - found.length)));
+      if (found.length === count || (isNewest ? after <= start : before >= end)) return found;
+      if (isNewest) end = after;
+      else start = before;
+    }
   };
 }
 

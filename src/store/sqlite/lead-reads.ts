@@ -1,17 +1,22 @@
-import { type Lead, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
-import { type Checked, leadsOfContact, readableOrNull, readableOrThrow } from '../checked.ts';
-import { readPage } from '../pages.ts';
-import { type LeadErasureStore, type LeadStore, type Page, UnreadableRecord } from '../store.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { idAndTime } from '../../domain/cursor.ts';
+import { LEAD_STAGES, type Lead, type LeadStage, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
+import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
+import { idBelow } from '../../domain/new-id.ts';
+import { type Checked, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
+import { filteredPage, readPage } from '../pages.ts';
+import { type LeadErasureStore, type LeadStore, UnreadableRecord } from '../store.ts';
 import type { Connection } from './connection.ts';
 import { creationFinder, entryRange } from './leads.ts';
 import {
+  COUNTED,
+  countedLeadOf,
   enquiredLeadOf,
   erasedLeadOf,
   hashBytes,
   idText,
   isErased,
   LEAD_COLUMNS,
-  type ListQuery,
   type ListRow,
   lastIdOfFull,
   prepareLists,
@@ -25,6 +30,9 @@ const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
 /** Higher than every lead's id; the start of the first page. */
 const AFTER_ALL_IDS = 'ff'.repeat(17);
 
+/** The leads between two ids, in the order of these. */
+const BETWEEN = "id > unhex(?, '-') AND id < unhex(?, '-') ORDER BY id";
+
 export function sqliteLeadReads(
   connection: Connection,
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
@@ -34,20 +42,33 @@ export function sqliteLeadReads(
     prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
   const selectById = select("id = unhex(?, '-')");
   // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
-  const selectPage = select("id < unhex(?, '-') ORDER BY id DESC LIMIT ? + 0", LEAD_COLUMNS);
-  const selectNext = select("id > unhex(?, '-') ORDER BY id LIMIT ? + 0");
+  const newest = { byId: select(`${BETWEEN} DESC LIMIT ? + 0`, LEAD_COLUMNS), byUpdate: byUpdate(database, 'newest') };
+  const oldest = { byId: select(`${BETWEEN} LIMIT ? + 0`), byUpdate: byUpdate(database, 'oldest') };
   function rowOf(studioId: string, leadId: string): ListRow | undefined {
     const studio = studios.of(studioId);
     return studio === undefined ? undefined : selectById.get(studio, leadId);
   }
 
-  async function page(studioId: string, query: ListQuery, after: string, limit: number): Promise<Page<Lead>> {
-    const studio = studios.of(studioId);
-    if (studio === undefined) return { records: [], next: null, skipped: 0 };
-    const read = (position: string | null, count: number) => query.all(studio, position, count);
-    const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
-    return readPage({ read, idOf, check: (row) => enquiredLeadOf(studioId, row) }, { after, limit }, report);
-  }
+  const page =
+    (first: 'newest' | 'oldest', { byId, byUpdate }: typeof newest): LeadStore['listLeads'] =>
+    async (studioId, after, limit, filter) => {
+      const studio = studios.of(studioId);
+      if (studio === undefined) return { records: [], next: null, skipped: 0 };
+      const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
+      const check = (row: ListRow) => matching(filter, enquiredLeadOf(studioId, row));
+      if (filter && isByUpdate(filter, first)) {
+        const positionOf = (row: ListRow) => `${idOf(row)} ${row[LEAD_COLUMNS.at.updatedAt]}`;
+        const read = (position: string | null, count: number) => byUpdate(studio, filter, position, count);
+        return readPage(filteredPage({ read, idOf: positionOf, check }), { after, limit }, report);
+      }
+      const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+      const read = (position: string | null, count: number) =>
+        first === 'newest'
+          ? byId.all(studio, above ?? '', position ?? below ?? AFTER_ALL_IDS, count)
+          : byId.all(studio, position ?? above ?? '', below ?? AFTER_ALL_IDS, count);
+      const listing = { read, idOf, check };
+      return readPage(filter ? filteredPage(listing) : listing, { after, limit }, report);
+    };
 
   return {
     findLeadByIdempotencyKey: async (studioId, idempotencyKey) =>
@@ -67,15 +88,82 @@ export function sqliteLeadReads(
 
     findLeadsOfContact: contactFinder(connection),
 
-    listLeads: (studioId, before, limit) => page(studioId, selectPage, before ?? AFTER_ALL_IDS, limit),
+    listLeads: page('newest', newest),
 
-    walkLeads: (studioId, after, limit) => page(studioId, selectNext, after ?? '', limit),
+    walkLeads: page('oldest', oldest),
+
+    ...leadCounts(connection),
 
     async walkErasedLeads(studioId, after, limit) {
       const studio = studios.of(studioId);
-      const rows = studio === undefined ? [] : selectNext.all(studio, after ?? '', limit);
+      const rows = studio === undefined ? [] : oldest.byId.all(studio, after ?? '', AFTER_ALL_IDS, limit);
       const leads = rows.filter(isErased).flatMap((row) => readableOrNull(erasedLeadOf(studioId, row), report) ?? []);
       return { leads, next: lastIdOfFull(rows, limit) };
+    },
+  };
+}
+
+/**
+ * Returns a function that reads leads of some stages, or of all, in the order of their changes. Each stage is a range of one
+ * index, from which SQLite takes them one after the other, so that it sorts nothing.
+ */
+function byUpdate(database: DatabaseSync, first: 'newest' | 'oldest') {
+  const [order, beyond, columns] = first === 'newest' ? ['DESC', '<', LEAD_COLUMNS] : ['ASC', '>', WITH_ORIGINAL];
+  const ofStage = (_: LeadStage, index: number) => `
+    SELECT updated_at AS at, id, number FROM leads
+    WHERE studio_number = ?1 AND erased_at IS NULL AND stage = ?${index + 7}
+      AND updated_at >= ?2 AND updated_at < ?3 AND (updated_at, id) ${beyond} (?4, unhex(?5, '-'))`;
+  const select = prepareLists(
+    database,
+    `SELECT ${columns.sql}
+    FROM (${LEAD_STAGES.map(ofStage).join(' UNION ALL ')} ORDER BY 1 ${order}, 2 ${order} LIMIT ?6 + 0) AS page
+    JOIN leads ON leads.number = page.number ORDER BY page.at ${order}, page.id ${order}`,
+  );
+  return (studio: number, { stages, updated }: LeadFilter, position: string | null, count: number): ListRow[] => {
+    const [from, to] = changesOf({ updated });
+    const start = first === 'newest' ? ([AFTER_ALL_IDS, to] as const) : (['', from - 1] as const);
+    const [id, ms] = position === null ? start : idAndTime(position);
+    // The position alone would be enough, but need not be what SQLite begins at.
+    const range = first === 'newest' ? [from, Math.min(ms + 1, to)] : [Math.max(ms, from), to];
+    const wanted = LEAD_STAGES.map((stage) => (stages.length === 0 || stages.includes(stage) ? stage : null));
+    return select.all(studio, ...range, ms, id, count, ...wanted);
+  };
+}
+
+/** Beyond every time that can be read. */
+const LAST_MS = 9e15;
+
+/** The range of `updated_at`, without its end. */
+const changesOf = (filter?: Pick<LeadFilter, 'updated'>) =>
+  [filter?.updated.start?.getTime() ?? -LAST_MS, filter?.updated.end?.getTime() ?? LAST_MS] as const;
+
+function leadCounts({ database, studios, report }: Connection): Pick<LeadStore, 'listLeadsToCount' | 'measureStage'> {
+  const selectToCount = prepareLists(
+    database,
+    `SELECT ${COUNTED.sql} FROM leads WHERE studio_number = ? AND ${BETWEEN} DESC LIMIT ? + 0`,
+  );
+  // In the order of changes, so that it takes the index of these, and of that no more than it counts.
+  const selectCount = database.prepare(`
+    SELECT count(*) AS count FROM (
+      SELECT 1 FROM leads
+      WHERE studio_number = ? AND stage = ? AND erased_at IS NULL AND updated_at >= ? AND updated_at < ?
+      ORDER BY updated_at LIMIT ? + 0)`);
+  return {
+    async listLeadsToCount(studioId, before, limit, filter) {
+      const studio = studios.of(studioId);
+      const [above, below] = [filter?.created.start, filter?.created.end].map((time) => time && idBelow(time));
+      const ids = [above ?? '', before ?? below ?? AFTER_ALL_IDS] as const;
+      const rows = studio === undefined ? [] : selectToCount.all(studio, ...ids, limit);
+      const records = rows.flatMap((row) => {
+        const lead = countedLeadOf(studioId, row);
+        return lead === null ? [] : (readableOrNull(lead, report) ?? []);
+      });
+      return { records, next: lastIdOfFull(rows, limit) };
+    },
+
+    async measureStage(studioId, stage, filter, bound) {
+      const [from, to] = changesOf(filter);
+      return Number(selectCount.get(studios.of(studioId) ?? null, stage, from, to, bound)?.count);
     },
   };
 }

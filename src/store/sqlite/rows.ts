@@ -8,6 +8,7 @@ import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,
+  checkedCountedLead,
   checkedEnquiries,
   checkedErasedLead,
   checkedEvent,
@@ -21,7 +22,7 @@ import {
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
-import type { EarlierCreation, ErasedCreation } from '../store.ts';
+import type { CountedLead, EarlierCreation, ErasedCreation } from '../store.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;
@@ -84,6 +85,26 @@ export const PERSONAL: readonly {
   { column: 'source_id', value: "unhex(?, '-')", of: ({ sourceId }) => sourceId, erased: 'NULL' },
   { column: 'note', value: '?', of: ({ note }) => note, erased: 'NULL' },
 ];
+
+const { id, sourceId, stage, createdAt, updatedAt } = LEAD_COLUMNS.sqlOf;
+
+/** The columns that a count needs; a row of these begins as one of LEAD_COLUMNS does. */
+export const COUNTED = columns({ id, stage, sourceId, createdAt, updatedAt, isErased: 'erased_at IS NOT NULL' });
+
+/** @param row COUNTED */
+export function countedLeadOf(studioId: string, row: ListRow): Checked<CountedLead> | null {
+  const { at } = COUNTED;
+  if (row[at.isErased]) return null;
+  const sourceId = row[at.sourceId];
+  return checkedCountedLead({
+    id: idText(row[at.id] as string),
+    studioId,
+    stage: row[at.stage],
+    sourceId: sourceId === null ? null : idText(sourceId as string),
+    createdAt: dateOf(row[at.createdAt]),
+    updatedAt: dateOf(row[at.updatedAt]),
+  });
+}
 
 export const WITH_ORIGINAL = columns({ ...LEAD_COLUMNS.sqlOf, original: 'original' });
 

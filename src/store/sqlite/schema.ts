@@ -119,8 +119,8 @@ export const SCHEMA = `
 `;
 
 /**
- * Tables beside the schema, which cores of release 1.1 ignore. Released ones are never edited, not even their comments,
- * which SQLite stores.
+ * Tables and indexes beside the schema, which cores of release 1.1 ignore, and SQLite keeps. Released ones are never edited,
+ * not even their comments, which SQLite stores.
  */
 const ADDITIONS: Readonly<Record<string, string>> = {
   // The regions that a studio had before; '' for none.
@@ -186,12 +186,15 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         PRIMARY KEY (consumer, lead)
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX deliveries_by_due ON deliveries (consumer, due)`,
+  // The leads of a stage, in the order of their changes.
+  leads_by_stage: `
+      CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,
 };
 
 /** Returns the statements that create what a database lacks of them. */
 export function missingAdditions(database: DatabaseSync): string[] {
-  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const existing = database.prepare('SELECT name FROM sqlite_schema').all();
   return Object.entries(ADDITIONS).flatMap(([addition, create]) =>
-    tables.some(({ name }) => name === addition) ? [] : create,
+    existing.some(({ name }) => name === addition) ? [] : create,
   );
 }

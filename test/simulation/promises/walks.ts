@@ -2,7 +2,7 @@ import type { FinalLead } from '../final-state.ts';
 import { type EventOf, when } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 
-type Leads = readonly { readonly studioId: string; readonly id: string }[];
+type Leads = readonly { readonly studioId: string; readonly id: string; readonly updatedMs?: number }[];
 
 /** Leads that were read one after the other. */
 interface Walk {
@@ -13,6 +13,8 @@ interface Walk {
   readonly begin: number;
   readonly isWhole: boolean;
   readonly isOf: (studioId: string) => boolean;
+  /** Only leads that have changed since belong to it, in the order of their changes; null or absent: all, by id. */
+  readonly sinceMs?: number | null;
 }
 
 /** Compares lists, exports and the final leads with the leads that were acknowledged before each began. */
@@ -21,29 +23,49 @@ export function walkViolations(sim: Simulation, finalLeads: ReadonlyMap<string, 
     .of('request')
     .flatMap(({ answer, operation, studioId, span }) =>
       answer?.status === 201 && operation.name === 'create'
-        ? [{ studioId, id: JSON.parse(answer.text).lead.id as string, end: span.end }]
+        ? [{ studioId, ...(JSON.parse(answer.text).lead as { id: string; createdAt: string }), end: span.end }]
         : [],
     );
   const known = new Set(
     [...finalLeads].flatMap(([studioId, leads]) => leads.map(({ id }) => nameOf({ studioId, id }))),
   );
   return [...lists(sim), ...exported(sim), ...atLast(finalLeads)].flatMap((walk) => {
-    const { what, leads, isNewestFirst, begin, isWhole, isOf } = walk;
+    const { what, leads, isNewestFirst, begin, isWhole, isOf, sinceMs = null } = walk;
     const names = leads.map(nameOf);
     const sorted = [...new Set(names)].sort();
     const violations: string[] = [];
-    if (`${isNewestFirst ? sorted.toReversed() : sorted}` !== `${names}`)
+    if (sinceMs !== null) violations.push(...changeViolations(walk));
+    else if (`${isNewestFirst ? sorted.toReversed() : sorted}` !== `${names}`)
       violations.push(`${what} is not in order, each lead once: ${names.join(', ')}`);
     const unknown = leads.filter((lead) => finalLeads.has(lead.studioId) && !known.has(nameOf(lead))).map(nameOf);
     if (unknown.length > 0) violations.push(`${what} has leads that do not exist in the end: ${unknown.join(', ')}`);
     if (!isWhole) return violations;
     const sent = new Set(names);
-    const missing = acknowledged.filter((lead) => lead.end < begin && isOf(lead.studioId) && !sent.has(nameOf(lead)));
+    // A lead that was created since a time has changed since, whatever has become of it.
+    const isDue = ({ createdAt }: { createdAt: string }) => sinceMs === null || Date.parse(createdAt) >= sinceMs;
+    const missing = acknowledged.filter(
+      (lead) => lead.end < begin && isOf(lead.studioId) && isDue(lead) && !sent.has(nameOf(lead)),
+    );
     if (missing.length > 0)
       violations.push(`${what} lacks ${missing.map(nameOf).join(', ')}, acknowledged before it began`);
     return violations;
   });
 }
+
+/** An export of what has changed since a time is in the order of studios and changes, and has nothing older. */
+function changeViolations({ what, leads, sinceMs }: Walk): string[] {
+  const inOrder = leads.every((lead, index) => {
+    const before = leads[index - 1];
+    return before === undefined || placeOf(before) < placeOf(lead);
+  });
+  const old = leads.filter(({ updatedMs = 0 }) => updatedMs < (sinceMs ?? 0)).map(nameOf);
+  return [
+    ...(inOrder ? [] : [`${what} is not in the order of changes: ${leads.map(placeOf).join(', ')}`]),
+    ...(old.length === 0 ? [] : [`${what} has leads that have not changed since: ${old.join(', ')}`]),
+  ];
+}
+
+const placeOf = ({ studioId, id, updatedMs }: Leads[number]): string => `${studioId} ${updatedMs} ${id}`;
 
 /** A sort key: a space sorts before every character of an id. */
 const nameOf = ({ studioId, id }: Leads[number]): string => `${studioId} ${id}`;
@@ -63,9 +85,17 @@ function lists({ history }: Simulation): Walk[] {
 }
 
 const exported = ({ history }: Simulation): Walk[] =>
-  history.of('exported').map(({ of, leads, isWhole, span }) => {
+  history.of('exported').map(({ of, leads, isWhole, sinceMs, span }) => {
     const what = `${when(span)}: an export of ${of || 'all studios'}`;
-    return { what, leads, isNewestFirst: false, begin: span.begin, isWhole, isOf: (id) => of === '' || of === id };
+    return {
+      what,
+      leads,
+      isNewestFirst: false,
+      begin: span.begin,
+      isWhole,
+      sinceMs,
+      isOf: (id) => of === '' || of === id,
+    };
   });
 
 const atLast = (finalLeads: ReadonlyMap<string, readonly FinalLead[]>): Walk[] =>

@@ -1,3 +1,4 @@
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
@@ -9,7 +10,7 @@ import { aScenario } from './scenario.ts';
 const MAX_ATTEMPTS = 4;
 
 /**
- * The CRM exports all leads of a studio, or of all studios; an export interrupted by a disturbance or by the client
+ * The CRM exports all leads of a studio, or of all studios, or those that have changed since a time; an export interrupted by a disturbance or by the client
  * resumes on another core.
  */
 export const exportLeads = aScenario({
@@ -19,16 +20,21 @@ export const exportLeads = aScenario({
     core: fc.nat(1),
     /** The number of messages after which the client first interrupts it. */
     leavesAfter: fc.constantFrom(null, 1, 1, 2),
+    /** How long before its begin the changes begin that it asks for; null: it asks for all leads. */
+    changesOfMs: fc.constantFrom(null, null, 1000, 60_000, 3_600_000),
   }),
-  async run(sim, { studio, core, leavesAfter }) {
+  async run(sim, { studio, core, leavesAfter, changesOfMs }) {
     const of = studio === null ? '' : studioAt(sim, studio).id;
     const begin = now();
-    const leads: { studioId: string; id: string }[] = [];
+    const leads: { studioId: string; id: string; updatedMs: number }[] = [];
+    const sinceMs = changesOfMs === null ? null : Date.now() - changesOfMs;
+    const filter = sinceMs === null ? {} : { updateTime: { startTime: timestampFromMs(sinceMs) } };
     let [resumeToken, isWhole, left] = ['', false, leavesAfter ?? Number.POSITIVE_INFINITY];
     const readOn = async (attempt: number) => {
-      const stream = sim.crmAt(core + attempt).leads.exportLeads({ studioId: of, resumeToken }, CRM_TIMEOUT);
+      const stream = sim.crmAt(core + attempt).leads.exportLeads({ studioId: of, resumeToken, filter }, CRM_TIMEOUT);
       for await (const message of stream) {
-        leads.push(...message.leads.map(({ studioId, id }) => ({ studioId, id })));
+        for (const { studioId, id, updateTime } of message.leads)
+          leads.push({ studioId, id, updatedMs: updateTime ? timestampMs(updateTime) : Number.NaN });
         resumeToken = message.resumeToken;
         left -= 1;
         if (left === 0) return false;
@@ -40,6 +46,6 @@ export const exportLeads = aScenario({
       if ('refused' in outcome) sim.history.fail(`an export of ${of || 'all studios'} is refused: ${outcome.refused}`);
       isWhole = 'answer' in outcome && outcome.answer;
     }
-    sim.history.add({ kind: 'exported', party: 'CRM', of, leads, isWhole, span: { begin, end: now() } });
+    sim.history.add({ kind: 'exported', party: 'CRM', of, leads, isWhole, sinceMs, span: { begin, end: now() } });
   },
 });

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIqADCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQESKQoJZW5xdWlyaWVzGAsgAygLMhYubGVhZGludGFrZS52MS5FbnF1aXJ5QgwKCl9zb3VyY2VfaWRCBwoFX25vdGVCDQoLX2VyYXNlX3RpbWUiiwEKB0VucXVpcnkSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZGlzcGxheV9uYW1lGAIgASgJEhYKCXNvdXJjZV9pZBgDIAEoCUgAiAEBEhEKBG5vdGUYBCABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIsABChFDcmVhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRInCgdjb250YWN0GAQgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCXNvdXJjZV9pZBgFIAEoCUgAiAEBEhEKBG5vdGUYBiABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIkkKEkNyZWF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJlcGxheWVkGAIgASgIIlsKDkdldExlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEiUKBHZpZXcYAyABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3IjQKD0dldExlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkInMKEExpc3RMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEiUKBHZpZXcYBCABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3ImcKEUxpc3RMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIlsKEkV4cG9ydExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoMcmVzdW1lX3Rva2VuGAIgASgJEhwKFGluY2x1ZGVfdGVzdF9zdHVkaW9zGAUgASgIImYKE0V4cG9ydExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFAoMcmVzdW1lX3Rva2VuGAIgASgJEhUKDXNraXBwZWRfY291bnQYAyABKAUidQoQRmluZExlYWRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSKCAQoRRmluZExlYWRzUmVzcG9uc2USIgoFbGVhZHMYASADKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhkKEW1heV9iZV9pbmNvbXBsZXRlGAMgASgIEhUKDXNraXBwZWRfY291bnQYBCABKAUiiwIKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAGIAQESPQoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZEIXChVfZXhwZWN0ZWRfdXBkYXRlX3RpbWUiPAoXQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJRChJJbXBvcnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEigKBWxlYWRzGAIgAygLMhkubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ItMCCgpMZWFkSW1wb3J0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSJwoHY29udGFjdBgDIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBCABKAlIAIgBARIRCgRub3RlGAUgASgJSAGIAQESJwoFc3RhZ2UYBiABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKB2xlYWRfaWQYCSABKAlIAogBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlQgoKCF9sZWFkX2lkIkcKE0ltcG9ydExlYWRzUmVzcG9uc2USMAoHcmVzdWx0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydFJlc3VsdCJzChBMZWFkSW1wb3J0UmVzdWx0Ei8KCGltcG9ydGVkGAEgASgLMhsubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ZWRIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJBCgxMZWFkSW1wb3J0ZWQSDwoHbGVhZF9pZBgBIAEoCRIQCghyZXBsYXllZBgCIAEoCBIOCgZlcmFzZWQYAyABKAgiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQidwoTRXJhc2VDb250YWN0UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIl4KFEVyYXNlQ29udGFjdFJlc3BvbnNlEhQKDGVyYXNlZF9jb3VudBgBIAEoBRIZChFtYXlfYmVfaW5jb21wbGV0ZRgCIAEoCBIVCg1za2lwcGVkX2NvdW50GAMgASgFIroBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kEhAKCGF0dGVtcHRzGAUgASgFImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYAoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIQCghjb25zdW1lchgDIAEoCSJYChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlEhEKCWhlbGRfYmFjaxgCIAEoCCJZChdXYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBIQCghjb25zdW1lchgBIAEoCRIsCgloZWFydGJlYXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWQoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2USEQoJaGVsZF9iYWNrGAIgASgIInUKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQSEAoIY29uc3VtZXIYAiABKAkiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyJtCh5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFEhgKEHN1cGVyc2VkZWRfY291bnQYAiABKAUSFQoNdW5rbm93bl9jb3VudBgDIAEoBSJ0ChJSZXNlbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCnBhZ2VfdG9rZW4YAiABKAkSEAoIY29uc3VtZXIYAyABKAkSEAoIbGVhZF9pZHMYBCADKAkSEwoLYWxsX3N0dWRpb3MYBiABKAgiWQoTUmVzZW5kTGVhZHNSZXNwb25zZRISCgpsZWFkX2NvdW50GAEgASgFEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIoICChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBEhcKCnJlcXVlc3RfaWQYBiABKAlIAYgBAUIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjcKElVwZGF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkKusBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFEh0KGUxFQURfQ0hBTkdFX0tJTkRfRU5RVUlSRUQQBiq6AQoJTGVhZFN0YWdlEhoKFkxFQURfU1RBR0VfVU5TUEVDSUZJRUQQABISCg5MRUFEX1NUQUdFX05FVxABEhgKFExFQURfU1RBR0VfQ09OVEFDVEVEEAISGwoXTEVBRF9TVEFHRV9UUklBTF9CT09LRUQQAxIdChlMRUFEX1NUQUdFX1RSSUFMX0FUVEVOREVEEAQSEgoOTEVBRF9TVEFHRV9XT04QBRITCg9MRUFEX1NUQUdFX0xPU1QQBipOCghMZWFkVmlldxIZChVMRUFEX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9MRUFEX1ZJRVdfQkFTSUMQARISCg5MRUFEX1ZJRVdfRlVMTBACMqQKChFMZWFkSW50YWtlU2VydmljZRJRCgpDcmVhdGVMZWFkEiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlEk0KB0dldExlYWQSHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2UiA5ACARJTCglMaXN0TGVhZHMSHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlIgOQAgESWwoLRXhwb3J0TGVhZHMSIS5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXNwb25zZSIDkAIBMAESTgoJRmluZExlYWRzEh8ubGVhZGludGFrZS52MS5GaW5kTGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5GaW5kTGVhZHNSZXNwb25zZRJgCg9DaGFuZ2VMZWFkU3RhZ2USJS5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkNoYW5nZUxlYWRTdGFnZVJlc3BvbnNlElEKClVwZGF0ZUxlYWQSIC5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5VcGRhdGVMZWFkUmVzcG9uc2USWQoLSW1wb3J0TGVhZHMSIS5sZWFkaW50YWtlLnYxLkltcG9ydExlYWRzUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuSW1wb3J0TGVhZHNSZXNwb25zZSIDkAICElMKCUVyYXNlTGVhZBIfLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRXJhc2VMZWFkUmVzcG9uc2UiA5ACAhJcCgxFcmFzZUNvbnRhY3QSIi5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLkVyYXNlQ29udGFjdFJlc3BvbnNlIgOQAgISZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIqADCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQESKQoJZW5xdWlyaWVzGAsgAygLMhYubGVhZGludGFrZS52MS5FbnF1aXJ5QgwKCl9zb3VyY2VfaWRCBwoFX25vdGVCDQoLX2VyYXNlX3RpbWUiiwEKB0VucXVpcnkSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZGlzcGxheV9uYW1lGAIgASgJEhYKCXNvdXJjZV9pZBgDIAEoCUgAiAEBEhEKBG5vdGUYBCABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIsABChFDcmVhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRInCgdjb250YWN0GAQgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCXNvdXJjZV9pZBgFIAEoCUgAiAEBEhEKBG5vdGUYBiABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIkkKEkNyZWF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJlcGxheWVkGAIgASgIIlsKDkdldExlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEiUKBHZpZXcYAyABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3IjQKD0dldExlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIq4BChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldxIuCgZmaWx0ZXIYBSABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRGaWx0ZXJIAIgBAUIJCgdfZmlsdGVyImcKEUxpc3RMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIo8BCglUaW1lUmFuZ2USMwoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIxCghlbmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBAUINCgtfc3RhcnRfdGltZUILCglfZW5kX3RpbWUi0gEKCkxlYWRGaWx0ZXISKAoGc3RhZ2VzGAEgAygOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USEgoKc291cmNlX2lkcxgCIAMoCRIyCgtjcmVhdGVfdGltZRgDIAEoCzIYLmxlYWRpbnRha2UudjEuVGltZVJhbmdlSACIAQESMgoLdXBkYXRlX3RpbWUYBCABKAsyGC5sZWFkaW50YWtlLnYxLlRpbWVSYW5nZUgBiAEBQg4KDF9jcmVhdGVfdGltZUIOCgxfdXBkYXRlX3RpbWUiYQoRQ291bnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEi4KBmZpbHRlchgCIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZEZpbHRlckgAiAEBQgkKB19maWx0ZXIiuQEKEkNvdW50TGVhZHNSZXNwb25zZRIqCghieV9zdGFnZRgBIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZENvdW50EisKCWJ5X3NvdXJjZRgCIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZENvdW50EjcKDmNvbXBsZXRlX3NpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBQhEKD19jb21wbGV0ZV9zaW5jZSKBAQoJTGVhZENvdW50EicKBXN0YWdlGAEgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJc291cmNlX2lkGAIgASgJSACIAQESDQoFY291bnQYAyABKAUSFgoOaXNfbG93ZXJfYm91bmQYBCABKAhCDAoKX3NvdXJjZV9pZCKWAQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkSLgoGZmlsdGVyGAMgASgLMhkubGVhZGludGFrZS52MS5MZWFkRmlsdGVySACIAQESHAoUaW5jbHVkZV90ZXN0X3N0dWRpb3MYBSABKAhCCQoHX2ZpbHRlciJmChNFeHBvcnRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhQKDHJlc3VtZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFInUKEEZpbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiggEKEUZpbmRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIZChFtYXlfYmVfaW5jb21wbGV0ZRgDIAEoCBIVCg1za2lwcGVkX2NvdW50GAQgASgFIosCChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgBiAEBEj0KFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgCiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWRCFwoVX2V4cGVjdGVkX3VwZGF0ZV90aW1lIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiUQoSSW1wb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIoCgVsZWFkcxgCIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydCLTAgoKTGVhZEltcG9ydBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFAoMZGlzcGxheV9uYW1lGAIgASgJEicKB2NvbnRhY3QYAyABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAQgASgJSACIAQESEQoEbm90ZRgFIAEoCUgBiAEBEicKBXN0YWdlGAYgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgdsZWFkX2lkGAkgASgJSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUIKCghfbGVhZF9pZCJHChNJbXBvcnRMZWFkc1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRJbXBvcnRSZXN1bHQicwoQTGVhZEltcG9ydFJlc3VsdBIvCghpbXBvcnRlZBgBIAEoCzIbLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydGVkSAASIwoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiQQoMTGVhZEltcG9ydGVkEg8KB2xlYWRfaWQYASABKAkSEAoIcmVwbGF5ZWQYAiABKAgSDgoGZXJhc2VkGAMgASgIIlwKEEVyYXNlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSFgoJbWVtYmVyX2lkGAMgASgJSACIAQFCDAoKX21lbWJlcl9pZCI2ChFFcmFzZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIncKE0VyYXNlQ29udGFjdFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJbWVtYmVyX2lkGAMgASgJSACIAQFCDAoKX21lbWJlcl9pZCJeChRFcmFzZUNvbnRhY3RSZXNwb25zZRIUCgxlcmFzZWRfY291bnQYASABKAUSGQoRbWF5X2JlX2luY29tcGxldGUYAiABKAgSFQoNc2tpcHBlZF9jb3VudBgDIAEoBSK6AQoKTGVhZENoYW5nZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJldmlzaW9uGAIgASgDEjUKEWZpcnN0X2NoYW5nZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgVraW5kcxgEIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZU9mS2luZBIQCghhdHRlbXB0cxgFIAEoBSJpChBMZWFkQ2hhbmdlT2ZLaW5kEisKBGtpbmQYASABKA4yHS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VLaW5kEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImAKFlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QSCwoDbWF4GAEgASgFEicKBHdhaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIY29uc3VtZXIYAyABKAkiWAoXUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2USKgoHY2hhbmdlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZRIRCgloZWxkX2JhY2sYAiABKAgiWQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QSEAoIY29uc3VtZXIYASABKAkSLAoJaGVhcnRiZWF0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlkKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlEhEKCWhlbGRfYmFjaxgCIAEoCCJ1Ch1BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBJCChBhY2tub3dsZWRnZW1lbnRzGAEgAygLMigubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhAKCGNvbnN1bWVyGAIgASgJIlEKGUxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAMibQoeQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlEhoKEmFja25vd2xlZGdlZF9jb3VudBgBIAEoBRIYChBzdXBlcnNlZGVkX2NvdW50GAIgASgFEhUKDXVua25vd25fY291bnQYAyABKAUidAoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJEhAKCGNvbnN1bWVyGAMgASgJEhAKCGxlYWRfaWRzGAQgAygJEhMKC2FsbF9zdHVkaW9zGAYgASgIIlkKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSFQoNc2tpcHBlZF9jb3VudBgDIAEoBSKCAgoRVXBkYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEiEKBGxlYWQYAiABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEjgKFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCgltZW1iZXJfaWQYBSABKAlIAIgBARIXCgpyZXF1ZXN0X2lkGAYgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCrrAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQSGwoXTEVBRF9DSEFOR0VfS0lORF9FUkFTRUQQBRIdChlMRUFEX0NIQU5HRV9LSU5EX0VOUVVJUkVEEAYqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjL8CgoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElYKCkNvdW50TGVhZHMSIC5sZWFkaW50YWtlLnYxLkNvdW50TGVhZHNSZXF1ZXN0GiEubGVhZGludGFrZS52MS5Db3VudExlYWRzUmVzcG9uc2UiA5ACARJbCgtFeHBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1Jlc3BvbnNlIgOQAgEwARJOCglGaW5kTGVhZHMSHy5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1Jlc3BvbnNlEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJZCgtJbXBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuSW1wb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5JbXBvcnRMZWFkc1Jlc3BvbnNlIgOQAgISUwoJRXJhc2VMZWFkEh8ubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXF1ZXN0GiAubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXNwb25zZSIDkAICElwKDEVyYXNlQ29udGFjdBIiLmxlYWRpbnRha2UudjEuRXJhc2VDb250YWN0UmVxdWVzdBojLmxlYWRpbnRha2UudjEuRXJhc2VDb250YWN0UmVzcG9uc2UiA5ACAhJlCg9QdWxsTGVhZENoYW5nZXMSJS5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLlB1bGxMZWFkQ2hhbmdlc1Jlc3BvbnNlIgOQAgESagoQV2F0Y2hMZWFkQ2hhbmdlcxImLmxlYWRpbnRha2UudjEuV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QaJy5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBMAESegoWQWNrbm93bGVkZ2VMZWFkQ2hhbmdlcxIsLmxlYWRpbnRha2UudjEuQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1JlcXVlc3QaLS5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXNwb25zZSIDkAICElkKC1Jlc2VuZExlYWRzEiEubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLlJlc2VuZExlYWRzUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -349,7 +349,7 @@ export type ListLeadsRequest = Message<"leadintake.v1.ListLeadsRequest"> & {
   pageSize: number;
 
   /**
-   * Empty for the first page, else the next_page_token of the previous page, unchanged, of the same studio.
+   * Empty for the first page, else the next_page_token of the previous page, unchanged, of the same studio and filter.
    *
    * @generated from field: string page_token = 3;
    */
@@ -361,6 +361,13 @@ export type ListLeadsRequest = Message<"leadintake.v1.ListLeadsRequest"> & {
    * @generated from field: leadintake.v1.LeadView view = 4;
    */
   view: LeadView;
+
+  /**
+   * Which leads to list; absent: all.
+   *
+   * @generated from field: optional leadintake.v1.LeadFilter filter = 5;
+   */
+  filter?: LeadFilter | undefined;
 };
 
 /**
@@ -377,14 +384,16 @@ export const ListLeadsRequestSchema: GenMessage<ListLeadsRequest> = /*@__PURE__*
  */
 export type ListLeadsResponse = Message<"leadintake.v1.ListLeadsResponse"> & {
   /**
-   * At most page_size leads, newest first (by id, descending).
+   * At most page_size leads, newest first (by id, descending). With a filter by stages or update_time, those first that changed last
+   * (by update_time and id, descending): a lead that changes while pages are read goes to the front, and may be on none of the later pages.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
   leads: Lead[];
 
   /**
-   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`.
+   * Empty on the last page; else at most 512 of `[A-Za-z0-9_-]`. With a filter, a call examines at most some 5,000 leads: a page with
+   * fewer leads than page_size, or none, may have one.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -406,6 +415,181 @@ export const ListLeadsResponseSchema: GenMessage<ListLeadsResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 8);
 
 /**
+ * Times in the range [start_time, end_time). A range may be empty, and must not end before it starts.
+ *
+ * @generated from message leadintake.v1.TimeRange
+ */
+export type TimeRange = Message<"leadintake.v1.TimeRange"> & {
+  /**
+   * The first one; absent: none is too early.
+   *
+   * @generated from field: optional google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * The first one after the range; absent: none is too late.
+   *
+   * @generated from field: optional google.protobuf.Timestamp end_time = 2;
+   */
+  endTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.TimeRange.
+ * Use `create(TimeRangeSchema)` to create a new message.
+ */
+export const TimeRangeSchema: GenMessage<TimeRange> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 9);
+
+/**
+ * What leads must be like. A filter without any field matches all.
+ *
+ * @generated from message leadintake.v1.LeadFilter
+ */
+export type LeadFilter = Message<"leadintake.v1.LeadFilter"> & {
+  /**
+   * Empty: leads in any stage.
+   *
+   * @generated from field: repeated leadintake.v1.LeadStage stages = 1;
+   */
+  stages: LeadStage[];
+
+  /**
+   * UUIDs of the sources, at most 20; empty: leads of any source, or of none.
+   *
+   * @generated from field: repeated string source_ids = 2;
+   */
+  sourceIds: string[];
+
+  /**
+   * When leads were created.
+   *
+   * @generated from field: optional leadintake.v1.TimeRange create_time = 3;
+   */
+  createTime?: TimeRange | undefined;
+
+  /**
+   * When leads last changed: an enquiry does not count.
+   *
+   * @generated from field: optional leadintake.v1.TimeRange update_time = 4;
+   */
+  updateTime?: TimeRange | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadFilter.
+ * Use `create(LeadFilterSchema)` to create a new message.
+ */
+export const LeadFilterSchema: GenMessage<LeadFilter> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 10);
+
+/**
+ * Request of CountLeads.
+ *
+ * @generated from message leadintake.v1.CountLeadsRequest
+ */
+export type CountLeadsRequest = Message<"leadintake.v1.CountLeadsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * Which leads to count; absent: all.
+   *
+   * @generated from field: optional leadintake.v1.LeadFilter filter = 2;
+   */
+  filter?: LeadFilter | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.CountLeadsRequest.
+ * Use `create(CountLeadsRequestSchema)` to create a new message.
+ */
+export const CountLeadsRequestSchema: GenMessage<CountLeadsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 11);
+
+/**
+ * Response of CountLeads.
+ *
+ * @generated from message leadintake.v1.CountLeadsResponse
+ */
+export type CountLeadsResponse = Message<"leadintake.v1.CountLeadsResponse"> & {
+  /**
+   * A count for each stage of the filter, also of no lead.
+   *
+   * @generated from field: repeated leadintake.v1.LeadCount by_stage = 1;
+   */
+  byStage: LeadCount[];
+
+  /**
+   * A count for each source with leads, and one without a source_id for leads that have none; the highest first, at most 1,000.
+   *
+   * @generated from field: repeated leadintake.v1.LeadCount by_source = 2;
+   */
+  bySource: LeadCount[];
+
+  /**
+   * The counts have all leads that were created since then, and match; absent: all leads.
+   *
+   * @generated from field: optional google.protobuf.Timestamp complete_since = 3;
+   */
+  completeSince?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.CountLeadsResponse.
+ * Use `create(CountLeadsResponseSchema)` to create a new message.
+ */
+export const CountLeadsResponseSchema: GenMessage<CountLeadsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 12);
+
+/**
+ * A number of leads.
+ *
+ * @generated from message leadintake.v1.LeadCount
+ */
+export type LeadCount = Message<"leadintake.v1.LeadCount"> & {
+  /**
+   * The stage, in by_stage.
+   *
+   * @generated from field: leadintake.v1.LeadStage stage = 1;
+   */
+  stage: LeadStage;
+
+  /**
+   * The source, in by_source; absent: none.
+   *
+   * @generated from field: optional string source_id = 2;
+   */
+  sourceId?: string | undefined;
+
+  /**
+   * The number of leads.
+   *
+   * @generated from field: int32 count = 3;
+   */
+  count: number;
+
+  /**
+   * Whether there may be more.
+   *
+   * @generated from field: bool is_lower_bound = 4;
+   */
+  isLowerBound: boolean;
+};
+
+/**
+ * Describes the message leadintake.v1.LeadCount.
+ * Use `create(LeadCountSchema)` to create a new message.
+ */
+export const LeadCountSchema: GenMessage<LeadCount> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 13);
+
+/**
  * Request of ExportLeads.
  *
  * @generated from message leadintake.v1.ExportLeadsRequest
@@ -419,12 +603,20 @@ export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
   studioId: string;
 
   /**
-   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id. Valid at any later time, at
+   * Empty to begin, else the resume_token of a message, unchanged, of an export of the same studio_id and filter. Valid at any later time, at
    * any service of this release with the same database.
    *
    * @generated from field: string resume_token = 2;
    */
   resumeToken: string;
+
+  /**
+   * Which leads to send; absent: all. With an update_time that has a start_time, the leads of a studio are ordered by update_time and
+   * id: one that changes meanwhile, and still matches, is sent again, and none is missed that matches all the time.
+   *
+   * @generated from field: optional leadintake.v1.LeadFilter filter = 3;
+   */
+  filter?: LeadFilter | undefined;
 
   /**
    * Of all studios: test studios, too. A test studio that studio_id names needs no more.
@@ -439,7 +631,7 @@ export type ExportLeadsRequest = Message<"leadintake.v1.ExportLeadsRequest"> & {
  * Use `create(ExportLeadsRequestSchema)` to create a new message.
  */
 export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 9);
+  messageDesc(file_leadintake_v1_lead_intake, 14);
 
 /**
  * A message of ExportLeads.
@@ -448,7 +640,7 @@ export const ExportLeadsRequestSchema: GenMessage<ExportLeadsRequest> = /*@__PUR
  */
 export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> & {
   /**
-   * At most 100, with LEAD_VIEW_FULL and about 1 MiB of enquiries; empty if all records of this part are unreadable.
+   * At most 100, with LEAD_VIEW_FULL and about 1 MiB of enquiries; empty if all records of this part are unreadable, or match no filter.
    *
    * @generated from field: repeated leadintake.v1.Lead leads = 1;
    */
@@ -475,7 +667,7 @@ export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> &
  * Use `create(ExportLeadsResponseSchema)` to create a new message.
  */
 export const ExportLeadsResponseSchema: GenMessage<ExportLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 10);
+  messageDesc(file_leadintake_v1_lead_intake, 15);
 
 /**
  * Request of FindLeads.
@@ -517,7 +709,7 @@ export type FindLeadsRequest = Message<"leadintake.v1.FindLeadsRequest"> & {
  * Use `create(FindLeadsRequestSchema)` to create a new message.
  */
 export const FindLeadsRequestSchema: GenMessage<FindLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 11);
+  messageDesc(file_leadintake_v1_lead_intake, 16);
 
 /**
  * Response of FindLeads.
@@ -562,7 +754,7 @@ export type FindLeadsResponse = Message<"leadintake.v1.FindLeadsResponse"> & {
  * Use `create(FindLeadsResponseSchema)` to create a new message.
  */
 export const FindLeadsResponseSchema: GenMessage<FindLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 12);
+  messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
  * Request of ChangeLeadStage.
@@ -619,7 +811,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 13);
+  messageDesc(file_leadintake_v1_lead_intake, 18);
 
 /**
  * Response of ChangeLeadStage.
@@ -640,7 +832,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 14);
+  messageDesc(file_leadintake_v1_lead_intake, 19);
 
 /**
  * Request of ImportLeads.
@@ -668,7 +860,7 @@ export type ImportLeadsRequest = Message<"leadintake.v1.ImportLeadsRequest"> & {
  * Use `create(ImportLeadsRequestSchema)` to create a new message.
  */
 export const ImportLeadsRequestSchema: GenMessage<ImportLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 15);
+  messageDesc(file_leadintake_v1_lead_intake, 20);
 
 /**
  * A lead from another system. The rules of the first five fields are those of CreateLeadRequest.
@@ -746,7 +938,7 @@ export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
  * Use `create(LeadImportSchema)` to create a new message.
  */
 export const LeadImportSchema: GenMessage<LeadImport> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 16);
+  messageDesc(file_leadintake_v1_lead_intake, 21);
 
 /**
  * Response of ImportLeads.
@@ -767,7 +959,7 @@ export type ImportLeadsResponse = Message<"leadintake.v1.ImportLeadsResponse"> &
  * Use `create(ImportLeadsResponseSchema)` to create a new message.
  */
 export const ImportLeadsResponseSchema: GenMessage<ImportLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 17);
+  messageDesc(file_leadintake_v1_lead_intake, 22);
 
 /**
  * The result of importing one lead.
@@ -802,7 +994,7 @@ export type LeadImportResult = Message<"leadintake.v1.LeadImportResult"> & {
  * Use `create(LeadImportResultSchema)` to create a new message.
  */
 export const LeadImportResultSchema: GenMessage<LeadImportResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 23);
 
 /**
  * An imported lead.
@@ -837,7 +1029,7 @@ export type LeadImported = Message<"leadintake.v1.LeadImported"> & {
  * Use `create(LeadImportedSchema)` to create a new message.
  */
 export const LeadImportedSchema: GenMessage<LeadImported> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 24);
 
 /**
  * Request of EraseLead.
@@ -872,7 +1064,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
  * Use `create(EraseLeadRequestSchema)` to create a new message.
  */
 export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Response of EraseLead.
@@ -893,7 +1085,7 @@ export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
  * Use `create(EraseLeadResponseSchema)` to create a new message.
  */
 export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Request of EraseContact.
@@ -928,7 +1120,7 @@ export type EraseContactRequest = Message<"leadintake.v1.EraseContactRequest"> &
  * Use `create(EraseContactRequestSchema)` to create a new message.
  */
 export const EraseContactRequestSchema: GenMessage<EraseContactRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * Response of EraseContact.
@@ -965,7 +1157,7 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
  * Use `create(EraseContactResponseSchema)` to create a new message.
  */
 export const EraseContactResponseSchema: GenMessage<EraseContactResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * The current state of a lead, with its changes since the last acknowledgement.
@@ -1014,7 +1206,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * A kind of change of a lead, and its time.
@@ -1042,7 +1234,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * Request of PullLeadChanges.
@@ -1078,7 +1270,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Response of PullLeadChanges.
@@ -1106,7 +1298,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * Request of WatchLeadChanges.
@@ -1135,7 +1327,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * Some changes; at least one, unless it is a heartbeat.
@@ -1163,7 +1355,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -1191,7 +1383,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -1226,7 +1418,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
  * Response of AcknowledgeLeadChanges.
@@ -1261,7 +1453,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
  * Request of ResendLeads.
@@ -1312,7 +1504,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 38);
 
 /**
  * Response of ResendLeads.
@@ -1347,7 +1539,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 34);
+  messageDesc(file_leadintake_v1_lead_intake, 39);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -1406,7 +1598,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 35);
+  messageDesc(file_leadintake_v1_lead_intake, 40);
 
 /**
  * Response of UpdateLead.
@@ -1427,7 +1619,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 36);
+  messageDesc(file_leadintake_v1_lead_intake, 41);
 
 /**
  * The kinds of change of a lead.
@@ -1638,6 +1830,19 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof ListLeadsRequestSchema;
     output: typeof ListLeadsResponseSchema;
+  },
+  /**
+   * Counts a studio's leads by stage and by source. Of more than 100,000 leads in the filter's range of create_time, it counts the
+   * newest 100,000, and says so; then a stage is counted to 10,000 in all leads, unless the filter has sources or a range of
+   * create_time. Erased leads do not count, nor do those whose stage, source or times cannot be read. Refused with INVALID_REQUEST
+   * or STUDIO_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.CountLeads
+   */
+  countLeads: {
+    methodKind: "unary";
+    input: typeof CountLeadsRequestSchema;
+    output: typeof CountLeadsResponseSchema;
   },
   /**
    * Sends all leads of a studio, or of all but test studios, ordered by studio and then by id, both ascending. Every lead that exists when

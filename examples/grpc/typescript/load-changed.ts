@@ -1,0 +1,46 @@
+/** Loads the leads that have changed since the last load into an SQLite file: for a report, every night. May be killed and repeated. */
+import { DatabaseSync } from 'node:sqlite';
+import { enumToJson } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { createClient, type Interceptor } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { type Lead, LeadIntakeService, LeadStageSchema } from './gen/leadintake/v1/lead_intake_pb.ts';
+
+const { CORE_ADDRESS, CORE_TOKEN, REPORT = 'report.db' } = process.env;
+
+/** Clocks of cores differ, and a change has its time a little before it can be read. */
+const OVERLAP_MS = 5 * 60_000;
+
+const presentToken: Interceptor = (next) => (request) => {
+  if (CORE_TOKEN) request.header.set('authorization', `Bearer ${CORE_TOKEN}`);
+  return next(request);
+};
+const leads = createClient(
+  LeadIntakeService,
+  createGrpcTransport({ baseUrl: `http://${CORE_ADDRESS}`, interceptors: [presentToken], pingIntervalMs: 10_000 }),
+);
+
+const report = new DatabaseSync(REPORT, { timeout: 30_000 });
+report.exec(`
+  CREATE TABLE IF NOT EXISTS leads (studio_id TEXT, id TEXT, updated_ms INTEGER, stage TEXT, PRIMARY KEY (studio_id, id));
+  CREATE TABLE IF NOT EXISTS loads (began_ms INTEGER)`);
+// A lead that changes meanwhile comes again.
+const put = report.prepare(`INSERT INTO leads VALUES (?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET updated_ms = excluded.updated_ms, stage = excluded.stage
+  WHERE excluded.updated_ms > updated_ms`);
+
+const rowOf = ({ studioId, id, updateTime, stage }: Lead) =>
+  [studioId, id, updateTime ? timestampMs(updateTime) : 0, String(enumToJson(LeadStageSchema, stage))] as const;
+
+const beganMs = Date.now();
+const last = report.prepare('SELECT max(began_ms) AS ms FROM loads').get() as { ms: number | null };
+// The first load is of all leads.
+const filter = last.ms === null ? {} : { updateTime: { startTime: timestampFromMs(last.ms - OVERLAP_MS) } };
+let count = 0;
+for await (const message of leads.exportLeads({ filter })) {
+  for (const lead of message.leads) put.run(...rowOf(lead));
+  count += message.leads.length;
+}
+// Last, so that a load that was interrupted begins again.
+report.prepare('INSERT INTO loads VALUES (?)').run(beganMs);
+console.log(`loaded ${count}`);

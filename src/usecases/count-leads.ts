@@ -1,0 +1,86 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { LEAD_STAGES, type LeadStage } from '../domain/lead.ts';
+import { filterOf, type GivenLeadFilter, isAnyTime, isMatch } from '../domain/lead-filter.ts';
+import { Faults } from '../domain/refusal.ts';
+import { MAX_LEAD_SOURCES } from '../domain/studio.ts';
+import type { Reading } from './dependencies.ts';
+import { existingStudio } from './studios.ts';
+
+/** The number of leads that a count examines, and how many it reads at a time. */
+const MAX_EXAMINED = 100_000;
+const MAX_PER_READ = 5000;
+
+/** What a stage is counted to that has leads beyond those examined. */
+const MAX_OF_STAGE = 10_000;
+
+/** A request to count leads, not yet checked. */
+export interface CountLeadsQuery {
+  readonly studioId: string;
+  readonly filter?: GivenLeadFilter | undefined;
+}
+
+export interface LeadCount<Of> {
+  readonly of: Of;
+  readonly count: number;
+  /** Whether there may be more. */
+  readonly isLowerBound: boolean;
+}
+
+export interface LeadCounts {
+  /** Each stage that was asked for, in their order. */
+  readonly byStage: readonly LeadCount<LeadStage>[];
+  /** The most frequent ones first; null: no source. */
+  readonly bySource: readonly LeadCount<string | null>[];
+  /** Leads that were created since then are counted; null: all are. */
+  readonly completeSince: Date | null;
+}
+
+/**
+ * Counts leads by stage and by source. Of more than MAX_EXAMINED leads in the range of `created`, it counts the newest; only a
+ * stage that needs no other look at its leads is counted beyond these, to MAX_OF_STAGE.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
+ */
+export async function countLeads(
+  { store }: Reading,
+  { studioId, filter: given }: CountLeadsQuery,
+): Promise<LeadCounts> {
+  const faults = new Faults();
+  const filter = filterOf(given, faults);
+  await existingStudio(store, studioId, faults);
+  faults.refuseIfAny();
+
+  const [stages, sources] = [new Map<LeadStage, number>(), new Map<string | null, number>()];
+  let before: string | null = null;
+  let oldest: Date | undefined;
+  for (let examined = 0; examined === 0 || (before !== null && examined < MAX_EXAMINED); examined += MAX_PER_READ) {
+    const { records, next } = await store.listLeadsToCount(studioId, before, MAX_PER_READ, filter);
+    oldest = records.at(-1)?.createdAt ?? oldest;
+    for (const lead of records) {
+      if (filter && !isMatch(filter, lead)) continue;
+      stages.set(lead.stage, (stages.get(lead.stage) ?? 0) + 1);
+      sources.set(lead.sourceId, (sources.get(lead.sourceId) ?? 0) + 1);
+    }
+    before = next;
+    // A store may return without waiting for I/O.
+    await yieldToEventLoop();
+  }
+  const isLowerBound = before !== null;
+  const bySource = [...sources].map(([of, count]) => ({ of, count, isLowerBound }));
+  const isByStageAlone = !filter || (filter.sourceIds.length === 0 && isAnyTime(filter.created));
+  const wanted = LEAD_STAGES.filter((stage) => !filter || filter.stages.length === 0 || filter.stages.includes(stage));
+  const byStage: LeadCount<LeadStage>[] = [];
+  for (const of of wanted) {
+    const counted = stages.get(of) ?? 0;
+    const all = isLowerBound && isByStageAlone ? await store.measureStage(studioId, of, filter, MAX_OF_STAGE) : 0;
+    // Leads that are created meanwhile may be in one of the two.
+    const isAll = !isLowerBound || (isByStageAlone && all < MAX_OF_STAGE);
+    byStage.push({ of, count: Math.max(counted, all), isLowerBound: !isAll });
+  }
+  return {
+    byStage,
+    bySource: bySource.sort((a, b) => b.count - a.count).slice(0, MAX_LEAD_SOURCES),
+    // Others may have been created in the same millisecond.
+    completeSince: isLowerBound && oldest ? new Date(oldest.getTime() + 1) : null,
+  };
+}
