@@ -1,11 +1,12 @@
 import { Argument, type Command } from 'commander';
-import { printable } from '../../common/printable.ts';
+import { printable, printableJson } from '../../common/printable.ts';
 import { PAGE_SIZE } from '../../common/rules/public-api.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { LEAD_STAGES, type Lead, type LeadStage } from '../../src/domain/lead.ts';
 import { changeLeadStage } from '../../src/usecases/change-lead.ts';
 import { countLeads, type LeadCount } from '../../src/usecases/count-leads.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
+import { exportContact } from '../../src/usecases/export-contact.ts';
 import { type ExportLeadsQuery, exportLeads } from '../../src/usecases/export-leads.ts';
 import { findLeads, getLead, listLeads } from '../../src/usecases/read-leads.ts';
 import { getStudio } from '../../src/usecases/studios.ts';
@@ -109,6 +110,11 @@ gets an apostrophe in front, and so does such a text behind apostrophes.
       runOnStore((deps) => writeLeads(deps, { studioId, includesTests, filter: filterIn(options) })),
     );
   leads
+    .command('export-contact <studio>')
+    .description('print all that is kept of a person, as JSON')
+    .addHelpText('after', CONTACT_HELP)
+    .action((studioId: string) => runOnStore((deps) => writeContact(deps, studioId)));
+  leads
     .command('import <studio> <file>')
     .description('import leads from a file of CSV; safe to repeat, because existing leads are skipped')
     .option(
@@ -181,6 +187,13 @@ function addWorkCommands(leads: Command): void {
 interface ExportOptions extends FilterOptions {
   readonly studio?: string;
   readonly includeTestStudios?: boolean;
+}
+
+/** Prints all that is kept of a person, as JSON. */
+async function writeContact(deps: Dependencies, studioId: string): Promise<void> {
+  const known = await Array.fromAsync(exportContact(deps, { studioId, contact: await readContact(process.stdin) }));
+  const leads = known.filter((each) => 'lead' in each);
+  await print(`${printableJson({ leads, ...known.at(-1) })}\n`);
 }
 
 /** Writes leads of a studio, or of all studios, page by page. */

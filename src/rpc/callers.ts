@@ -185,6 +185,7 @@ const BY_SERVICE = new Map([
     countLeads: ['crm', 'read'],
     exportLeads: ['crm', 'read'],
     findLeads: ['crm', 'read'],
+    exportContact: ['crm'],
     changeLeadStage: ['crm'],
     updateLead: ['crm'],
     importLeads: ['crm'],

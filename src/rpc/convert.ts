@@ -22,7 +22,7 @@ import {
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
 import type { GivenLeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studio } from '../domain/studio.ts';
-import type { Credential, WaitingChanges } from '../store/store.ts';
+import type { Credential, LeadRecord, WaitingChanges } from '../store/store.ts';
 import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
 import type { LeadCounts } from '../usecases/count-leads.ts';
 
@@ -104,6 +104,18 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
     enquiries: view === 'full' && lead.enquiries ? lead.enquiries.map(enquiryToWire) : [],
   };
 }
+
+export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord) => ({
+  lead: leadToWire(lead, 'full'),
+  idempotencyKey,
+  ...(original && {
+    createdWith: {
+      displayName: original.displayName,
+      ...(original.sourceId !== null && { sourceId: original.sourceId }),
+      ...(original.note !== null && { note: original.note }),
+    },
+  }),
+});
 
 const enquiryToWire = ({ time, displayName, sourceId, note }: Enquiry): leads.Enquiry => ({
   $typeName: leads.EnquirySchema.typeName,

@@ -3,6 +3,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@connectrpc/connect';
 import { assert } from '../../common/invariants.ts';
 import {
+  ExportContactResponseSchema,
   LeadImportedSchema,
   LeadIntakeService,
   LeadSchema,
@@ -28,6 +29,7 @@ import { countLeads } from '../usecases/count-leads.ts';
 import { createLead, refusalOfCreation } from '../usecases/create-lead.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
+import { exportContact } from '../usecases/export-contact.ts';
 import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
@@ -43,6 +45,7 @@ import {
   filterFromWire,
   leadChangeToWire,
   leadDataFromWire,
+  leadRecordToWire,
   leadStage,
   leadToWire,
 } from './convert.ts';
@@ -56,6 +59,7 @@ type Context = Pick<ExchangeContext, 'run' | 'ending'>;
 export function leadIntakeService(deps: Dependencies, { run, ending }: Context): Service {
   return {
     ...changeFeed(deps, { run, ending }),
+    ...leadExports(deps, { run, ending }),
 
     async createLead({ studioId, idempotencyKey, ...data }) {
       const { lead, replayed } = await createLead(deps, { studioId, idempotencyKey, ...leadDataFromWire(data) });
@@ -83,26 +87,6 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
       return { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
     },
 
-    /** Sends page after page as fast as the caller reads them. */
-    exportLeads({ studioId, resumeToken, filter: wireFilter, includeTestStudios: includesTests }, context) {
-      const caller = callerOf(context);
-      /** What the log line has instead of the request. */
-      const summary = { studioId, leads: 0 };
-      const call = { ...callOf(LeadIntakeService.method.exportLeads, context.requestHeader, caller), request: summary };
-      return runStream(run, call, caller, messages(), context.signal);
-
-      async function* messages() {
-        refuseOtherStudios(caller, { studioId });
-        const filter = filterFromWire(wireFilter);
-        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken, includesTests, filter })) {
-          if (ending.aborted)
-            throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
-          yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
-          summary.leads += leads.length;
-        }
-      }
-    },
-
     async importLeads({ studioId, leads }) {
       const imported = await importLeads(deps, { studioId, leads: leads.map(importFromWire) });
       return { results: imported.map((result) => ({ outcome: outcomeOf(result) })) };
@@ -127,6 +111,46 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
 
     async eraseLead({ studioId, leadId, memberId }, context) {
       return { lead: erasedLeadToWire(await eraseLead(deps, { studioId, leadId, memberId, ...actorOf(context) })) };
+    },
+  };
+}
+
+/** The methods that send page after page, or lead after lead, as fast as the caller reads them. */
+function leadExports(deps: Dependencies, { run, ending }: Context): Pick<Service, 'exportLeads' | 'exportContact'> {
+  return {
+    exportLeads({ studioId, resumeToken, filter: wireFilter, includeTestStudios: includesTests }, context) {
+      const caller = callerOf(context);
+      /** What the log line has instead of the request. */
+      const summary = { studioId, leads: 0 };
+      const call = { ...callOf(LeadIntakeService.method.exportLeads, context.requestHeader, caller), request: summary };
+      return runStream(run, call, caller, messages(), context.signal);
+
+      async function* messages() {
+        refuseOtherStudios(caller, { studioId });
+        const filter = filterFromWire(wireFilter);
+        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken, includesTests, filter })) {
+          if (ending.aborted)
+            throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
+          yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
+          summary.leads += leads.length;
+        }
+      }
+    },
+
+    exportContact({ studioId, contact }, context) {
+      const caller = callerOf(context);
+      const { exportContact: method } = LeadIntakeService.method;
+      // The log line has nothing of the contact.
+      const call = { ...callOf(method, context.requestHeader, caller), request: { studioId } };
+      return runStream(run, call, caller, messages(), context.signal);
+
+      async function* messages() {
+        refuseOtherStudios(caller, { studioId });
+        for await (const each of exportContact(deps, { studioId, contact: contactFromWire(contact) })) {
+          if (ending.aborted) throw new ConnectError('the service is stopping: call again', Code.Unavailable);
+          yield create(ExportContactResponseSchema, 'lead' in each ? leadRecordToWire(each) : each);
+        }
+      }
     },
   };
 }

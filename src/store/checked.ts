@@ -30,6 +30,7 @@ import {
 import {
   type CountedLead,
   type EarlierCreation,
+  type LeadRecord,
   type LeadsOfContact,
   type ReportUnreadable,
   UnreadableRecord,
@@ -114,6 +115,22 @@ export const checkedOriginal = (
   original: Unchecked<OriginalFields>,
 ): Checked<OriginalFields> =>
   faultOfOriginal(original) ? unreadable('lead', lead, 'original') : (original as OriginalFields);
+
+/** Returns all that is kept of a lead; null: it was erased. An unreadable one is reported. */
+export function leadRecord(
+  lead: Checked<Lead> | null,
+  given: Unchecked<OriginalFields> | undefined,
+  idempotencyKey: string | undefined,
+  report: ReportUnreadable,
+): LeadRecord | 'unreadable' | null {
+  if (lead === null) return null;
+  const key = isUuid(idempotencyKey) ? idempotencyKey : unreadable('lead', lead, 'idempotencyKey');
+  const original = given ? checkedOriginal(lead, given) : null;
+  const fault = [lead, key, original].find((each) => each instanceof UnreadableRecord);
+  if (!fault) return { lead, idempotencyKey: key, original } as LeadRecord;
+  report(fault);
+  return 'unreadable';
+}
 
 /** Checks the enquiries of a lead, as they are stored, or as JSON. Those that cannot be read are left out. */
 export function checkedEnquiries(read: unknown): KeptEnquiries {

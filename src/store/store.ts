@@ -2,7 +2,15 @@ import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
-import type { Correction, ErasedLead, Fingerprint, Lead, LeadClaims, LeadStage } from '../domain/lead.ts';
+import type {
+  Correction,
+  ErasedLead,
+  Fingerprint,
+  Lead,
+  LeadClaims,
+  LeadStage,
+  OriginalFields,
+} from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
 import type { LeadFilter } from '../domain/lead-filter.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
@@ -86,6 +94,15 @@ export interface Page<Record> {
 
 /** What a count needs of a lead. */
 export type CountedLead = Pick<Lead, 'id' | 'studioId' | 'stage' | 'sourceId' | 'createdAt' | 'updatedAt'>;
+
+/** All that is kept of a lead. */
+export interface LeadRecord {
+  /** With its enquiries. */
+  readonly lead: Lead;
+  readonly idempotencyKey: string;
+  /** What it was created with; null: that is not kept apart from the lead. */
+  readonly original: OriginalFields | null;
+}
 
 export interface LeadsOfContact {
   readonly leads: readonly Lead[];
@@ -193,6 +210,9 @@ export interface LeadStore {
 
   /** Returns a lead of the studio, with its enquiries; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
+
+  /** Returns all that is kept of a lead of the studio; null: it has none, or that was erased. */
+  findLeadRecord(studioId: string, leadId: string): Promise<LeadRecord | 'unreadable' | null>;
 
   /**
    * Returns whether the studio has a lead with this id, erased or not, readable or not; null: it has none. Must not

@@ -18,7 +18,7 @@ const ALL = 1000;
 
 /** The promises of `ConsumerStore`. */
 export function consumerContract(damages: readonly Damage[], opened: () => OpenedStore): void {
-  // @proves feed-8 feed-10
+  // @proves feed-8 feed-9
   describe('named consumers of the change feed', () => {
     let store: Store;
     beforeEach(async () => {

@@ -41,6 +41,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   createLead: ['writes', (store) => createAnother(store)],
   findLeadByIdempotencyKey: ['reads', (store) => store.findLeadByIdempotencyKey(STUDIO_ID, newId())],
   findLead: ['reads', (store) => store.findLead(STUDIO_ID, lead.id)],
+  findLeadRecord: ['reads', (store) => store.findLeadRecord(STUDIO_ID, lead.id)],
   presenceOfLead: ['reads', (store) => store.presenceOfLead(STUDIO_ID, lead.id)],
   listLeads: ['reads', (store) => store.listLeads(STUDIO_ID, null, 10)],
   listLeadsToCount: ['reads', (store) => store.listLeadsToCount(STUDIO_ID, null, 10)],

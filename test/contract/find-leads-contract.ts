@@ -58,6 +58,29 @@ export function findLeadsContract(opened: () => OpenedStore): void {
       expect(await foundBy([aClaim('x')])).toEqual([lost]);
     });
 
+    // @proves studios-3
+    test('have all that is kept of them in their records: enquiries, the idempotency key, and what they were created with', async () => {
+      const lead = aLead({ note: 'first', sourceId: newId() });
+      const { idempotencyKey } = claimsOf(lead);
+      await created(lead, claimsOf(lead, { idempotencyKey }));
+      const record = () => store.findLeadRecord(STUDIO_ID, lead.id);
+      expect(await record()).toEqual({ lead, idempotencyKey, original: null });
+      const { displayName, sourceId, note } = lead;
+      const now = await corrected(lead, { displayName: 'Ada King', sourceId: null, note: null });
+      const original = { displayName, sourceId, note };
+      expect(await record()).toEqual({ lead: now, idempotencyKey, original });
+      const again = aLead({ contact: lead.contact, note: 'again' });
+      await store.createLead(again, claimsOf(again), undefined, 'keep');
+      const enquiry = { time: again.createdAt, displayName, sourceId: null, note: 'again' };
+      store = await opened().reopen();
+      expect(await record()).toEqual({ lead: { ...now, enquiries: [enquiry] }, idempotencyKey, original });
+
+      expect(await store.findLeadRecord('studio-2', lead.id)).toBeNull();
+      expect(await store.findLeadRecord(STUDIO_ID, newId())).toBeNull();
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: lead.id, memberId: null, now: now.updatedAt });
+      expect(await record()).toBeNull();
+    });
+
     test.each(['new', 'lost'] as const)(
       'are found by the corrected contact and not by the former one: %s',
       async (stage) => {

@@ -12,7 +12,7 @@ const TEST = 'studio-test';
 
 /** The promises about test studios, and who has their leads. */
 export function testStudioContract(opened: () => OpenedStore): void {
-  // @proves feed-9
+  // @proves studios-1
   describe('a test studio', () => {
     let store: Store;
     beforeEach(async () => {
@@ -111,7 +111,7 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await store.createConsumer(aConsumer({ includesTests: true }))).toEqual({ kind: 'exists' });
     });
 
-    // @proves erasure-5
+    // @proves studios-2
     test('loses its leads with all that is kept of them, in parts, and no other loses anything', async () => {
       await store.putStudio(aTest, BY);
       const asked = await consumer({ includesTests: true });

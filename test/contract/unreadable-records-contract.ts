@@ -120,6 +120,17 @@ export function unreadableRecordsContract(damages: readonly Damage[], opened: ()
         expect((await store.listAuditEvents(studioId, lead.id))[0]).toMatchObject({ action: 'lead-erased' });
       }));
 
+    // @proves studios-3
+    test('what is kept of a lead: its record is as unreadable as a part of it, and reported', () =>
+      each(['lead', 'original'], async (damage, studioId) => {
+        const lead = await created(aLead({ studioId }));
+        if (damage.kind === 'original') await correctLead(store, lead, { note: 'once' });
+        await opened().damage(damage, lead);
+
+        expect(await store.findLeadRecord(studioId, lead.id)).toBe('unreadable');
+        expect(opened().reported.at(-1)).toMatchObject({ kind: 'lead', studioId });
+      }));
+
     test('data of a creation: its replay is an error and not a conflict, and the lead stays readable', () =>
       each(['creation', 'original'], async (damage, studioId) => {
         const lead = aLead({ studioId });

@@ -155,6 +155,23 @@ test('an operator finds a lead by a contact from standard input', async () => {
       stderr: 'the standard input must be a JSON object with a type, email or phone, and a value\n',
     });
   }
+  // As JSON in any case.
+  expect(JSON.parse(await given(lead.contact, 'leads', 'export-contact', 's1'))).toEqual({
+    leads: [
+      {
+        lead: { ...lead, createdAt: lead.createdAt.toISOString(), updatedAt: lead.updatedAt.toISOString() },
+        idempotencyKey: expect.any(String),
+        original: null,
+      },
+    ],
+    mayBeIncomplete: false,
+    skippedCount: 0,
+  });
+  await expect(given(lead.contact, 'leads', 'export-contact', 's2')).rejects.toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^STUDIO_NOT_FOUND: /),
+  });
   expect(JSON.parse(await given(lead.contact, '--json', 'leads', 'erase-contact', 's1'))).toMatchObject({
     erasedCount: 1,
   });

@@ -300,7 +300,7 @@ for (const language of ['typescript', 'python']) {
     await expectEqualCopy(commandsOf(`${language}-copy`));
   });
 
-  // @proves feed-10
+  // @proves feed-9
   test(`a copy in ${language} that cannot store a lead sets it aside, and stores the others`, async (context) => {
     requireInstalled(language, context);
     await expectSetAside(commandsOf(`${language}-copy`));

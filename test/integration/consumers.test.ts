@@ -86,7 +86,7 @@ const codeOf = (call: Promise<unknown>) =>
     ({ code }) => code as Code,
   );
 
-// @proves feed-8 feed-10
+// @proves feed-8 feed-9
 describe('a named consumer', () => {
   test('pulls, waits and acknowledges for itself', async () => {
     const before = await created();

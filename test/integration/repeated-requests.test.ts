@@ -28,6 +28,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   GetLead: 'nothing',
   ListLeads: 'nothing',
   ExportLeads: 'a stream',
+  ExportContact: 'a stream',
   FindLeads: 'nothing',
   CountLeads: 'nothing',
   ChangeLeadStage: 'by request_id',

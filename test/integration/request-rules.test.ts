@@ -51,6 +51,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/ListLeads': () => ({ ...STUDIO, pageSize: 1, pageToken: '', view: 1, filter: aFilter() }),
   'LeadIntakeService/ExportLeads': () => ({ ...STUDIO, resumeToken: '', filter: aFilter() }),
   'LeadIntakeService/CountLeads': () => ({ ...STUDIO, filter: aFilter() }),
+  'LeadIntakeService/ExportContact': () => ({ ...STUDIO, contact: aContact() }),
   'LeadIntakeService/FindLeads': () => ({ ...STUDIO, contact: aContact(), pageSize: 1, pageToken: '' }),
   'LeadIntakeService/ChangeLeadStage': () => ({ ...MEMBER, leadId: id(), stage: 2, expectedUpdateTime: inDays(0) }),
   'LeadIntakeService/ImportLeads': () => ({

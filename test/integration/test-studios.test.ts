@@ -51,7 +51,7 @@ const fieldsOf = (call: Promise<unknown>) =>
         .flatMap(({ fieldViolations }) => fieldViolations.map(({ field }) => field)),
   );
 
-// @proves feed-9
+// @proves studios-1
 describe('a test studio', () => {
   test('is told from others, and stays what it is', async () => {
     const { studios } = await crm.directory.listStudios({});
@@ -124,7 +124,7 @@ describe('a test studio', () => {
     await watch;
   });
 
-  // @proves erasure-5 bounds-84
+  // @proves studios-2 bounds-90
   test('is emptied in parts, and no other studio is', async () => {
     const kept = await created('one');
     const key = randomUUID();

@@ -50,4 +50,16 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
       { file: 'src/usecases/studios.ts', find: "if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');", put: '' },
     ],
   },
+  {
+    name: 'an export of a person lacks the leads that had the contact before a correction',
+    suite: 'test/integration/export-contact.test.ts',
+    caughtBy: 'sends every lead of a person with all that is kept of it, and at the end whether that is all',
+    patches: [
+      {
+        file: 'src/usecases/export-contact.ts',
+        find: "leadsOf(store, studioId, contact as Contact, 'former')",
+        put: 'leadsOf(store, studioId, contact as Contact)',
+      },
+    ],
+  },
 ];

@@ -469,6 +469,10 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
       { args: [studio], input: contact, printsLeads },
       { args: [studio], input: noContact },
     ],
+    'leads export-contact': [
+      { args: [studio], input: contact, printsLeads },
+      { args: [studio], input: noContact },
+    ],
     'changes watch': [{ args: [], within: ['timeout', '--signal', 'INT', '3'] }],
     'changes resend': [{ args: [studio] }],
     'consumers create': [

@@ -308,7 +308,7 @@ function search(worlds: number, flaw?: Flaw): string | undefined {
   return undefined;
 }
 
-// @proves feed-8 feed-10
+// @proves feed-8 feed-9
 describe('in a model of named consumers', () => {
   test('no change is missed, whoever dies where', () => {
     expect(search(10_000)).toBeUndefined();

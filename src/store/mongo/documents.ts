@@ -24,6 +24,7 @@ import {
   checkedMember,
   checkedOriginal,
   earlierCreation,
+  leadRecord,
   type Unchecked,
   withEnquiries,
 } from '../checked.ts';
@@ -33,6 +34,7 @@ import {
   type EarlierCreation,
   type ErasedCreation,
   type LeadOfStudio,
+  type ReportUnreadable,
   type SomeLeads,
   UnreadableRecord,
 } from '../store.ts';
@@ -335,6 +337,10 @@ export function creationOf(document: LeadDocument): EarlierCreation | ErasedCrea
   const { fingerprint: sha256, fingerprintVersion: version } = Object(document.idempotency);
   return earlierCreation(leadIn(document), originalIn(document), { version, sha256 });
 }
+
+/** Returns all that is kept of the lead of a document; as `leadRecord` does. */
+export const recordOf = (document: LeadDocument, report: ReportUnreadable) =>
+  leadRecord(enquiredLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {

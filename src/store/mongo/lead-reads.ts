@@ -24,6 +24,7 @@ import {
   openClaim,
   presentLeadOf,
   READ,
+  recordOf,
   studiosOf,
   WITHOUT_HISTORY,
   WITHOUT_ORIGINAL,
@@ -51,8 +52,10 @@ export function mongoLeadReads(
     namesOf: ({ _id }) => [nameOf(_id)],
     wanted: (key) => [nameOf(key)],
   });
-  const documentOf = (studioId: string, leadId: string) =>
-    call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));
+  async function readBy<Read>(studioId: string, leadId: string, read: (document: LeadDocument) => Read) {
+    const document = await call((deadline) => documentsById.submit(leadKey(studioId, leadId), deadline));
+    return document && read(document);
+  }
 
   const page = leadPages({ leads, call }, report);
 
@@ -62,15 +65,12 @@ export function mongoLeadReads(
         (found) => found && creationOf(found),
       ),
 
-    async findLead(studioId, leadId) {
-      const document = await documentOf(studioId, leadId);
-      return document && readableOrThrow(enquiredLeadOf(document));
-    },
+    findLead: (studioId, leadId) => readBy(studioId, leadId, (document) => readableOrThrow(enquiredLeadOf(document))),
 
-    async presenceOfLead(studioId, leadId) {
-      const document = await documentOf(studioId, leadId);
-      return document && (isErased(document) ? 'erased' : 'present');
-    },
+    findLeadRecord: (studioId, leadId) => readBy(studioId, leadId, (document) => recordOf(document, report)),
+
+    presenceOfLead: (studioId, leadId) =>
+      readBy(studioId, leadId, (document) => (isErased(document) ? 'erased' : 'present')),
 
     isLeadChangeApplied: (studioId, leadId, requestId) =>
       call(async () => {

@@ -21,6 +21,8 @@ import {
   lastIdOfFull,
   prepareLists,
   presentLeadOf,
+  RECORD,
+  recordOf,
   WITH_ORIGINAL,
 } from './rows.ts';
 
@@ -41,6 +43,7 @@ export function sqliteLeadReads(
   const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
     prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
   const selectById = select("id = unhex(?, '-')");
+  const selectRecord = select("id = unhex(?, '-')", RECORD);
   // `+ 0`, because SQLite replans a query for each new value that is bound to LIMIT, but not for a computed one.
   const newest = { byId: select(`${BETWEEN} DESC LIMIT ? + 0`, LEAD_COLUMNS), byUpdate: byUpdate(database, 'newest') };
   const oldest = { byId: select(`${BETWEEN} LIMIT ? + 0`), byUpdate: byUpdate(database, 'oldest') };
@@ -77,6 +80,12 @@ export function sqliteLeadReads(
     async findLead(studioId, leadId) {
       const row = rowOf(studioId, leadId);
       return row ? readableOrThrow(enquiredLeadOf(studioId, row)) : null;
+    },
+
+    async findLeadRecord(studioId, leadId) {
+      const studio = studios.of(studioId);
+      const row = studio === undefined ? undefined : selectRecord.get(studio, leadId);
+      return row ? recordOf(studioId, row, report) : null;
     },
 
     async presenceOfLead(studioId, leadId) {

@@ -17,12 +17,13 @@ import {
   checkedMember,
   checkedOriginal,
   earlierCreation,
+  leadRecord,
   type Unchecked,
   withEnquiries,
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
-import type { CountedLead, EarlierCreation, ErasedCreation } from '../store.ts';
+import type { CountedLead, EarlierCreation, ErasedCreation, ReportUnreadable } from '../store.ts';
 
 /** A row as the driver returns it. STRICT tables guarantee the column types; everything else is checked. */
 export type Row = Record<string, SQLOutputValue>;
@@ -114,6 +115,8 @@ export const CREATION = columns({
   fingerprint: 'hex(fingerprint)',
 });
 
+export const RECORD = columns({ ...WITH_ORIGINAL.sqlOf, idempotencyKey: 'hex(idempotency_key)' });
+
 export const MARKED_LEAD = columns({
   ...WITH_ORIGINAL.sqlOf,
   revision: number('leads.revision'),
@@ -166,6 +169,15 @@ export function creationOf(studioId: string, row: ListRow): EarlierCreation | Er
   const original = originalIn(row[at.original] as string | null);
   return earlierCreation(leadIn(studioId, row), original, { version: row[at.fingerprintVersion], sha256 });
 }
+
+/** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row RECORD */
+export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadable) =>
+  leadRecord(
+    enquiredLeadOf(studioId, row),
+    originalIn(row[RECORD.at.original] as string | null),
+    idText(row[RECORD.at.idempotencyKey] as string),
+    report,
+  );
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn(json: string | null): Unchecked<OriginalFields> | undefined {

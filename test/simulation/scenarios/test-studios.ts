@@ -38,6 +38,14 @@ export const tryTestStudio = aScenario({
       await definiteOutcome(sim, `a lead of ${studioId} is moved`, () => leads.changeLeadStage(move, CRM_TIMEOUT));
       if (leadIdIn(await createSeparateLead(sim, studio, lead(0))) !== ids[0])
         sim.history.fail(`in ${studioId} a creation is not replayed`);
+      const { contact: given, idempotencyKey } = lead(0);
+      const contact = { value: { case: given.type, value: given.value } } as const;
+      const exported = await definiteOutcome(sim, `what is kept of a person in ${studioId} is exported`, () =>
+        Array.fromAsync(leads.exportContact({ studioId, contact }, CRM_TIMEOUT)),
+      );
+      const kept = 'answer' in exported ? exported.answer.slice(0, -1) : [];
+      if (`${kept.map((each) => [each.lead?.id, each.idempotencyKey])}` !== `${[ids[0], idempotencyKey]}`)
+        sim.history.fail(`in ${studioId} the export of a person has ${kept.map((each) => each.lead?.id)}`);
       if (asked)
         await untilDefinite(sim, `consumer ${name} has the leads of ${studioId}`, async () => {
           const pull = leads.pullLeadChanges({ consumer: name, max: 100 }, CRM_TIMEOUT);
