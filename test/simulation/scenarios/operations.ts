@@ -83,7 +83,11 @@ export async function command(sim: Simulation, words: readonly string[], killedA
   const begin = now();
   const end = await sim.world.commandLine.run(['--json', ...words], killedAfterMs || ENDS_WITHIN_MS);
   const { status, stdout, stderr } = end;
-  const what = `lead-intake ${words.slice(0, 6).join(' ')}`;
+  // The folder of a file has a random name.
+  const what = `lead-intake ${words
+    .slice(0, 6)
+    .map((word) => word.replace(/^\/.*\//, ''))
+    .join(' ')}`;
   sim.history.note('operator', `${what}: ${status} ${stderr}`, begin);
   if (/^\s+at .*[:/]/m.test(stderr)) sim.history.fail(`${what} crashes: ${stderr}`);
   for (const text of [...sim.keyBySecret.keys(), sim.world.coreToken, sim.personal])
