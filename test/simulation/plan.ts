@@ -81,7 +81,7 @@ const planOf = (length: number): fc.Arbitrary<Plan> =>
   fc.noBias(
     fc.record({
       quota: fc.constantFrom(...QUOTAS),
-      drainMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 500, 500, 11_000),
+      drainMs: fc.constantFrom(0, 0, 0, 500, 500, 11_000),
       logLevel: fc.constantFrom('info', 'debug', 'trace'),
       steps: fc.array(step, { minLength: Math.ceil(length / 2), maxLength: length, size: 'max' }),
     }),

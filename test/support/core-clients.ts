@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { CoreSessions } from '../../gateway/core/core-connection.ts';
+import { Health } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyScope, ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { AuditService } from '../../proto/gen/leadintake/v1/audit_pb.ts';
 import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
@@ -20,6 +21,7 @@ export interface CoreClients {
   readonly consumers: Client<typeof ConsumerService>;
   readonly audit: Client<typeof AuditService>;
   readonly exchange: Client<typeof ExchangeService>;
+  readonly health: Client<typeof Health>;
   /** Closes the connection and aborts calls in flight. */
   close(): void;
 }
@@ -48,6 +50,7 @@ export function connectToCore(coreUrl: string, token?: string, tls: SecureContex
     consumers: createClient(ConsumerService, transport),
     audit: createClient(AuditService, transport),
     exchange: createClient(ExchangeService, transport),
+    health: createClient(Health, transport),
     close: () => sessionManager.abort(),
   };
 }

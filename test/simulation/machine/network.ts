@@ -288,6 +288,8 @@ export function connect(port: number, allowHalfOpen = false): SimulatedSocket {
         const accepted = new SimulatedSocket(`${id}<${port}`, listener.node, port, localPort, mayBeHalfOpen);
         accepted.connected(socket);
         socket.connected(accepted);
+        acceptedBy.get(server)?.add(accepted);
+        accepted.once('close', () => acceptedBy.get(server)?.delete(accepted));
         server.emit('connection', accepted);
       }),
     );
@@ -335,6 +337,9 @@ function replaceFetch(): void {
   };
 }
 
+/** The connections of servers that have not ended. */
+const acceptedBy = new WeakMap<net.Server, Set<SimulatedSocket>>();
+
 /** Servers that listen on the network, by server. */
 const listening = new WeakMap<net.Server, { readonly port: number; readonly stop: () => void }>();
 
@@ -361,6 +366,7 @@ function replaceListening(): void {
       release: () => listeners.get(port) === listener && listeners.delete(port),
     };
     listeners.set(port, listener);
+    acceptedBy.set(this, new Set());
     node.resources.add(listener);
     listening.set(this, { port, stop: listener.release });
     // Node takes the date from its own clock.
@@ -385,10 +391,10 @@ function replaceListening(): void {
   server.close = function close(this: net.Server, callback?: (error?: Error) => void) {
     listening.get(this)?.stop();
     listening.delete(this);
-    setImmediate(() => {
-      this.emit('close');
-      callback?.();
-    });
+    if (callback) this.once('close', callback);
+    const left = [...(acceptedBy.get(this) ?? [])];
+    const ended = left.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    Promise.all(ended).then(() => setImmediate(() => this.emit('close')));
     return this;
   };
   Object.defineProperty(server, 'listening', {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { HealthCheckResponse_ServingStatus as Status } from '../../../proto/gen/health/v1/health_pb.ts';
 import { LEADS } from '../../support/service.ts';
 import { now, when } from '../history.ts';
 import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
@@ -13,6 +14,9 @@ import { makeSeparateStudio } from './separate-studio.ts';
 /** Before the end of a drain, and between two requests; milliseconds. */
 const MARGIN_MS = 100;
 const BETWEEN_MS = 50;
+
+/** How long cores are suspended around the end of a gateway's drain; milliseconds. */
+const HELD_MS = 3 * MARGIN_MS;
 
 /**
  * A process is stopped in order, with a drain, while nothing else fails: requests that come before its end are answered, by
@@ -47,10 +51,11 @@ async function stop(sim: Simulation, part: number, secret: string): Promise<void
     const isStopped = stopping.terminate?.(false);
     const isOver = () => now() > begin + sim.drainMs - MARGIN_MS;
     const asking = sim.world.gatewayUrls.map((url) => keepAsking(sim, url, secret, isOver));
-    await Promise.all([...asking, keepCalling(sim, core, isOver)]);
+    const isCore = stopping.name.startsWith('core');
+    await Promise.all([...asking, keepCalling(sim, core, isCore, isOver), ...(isCore ? [] : [holdCores(sim)])]);
     const status = await isStopped;
     if (status !== 0) sim.history.fail(`${stopping.name} was stopped in order, and ended with ${status}`);
-    if (stopping.name.startsWith('core')) await watching.ended;
+    if (isCore) await watching.ended;
     else watching.end();
     await stopping.start();
   });
@@ -70,14 +75,26 @@ async function keepAsking(sim: Simulation, url: string, secret: string, isOver: 
   }
 }
 
-/** Calls a core, which must answer each call. */
-async function keepCalling(sim: Simulation, core: number, isOver: () => boolean): Promise<void> {
+/** What has been asked is still in flight when the drain ends. */
+async function holdCores({ world, drainMs }: Simulation): Promise<void> {
+  const cores = world.parts.filter(({ name }) => name.startsWith('core'));
+  await sleep(drainMs - 2 * MARGIN_MS);
+  for (const core of cores) core.pause();
+  await sleep(HELD_MS);
+  for (const core of cores) core.resume();
+}
+
+/** Calls a core, which must answer each call, and say whether it stops. */
+async function keepCalling(sim: Simulation, core: number, isStopping: boolean, isOver: () => boolean): Promise<void> {
+  const { directory, health } = sim.crmAt(core);
   for (; !isOver(); await sleep(BETWEEN_MS)) {
     const begin = now();
     const studioId = sim.studios[0]?.id ?? '';
-    const outcome = await outcomeOf(sim.crmAt(core).directory.getStudio({ studioId }, CRM_TIMEOUT));
-    if (!('answer' in outcome))
-      sim.history.fail(`${when({ begin, end: now() })}: during a drain a call gets ${JSON.stringify(outcome)}`);
+    const asked = directory.getStudio({ studioId }, CRM_TIMEOUT).then(() => health.check({}, CRM_TIMEOUT));
+    const outcome = await outcomeOf(asked.then(({ status }) => status));
+    const expected = isStopping ? Status.NOT_SERVING : Status.SERVING;
+    if (!('answer' in outcome) || outcome.answer !== expected)
+      sim.history.fail(`${when({ begin, end: now() })}: during a drain a core answers ${JSON.stringify(outcome)}`);
   }
 }
 
