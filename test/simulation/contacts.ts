@@ -5,7 +5,7 @@ export type ContactValue = { readonly type: 'email' | 'phone'; readonly value: s
 export const REGIONS = ['DE', 'FR', 'GB', 'none'] as const;
 export type Region = (typeof REGIONS)[number];
 
-/** The normalized forms of a number without a country code. */
+/** The normalized forms of a number without a country code; `none` is what is dialled, by which it is compared in every region, too. */
 const LOCAL_FORMS = { DE: '+49307654321', FR: '+33307654321', GB: '+44307654321', none: '0307654321' };
 
 /**
@@ -16,7 +16,8 @@ const PHONES: readonly { readonly value: string; readonly forms: Readonly<Record
   inAllRegions('+49 30 7654321', '+49307654321'),
   inAllRegions('+49 (30) 765-4321', '+49307654321'),
   { value: '030 7654321', forms: LOCAL_FORMS },
-  { value: '030/7654321', forms: LOCAL_FORMS },
+  // Release 1.1, whose keys every lead has too, takes this mark for a letter.
+  { value: '030\u30fc7654321', forms: LOCAL_FORMS },
   inAllRegions('+33 3 07 65 43 21', '+33307654321'),
   inAllRegions('0800 REIFEN', '0800reifen'),
   inAllRegions('0800 reifen', '0800reifen'),
@@ -63,12 +64,11 @@ export function sameness(
   if (a.type !== b.type) return 'never';
   if (a.value === b.value) return 'surely';
   if (a.type === 'email') return a.value.toLowerCase() === b.value.toLowerCase() ? 'surely' : 'never';
-  const equal = regions.map((region) => normalizedIn(a.value, region) === normalizedIn(b.value, region));
-  const isRead = (value: string) => value.startsWith('+') || /[a-z]/i.test(value);
-  if (isRead(a.value) && isRead(b.value)) return equal[0] ? 'surely' : 'never';
+  const isEqualIn = (region: Region) => normalizedIn(a.value, region) === normalizedIn(b.value, region);
+  if (isEqualIn('none')) return 'surely';
+  const equal = regions.map(isEqualIn);
   // A lead keeps the keys of the region that it was opened in, whatever the region is now.
-  if (regions.length === 1) return equal[0] ? 'surely' : 'never';
-  return equal.includes(true) ? 'possibly' : 'never';
+  return equal.includes(true) ? (regions.length === 1 ? 'surely' : 'possibly') : 'never';
 }
 
 function normalizedIn(value: string, region: Region): string {

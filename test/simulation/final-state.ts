@@ -52,8 +52,20 @@ export async function readFinalState(sim: Simulation): Promise<ReadonlyMap<strin
     if (exported.length !== listed.length)
       sim.history.fail(`${studio.id} lists ${listed.length} leads, and exports ${exported.length}`);
     found.set(studio.id, exported.toReversed().map(finalLead));
+    await expectFound(sim, studio, listed);
   }
   return found;
+}
+
+/** Each lead is found by the contact that it has. */
+async function expectFound(sim: Simulation, { id: studioId }: KnownStudio, leads: readonly Lead[]): Promise<void> {
+  for (const [value, same] of Map.groupBy(leads, (lead) => contactOf(lead).value)) {
+    const contact = { value: { case: contactOf(same[0] as Lead).type, value } };
+    const { leads: found } = await sim.crmAt(0).leads.findLeads({ studioId, contact, pageSize: 100 });
+    const missing = same.filter(({ id }) => !found.some((each) => each.id === id));
+    if (missing.length > 0 && found.length < 100)
+      sim.history.fail(`${missing.map(({ id }) => id).join(', ')} of ${studioId} is not found by the contact ${value}`);
+  }
 }
 
 /** Returns each distinct creation that was sent. */

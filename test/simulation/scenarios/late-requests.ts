@@ -10,6 +10,7 @@ import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import {
   createSeparateLead,
+  inShort,
   leadIdIn,
   makeSeparateStudio,
   type SeparateStudio,
@@ -84,7 +85,7 @@ export const repeatLate = aScenario({
     }),
 });
 
-/** A studio moves to another country: its leads are found by the numbers of the former one. */
+/** A studio moves to another country: its leads are found by the numbers of the former one, and met by the same digits. */
 export const moveAway = aScenario({
   weight: 1,
   choice: fc.record({ core: fc.nat(1), regionCode: fc.constantFrom('FR', 'AT', 'US') }),
@@ -93,11 +94,17 @@ export const moveAway = aScenario({
       const studio = await makeSeparateStudio(sim);
       const lead = separateLead(sim, studio.id, 'moved', { type: 'phone', value: '+49 30 1234567' });
       const leadId = leadIdIn(await createSeparateLead(sim, studio, lead));
+      const create = (name: string, value: string) =>
+        createSeparateLead(sim, studio, separateLead(sim, studio.id, name, { type: 'phone', value }));
+      await create('national', '030 7654321');
       await definiteOutcome(sim, `${studio.id} moves`, () =>
         sim.crmAt(core).directory.putStudio({ studio: { id: studio.id, regionCode } }, CRM_TIMEOUT),
       );
       if (!(await isFound(sim, studio, leadId)))
         sim.history.fail(`a lead of ${studio.id} is not found by its number in the former country`);
+      const again = inShort(await create('again', '030\u30fc7654321'));
+      if (again !== '409 integration_lead_already_open')
+        sim.history.fail(`once ${studio.id} has moved, the digits of an open lead get ${again}`);
     }),
 });
 

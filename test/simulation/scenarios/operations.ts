@@ -301,15 +301,19 @@ export const contactOf = ({ contact }: Lead): SentLead['contact'] => ({
 });
 
 /** A change of a lead: its stage; or its contact, to a shared one by its index, or to one that no other lead has. */
-const change = fc.oneof(
-  { weight: 2, arbitrary: fc.record({ stage: fc.constantFrom(...LEAD_STAGES, 'won', 'won', 'new'), by }) },
-  { weight: 1, arbitrary: fc.record({ contact: fc.nat(SHARED_CONTACTS + 5), by }) },
+const move = fc.record({ stage: fc.constantFrom(...LEAD_STAGES, 'won', 'won', 'new'), by });
+const correction = fc.record({ contact: fc.nat(SHARED_CONTACTS + 5), by });
+const change = fc.oneof({ weight: 2, arbitrary: move }, { weight: 1, arbitrary: correction });
+const changes = fc.oneof(
+  { weight: 3, arbitrary: fc.array(change, { minLength: 1, maxLength: 2 }) },
+  // Which a reopening may miss.
+  { weight: 1, arbitrary: fc.tuple(correction, move) },
 );
 
 /** A lead is moved or corrected; sometimes twice at a time. */
 export const changeLead = aScenario({
   weight: 16,
-  choice: fc.record({ studio, lead: recent, changes: fc.array(change, { minLength: 1, maxLength: 2 }) }),
+  choice: fc.record({ studio, lead: recent, changes }),
   async run(sim, { studio, lead, changes }) {
     const { id: studioId, leadIds } = studioAt(sim, studio);
     const leadId = newest(leadIds, lead);
