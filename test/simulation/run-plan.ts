@@ -56,6 +56,7 @@ export async function runPlan(
   const endsWithinMs = delaysMs + ENDS_WITHIN_MS;
   const world = await startWorld({
     QUOTA_LIMIT: `${quota.limit}`,
+    ...(quota.studioLimit !== undefined && { QUOTA_STUDIO_LIMIT: `${quota.studioLimit}` }),
     QUOTA_WINDOW_SECONDS: `${quota.windowSeconds}`,
     SHUTDOWN_DRAIN_MS: `${drainMs}`,
     LOG_LEVEL: logLevel,

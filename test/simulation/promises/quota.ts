@@ -1,5 +1,6 @@
 import { type EventOf, type Span, when } from '../history.ts';
 import type { Count } from '../redis/redis-deployment.ts';
+import { ANSWERED_WITHIN_MS } from '../scenarios/requests.ts';
 import type { Simulation } from '../simulation.ts';
 
 /** The quota of each key, and of all keys of a studio together. */
@@ -28,11 +29,11 @@ export function quotaViolations(sim: Simulation, quota: Quota): string[] {
   const requests = sim.history.of('request');
   const counts = sim.world.counts && Map.groupBy(sim.world.counts, ({ apiKeyId }) => apiKeyId);
   const byKey = Map.groupBy(requests, ({ secret }) => sim.keyBySecret.get(secret) ?? '');
-  const ofKeys = [...byKey].flatMap(([key, all]) =>
-    [...ofWindows(all, quota.limit), ...(counts ? uncounted(all.filter(isCounted), counts.get(key) ?? []) : [])].map(
-      (violation) => `key ${key}: ${violation}`,
-    ),
-  );
+  const ofKeys = [...byKey].flatMap(([key, all]) => {
+    const counted = counts?.get(key) ?? [];
+    const miscounted = counts ? [...uncounted(all.filter(isCounted), counted), ...countedTwice(all, counted)] : [];
+    return [...ofWindows(all, quota.limit), ...miscounted].map((violation) => `key ${key}: ${violation}`);
+  });
   const byStudio = Map.groupBy(requests, ({ studioId }) => studioId);
   const ofStudios = [...byStudio].flatMap(([studioId, all]) =>
     ofWindows(all, quota.studioLimit).map((violation) => `the keys of ${studioId}: ${violation}`),
@@ -65,6 +66,18 @@ function uncounted(served: readonly Request[], counts: readonly Count[]): string
       if (own) free.delete(own);
       return own ? [] : [`${when(span)}: is served, and was not counted`];
     });
+}
+
+/** Counts that have no request of their own: one was counted twice. */
+function countedTwice(sent: readonly Request[], counts: readonly Count[]): string[] {
+  // What nobody waits for any more may be counted yet, by a server that was suspended.
+  const untilMs = ({ answer, span }: Request) => span.end + (answer && answer.status !== 503 ? 0 : ANSWERED_WITHIN_MS);
+  const free = new Set(sent.toSorted((a, b) => untilMs(a) - untilMs(b)));
+  return counts.flatMap(({ atMs }) => {
+    const own = free.values().find((request) => request.span.begin < atMs && atMs < untilMs(request));
+    if (own) free.delete(own);
+    return own ? [] : [`${when({ begin: atMs, end: atMs })}: a request was counted that nobody sent`];
+  });
 }
 
 /** Refusals after fewer requests than the limit, in the window before and the last second of its refusals. */
