@@ -9,8 +9,10 @@ import { inMessages, type Message, replyTo } from './wire.ts';
 
 const HEARTBEAT_MS = 300;
 
-/** The longest time until an entry is on the disk, and that of building an index; milliseconds. */
+/** The longest time until an entry is on the disk, with one that is busy, and that of building an index; milliseconds. */
 const SYNC_MS = 2;
+const BUSY_SYNC_MS = 100;
+const BUSY = 0.1;
 const BUILD_MS = 400;
 
 /** A primary that has nothing to write writes an entry that changes nothing, so that the cluster's time goes on; milliseconds. */
@@ -201,12 +203,15 @@ export class Member {
     this.#primary = this.number;
     clearTimeout(this.#electionTimer);
     this.#lengths.clear();
-    this.#inFlight.clear();
-    for (const other of this.#others) this.#heardAt.set(other, performance.now());
+    for (const other of this.#others) {
+      // It hears of its primary, and fetches entries, with a heartbeat.
+      this.#inFlight.add(other);
+      this.#heardAt.set(other, performance.now());
+    }
     this.#note(`is primary of term ${this.#disk.term}`);
     this.#append(undefined);
     this.#changed();
-    this.#beat();
+    this.#heartbeatTimer = setTimeout(() => this.#beat(), Math.random() * HEARTBEAT_MS);
   }
 
   /** @param why undefined: it was no primary */
@@ -265,7 +270,7 @@ export class Member {
       this.#disk.synced = log.length;
       if (this.isPrimary) this.#commit();
       else if (this.#primary !== undefined) this.#send(this.#primary, { kind: 'appended', length: log.length });
-    }, Math.random() * SYNC_MS);
+    }, Math.random() * (Math.random() < BUSY ? BUSY_SYNC_MS : SYNC_MS));
   }
 
   #replicate(): void {
@@ -324,9 +329,9 @@ export class Member {
       return;
     }
     this.#lengths.set(from, Math.max(length, this.#lengths.get(from) ?? 0));
-    const before = this.#commitPoint;
     this.#commit();
-    if (this.#commitPoint > before || length < own.length) this.#replicate();
+    // What is committed by that, it hears with the next entries.
+    if (length < own.length) this.#replicate();
   }
 
   /** What a majority has on its disks is committed, if the last of it is of this term. */
