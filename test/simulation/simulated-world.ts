@@ -169,7 +169,7 @@ export async function startDeployment(machine: Machine, more: Settings, deployme
     databaseUrl,
     files,
     parts: [...product, ...others],
-    links: { ...Object.fromEntries(gateways.map(({ name }, index) => [name, toGateways[index]])), core: toCore },
+    links: { core: toCore, ...Object.fromEntries(gateways.map(({ name }, index) => [name, toGateways[index]])) },
     commandLine,
     clocks: product.map((part) => ({ name: part.name, set: (seconds) => part.setClock(seconds * 1000) })),
     outputs: () => product.map((part) => part.output()),

@@ -36,8 +36,6 @@ export interface TcpProxy {
   replyTo(of: (request: Buffer) => boolean, replyOf: (request: Buffer) => Buffer): void;
   /** The number of replies lost since loseReplies. */
   lost(): number;
-  /** From now on, breaks the connection just after a reply, for this share of replies, 0 to 1. */
-  breakAfterReplies(share: number): void;
   /** Passes nothing on; connections stay open and new ones succeed. */
   silence(): void;
   /** Breaks connections and closes new ones immediately. */
@@ -54,7 +52,6 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
   let ownReply: { of: (request: Buffer) => boolean; replyOf: (request: Buffer) => Buffer } | undefined;
   let seen = 0;
   let lost = 0;
-  let breakShare = 0;
   const pairs = new Map<Socket, Socket>();
   let opened = 0;
 
@@ -115,7 +112,6 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       const arriving = isWhole ? reply : reply.subarray(0, replyBytesLeft);
       replyBytesLeft -= arriving.length;
       if (arriving.length > 0) client.write(arriving);
-      if (Math.random() < breakShare) setTimeout(() => drop(client), Math.random() * 2);
       // Only now, when the server has certainly executed the request.
       if (!isWhole && loses !== undefined) lose(loses);
     });
@@ -149,9 +145,6 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       ownReply = { of, replyOf };
     },
     lost: () => lost,
-    breakAfterReplies(share) {
-      breakShare = share;
-    },
     silence() {
       mode = 'silent';
       for (const [client, server] of pairs) pauseBoth(client, server);
@@ -164,7 +157,6 @@ export async function startProxy(targetHost: string, targetPort: number): Promis
       mode = 'passing';
       loss = undefined;
       ownReply = undefined;
-      breakShare = 0;
       for (const [client, server] of pairs) {
         client.resume();
         server.resume();

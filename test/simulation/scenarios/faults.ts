@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type Lost, now } from '../history.ts';
 import type { Simulation } from '../simulation.ts';
 import type { Part } from '../world.ts';
-import { lasting, one } from './choices.ts';
+import { lasting, mostlyFirst, one } from './choices.ts';
 import { aScenario } from './scenario.ts';
 
 const part = fc.nat(6);
@@ -77,19 +77,23 @@ export const restart = aScenario({
   },
 });
 
-const link = fc.nat(4);
+/** Mostly the first, that of the cores. */
+const link = mostlyFirst(3);
 
-/** A connection between two parts breaks, or transmits nothing. */
+/** The share of requests whose replies are lost. */
+const LOST = 0.3;
+
+/** A connection between two parts breaks before replies, which are lost, or transmits nothing. */
 export const cutLink = aScenario({
-  weight: 2,
-  choice: fc.record({ link, how: fc.constantFrom('refuse', 'silence', 'break'), forMs: lasting(5, 2500) }),
+  weight: 4,
+  choice: fc.record({ link, how: fc.constantFrom('refuse', 'silence', 'lose', 'lose'), forMs: lasting(5, 2500) }),
   run: (sim, { link: index, how, forMs }) => {
     const [name, link] = one(Object.entries(sim.world.links), index);
     return sim.inTurn(`link ${name}`, () =>
       sim.disturb(`the link to the ${name}: ${how} for ${forMs} ms`, [], async () => {
         if (how === 'refuse') link.refuse();
         else if (how === 'silence') link.silence();
-        else link.breakAfterReplies(0.3);
+        else link.loseReplies({ of: () => Math.random() < LOST, count: Number.POSITIVE_INFINITY });
         await sleep(forMs);
         link.heal();
       }),
