@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import type { WatchLeadChangesResponse } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { chanceOf } from '../../crash/chance.ts';
 import { type Copy, consumeFeed } from '../../support/feed-consumer.ts';
 import { type FinalLead, finalLead } from '../final-state.ts';
@@ -11,6 +12,19 @@ import { CRM_TIMEOUT, type Simulation } from '../simulation.ts';
 /** How long after the last change all changes may take to arrive; milliseconds. */
 const ARRIVES_WITHIN_MS = 30_000;
 
+/** Passes on what a watch sends, each state of a lead once; one that is sent again waits since later. */
+async function* eachOnce({ history }: Simulation, watch: AsyncIterable<WatchLeadChangesResponse>) {
+  const sent = new Map<string | undefined, string>();
+  for await (const message of watch) {
+    for (const { lead, revision, firstChangeTime } of message.changes) {
+      const version = `${revision} ${firstChangeTime?.seconds}.${firstChangeTime?.nanos}`;
+      if (sent.get(lead?.id) === version) history.fail(`a watch sends ${lead?.id} twice as of ${version}`);
+      sent.set(lead?.id, version);
+    }
+    yield message;
+  }
+}
+
 /** Consumers of the change feed, one that pulls and one that watches; both die now and then. */
 export function followFeed(sim: Simulation): {
   /** Waits for the last changes, and compares the copies of all consumers with the final leads. */
@@ -18,9 +32,13 @@ export function followFeed(sim: Simulation): {
 } {
   const copy: Copy = new Map();
   const over = new AbortController();
-  const consumers = [false, true].map((watches, index) =>
-    consumeFeed(sim.crmAt(index), copy, chanceOf(index), { signal: over.signal, watches }),
-  );
+  const consumers = [false, true].map((watches, index) => {
+    const { leads, ...others } = sim.crmAt(index);
+    const watchLeadChanges: typeof leads.watchLeadChanges = (...asked) =>
+      eachOnce(sim, leads.watchLeadChanges(...asked));
+    const core = { ...others, leads: { ...leads, watchLeadChanges } };
+    return consumeFeed(core, copy, chanceOf(index), { signal: over.signal, watches });
+  });
 
   /** Waits until nothing waits for a consumer; returns what does. */
   async function wait(consumer: string): Promise<string[]> {

@@ -263,6 +263,7 @@ export class Member {
   #sync(): void {
     if (this.#isSyncing) return;
     this.#isSyncing = true;
+    const withinMs = Math.random() < BUSY ? BUSY_SYNC_MS : SYNC_MS;
     setTimeout(() => {
       this.#isSyncing = false;
       if (this.isStopped) return;
@@ -270,7 +271,7 @@ export class Member {
       this.#disk.synced = log.length;
       if (this.isPrimary) this.#commit();
       else if (this.#primary !== undefined) this.#send(this.#primary, { kind: 'appended', length: log.length });
-    }, Math.random() * (Math.random() < BUSY ? BUSY_SYNC_MS : SYNC_MS));
+    }, Math.random() * withinMs);
   }
 
   #replicate(): void {
