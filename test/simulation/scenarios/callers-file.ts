@@ -18,9 +18,12 @@ const RIGHTS: readonly ((own: string) => Omit<CallerEntry, 'tokens'>)[] = [
   (own) => ({ may: ['crm'], studios: [own] }),
   () => ({ may: ['read'] }),
   () => ({ may: ['gateway'] }),
+  () => ({ may: ['feed'], consumers: ['own'] }),
 ];
 
-type Call = 'read' | 'write';
+/** What a caller does: `pull` is for the consumer without a name. */
+const CALLS = ['read', 'write', 'pull'] as const;
+type Call = (typeof CALLS)[number];
 
 /** A caller gets other rights and tokens, and is removed, while it calls all cores with two tokens. An invalid file changes nothing. */
 export const changeCaller = aScenario({
@@ -36,7 +39,7 @@ export const changeCaller = aScenario({
       const note = (entry: CallerEntry | undefined, begin: number) => {
         for (const token of tokens)
           for (const studioId of studioIds)
-            for (const call of ['read', 'write'] as const)
+            for (const call of CALLS)
               sim.put(registerOf(call, studioId, token), answerTo(entry, token, studioId, call), { begin });
       };
       note(undefined, 0);
@@ -64,7 +67,8 @@ const registerOf = (call: Call, studioId: string, token: string) => `${call} of 
 function answerTo(entry: CallerEntry | undefined, token: string, studioId: string, call: Call): string {
   if (!entry?.tokens?.some(({ sha256 }) => sha256 === tokenHash(token))) return 'CALLER_UNAUTHENTICATED';
   const mayCall = entry.may.some((role) => role === 'crm' || (role === 'read' && call === 'read'));
-  return mayCall && (entry.studios?.includes(studioId) ?? true) ? 'an answer' : 'CALLER_FORBIDDEN';
+  const mayAccess = !entry.studios || (call !== 'pull' && entry.studios.includes(studioId));
+  return mayCall && mayAccess ? 'an answer' : 'CALLER_FORBIDDEN';
 }
 
 /** Calls each core with a token, one call after the other, over one connection as long as the core knows the caller. */
@@ -74,7 +78,7 @@ async function keepCalling(sim: Simulation, token: string, studioIds: readonly s
       let core = connectToCore(url, token);
       while (!isOver()) {
         for (const studioId of studioIds) {
-          for (const call of ['read', 'write'] as const) {
+          for (const call of CALLS) {
             if (await isKnown(sim, core, token, studioId, call)) continue;
             // A core ends a connection with such a call.
             core.close();
@@ -89,14 +93,15 @@ async function keepCalling(sim: Simulation, token: string, studioIds: readonly s
 }
 
 /** Makes a call; returns whether its caller was known. */
-async function isKnown(sim: Simulation, { directory }: CoreClients, token: string, studioId: string, call: Call) {
+async function isKnown(sim: Simulation, core: CoreClients, token: string, studioId: string, call: Call) {
   const begin = now();
   const leadSource = { studioId, id: sim.uuid('source of a caller'), name: 'Form', enabled: true };
-  const outcome = await outcomeOf<unknown>(
-    call === 'read'
-      ? directory.getStudio({ studioId }, CRM_TIMEOUT)
-      : directory.putLeadSource({ leadSource }, CRM_TIMEOUT),
-  );
+  const calls: Readonly<Record<Call, () => Promise<unknown>>> = {
+    read: () => core.directory.getStudio({ studioId }, CRM_TIMEOUT),
+    write: () => core.directory.putLeadSource({ leadSource }, CRM_TIMEOUT),
+    pull: () => core.leads.pullLeadChanges({ max: 1 }, CRM_TIMEOUT),
+  };
+  const outcome = await outcomeOf(calls[call]());
   const what = registerOf(call, studioId, token);
   if ('unknown' in outcome) {
     if (!sim.isDisturbedSince(begin))
