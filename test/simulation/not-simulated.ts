@@ -49,6 +49,9 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'an address may make the core look up any number of keys',
     'lists wait in the order of their arrival',
   ],
+  'calls that go on for longer than connections, which last for a second and a half': [
+    'open streams continue after their caller is removed from the file',
+  ],
   'a difference in what anybody receives: a lead that two workers send has one key': [
     'a worker takes a lead whose lease another worker holds',
   ],

@@ -7,8 +7,6 @@ import * as exports from './scenarios/exports.ts';
 import * as faults from './scenarios/faults.ts';
 import * as keyEnds from './scenarios/key-ends.ts';
 import * as lateRequests from './scenarios/late-requests.ts';
-import * as lostIndex from './scenarios/lost-index.ts';
-import * as lostMongoIndex from './scenarios/lost-mongo-index.ts';
 import * as namedConsumers from './scenarios/named-consumers.ts';
 import * as oddRecords from './scenarios/odd-records.ts';
 import * as operations from './scenarios/operations.ts';
@@ -22,8 +20,8 @@ import * as website from './scenarios/website.ts';
 
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
-  ...[website, otherClients, operations, exports, clocks, faults, oddRecords, lostIndex, transfers, outbox],
-  ...[callersFile, drains, keyEnds, lateRequests, lostMongoIndex, namedConsumers, stalledConsumers, testStudios],
+  ...[website, otherClients, operations, exports, clocks, faults, oddRecords, transfers, outbox],
+  ...[callersFile, drains, keyEnds, lateRequests, namedConsumers, stalledConsumers, testStudios],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */
