@@ -146,9 +146,6 @@ const commands = fc.array(
     command('create index', 2, index, (collection, { key, ...options }) =>
       collection.createIndex(key, options).then(() => 'done'),
     ),
-    command('drop index', 1, fc.constantFrom('unique', 'nested', 'partial'), (collection, index) =>
-      collection.dropIndex(index).then(() => 'done'),
-    ),
     command('list indexes', 1, fc.constant(0), async (collection) =>
       (await collection.indexes()).map(({ name, unique = false }) => `${name} ${unique}`).toSorted(),
     ),

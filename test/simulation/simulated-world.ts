@@ -82,13 +82,12 @@ export class SimulatedPart implements Part {
     if (this.#node) this.#node.clockErrorMs = aheadMs;
   }
 
-  async terminate(): Promise<number> {
+  async terminate(): Promise<void> {
     const node = this.#node;
-    if (!node) return 0;
+    if (!node) return;
     this.#machine.note(`${node.name} is stopped in order`);
     await node.run(async () => (await this.#running)?.stop());
     node.kill();
-    return 0;
   }
 
   output(): string {

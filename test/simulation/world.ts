@@ -13,8 +13,8 @@ export interface Part {
   /** Suspends it until `resume`. */
   pause(): void;
   resume(): void;
-  /** Sends SIGTERM once or twice; returns the exit status, or the signal that ended it. Only for processes of the product. */
-  terminate?(isSignalledTwice: boolean): Promise<number | NodeJS.Signals>;
+  /** Stops it in order. Only for processes of the product. */
+  terminate?(): Promise<void>;
   /** Whether the counters of the quota are lost when it ends. */
   readonly losesCounts: boolean;
 }

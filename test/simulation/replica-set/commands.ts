@@ -185,20 +185,6 @@ export const COMMANDS: Readonly<Record<string, CommandKind>> = {
     },
   },
 
-  dropIndexes: {
-    writes: true,
-    fields: ['index'],
-    run(primary, { index }, namespace) {
-      const indexes = [...existing(primary, namespace).indexes.values()];
-      const dropped = indexes.filter(
-        ({ name, key }) => index === '*' || index === name || textOf(index) === textOf(key),
-      );
-      if (dropped.length === 0 && index !== '*') throw new Refusal(27, 'IndexNotFound', 'index not found');
-      for (const spec of dropped) primary.append({ kind: 'no index', namespace, spec });
-      return { nIndexesWas: indexes.length + 1 };
-    },
-  },
-
   dropDatabase: {
     writes: true,
     fields: [],

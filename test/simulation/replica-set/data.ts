@@ -22,7 +22,6 @@ export type Change =
       readonly document: Document | undefined;
     }
   | { readonly kind: 'index'; readonly namespace: string; readonly spec: IndexSpec }
-  | { readonly kind: 'no index'; readonly namespace: string; readonly spec: IndexSpec }
   | { readonly kind: 'no collection'; readonly namespace: string };
 
 /** A document after an entry of the log. */
@@ -102,11 +101,6 @@ export class Collection {
     }
     for (const [id, versions] of this.#documents)
       for (const { document } of versions) if (document) for (const lookup of added) lookup.add(id, document);
-  }
-
-  removeIndex({ name }: IndexSpec): void {
-    this.indexes.delete(name);
-    this.#unique.delete(name);
   }
 
   /** Adds a version of a document. */
@@ -214,7 +208,6 @@ export class Data {
     const collection = this.collections.get(namespace) ?? new Collection();
     this.collections.set(namespace, collection);
     if (change.kind === 'document') collection.put(change.id, { at, document: change.document });
-    else if (change.kind === 'index') collection.addIndex(change.spec);
-    else collection.removeIndex(change.spec);
+    else collection.addIndex(change.spec);
   }
 }

@@ -1,6 +1,6 @@
+import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { ID_BYTES } from '../../support/raw-sqlite.ts';
-import { runSql } from '../run-sql.ts';
 import { asFarAsDefinite, definiteAnswer } from './definite-outcomes.ts';
 import { aScenario } from './scenario.ts';
 import { createSeparateLead, inShort, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
@@ -36,9 +36,11 @@ export const meetOddRecord = aScenario({
         made.push(leadIdIn(await createSeparateLead(sim, studio, separateLead(sim, studio.id, name))));
       const [odd = '', other = ''] = made;
       const id = { leads: odd, api_keys: studio.apiKeyId, studios: studio.id }[table];
-      const { databaseUrl } = sim.world;
-      const write = (value: unknown) =>
-        runSql(databaseUrl, [`UPDATE ${table} SET ${column} = ? WHERE ${condition}`, value, id]);
+      const run = (sql: string, ...values: readonly string[]) => {
+        using database = new DatabaseSync(sim.world.databaseUrl.replace(/^sqlite:/, ''));
+        return database.prepare(sql).all(...values);
+      };
+      const write = (value: string) => run(`UPDATE ${table} SET ${column} = ? WHERE ${condition}`, value, id);
       const expectAnswers = async (expected: readonly string[], when: string) => {
         const query = '?limit=100';
         const operations = [
@@ -56,14 +58,11 @@ export const meetOddRecord = aScenario({
           sim.history.fail(`in ${studio.id}, ${when} an odd ${column} of ${table}: ${words}, not ${expected}`);
       };
       const usual = ['200', '200', '200: last,odd'];
-      const [[row]] = (await runSql(databaseUrl, [
-        `SELECT ${column} AS value FROM ${table} WHERE ${condition}`,
-        id,
-      ])) as [[{ readonly value: unknown }]];
+      const [row] = run(`SELECT ${column} AS value FROM ${table} WHERE ${condition}`, id);
       await expectAnswers(usual, 'before');
-      await write(`${sim.personal}.b`);
+      write(`${sim.personal}.b`);
       await expectAnswers(answers, 'with');
-      await write(row.value);
+      write(`${row?.value}`);
       await expectAnswers(usual, 'after');
     }),
 });
