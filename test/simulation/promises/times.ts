@@ -11,8 +11,8 @@ interface LeadRead {
 }
 
 /**
- * Compares the times of leads, whatever the clocks were set to: `createdAt` is the time in the lead's id, and each change has a
- * later time than the one before.
+ * Compares the times of leads, whatever the clocks were set to: `createdAt` is the time in the lead's id, each change has a
+ * later time than the one before, and nothing else changes `updatedAt`.
  */
 export function timeViolations({ history }: Simulation): string[] {
   const reads = history.of('request').flatMap(({ answer, span }): LeadRead[] => {
@@ -22,7 +22,13 @@ export function timeViolations({ history }: Simulation): string[] {
     return leads.map((each: Omit<LeadRead, 'span'>) => ({ ...each, span }));
   });
   reads.push(...history.of('leadRead').map(({ leadId, ...read }) => ({ ...read, id: leadId })));
-  return [...Map.groupBy(reads, ({ id }) => id).values()].flatMap(violationsOf);
+  const changes = Map.groupBy(history.of('change'), ({ leadId }) => leadId);
+  return [...Map.groupBy(reads, ({ id }) => id)].flatMap(([id, ofLead]) => {
+    const made = changes.get(id)?.filter(({ outcome }) => !('refused' in outcome)).length ?? 0;
+    const times = new Set(ofLead.map(({ updatedAt }) => updatedAt));
+    const tooMany = times.size > made + 1 ? [`${id} has ${[...times]} as updatedAt after ${made} changes`] : [];
+    return [...tooMany, ...violationsOf(ofLead)];
+  });
 }
 
 function violationsOf(reads: readonly LeadRead[]): string[] {
