@@ -8,6 +8,7 @@ import { countLeads, type LeadCount } from '../../src/usecases/count-leads.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { exportContact } from '../../src/usecases/export-contact.ts';
 import { type ExportLeadsQuery, exportLeads } from '../../src/usecases/export-leads.ts';
+import { type LeadEvent, listLeadEvents } from '../../src/usecases/lead-events.ts';
 import { findLeads, getLead, listLeads } from '../../src/usecases/read-leads.ts';
 import { getStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
@@ -71,6 +72,17 @@ function addShowCommands(leads: Command): void {
       return isJson() ? counts : [...counts.byStage, ...counts.bySource].map(rowOf);
     }),
   );
+  leads
+    .command('events <lead>')
+    .description('list the moves, corrections and enquiries of a lead, and its erasure')
+    .requiredOption(...STUDIO)
+    .action((leadId: string, { studio: studioId }: { studio: string }) =>
+      runOnStore(async (deps) => {
+        const events = await listLeadEvents(deps, { studioId, leadId });
+        const rowOf = ({ what: { kind, ...details }, ...event }: LeadEvent) => ({ ...event, kind, details });
+        return isJson() ? events : events.map(rowOf);
+      }),
+    );
   leads
     .command('get <lead>')
     .description('show a lead')

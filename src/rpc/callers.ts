@@ -183,6 +183,7 @@ const BY_SERVICE = new Map([
     getLead: ['crm', 'read'],
     listLeads: ['crm', 'read'],
     countLeads: ['crm', 'read'],
+    listLeadEvents: ['crm', 'read'],
     exportLeads: ['crm', 'read'],
     findLeads: ['crm', 'read'],
     exportContact: ['crm'],

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Duration, type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { assert } from '../../common/invariants.ts';
 import { uuidFault } from '../../common/rules/field-rules.ts';
@@ -17,6 +17,7 @@ import {
   type GivenLeadData,
   LEAD_STAGES,
   type Lead,
+  type LeadStage,
   type LeadView,
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type LeadChange, type LeadSetAside, type SetAside } from '../domain/lead-change.ts';
@@ -25,6 +26,7 @@ import { type LeadSource, MEMBER_ROLES, type Member, STUDIO_STATUSES, type Studi
 import type { Credential, LeadRecord, WaitingChanges } from '../store/store.ts';
 import { type ListedConsumer, MAX_COUNTED } from '../usecases/consumers.ts';
 import type { LeadCounts } from '../usecases/count-leads.ts';
+import type { LeadEvent } from '../usecases/lead-events.ts';
 
 /** The name on the wire of a word: `stage-changed` is STAGE_CHANGED, `leads.read` is LEADS_READ. */
 type WireName<Word extends string> = Word extends `${infer Head}${'-' | '.'}${infer Tail}`
@@ -134,6 +136,32 @@ export const erasedLeadToWire = ({ id, studioId, stage, createdAt, updatedAt, er
     updateTime: timestampToWire(updatedAt),
     eraseTime: timestampToWire(erasedAt),
   });
+
+export function leadEventToWire({ time, memberId, caller, what }: LeadEvent): leads.LeadEvent {
+  return create(leads.LeadEventSchema, {
+    time: timestampFromDate(time),
+    ...(memberId !== null && { memberId }),
+    ...(caller !== null && { caller }),
+    what: whatOf(what),
+  });
+}
+
+function whatOf(what: LeadEvent['what']): NonNullable<MessageInitShape<typeof leads.LeadEventSchema>['what']> {
+  const stageOf = (stage: LeadStage | null) => (stage === null ? leads.LeadStage.UNSPECIFIED : leadStage.toWire(stage));
+  switch (what.kind) {
+    case 'stage-move':
+      return { case: 'stageMove', value: { from: stageOf(what.from), to: stageOf(what.to) } };
+    case 'correction':
+      return {
+        case: 'correction',
+        value: { fields: what.fields.map((field) => leads.LeadSchema.field[field].name) },
+      };
+    case 'erasure':
+      return { case: 'erasure', value: {} };
+    case 'enquiry':
+      return { case: 'enquiry', value: what.sourceId === null ? {} : { sourceId: what.sourceId } };
+  }
+}
 
 export const countsToWire = ({ byStage, bySource, completeSince }: LeadCounts): leads.CountLeadsResponse =>
   create(leads.CountLeadsResponseSchema, {

@@ -32,6 +32,7 @@ import { eraseContact, eraseLead } from '../usecases/erase-leads.ts';
 import { exportContact } from '../usecases/export-contact.ts';
 import { exportLeads } from '../usecases/export-leads.ts';
 import { type ImportedLead, importLeads, type LeadImport } from '../usecases/import-leads.ts';
+import { listLeadEvents } from '../usecases/lead-events.ts';
 import { findLeads, getLead, listLeads } from '../usecases/read-leads.ts';
 import { takeUntil } from './call-handler.ts';
 import { actorOf, callerOf, refuseOtherConsumers, refuseOtherStudios } from './callers.ts';
@@ -45,10 +46,15 @@ import {
   filterFromWire,
   leadChangeToWire,
   leadDataFromWire,
+<<<<<<< HEAD
   leadRecordToWire,
+=======
+  leadEventToWire,
+>>>>>>> 5b84c015 (ListLeadEvents and leads events: what has happened to a lead, without its texts)
   leadStage,
   leadToWire,
 } from './convert.ts';
+
 import type { ExchangeContext } from './exchange-service.ts';
 import { type Call, callOf, connectionDraining, type RunCall } from './observation.ts';
 import { connectErrorOf, statusOf } from './refusals.ts';
@@ -79,6 +85,10 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
 
     async countLeads({ studioId, filter }) {
       return countsToWire(await countLeads(deps, { studioId, filter: filterFromWire(filter) }));
+    },
+
+    async listLeadEvents({ studioId, leadId }) {
+      return { events: (await listLeadEvents(deps, { studioId, leadId })).map(leadEventToWire) };
     },
 
     async findLeads({ studioId, contact, pageSize, pageToken }) {

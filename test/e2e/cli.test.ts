@@ -209,6 +209,12 @@ test('an operator lists studios and the newest leads of one, reads a lead, and e
     expect(await json('leads', 'list', '--studio', 's2', ...none)).toEqual([]);
   await expect(cli('leads', 'list', '--studio', 's2', '--source', 'form')).rejects.toThrow(/filter.sourceIds/);
 
+  await cli('leads', 'stage', 's2', lead.id, 'contacted', '--member', 'seller-1');
+  await cli('leads', 'stage', 's2', lead.id, 'new');
+  const moves = [{ memberId: 'seller-1', what: { kind: 'stage-move', from: 'new', to: 'contacted' } }, {}];
+  expect(await json('leads', 'events', '--studio', 's2', lead.id)).toMatchObject(moves);
+  expect(await cli('leads', 'events', '--studio', 's2', lead.id)).toMatch(/seller-1.*stage-move/);
+
   const counts = await json('leads', 'count', '--studio', 's2', '--stage', 'new');
   expect(counts).toMatchObject({ byStage: [{ of: 'new', count: 30 }], bySource: [{ of: null, count: 30 }] });
   expect(await cli('leads', 'count', '--studio', 's2')).toMatch(/trial_booked.*no source.*30/s);

@@ -64,6 +64,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   'keys quota': { args: ['s1', key.id, '5'] },
   'leads list': { args: ['--studio', 's1'] },
   'leads get': { args: ['--studio', 's1', lead.id] },
+  'leads count': { args: ['--studio', 's1'] },
+  'leads events': { args: ['--studio', 's1', lead.id] },
   'leads export': { args: ['--studio', 's1'], statusWithoutReader: 0 },
   'leads import': { args: ['s1', 'leads.csv'] },
   'leads stage': { args: ['s1', lead.id, 'won'] },

@@ -31,6 +31,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   ExportContact: 'a stream',
   FindLeads: 'nothing',
   CountLeads: 'nothing',
+  ListLeadEvents: 'nothing',
   ChangeLeadStage: 'by request_id',
   UpdateLead: 'by request_id',
   ImportLeads: 'nothing',

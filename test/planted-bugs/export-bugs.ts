@@ -22,6 +22,18 @@ export const EXPORT_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/usecases/read-leads.ts', find: 'scopeOf(studioId, filter)', put: 'studioId' }],
   },
   {
+    name: "an unknown lead, or another studio's, has no events",
+    suite: 'test/integration/lead-events.test.ts',
+    caughtBy: "is refused for an unknown lead, for another studio's, and for ids that are none",
+    patches: [
+      {
+        file: 'src/usecases/lead-events.ts',
+        find: '(await store.presenceOfLead(studioId, leadId)) === null',
+        put: 'false',
+      },
+    ],
+  },
+  {
     name: 'a range of times has its end',
     suite: FILTERS,
     caughtBy: 'compares times to the nanosecond: the start of a range is in it, and the end is not',

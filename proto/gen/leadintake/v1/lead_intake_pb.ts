@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/lead_intake.proto.
  */
 export const file_leadintake_v1_lead_intake: GenFile = /*@__PURE__*/
-  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIqADCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQESKQoJZW5xdWlyaWVzGAsgAygLMhYubGVhZGludGFrZS52MS5FbnF1aXJ5QgwKCl9zb3VyY2VfaWRCBwoFX25vdGVCDQoLX2VyYXNlX3RpbWUiiwEKB0VucXVpcnkSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZGlzcGxheV9uYW1lGAIgASgJEhYKCXNvdXJjZV9pZBgDIAEoCUgAiAEBEhEKBG5vdGUYBCABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIsABChFDcmVhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRInCgdjb250YWN0GAQgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCXNvdXJjZV9pZBgFIAEoCUgAiAEBEhEKBG5vdGUYBiABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIkkKEkNyZWF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJlcGxheWVkGAIgASgIIlsKDkdldExlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEiUKBHZpZXcYAyABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3IjQKD0dldExlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIq4BChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldxIuCgZmaWx0ZXIYBSABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRGaWx0ZXJIAIgBAUIJCgdfZmlsdGVyImcKEUxpc3RMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIo8BCglUaW1lUmFuZ2USMwoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIxCghlbmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBAUINCgtfc3RhcnRfdGltZUILCglfZW5kX3RpbWUi0gEKCkxlYWRGaWx0ZXISKAoGc3RhZ2VzGAEgAygOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USEgoKc291cmNlX2lkcxgCIAMoCRIyCgtjcmVhdGVfdGltZRgDIAEoCzIYLmxlYWRpbnRha2UudjEuVGltZVJhbmdlSACIAQESMgoLdXBkYXRlX3RpbWUYBCABKAsyGC5sZWFkaW50YWtlLnYxLlRpbWVSYW5nZUgBiAEBQg4KDF9jcmVhdGVfdGltZUIOCgxfdXBkYXRlX3RpbWUiYQoRQ291bnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEi4KBmZpbHRlchgCIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZEZpbHRlckgAiAEBQgkKB19maWx0ZXIiuQEKEkNvdW50TGVhZHNSZXNwb25zZRIqCghieV9zdGFnZRgBIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZENvdW50EisKCWJ5X3NvdXJjZRgCIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZENvdW50EjcKDmNvbXBsZXRlX3NpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBQhEKD19jb21wbGV0ZV9zaW5jZSKBAQoJTGVhZENvdW50EicKBXN0YWdlGAEgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJc291cmNlX2lkGAIgASgJSACIAQESDQoFY291bnQYAyABKAUSFgoOaXNfbG93ZXJfYm91bmQYBCABKAhCDAoKX3NvdXJjZV9pZCKWAQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkSLgoGZmlsdGVyGAMgASgLMhkubGVhZGludGFrZS52MS5MZWFkRmlsdGVySACIAQESHAoUaW5jbHVkZV90ZXN0X3N0dWRpb3MYBSABKAhCCQoHX2ZpbHRlciJmChNFeHBvcnRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhQKDHJlc3VtZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFInUKEEZpbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiggEKEUZpbmRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIZChFtYXlfYmVfaW5jb21wbGV0ZRgDIAEoCBIVCg1za2lwcGVkX2NvdW50GAQgASgFIosCChZDaGFuZ2VMZWFkU3RhZ2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEicKBXN0YWdlGAMgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJbWVtYmVyX2lkGAQgASgJSACIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgBiAEBEj0KFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgCiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWRCFwoVX2V4cGVjdGVkX3VwZGF0ZV90aW1lIjwKF0NoYW5nZUxlYWRTdGFnZVJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQiUQoSSW1wb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIoCgVsZWFkcxgCIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydCLTAgoKTGVhZEltcG9ydBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFAoMZGlzcGxheV9uYW1lGAIgASgJEicKB2NvbnRhY3QYAyABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJc291cmNlX2lkGAQgASgJSACIAQESEQoEbm90ZRgFIAEoCUgBiAEBEicKBXN0YWdlGAYgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgdsZWFkX2lkGAkgASgJSAKIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZUIKCghfbGVhZF9pZCJHChNJbXBvcnRMZWFkc1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5sZWFkaW50YWtlLnYxLkxlYWRJbXBvcnRSZXN1bHQicwoQTGVhZEltcG9ydFJlc3VsdBIvCghpbXBvcnRlZBgBIAEoCzIbLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydGVkSAASIwoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAQgkKB291dGNvbWUiQQoMTGVhZEltcG9ydGVkEg8KB2xlYWRfaWQYASABKAkSEAoIcmVwbGF5ZWQYAiABKAgSDgoGZXJhc2VkGAMgASgIIlwKEEVyYXNlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSFgoJbWVtYmVyX2lkGAMgASgJSACIAQFCDAoKX21lbWJlcl9pZCI2ChFFcmFzZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIncKE0VyYXNlQ29udGFjdFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSFgoJbWVtYmVyX2lkGAMgASgJSACIAQFCDAoKX21lbWJlcl9pZCJeChRFcmFzZUNvbnRhY3RSZXNwb25zZRIUCgxlcmFzZWRfY291bnQYASABKAUSGQoRbWF5X2JlX2luY29tcGxldGUYAiABKAgSFQoNc2tpcHBlZF9jb3VudBgDIAEoBSJSChRFeHBvcnRDb250YWN0UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdCK7AQoVRXhwb3J0Q29udGFjdFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEjQKDGNyZWF0ZWRfd2l0aBgFIAEoCzIeLmxlYWRpbnRha2UudjEuQ3JlYXRlZExlYWREYXRhEhkKEW1heV9iZV9pbmNvbXBsZXRlGAYgASgIEhUKDXNraXBwZWRfY291bnQYByABKAUiaQoPQ3JlYXRlZExlYWREYXRhEhQKDGRpc3BsYXlfbmFtZRgBIAEoCRIWCglzb3VyY2VfaWQYAiABKAlIAIgBARIRCgRub3RlGAMgASgJSAGIAQFCDAoKX3NvdXJjZV9pZEIHCgVfbm90ZSK6AQoKTGVhZENoYW5nZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJldmlzaW9uGAIgASgDEjUKEWZpcnN0X2NoYW5nZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgVraW5kcxgEIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZU9mS2luZBIQCghhdHRlbXB0cxgFIAEoBSJpChBMZWFkQ2hhbmdlT2ZLaW5kEisKBGtpbmQYASABKA4yHS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VLaW5kEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImAKFlB1bGxMZWFkQ2hhbmdlc1JlcXVlc3QSCwoDbWF4GAEgASgFEicKBHdhaXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIY29uc3VtZXIYAyABKAkiWAoXUHVsbExlYWRDaGFuZ2VzUmVzcG9uc2USKgoHY2hhbmdlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZRIRCgloZWxkX2JhY2sYAiABKAgiWQoXV2F0Y2hMZWFkQ2hhbmdlc1JlcXVlc3QSEAoIY29uc3VtZXIYASABKAkSLAoJaGVhcnRiZWF0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlkKGFdhdGNoTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlEhEKCWhlbGRfYmFjaxgCIAEoCCJ1Ch1BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVxdWVzdBJCChBhY2tub3dsZWRnZW1lbnRzGAEgAygLMigubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlQWNrbm93bGVkZ2VtZW50EhAKCGNvbnN1bWVyGAIgASgJIlEKGUxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAMibQoeQWNrbm93bGVkZ2VMZWFkQ2hhbmdlc1Jlc3BvbnNlEhoKEmFja25vd2xlZGdlZF9jb3VudBgBIAEoBRIYChBzdXBlcnNlZGVkX2NvdW50GAIgASgFEhUKDXVua25vd25fY291bnQYAyABKAUidAoSUmVzZW5kTGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgpwYWdlX3Rva2VuGAIgASgJEhAKCGNvbnN1bWVyGAMgASgJEhAKCGxlYWRfaWRzGAQgAygJEhMKC2FsbF9zdHVkaW9zGAYgASgIIlkKE1Jlc2VuZExlYWRzUmVzcG9uc2USEgoKbGVhZF9jb3VudBgBIAEoBRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSFQoNc2tpcHBlZF9jb3VudBgDIAEoBSKCAgoRVXBkYXRlTGVhZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEiEKBGxlYWQYAiABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEjgKFGV4cGVjdGVkX3VwZGF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCgltZW1iZXJfaWQYBSABKAlIAIgBARIXCgpyZXF1ZXN0X2lkGAYgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI3ChJVcGRhdGVMZWFkUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCrrAQoOTGVhZENoYW5nZUtpbmQSIAocTEVBRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhwKGExFQURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiIKHkxFQURfQ0hBTkdFX0tJTkRfU1RBR0VfQ0hBTkdFRBACEhwKGExFQURfQ0hBTkdFX0tJTkRfVVBEQVRFRBADEhsKF0xFQURfQ0hBTkdFX0tJTkRfUkVTRU5UEAQSGwoXTEVBRF9DSEFOR0VfS0lORF9FUkFTRUQQBRIdChlMRUFEX0NIQU5HRV9LSU5EX0VOUVVJUkVEEAYqugEKCUxlYWRTdGFnZRIaChZMRUFEX1NUQUdFX1VOU1BFQ0lGSUVEEAASEgoOTEVBRF9TVEFHRV9ORVcQARIYChRMRUFEX1NUQUdFX0NPTlRBQ1RFRBACEhsKF0xFQURfU1RBR0VfVFJJQUxfQk9PS0VEEAMSHQoZTEVBRF9TVEFHRV9UUklBTF9BVFRFTkRFRBAEEhIKDkxFQURfU1RBR0VfV09OEAUSEwoPTEVBRF9TVEFHRV9MT1NUEAYqTgoITGVhZFZpZXcSGQoVTEVBRF9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPTEVBRF9WSUVXX0JBU0lDEAESEgoOTEVBRF9WSUVXX0ZVTEwQAjLaCwoRTGVhZEludGFrZVNlcnZpY2USUQoKQ3JlYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNyZWF0ZUxlYWRSZXNwb25zZRJNCgdHZXRMZWFkEh0ubGVhZGludGFrZS52MS5HZXRMZWFkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuR2V0TGVhZFJlc3BvbnNlIgOQAgESUwoJTGlzdExlYWRzEh8ubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXF1ZXN0GiAubGVhZGludGFrZS52MS5MaXN0TGVhZHNSZXNwb25zZSIDkAIBElYKCkNvdW50TGVhZHMSIC5sZWFkaW50YWtlLnYxLkNvdW50TGVhZHNSZXF1ZXN0GiEubGVhZGludGFrZS52MS5Db3VudExlYWRzUmVzcG9uc2UiA5ACARJbCgtFeHBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuRXhwb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1Jlc3BvbnNlIgOQAgEwARJOCglGaW5kTGVhZHMSHy5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkZpbmRMZWFkc1Jlc3BvbnNlEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJZCgtJbXBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuSW1wb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5JbXBvcnRMZWFkc1Jlc3BvbnNlIgOQAgISUwoJRXJhc2VMZWFkEh8ubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXF1ZXN0GiAubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXNwb25zZSIDkAICElwKDEVyYXNlQ29udGFjdBIiLmxlYWRpbnRha2UudjEuRXJhc2VDb250YWN0UmVxdWVzdBojLmxlYWRpbnRha2UudjEuRXJhc2VDb250YWN0UmVzcG9uc2UiA5ACAhJcCg1FeHBvcnRDb250YWN0EiMubGVhZGludGFrZS52MS5FeHBvcnRDb250YWN0UmVxdWVzdBokLmxlYWRpbnRha2UudjEuRXhwb3J0Q29udGFjdFJlc3BvbnNlMAESZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("Ch9sZWFkaW50YWtlL3YxL2xlYWRfaW50YWtlLnByb3RvEg1sZWFkaW50YWtlLnYxIjQKB0NvbnRhY3QSDwoFZW1haWwYASABKAlIABIPCgVwaG9uZRgCIAEoCUgAQgcKBXZhbHVlIqADCgRMZWFkEgoKAmlkGAEgASgJEhEKCXN0dWRpb19pZBgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSJwoHY29udGFjdBgEIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBSABKAlIAIgBARIRCgRub3RlGAYgASgJSAGIAQESJwoFc3RhZ2UYByABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKCmVyYXNlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQESKQoJZW5xdWlyaWVzGAsgAygLMhYubGVhZGludGFrZS52MS5FbnF1aXJ5QgwKCl9zb3VyY2VfaWRCBwoFX25vdGVCDQoLX2VyYXNlX3RpbWUiiwEKB0VucXVpcnkSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMZGlzcGxheV9uYW1lGAIgASgJEhYKCXNvdXJjZV9pZBgDIAEoCUgAiAEBEhEKBG5vdGUYBCABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIsABChFDcmVhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEhQKDGRpc3BsYXlfbmFtZRgDIAEoCRInCgdjb250YWN0GAQgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0EhYKCXNvdXJjZV9pZBgFIAEoCUgAiAEBEhEKBG5vdGUYBiABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIkkKEkNyZWF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkEhAKCHJlcGxheWVkGAIgASgIIlsKDkdldExlYWRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIPCgdsZWFkX2lkGAIgASgJEiUKBHZpZXcYAyABKA4yFy5sZWFkaW50YWtlLnYxLkxlYWRWaWV3IjQKD0dldExlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkIq4BChBMaXN0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIlCgR2aWV3GAQgASgOMhcubGVhZGludGFrZS52MS5MZWFkVmlldxIuCgZmaWx0ZXIYBSABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRGaWx0ZXJIAIgBAUIJCgdfZmlsdGVyImcKEUxpc3RMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIo8BCglUaW1lUmFuZ2USMwoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIxCghlbmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBAUINCgtfc3RhcnRfdGltZUILCglfZW5kX3RpbWUi0gEKCkxlYWRGaWx0ZXISKAoGc3RhZ2VzGAEgAygOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USEgoKc291cmNlX2lkcxgCIAMoCRIyCgtjcmVhdGVfdGltZRgDIAEoCzIYLmxlYWRpbnRha2UudjEuVGltZVJhbmdlSACIAQESMgoLdXBkYXRlX3RpbWUYBCABKAsyGC5sZWFkaW50YWtlLnYxLlRpbWVSYW5nZUgBiAEBQg4KDF9jcmVhdGVfdGltZUIOCgxfdXBkYXRlX3RpbWUiYQoRQ291bnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEi4KBmZpbHRlchgCIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZEZpbHRlckgAiAEBQgkKB19maWx0ZXIiuQEKEkNvdW50TGVhZHNSZXNwb25zZRIqCghieV9zdGFnZRgBIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZENvdW50EisKCWJ5X3NvdXJjZRgCIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZENvdW50EjcKDmNvbXBsZXRlX3NpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBQhEKD19jb21wbGV0ZV9zaW5jZSKBAQoJTGVhZENvdW50EicKBXN0YWdlGAEgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USFgoJc291cmNlX2lkGAIgASgJSACIAQESDQoFY291bnQYAyABKAUSFgoOaXNfbG93ZXJfYm91bmQYBCABKAhCDAoKX3NvdXJjZV9pZCKWAQoSRXhwb3J0TGVhZHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgxyZXN1bWVfdG9rZW4YAiABKAkSLgoGZmlsdGVyGAMgASgLMhkubGVhZGludGFrZS52MS5MZWFkRmlsdGVySACIAQESHAoUaW5jbHVkZV90ZXN0X3N0dWRpb3MYBSABKAhCCQoHX2ZpbHRlciJmChNFeHBvcnRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhQKDHJlc3VtZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFInUKEEZpbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEicKB2NvbnRhY3QYAiABKAsyFi5sZWFkaW50YWtlLnYxLkNvbnRhY3QSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiggEKEUZpbmRMZWFkc1Jlc3BvbnNlEiIKBWxlYWRzGAEgAygLMhMubGVhZGludGFrZS52MS5MZWFkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIZChFtYXlfYmVfaW5jb21wbGV0ZRgDIAEoCBIVCg1za2lwcGVkX2NvdW50GAQgASgFIjsKFUxpc3RMZWFkRXZlbnRzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCSJCChZMaXN0TGVhZEV2ZW50c1Jlc3BvbnNlEigKBmV2ZW50cxgBIAMoCzIYLmxlYWRpbnRha2UudjEuTGVhZEV2ZW50IscCCglMZWFkRXZlbnQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoJbWVtYmVyX2lkGAIgASgJSAGIAQESEwoGY2FsbGVyGAMgASgJSAKIAQESLgoKc3RhZ2VfbW92ZRgEIAEoCzIYLmxlYWRpbnRha2UudjEuU3RhZ2VNb3ZlSAASNAoKY29ycmVjdGlvbhgFIAEoCzIeLmxlYWRpbnRha2UudjEuRmllbGRDb3JyZWN0aW9uSAASLQoHZXJhc3VyZRgGIAEoCzIaLmxlYWRpbnRha2UudjEuTGVhZEVyYXN1cmVIABItCgdlbnF1aXJ5GAcgASgLMhoubGVhZGludGFrZS52MS5FbnF1aXJ5S2VwdEgAQgYKBHdoYXRCDAoKX21lbWJlcl9pZEIJCgdfY2FsbGVyIlkKCVN0YWdlTW92ZRImCgRmcm9tGAEgASgOMhgubGVhZGludGFrZS52MS5MZWFkU3RhZ2USJAoCdG8YAiABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZSIhCg9GaWVsZENvcnJlY3Rpb24SDgoGZmllbGRzGAEgAygJIg0KC0xlYWRFcmFzdXJlIjMKC0VucXVpcnlLZXB0EhYKCXNvdXJjZV9pZBgBIAEoCUgAiAEBQgwKCl9zb3VyY2VfaWQiiwIKFkNoYW5nZUxlYWRTdGFnZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEg8KB2xlYWRfaWQYAiABKAkSJwoFc3RhZ2UYAyABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIWCgltZW1iZXJfaWQYBCABKAlIAIgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAGIAQESPQoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAKIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZEIXChVfZXhwZWN0ZWRfdXBkYXRlX3RpbWUiPAoXQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZCJRChJJbXBvcnRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEigKBWxlYWRzGAIgAygLMhkubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ItMCCgpMZWFkSW1wb3J0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSJwoHY29udGFjdBgDIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCglzb3VyY2VfaWQYBCABKAlIAIgBARIRCgRub3RlGAUgASgJSAGIAQESJwoFc3RhZ2UYBiABKA4yGC5sZWFkaW50YWtlLnYxLkxlYWRTdGFnZRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKB2xlYWRfaWQYCSABKAlIAogBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlQgoKCF9sZWFkX2lkIkcKE0ltcG9ydExlYWRzUmVzcG9uc2USMAoHcmVzdWx0cxgBIAMoCzIfLmxlYWRpbnRha2UudjEuTGVhZEltcG9ydFJlc3VsdCJzChBMZWFkSW1wb3J0UmVzdWx0Ei8KCGltcG9ydGVkGAEgASgLMhsubGVhZGludGFrZS52MS5MZWFkSW1wb3J0ZWRIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJBCgxMZWFkSW1wb3J0ZWQSDwoHbGVhZF9pZBgBIAEoCRIQCghyZXBsYXllZBgCIAEoCBIOCgZlcmFzZWQYAyABKAgiXAoQRXJhc2VMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIjYKEUVyYXNlTGVhZFJlc3BvbnNlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQidwoTRXJhc2VDb250YWN0UmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSJwoHY29udGFjdBgCIAEoCzIWLmxlYWRpbnRha2UudjEuQ29udGFjdBIWCgltZW1iZXJfaWQYAyABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIl4KFEVyYXNlQ29udGFjdFJlc3BvbnNlEhQKDGVyYXNlZF9jb3VudBgBIAEoBRIZChFtYXlfYmVfaW5jb21wbGV0ZRgCIAEoCBIVCg1za2lwcGVkX2NvdW50GAMgASgFIlIKFEV4cG9ydENvbnRhY3RSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRInCgdjb250YWN0GAIgASgLMhYubGVhZGludGFrZS52MS5Db250YWN0IrsBChVFeHBvcnRDb250YWN0UmVzcG9uc2USIQoEbGVhZBgBIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSNAoMY3JlYXRlZF93aXRoGAUgASgLMh4ubGVhZGludGFrZS52MS5DcmVhdGVkTGVhZERhdGESGQoRbWF5X2JlX2luY29tcGxldGUYBiABKAgSFQoNc2tpcHBlZF9jb3VudBgHIAEoBSJpCg9DcmVhdGVkTGVhZERhdGESFAoMZGlzcGxheV9uYW1lGAEgASgJEhYKCXNvdXJjZV9pZBgCIAEoCUgAiAEBEhEKBG5vdGUYAyABKAlIAYgBAUIMCgpfc291cmNlX2lkQgcKBV9ub3RlIroBCgpMZWFkQ2hhbmdlEiEKBGxlYWQYASABKAsyEy5sZWFkaW50YWtlLnYxLkxlYWQSEAoIcmV2aXNpb24YAiABKAMSNQoRZmlyc3RfY2hhbmdlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KBWtpbmRzGAQgAygLMh8ubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlT2ZLaW5kEhAKCGF0dGVtcHRzGAUgASgFImkKEExlYWRDaGFuZ2VPZktpbmQSKwoEa2luZBgBIAEoDjIdLmxlYWRpbnRha2UudjEuTGVhZENoYW5nZUtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYAoWUHVsbExlYWRDaGFuZ2VzUmVxdWVzdBILCgNtYXgYASABKAUSJwoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIQCghjb25zdW1lchgDIAEoCSJYChdQdWxsTGVhZENoYW5nZXNSZXNwb25zZRIqCgdjaGFuZ2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkQ2hhbmdlEhEKCWhlbGRfYmFjaxgCIAEoCCJZChdXYXRjaExlYWRDaGFuZ2VzUmVxdWVzdBIQCghjb25zdW1lchgBIAEoCRIsCgloZWFydGJlYXQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWQoYV2F0Y2hMZWFkQ2hhbmdlc1Jlc3BvbnNlEioKB2NoYW5nZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2USEQoJaGVsZF9iYWNrGAIgASgIInUKHUFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0EkIKEGFja25vd2xlZGdlbWVudHMYASADKAsyKC5sZWFkaW50YWtlLnYxLkxlYWRDaGFuZ2VBY2tub3dsZWRnZW1lbnQSEAoIY29uc3VtZXIYAiABKAkiUQoZTGVhZENoYW5nZUFja25vd2xlZGdlbWVudBIRCglzdHVkaW9faWQYASABKAkSDwoHbGVhZF9pZBgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAyJtCh5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2USGgoSYWNrbm93bGVkZ2VkX2NvdW50GAEgASgFEhgKEHN1cGVyc2VkZWRfY291bnQYAiABKAUSFQoNdW5rbm93bl9jb3VudBgDIAEoBSJ0ChJSZXNlbmRMZWFkc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCnBhZ2VfdG9rZW4YAiABKAkSEAoIY29uc3VtZXIYAyABKAkSEAoIbGVhZF9pZHMYBCADKAkSEwoLYWxsX3N0dWRpb3MYBiABKAgiWQoTUmVzZW5kTGVhZHNSZXNwb25zZRISCgpsZWFkX2NvdW50GAEgASgFEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIVCg1za2lwcGVkX2NvdW50GAMgASgFIoICChFVcGRhdGVMZWFkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSIQoEbGVhZBgCIAEoCzITLmxlYWRpbnRha2UudjEuTGVhZBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSOAoUZXhwZWN0ZWRfdXBkYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKCW1lbWJlcl9pZBgFIAEoCUgAiAEBEhcKCnJlcXVlc3RfaWQYBiABKAlIAYgBAUIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjcKElVwZGF0ZUxlYWRSZXNwb25zZRIhCgRsZWFkGAEgASgLMhMubGVhZGludGFrZS52MS5MZWFkKusBCg5MZWFkQ2hhbmdlS2luZBIgChxMRUFEX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYTEVBRF9DSEFOR0VfS0lORF9DUkVBVEVEEAESIgoeTEVBRF9DSEFOR0VfS0lORF9TVEFHRV9DSEFOR0VEEAISHAoYTEVBRF9DSEFOR0VfS0lORF9VUERBVEVEEAMSGwoXTEVBRF9DSEFOR0VfS0lORF9SRVNFTlQQBBIbChdMRUFEX0NIQU5HRV9LSU5EX0VSQVNFRBAFEh0KGUxFQURfQ0hBTkdFX0tJTkRfRU5RVUlSRUQQBiq6AQoJTGVhZFN0YWdlEhoKFkxFQURfU1RBR0VfVU5TUEVDSUZJRUQQABISCg5MRUFEX1NUQUdFX05FVxABEhgKFExFQURfU1RBR0VfQ09OVEFDVEVEEAISGwoXTEVBRF9TVEFHRV9UUklBTF9CT09LRUQQAxIdChlMRUFEX1NUQUdFX1RSSUFMX0FUVEVOREVEEAQSEgoOTEVBRF9TVEFHRV9XT04QBRITCg9MRUFEX1NUQUdFX0xPU1QQBipOCghMZWFkVmlldxIZChVMRUFEX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9MRUFEX1ZJRVdfQkFTSUMQARISCg5MRUFEX1ZJRVdfRlVMTBACMr4MChFMZWFkSW50YWtlU2VydmljZRJRCgpDcmVhdGVMZWFkEiAubGVhZGludGFrZS52MS5DcmVhdGVMZWFkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuQ3JlYXRlTGVhZFJlc3BvbnNlEk0KB0dldExlYWQSHS5sZWFkaW50YWtlLnYxLkdldExlYWRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5HZXRMZWFkUmVzcG9uc2UiA5ACARJTCglMaXN0TGVhZHMSHy5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkc1Jlc3BvbnNlIgOQAgESVgoKQ291bnRMZWFkcxIgLmxlYWRpbnRha2UudjEuQ291bnRMZWFkc1JlcXVlc3QaIS5sZWFkaW50YWtlLnYxLkNvdW50TGVhZHNSZXNwb25zZSIDkAIBElsKC0V4cG9ydExlYWRzEiEubGVhZGludGFrZS52MS5FeHBvcnRMZWFkc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkV4cG9ydExlYWRzUmVzcG9uc2UiA5ACATABEk4KCUZpbmRMZWFkcxIfLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVxdWVzdBogLmxlYWRpbnRha2UudjEuRmluZExlYWRzUmVzcG9uc2USYgoOTGlzdExlYWRFdmVudHMSJC5sZWFkaW50YWtlLnYxLkxpc3RMZWFkRXZlbnRzUmVxdWVzdBolLmxlYWRpbnRha2UudjEuTGlzdExlYWRFdmVudHNSZXNwb25zZSIDkAIBEmAKD0NoYW5nZUxlYWRTdGFnZRIlLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVxdWVzdBomLmxlYWRpbnRha2UudjEuQ2hhbmdlTGVhZFN0YWdlUmVzcG9uc2USUQoKVXBkYXRlTGVhZBIgLmxlYWRpbnRha2UudjEuVXBkYXRlTGVhZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlVwZGF0ZUxlYWRSZXNwb25zZRJZCgtJbXBvcnRMZWFkcxIhLmxlYWRpbnRha2UudjEuSW1wb3J0TGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5JbXBvcnRMZWFkc1Jlc3BvbnNlIgOQAgISUwoJRXJhc2VMZWFkEh8ubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXF1ZXN0GiAubGVhZGludGFrZS52MS5FcmFzZUxlYWRSZXNwb25zZSIDkAICElwKDEVyYXNlQ29udGFjdBIiLmxlYWRpbnRha2UudjEuRXJhc2VDb250YWN0UmVxdWVzdBojLmxlYWRpbnRha2UudjEuRXJhc2VDb250YWN0UmVzcG9uc2UiA5ACAhJcCg1FeHBvcnRDb250YWN0EiMubGVhZGludGFrZS52MS5FeHBvcnRDb250YWN0UmVxdWVzdBokLmxlYWRpbnRha2UudjEuRXhwb3J0Q29udGFjdFJlc3BvbnNlMAESZQoPUHVsbExlYWRDaGFuZ2VzEiUubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5QdWxsTGVhZENoYW5nZXNSZXNwb25zZSIDkAIBEmoKEFdhdGNoTGVhZENoYW5nZXMSJi5sZWFkaW50YWtlLnYxLldhdGNoTGVhZENoYW5nZXNSZXF1ZXN0GicubGVhZGludGFrZS52MS5XYXRjaExlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACATABEnoKFkFja25vd2xlZGdlTGVhZENoYW5nZXMSLC5sZWFkaW50YWtlLnYxLkFja25vd2xlZGdlTGVhZENoYW5nZXNSZXF1ZXN0Gi0ubGVhZGludGFrZS52MS5BY2tub3dsZWRnZUxlYWRDaGFuZ2VzUmVzcG9uc2UiA5ACAhJZCgtSZXNlbmRMZWFkcxIhLmxlYWRpbnRha2UudjEuUmVzZW5kTGVhZHNSZXF1ZXN0GiIubGVhZGludGFrZS52MS5SZXNlbmRMZWFkc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * How to reach a person: exactly one way.
@@ -757,6 +757,206 @@ export const FindLeadsResponseSchema: GenMessage<FindLeadsResponse> = /*@__PURE_
   messageDesc(file_leadintake_v1_lead_intake, 17);
 
 /**
+ * Request of ListLeadEvents.
+ *
+ * @generated from message leadintake.v1.ListLeadEventsRequest
+ */
+export type ListLeadEventsRequest = Message<"leadintake.v1.ListLeadEventsRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID; also of an erased lead, whose enquiries are gone.
+   *
+   * @generated from field: string lead_id = 2;
+   */
+  leadId: string;
+};
+
+/**
+ * Describes the message leadintake.v1.ListLeadEventsRequest.
+ * Use `create(ListLeadEventsRequestSchema)` to create a new message.
+ */
+export const ListLeadEventsRequestSchema: GenMessage<ListLeadEventsRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 18);
+
+/**
+ * Response of ListLeadEvents.
+ *
+ * @generated from message leadintake.v1.ListLeadEventsResponse
+ */
+export type ListLeadEventsResponse = Message<"leadintake.v1.ListLeadEventsResponse"> & {
+  /**
+   * Oldest first.
+   *
+   * @generated from field: repeated leadintake.v1.LeadEvent events = 1;
+   */
+  events: LeadEvent[];
+};
+
+/**
+ * Describes the message leadintake.v1.ListLeadEventsResponse.
+ * Use `create(ListLeadEventsResponseSchema)` to create a new message.
+ */
+export const ListLeadEventsResponseSchema: GenMessage<ListLeadEventsResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 19);
+
+/**
+ * Something that has happened to a lead.
+ *
+ * @generated from message leadintake.v1.LeadEvent
+ */
+export type LeadEvent = Message<"leadintake.v1.LeadEvent"> & {
+  /**
+   * The time; whole milliseconds.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * The member who did it, as named in the request; absent if it named none.
+   *
+   * @generated from field: optional string member_id = 2;
+   */
+  memberId?: string | undefined;
+
+  /**
+   * The program that did it, as in AuditEvent; absent if it has no name.
+   *
+   * @generated from field: optional string caller = 3;
+   */
+  caller?: string | undefined;
+
+  /**
+   * What happened. Later releases may have more kinds, which are none of these.
+   *
+   * @generated from oneof leadintake.v1.LeadEvent.what
+   */
+  what: {
+    /**
+     * @generated from field: leadintake.v1.StageMove stage_move = 4;
+     */
+    value: StageMove;
+    case: "stageMove";
+  } | {
+    /**
+     * @generated from field: leadintake.v1.FieldCorrection correction = 5;
+     */
+    value: FieldCorrection;
+    case: "correction";
+  } | {
+    /**
+     * @generated from field: leadintake.v1.LeadErasure erasure = 6;
+     */
+    value: LeadErasure;
+    case: "erasure";
+  } | {
+    /**
+     * @generated from field: leadintake.v1.EnquiryKept enquiry = 7;
+     */
+    value: EnquiryKept;
+    case: "enquiry";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message leadintake.v1.LeadEvent.
+ * Use `create(LeadEventSchema)` to create a new message.
+ */
+export const LeadEventSchema: GenMessage<LeadEvent> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 20);
+
+/**
+ * A lead was moved. UNSPECIFIED is a stage that this release does not know.
+ *
+ * @generated from message leadintake.v1.StageMove
+ */
+export type StageMove = Message<"leadintake.v1.StageMove"> & {
+  /**
+   * The stage before.
+   *
+   * @generated from field: leadintake.v1.LeadStage from = 1;
+   */
+  from: LeadStage;
+
+  /**
+   * The stage after.
+   *
+   * @generated from field: leadintake.v1.LeadStage to = 2;
+   */
+  to: LeadStage;
+};
+
+/**
+ * Describes the message leadintake.v1.StageMove.
+ * Use `create(StageMoveSchema)` to create a new message.
+ */
+export const StageMoveSchema: GenMessage<StageMove> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 21);
+
+/**
+ * Fields of a lead were corrected.
+ *
+ * @generated from message leadintake.v1.FieldCorrection
+ */
+export type FieldCorrection = Message<"leadintake.v1.FieldCorrection"> & {
+  /**
+   * Their names, as in the update_mask of UpdateLead: `display_name`, `contact`, `source_id`, `note`.
+   *
+   * @generated from field: repeated string fields = 1;
+   */
+  fields: string[];
+};
+
+/**
+ * Describes the message leadintake.v1.FieldCorrection.
+ * Use `create(FieldCorrectionSchema)` to create a new message.
+ */
+export const FieldCorrectionSchema: GenMessage<FieldCorrection> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 22);
+
+/**
+ * The personal data of a lead were erased.
+ *
+ * @generated from message leadintake.v1.LeadErasure
+ */
+export type LeadErasure = Message<"leadintake.v1.LeadErasure"> & {
+};
+
+/**
+ * Describes the message leadintake.v1.LeadErasure.
+ * Use `create(LeadErasureSchema)` to create a new message.
+ */
+export const LeadErasureSchema: GenMessage<LeadErasure> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 23);
+
+/**
+ * A refused creation was kept at a lead, as GetLead returns it.
+ *
+ * @generated from message leadintake.v1.EnquiryKept
+ */
+export type EnquiryKept = Message<"leadintake.v1.EnquiryKept"> & {
+  /**
+   * UUID of the lead source; absent when it named none.
+   *
+   * @generated from field: optional string source_id = 1;
+   */
+  sourceId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.EnquiryKept.
+ * Use `create(EnquiryKeptSchema)` to create a new message.
+ */
+export const EnquiryKeptSchema: GenMessage<EnquiryKept> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_lead_intake, 24);
+
+/**
  * Request of ChangeLeadStage.
  *
  * @generated from message leadintake.v1.ChangeLeadStageRequest
@@ -811,7 +1011,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
  * Use `create(ChangeLeadStageRequestSchema)` to create a new message.
  */
 export const ChangeLeadStageRequestSchema: GenMessage<ChangeLeadStageRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 18);
+  messageDesc(file_leadintake_v1_lead_intake, 25);
 
 /**
  * Response of ChangeLeadStage.
@@ -832,7 +1032,7 @@ export type ChangeLeadStageResponse = Message<"leadintake.v1.ChangeLeadStageResp
  * Use `create(ChangeLeadStageResponseSchema)` to create a new message.
  */
 export const ChangeLeadStageResponseSchema: GenMessage<ChangeLeadStageResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 19);
+  messageDesc(file_leadintake_v1_lead_intake, 26);
 
 /**
  * Request of ImportLeads.
@@ -860,7 +1060,7 @@ export type ImportLeadsRequest = Message<"leadintake.v1.ImportLeadsRequest"> & {
  * Use `create(ImportLeadsRequestSchema)` to create a new message.
  */
 export const ImportLeadsRequestSchema: GenMessage<ImportLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 20);
+  messageDesc(file_leadintake_v1_lead_intake, 27);
 
 /**
  * A lead from another system. The rules of the first five fields are those of CreateLeadRequest.
@@ -938,7 +1138,7 @@ export type LeadImport = Message<"leadintake.v1.LeadImport"> & {
  * Use `create(LeadImportSchema)` to create a new message.
  */
 export const LeadImportSchema: GenMessage<LeadImport> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 21);
+  messageDesc(file_leadintake_v1_lead_intake, 28);
 
 /**
  * Response of ImportLeads.
@@ -959,7 +1159,7 @@ export type ImportLeadsResponse = Message<"leadintake.v1.ImportLeadsResponse"> &
  * Use `create(ImportLeadsResponseSchema)` to create a new message.
  */
 export const ImportLeadsResponseSchema: GenMessage<ImportLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 22);
+  messageDesc(file_leadintake_v1_lead_intake, 29);
 
 /**
  * The result of importing one lead.
@@ -994,7 +1194,7 @@ export type LeadImportResult = Message<"leadintake.v1.LeadImportResult"> & {
  * Use `create(LeadImportResultSchema)` to create a new message.
  */
 export const LeadImportResultSchema: GenMessage<LeadImportResult> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 23);
+  messageDesc(file_leadintake_v1_lead_intake, 30);
 
 /**
  * An imported lead.
@@ -1029,7 +1229,7 @@ export type LeadImported = Message<"leadintake.v1.LeadImported"> & {
  * Use `create(LeadImportedSchema)` to create a new message.
  */
 export const LeadImportedSchema: GenMessage<LeadImported> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 24);
+  messageDesc(file_leadintake_v1_lead_intake, 31);
 
 /**
  * Request of EraseLead.
@@ -1064,7 +1264,7 @@ export type EraseLeadRequest = Message<"leadintake.v1.EraseLeadRequest"> & {
  * Use `create(EraseLeadRequestSchema)` to create a new message.
  */
 export const EraseLeadRequestSchema: GenMessage<EraseLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 25);
+  messageDesc(file_leadintake_v1_lead_intake, 32);
 
 /**
  * Response of EraseLead.
@@ -1085,7 +1285,7 @@ export type EraseLeadResponse = Message<"leadintake.v1.EraseLeadResponse"> & {
  * Use `create(EraseLeadResponseSchema)` to create a new message.
  */
 export const EraseLeadResponseSchema: GenMessage<EraseLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 26);
+  messageDesc(file_leadintake_v1_lead_intake, 33);
 
 /**
  * Request of EraseContact.
@@ -1120,7 +1320,7 @@ export type EraseContactRequest = Message<"leadintake.v1.EraseContactRequest"> &
  * Use `create(EraseContactRequestSchema)` to create a new message.
  */
 export const EraseContactRequestSchema: GenMessage<EraseContactRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 27);
+  messageDesc(file_leadintake_v1_lead_intake, 34);
 
 /**
  * Response of EraseContact.
@@ -1157,7 +1357,7 @@ export type EraseContactResponse = Message<"leadintake.v1.EraseContactResponse">
  * Use `create(EraseContactResponseSchema)` to create a new message.
  */
 export const EraseContactResponseSchema: GenMessage<EraseContactResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 28);
+  messageDesc(file_leadintake_v1_lead_intake, 35);
 
 /**
  * Request of ExportContact.
@@ -1185,7 +1385,7 @@ export type ExportContactRequest = Message<"leadintake.v1.ExportContactRequest">
  * Use `create(ExportContactRequestSchema)` to create a new message.
  */
 export const ExportContactRequestSchema: GenMessage<ExportContactRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 29);
+  messageDesc(file_leadintake_v1_lead_intake, 36);
 
 /**
  * A message of ExportContact: a lead, or at the end what there is to know of all.
@@ -1234,7 +1434,7 @@ export type ExportContactResponse = Message<"leadintake.v1.ExportContactResponse
  * Use `create(ExportContactResponseSchema)` to create a new message.
  */
 export const ExportContactResponseSchema: GenMessage<ExportContactResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 30);
+  messageDesc(file_leadintake_v1_lead_intake, 37);
 
 /**
  * What a lead was created with, but its contact, which is never kept once it was corrected.
@@ -1269,7 +1469,7 @@ export type CreatedLeadData = Message<"leadintake.v1.CreatedLeadData"> & {
  * Use `create(CreatedLeadDataSchema)` to create a new message.
  */
 export const CreatedLeadDataSchema: GenMessage<CreatedLeadData> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 31);
+  messageDesc(file_leadintake_v1_lead_intake, 38);
 
 /**
  * The current state of a lead, with its changes since the last acknowledgement.
@@ -1318,7 +1518,7 @@ export type LeadChange = Message<"leadintake.v1.LeadChange"> & {
  * Use `create(LeadChangeSchema)` to create a new message.
  */
 export const LeadChangeSchema: GenMessage<LeadChange> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 32);
+  messageDesc(file_leadintake_v1_lead_intake, 39);
 
 /**
  * A kind of change of a lead, and its time.
@@ -1346,7 +1546,7 @@ export type LeadChangeOfKind = Message<"leadintake.v1.LeadChangeOfKind"> & {
  * Use `create(LeadChangeOfKindSchema)` to create a new message.
  */
 export const LeadChangeOfKindSchema: GenMessage<LeadChangeOfKind> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 33);
+  messageDesc(file_leadintake_v1_lead_intake, 40);
 
 /**
  * Request of PullLeadChanges.
@@ -1382,7 +1582,7 @@ export type PullLeadChangesRequest = Message<"leadintake.v1.PullLeadChangesReque
  * Use `create(PullLeadChangesRequestSchema)` to create a new message.
  */
 export const PullLeadChangesRequestSchema: GenMessage<PullLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 34);
+  messageDesc(file_leadintake_v1_lead_intake, 41);
 
 /**
  * Response of PullLeadChanges.
@@ -1410,7 +1610,7 @@ export type PullLeadChangesResponse = Message<"leadintake.v1.PullLeadChangesResp
  * Use `create(PullLeadChangesResponseSchema)` to create a new message.
  */
 export const PullLeadChangesResponseSchema: GenMessage<PullLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 35);
+  messageDesc(file_leadintake_v1_lead_intake, 42);
 
 /**
  * Request of WatchLeadChanges.
@@ -1439,7 +1639,7 @@ export type WatchLeadChangesRequest = Message<"leadintake.v1.WatchLeadChangesReq
  * Use `create(WatchLeadChangesRequestSchema)` to create a new message.
  */
 export const WatchLeadChangesRequestSchema: GenMessage<WatchLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 36);
+  messageDesc(file_leadintake_v1_lead_intake, 43);
 
 /**
  * Some changes; at least one, unless it is a heartbeat.
@@ -1467,7 +1667,7 @@ export type WatchLeadChangesResponse = Message<"leadintake.v1.WatchLeadChangesRe
  * Use `create(WatchLeadChangesResponseSchema)` to create a new message.
  */
 export const WatchLeadChangesResponseSchema: GenMessage<WatchLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 37);
+  messageDesc(file_leadintake_v1_lead_intake, 44);
 
 /**
  * Request of AcknowledgeLeadChanges.
@@ -1495,7 +1695,7 @@ export type AcknowledgeLeadChangesRequest = Message<"leadintake.v1.AcknowledgeLe
  * Use `create(AcknowledgeLeadChangesRequestSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesRequestSchema: GenMessage<AcknowledgeLeadChangesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 38);
+  messageDesc(file_leadintake_v1_lead_intake, 45);
 
 /**
  * A state of a lead that a consumer has processed.
@@ -1530,7 +1730,7 @@ export type LeadChangeAcknowledgement = Message<"leadintake.v1.LeadChangeAcknowl
  * Use `create(LeadChangeAcknowledgementSchema)` to create a new message.
  */
 export const LeadChangeAcknowledgementSchema: GenMessage<LeadChangeAcknowledgement> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 39);
+  messageDesc(file_leadintake_v1_lead_intake, 46);
 
 /**
  * Response of AcknowledgeLeadChanges.
@@ -1565,7 +1765,7 @@ export type AcknowledgeLeadChangesResponse = Message<"leadintake.v1.AcknowledgeL
  * Use `create(AcknowledgeLeadChangesResponseSchema)` to create a new message.
  */
 export const AcknowledgeLeadChangesResponseSchema: GenMessage<AcknowledgeLeadChangesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 40);
+  messageDesc(file_leadintake_v1_lead_intake, 47);
 
 /**
  * Request of ResendLeads.
@@ -1616,7 +1816,7 @@ export type ResendLeadsRequest = Message<"leadintake.v1.ResendLeadsRequest"> & {
  * Use `create(ResendLeadsRequestSchema)` to create a new message.
  */
 export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 41);
+  messageDesc(file_leadintake_v1_lead_intake, 48);
 
 /**
  * Response of ResendLeads.
@@ -1651,7 +1851,7 @@ export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> &
  * Use `create(ResendLeadsResponseSchema)` to create a new message.
  */
 export const ResendLeadsResponseSchema: GenMessage<ResendLeadsResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 42);
+  messageDesc(file_leadintake_v1_lead_intake, 49);
 
 /**
  * Request of UpdateLead. The rules of the fields are those of CreateLeadRequest.
@@ -1710,7 +1910,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
  * Use `create(UpdateLeadRequestSchema)` to create a new message.
  */
 export const UpdateLeadRequestSchema: GenMessage<UpdateLeadRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 43);
+  messageDesc(file_leadintake_v1_lead_intake, 50);
 
 /**
  * Response of UpdateLead.
@@ -1731,7 +1931,7 @@ export type UpdateLeadResponse = Message<"leadintake.v1.UpdateLeadResponse"> & {
  * Use `create(UpdateLeadResponseSchema)` to create a new message.
  */
 export const UpdateLeadResponseSchema: GenMessage<UpdateLeadResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_lead_intake, 44);
+  messageDesc(file_leadintake_v1_lead_intake, 51);
 
 /**
  * The kinds of change of a lead.
@@ -1981,6 +2181,18 @@ export const LeadIntakeService: GenService<{
     methodKind: "unary";
     input: typeof FindLeadsRequestSchema;
     output: typeof FindLeadsResponseSchema;
+  },
+  /**
+   * Lists what has happened to a lead since its creation, without any of its texts: moves, corrections, its erasure, and enquiries.
+   * The newest 1,000, and the enquiries that the lead has. Refused with INVALID_REQUEST or LEAD_NOT_FOUND. Fails with internal if the lead
+   * has an unreadable record.
+   *
+   * @generated from rpc leadintake.v1.LeadIntakeService.ListLeadEvents
+   */
+  listLeadEvents: {
+    methodKind: "unary";
+    input: typeof ListLeadEventsRequestSchema;
+    output: typeof ListLeadEventsResponseSchema;
   },
   /**
    * Moves a lead to any stage. Moving it to its current stage changes nothing. Refused, in this order, with INVALID_REQUEST,
