@@ -1,4 +1,4 @@
-# The image of the core (`node src/main.ts`), the gateway (`node gateway/main.ts`) and the command line (`lead-intake …`).
+# The image of the core (`node src/main.ts`), the gateway (`node gateway/main.ts`), the relay (`node relay/main.ts`) and the command line (`lead-intake …`).
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -16,6 +16,7 @@ COPY proto/gen proto/gen
 COPY common common
 COPY src src
 COPY gateway gateway
+COPY relay relay
 COPY operator operator
 COPY verify verify
 # A link, because npx would create files in this folder, which belongs to root so that no process can change its own code.

@@ -79,6 +79,13 @@ export const GATEWAY_AFTER_CLOSE_MS = 8750;
 /** How long a core that has closed its port waits for requests in flight. */
 export const CORE_AFTER_CLOSE_MS = 4250;
 
+/** How long the relay waits for a connection to an endpoint, its name's resolution and its handshake each, and for a request in all. */
+export const RELAY_CONNECT_MS = 5000;
+export const RELAY_REQUEST_MS = 15_000;
+
+/** How long a stopping relay waits for requests in flight; those that are cut off are sent again later. */
+export const RELAY_AFTER_STOP_MS = 4000;
+
 /** How long a closing store waits for calls in flight: a call, and the timeout of its last command. */
 export const STORE_CLOSE_MS = STORE_CALL_MS + STORE_SILENCE_MS;
 
@@ -145,6 +152,12 @@ assertLess(
 assertLess({ GATEWAY_AFTER_CLOSE_MS, TRACES_CLOSE_MS }, { STOP_MS }, 'a gateway stops in time');
 assertLess({ STORE_CALL_MS }, { CORE_AFTER_CLOSE_MS }, 'a stopping core answers every accepted request');
 assertLess({ TRACES_CLOSE_MS }, { STORE_CLOSE_MS }, 'the last spans are exported while the store closes');
+assertLess(
+  { RELAY_CONNECT_MS, handshake: RELAY_CONNECT_MS },
+  { RELAY_REQUEST_MS },
+  'a request can follow its connection',
+);
+assertLess({ RELAY_AFTER_STOP_MS, CORE_CALL_MS }, { STOP_MS }, 'a relay stops in time');
 assertLess({ CORE_AFTER_CLOSE_MS, STORE_CLOSE_MS, STORE_DISCONNECT_MS }, { STOP_MS }, 'a core stops in time');
 
 /** @throws Error unless the sum of the parts is less than the bound */

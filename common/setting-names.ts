@@ -9,7 +9,7 @@ export interface SettingTraits {
 }
 
 /**
- * Every setting of the core and the gateway, in the order of `docs/reference/settings.md`, which says what it is for. Each
+ * Every setting of the core, the gateway and the relay, in the order of `docs/reference/settings.md`, which says what it is for. Each
  * process is given those of the other where they share an environment.
  */
 export const SETTINGS = {
@@ -44,6 +44,11 @@ export const SETTINGS = {
   QUOTA_STUDIO_LIMIT: { protects: true },
   QUOTA_WINDOW_SECONDS: { protects: true, fallback: '60' },
   GATEWAY_METRICS_ADDRESS: {},
+  RELAY_CORE_ADDRESS: { fallback: 'http://127.0.0.1:50051' },
+  RELAY_TOKEN: { protects: true, fromFile: true },
+  RELAY_ENDPOINTS_FILE: { protects: true },
+  RELAY_CONCURRENCY: { fallback: '8' },
+  RELAY_METRICS_ADDRESS: {},
 } as const satisfies Readonly<Record<string, SettingTraits>>;
 
 /** The names of the variables that settings are read from. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
+import { CoreToken, tlsToCore } from '../common/core-connection.ts';
 import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '../common/deadlines.ts';
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
@@ -16,7 +17,6 @@ import { openQuota } from './admission/quota/open-quota.ts';
 import type { Quota } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { createCoreClient } from './core/core-client.ts';
-import { CoreToken, tlsToCore } from './core/core-connection.ts';
 import {
   arrivalObserver,
   createGatewayMetrics,

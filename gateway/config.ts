@@ -1,3 +1,4 @@
+import { type CoreAccess, certificateFaults } from '../common/core-connection.ts';
 import { Secret } from '../common/secret.ts';
 import {
   address,
@@ -9,7 +10,6 @@ import {
   integer,
   port,
   readSettings,
-  type SettingFile,
   type SettingsOf,
   settingsReadBy,
   text,
@@ -40,12 +40,8 @@ export const gatewaySettings = settingsReadBy({
 
 /** The values of the gateway's settings, with defaults for the addresses that derive from others. */
 export type GatewayConfig = SettingsOf<typeof gatewaySettings> &
-  UnusedVariables & {
-    readonly PUBLIC_URL: string;
-    readonly CORE_URL: string;
-    /** The file of CORE_TOKEN, if it comes from one. */
-    readonly coreTokenFile: SettingFile | undefined;
-  };
+  UnusedVariables &
+  CoreAccess & { readonly PUBLIC_URL: string };
 
 /** @throws SettingsError */
 export function readGatewayConfig(env: Environment): GatewayConfig {
@@ -73,16 +69,10 @@ export function gatewaySummary(config: GatewayConfig): object {
 }
 
 function rulesBetween(config: SettingsOf<typeof gatewaySettings>): string[] {
-  const faults: string[] = [];
-  const { CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_URL, REDIS_URL, REDIS_CLUSTER } = config;
-  if (!CORE_CLIENT_CERT_FILE !== !config.CORE_CLIENT_KEY_FILE) {
-    faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
-  }
+  const faults = certificateFaults(config, 'CORE_URL', config.CORE_URL);
+  const { REDIS_URL, REDIS_CLUSTER } = config;
   if (config.REUSE_PORT && !REDIS_URL) {
     faults.push('REUSE_PORT needs REDIS_URL: in memory, each process would count on its own');
-  }
-  if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !CORE_URL?.startsWith('https:')) {
-    faults.push('CORE_URL must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set');
   }
   if (config.REDIS_KEY_PREFIX && !REDIS_URL) faults.push('REDIS_KEY_PREFIX needs REDIS_URL');
   if (REDIS_CLUSTER && REDIS_URL && /^rediss?:\/\/[^/]*\/0*[1-9]/.test(REDIS_URL.reveal())) {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
 import { CRM_ID_PATTERN } from '../common/rules/field-rules.ts';
+import { parseStrictJson } from '../common/strict-json.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
 import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from './domain/consumer.ts';
 
@@ -100,13 +101,11 @@ const isCallersFile = new Ajv({ allErrors: true, allowUnionTypes: true }).compil
  * @throws Error whose message is the end of a sentence "The file …" and lists all faults
  */
 export function parseCallers(text: string): CallerEntries {
-  const parsed = fromJson(text);
+  const parsed = parseStrictJson(text);
   if (!isCallersFile(parsed)) {
     const faults = new Set((isCallersFile.errors ?? []).map(sentenceOf));
     throw new Error(`is not a callers file: ${[...faults].join('; ')}`);
   }
-  const repeated = repeatedName(text);
-  if (repeated !== undefined) throw new Error(`has ${repeated} twice; only the last would count`);
   const names = new Map<string, string>();
   for (const [name, caller] of Object.entries(parsed.callers)) {
     const needsConsumers = caller.may.includes('feed') && !caller.may.includes('crm');
@@ -137,29 +136,6 @@ const credentialsOf = ({ tokens = [], certificateSubject }: CallerEntry): string
 /** Returns a text that is equal for equal subjects only, whatever the order of their attributes. */
 export const subjectForm = (subject: CertificateSubject): string =>
   JSON.stringify(Object.entries(subject).sort(([a], [b]) => (a < b ? -1 : 1)));
-
-/** Returns a name that an object of the JSON has twice, if there is one; a parser takes the last. */
-function repeatedName(json: string): string | undefined {
-  const open: Set<string>[] = [];
-  for (const [token, name] of json.matchAll(/[{}[\]]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g)) {
-    if (token === '{' || token === '[') open.push(new Set());
-    if (token === '}' || token === ']') open.pop();
-    if (name === undefined) continue;
-    const [names, key] = [open.at(-1), JSON.parse(name) as string];
-    if (names?.has(key)) return key;
-    names?.add(key);
-  }
-  return undefined;
-}
-
-function fromJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's message quotes the file, which may contain secrets.
-    throw new Error('is not JSON');
-  }
-}
 
 /** Describes a fault without quoting values: a token in the place of its hash must not get into the log. */
 function sentenceOf({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { gatewaySettings } from '../gateway/config.ts';
+import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
 import {
   buildImage,
@@ -21,7 +22,7 @@ import { aCapture, LEADS } from './support/service.ts';
 // Each command in a container starts a Node of its own.
 vi.setConfig({ testTimeout: 120_000 });
 
-const PROCESSES = ['core', 'gateway'] as const;
+const PROCESSES = ['core', 'gateway', 'relay'] as const;
 type ProcessName = (typeof PROCESSES)[number];
 
 /** The maximum time to build the image without a cache; milliseconds. */
@@ -50,19 +51,20 @@ const [, commands = ''] = /<!-- containers -->\n```sh\n([\s\S]*?)```/.exec(guide
 // @proves containers-1
 test.each(PROCESSES)('compose.yaml gives the %s existing settings only, and its token by a file', (name) => {
   const { environment, secrets } = compose.services[name];
-  const settings = name === 'core' ? coreSettings : gatewaySettings;
-  const named = Object.keys(environment).map((setting) => setting.replace(/_FILE$/, ''));
-  expect(named.filter((setting) => !(setting in settings))).toEqual([]);
-  expect(environment).not.toHaveProperty('CORE_TOKEN');
-  expect(secrets.map((secret) => `/run/secrets/${secret}`)).toEqual([environment.CORE_TOKEN_FILE]);
+  const settings = { core: coreSettings, gateway: gatewaySettings, relay: relaySettings }[name];
+  const isSetting = (name: string) => name in settings || name.replace(/_FILE$/, '') in settings;
+  expect(Object.keys(environment).filter((name) => !isSetting(name))).toEqual([]);
+  for (const token of ['CORE_TOKEN', 'RELAY_TOKEN']) expect(environment).not.toHaveProperty(token);
+  const files = Object.values(environment).filter((value) => value.startsWith('/run/secrets/'));
+  expect(secrets.map((secret) => `/run/secrets/${secret}`)).toEqual(files);
+  expect(files.length).toBeGreaterThan(0);
 });
 
 // @proves containers-1
 test('compose.yaml runs one image, with a command for each process', () => {
-  const { core, gateway } = compose.services;
-  expect([core.build, core.image]).toEqual([gateway.build, gateway.image]);
-  expect(core.build).toBe('.');
-  expect(core.command).not.toEqual(gateway.command);
+  const services = PROCESSES.map((name) => compose.services[name]);
+  for (const { build, image } of services) expect([build, image]).toEqual(['.', 'lead-intake']);
+  expect(new Set(services.map(({ command }) => command.join())).size).toBe(PROCESSES.length);
 });
 
 // @proves containers-1

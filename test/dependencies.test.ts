@@ -16,6 +16,7 @@ const ALLOWED = [
   'BlueOak-1.0.0',
   'ISC',
   'MIT',
+  'Unlicense',
 ];
 
 /** The packages that run in production, with their licences. */

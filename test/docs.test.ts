@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { SETTINGS, type SettingTraits } from '../common/setting-names.ts';
 import { gatewaySettings } from '../gateway/config.ts';
 import { pagesOf } from '../gateway/docs/pages.ts';
+import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
 import { MARKDOWN_PAGES, type MarkdownPage } from './support/markdown.ts';
 import { bash, hasShellAndCurl, ROOT, run, temporaryFolder } from './support/processes.ts';
@@ -23,7 +24,8 @@ const PAGES_WITH_SETTINGS = CURRENT_PAGES.filter(
 /** Returns how the rows of the table of settings must begin. */
 const settingsRows = () =>
   Object.entries<SettingTraits>(SETTINGS).map(([name, { fallback, fromFile }]) => {
-    const of = !(name in gatewaySettings) ? 'core' : name in coreSettings ? 'both' : 'gateway';
+    const parts = Object.entries({ core: coreSettings, gateway: gatewaySettings, relay: relaySettings });
+    const of = parts.flatMap(([part, settings]) => (name in settings ? [part] : [])).join(', ');
     return `| \`${name}\`${fromFile ? ' °' : ''} | ${of} | ${fallback === undefined ? '' : `\`${fallback}\``} |`;
   });
 
@@ -70,7 +72,9 @@ test('command-line.md has every command, and no other; so have the other pages',
 
 // @proves docs-2
 test('observability.md has a row for every metric, and no other', () => {
-  const sources = ['common/metrics.ts', 'gateway/observation.ts', 'src/rpc/observation.ts'].map(read).join('\n');
+  const sources = ['common/metrics.ts', 'gateway/observation.ts', 'relay/observation.ts', 'src/rpc/observation.ts']
+    .map(read)
+    .join('\n');
   const metrics = [...sources.matchAll(/'(lead_intake_\w+)'/g)].map(([, name]) => name);
   const [, section = ''] = read('docs/reference/observability.md').split(/^## (?=Metrics)/m);
   const rows = [...section.matchAll(/^\| (`lead_intake_[^|]+) \|/gm)].map(([, cell = '']) => cell);

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
+import { type CoreToken, connectToCore, isUnprocessed } from '../../common/core-connection.ts';
 import { CORE_CALL_MS, CORE_HEALTH_MS } from '../../common/deadlines.ts';
 import { DRAINING_HEADER } from '../../common/readiness.ts';
 import type { TlsCredentials } from '../../common/tls-credentials.ts';
@@ -16,7 +17,6 @@ import type { GatewayConfig } from '../config.ts';
 import type { GatewayMetrics } from '../observation.ts';
 import { OVERLOADED, Problem } from '../problems.ts';
 import type { Operation, Sender } from '../request.ts';
-import { type CoreToken, connectToCore, isUnprocessed } from './core-connection.ts';
 import { problemOfError, problemOfStatus } from './core-problems.ts';
 import { ExchangeBatcher, type Result, type Share } from './exchange-batcher.ts';
 

@@ -80,10 +80,10 @@ export function addExaminationCommands(): void {
     .command('doctor')
     .description('diagnose a deployment: settings, database and indexes, core, Redis, gateway, certificates')
     .addArgument(
-      new Argument('[part]', 'process to diagnose, whose settings are in this environment (default: both)').choices([
-        'core',
-        'gateway',
-      ]),
+      new Argument(
+        '[part]',
+        'process to diagnose, whose settings are in this environment (default: core and gateway)',
+      ).choices(['core', 'gateway', 'relay']),
     )
     .addHelpText('after', '\nChanges nothing. Exit status: 0 without faults, even with warnings; else 1.')
     .action((part?: Part) =>

@@ -1,31 +1,51 @@
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { type CoreAccess, CoreSessions, CoreToken, presentToken, tlsToCore } from '../../common/core-connection.ts';
 import { DOCTOR_MS } from '../../common/deadlines.ts';
 import { errorSummary } from '../../common/error-summary.ts';
 import { TlsCredentials } from '../../common/tls-credentials.ts';
 import { clusterClient, firstConnection, singleClient } from '../../gateway/admission/quota/redis-client.ts';
 import type { GatewayConfig } from '../../gateway/config.ts';
-import { CoreSessions, CoreToken, presentToken, tlsToCore } from '../../gateway/core/core-connection.ts';
 import { ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../proto/gen/health/v1/health_pb.ts';
 import { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import type { RelayConfig } from '../../relay/config.ts';
 import type { Notes } from './finding.ts';
 
 const UNKNOWN_TOKEN =
   'does not accept this CORE_TOKEN: it needs the same, or its hash in the file of CORE_CALLERS_FILE';
 const MISSING_ROLE = 'refuses this caller as a gateway: add the role `gateway` in the file of CORE_CALLERS_FILE';
 
+/** The connection that a process uses. */
+const transportOf = (config: CoreAccess) =>
+  createConnectTransport({
+    baseUrl: config.CORE_URL,
+    httpVersion: '2',
+    interceptors: [presentToken(new CoreToken(config))],
+    sessionManager: new CoreSessions(config.CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
+  });
+
+/** Checks whether the core has a consumer for each endpoint of the relay, and lets the relay be it. */
+export async function examineFeed(notes: Notes, config: RelayConfig): Promise<void> {
+  try {
+    const listed = await createClient(ConsumerService, transportOf(config)).listConsumers({}, { timeoutMs: DOCTOR_MS });
+    const names = new Set(listed.consumers.map(({ name }) => name));
+    for (const name of config.RELAY_ENDPOINTS_FILE.endpoints.keys()) {
+      if (names.has(name)) notes.ok(`has the consumer ${name}, for the endpoint of that name`);
+      else notes.fault(`has no consumer ${name} for this caller: create it, and name it in the callers file`);
+    }
+  } catch (error) {
+    notes.fault(`at ${config.CORE_URL} lists no consumers: ${errorSummary(error)}. Check it, and RELAY_TOKEN`);
+  }
+}
+
 /** Checks whether the core serves and accepts the token, over the connection that the gateway uses. */
 export async function examineCore(notes: Notes, config: GatewayConfig): Promise<void> {
   const { CORE_URL } = config;
   let isConnected = false;
   try {
-    const transport = createConnectTransport({
-      baseUrl: CORE_URL,
-      httpVersion: '2',
-      interceptors: [presentToken(new CoreToken(config))],
-      sessionManager: new CoreSessions(CORE_URL, {}, new TlsCredentials(tlsToCore(config)).pem),
-    });
+    const transport = transportOf(config);
     const { status } = await createClient(Health, transport).check({}, { timeoutMs: DOCTOR_MS });
     isConnected = true;
     if (status === Serving.SERVING) notes.ok(`at ${CORE_URL} serves`);

@@ -1,15 +1,16 @@
+import { tlsToCore } from '../../common/core-connection.ts';
 import { errorSummary } from '../../common/error-summary.ts';
 import { type Environment, SettingsError, type UnusedVariables } from '../../common/settings.ts';
 import { TlsCredentials, type TlsFiles } from '../../common/tls-credentials.ts';
 import { DAY_MS } from '../../common/units.ts';
 import { readGatewayConfig } from '../../gateway/config.ts';
-import { tlsToCore } from '../../gateway/core/core-connection.ts';
+import { readRelayConfig } from '../../relay/config.ts';
 import { coreTls, readCoreConfig } from '../../src/config.ts';
-import { examineCore, examineGateway, examineRedis } from './examine-servers.ts';
+import { examineCore, examineFeed, examineGateway, examineRedis } from './examine-servers.ts';
 import { examineStore } from './examine-store.ts';
 import { examined, type Finding, Notes } from './finding.ts';
 
-export type Part = 'core' | 'gateway';
+export type Part = 'core' | 'gateway' | 'relay';
 
 /** How long before its expiry a certificate should be renewed; days. */
 const RENEW_DAYS = 30;
@@ -37,6 +38,13 @@ export async function examine(parts: readonly Part[], env: Environment): Promise
           examined('Redis', (notes) => examineRedis(notes, config)),
           examined('gateway', (notes) => examineGateway(notes, config.PUBLIC_URL)),
         ],
+      ),
+    relay: () =>
+      examineSide(
+        'relay',
+        () => readRelayConfig(env),
+        tlsToCore,
+        (config) => [examined('core', (notes) => examineFeed(notes, config))],
       ),
   };
   return (await Promise.all(parts.map((part) => sides[part]()))).flat();

@@ -46,11 +46,8 @@ import {
   filterFromWire,
   leadChangeToWire,
   leadDataFromWire,
-<<<<<<< HEAD
-  leadRecordToWire,
-=======
   leadEventToWire,
->>>>>>> 5b84c015 (ListLeadEvents and leads events: what has happened to a lead, without its texts)
+  leadRecordToWire,
   leadStage,
   leadToWire,
 } from './convert.ts';

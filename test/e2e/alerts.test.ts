@@ -16,6 +16,7 @@ import { addressOf, ROOT, run, temporaryFolder } from '../support/processes.ts';
 import { type PrometheusServer, startPrometheus } from '../support/prometheus.ts';
 import { aRedis, describeIf, describeWithRedisServer, hasCommand, startRedisCluster } from '../support/servers.ts';
 import { aCapture, LEADS } from '../support/service.ts';
+import { aWebhookSecret } from '../support/webhooks.ts';
 
 /** How long an alert may take to fire or to resolve on a busy machine; milliseconds. */
 const CHANGES_WITHIN_MS = 90_000;
@@ -59,7 +60,11 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         });
         const expiring = await deployWithCertificates(CERTIFICATE_DAYS);
         const unheard = await deployUnheard(deployment.coreUrl);
+        const core = connectToCore(deployment.coreUrl);
+        onTestFinished(() => core.close());
+        const relayMetrics = await deployRelay(deployment.coreUrl, core);
         const prometheus = await startPrometheus({
+          relay: relayMetrics,
           core: coreMetrics,
           gateway: gatewayMetrics,
           'core over TLS': expiring.coreMetrics,
@@ -67,8 +72,6 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
           'gateway that is not heard': unheard.metrics,
         });
         onTestFinished(() => prometheus.stop());
-        const core = connectToCore(deployment.coreUrl);
-        onTestFinished(() => core.close());
         const { secret } = await arrangeStudio(core);
         const api = callsOf(deployment, secret);
         const { fire, end, fired } = watchAlerts(prometheus);
@@ -89,6 +92,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
 
         const guesses = repeat(8, () => api.list(UNKNOWN_KEY));
         await fire('LeadIntakeBadKeyStorm');
+        await fire('LeadIntakeWebhooksFail');
         for (const loop of [guesses, usual]) await loop.stop();
 
         const unheardRequests = repeat(8, unheard.request);
@@ -136,7 +140,7 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         deployment.process('gateway').child.kill('SIGTERM');
         await fire('LeadIntakeStopsTooLong');
         await deployment.kill('core');
-        await fire('LeadIntakeNoMetrics');
+        await fire('LeadIntakeNoMetrics', 'LeadIntakeRelayWithoutFeed');
 
         expect([...fired].sort()).toEqual(prometheus.alerts.toSorted());
       });
@@ -164,6 +168,18 @@ async function deployUnheard(coreUrl: string) {
     await (await fetch(`http://127.0.0.1:${port}${LEADS}`).catch(() => undefined))?.text();
   };
   return { metrics, request, killNode: async () => cluster[2]?.kill() };
+}
+
+/** A relay with an endpoint at which nothing listens. Returns the address of its metrics. */
+async function deployRelay(coreUrl: string, core: CoreClients): Promise<string> {
+  const file = join(temporaryFolder(), 'endpoints.json');
+  const endpoint = { url: 'https://127.0.0.1:1', secrets: [aWebhookSecret()], allowPrivate: true };
+  writeFileSync(file, JSON.stringify({ endpoints: { hooks: endpoint } }));
+  await core.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
+  const metrics = `127.0.0.1:${await portToKeep()}`;
+  const env = { RELAY_CORE_ADDRESS: coreUrl, RELAY_ENDPOINTS_FILE: file, RELAY_METRICS_ADDRESS: metrics };
+  await run('relay/main.ts', { env }).printed(/serving metrics/);
+  return metrics;
 }
 
 /** A core and a gateway that speak TLS with certificates that expire in `days`, and the addresses of their metrics. */

@@ -24,6 +24,7 @@ const BACKUP = guide('how-to/backup.md');
 const ERASE = guide('how-to/erase.md');
 const UPGRADE = guide('how-to/upgrade.md');
 const MOVE = guide('how-to/move-leads.md');
+const WEBHOOKS = guide('how-to/webhooks.md');
 const COPY = guide('how-to/keep-a-copy.md');
 const COMMANDS = guide('reference/command-line.md');
 const OBSERVABILITY = guide('reference/observability.md');
@@ -372,6 +373,33 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     const replaced = { 'trial.json': join(folder, 'trial.json'), 'http://127.0.0.1:8080': service.url };
     expect(await printed(commandsWith(COMMANDS, 'verify', replaced), env)).toMatch(/ 0 are broken.*deleted +\d\d/s);
     expect(await leads()).toEqual(before);
+  });
+
+  test('webhooks.md: a relay with the endpoints file of the page follows the feed', async () => {
+    const { folder, coreUrl, ports } = await aPlace();
+    const database = { DATABASE_URL: `sqlite:${join(folder, 'leads.db')}` };
+    const made = await printed(commandsIn(WEBHOOKS, 'webhooks-setup'), database);
+    const [, secret = ''] = /^(whsec_\S+)$/m.exec(made) ?? [];
+    const [, token = ''] = /^(lic_[\w-]{48})$/m.exec(made) ?? [];
+    const [, sha256 = ''] = /^\{"sha256":"([\da-f]{64})"/m.exec(made) ?? [];
+    const [, example = ''] = /```json\n(\{ "endpoints"[^`]*)```/.exec(WEBHOOKS) ?? [];
+    const files = ['callers.json', 'relay-token', 'endpoints.json'].map((name) => join(folder, name));
+    const [callersFile = '', tokenFile = '', endpointsFile = ''] = files;
+    const relay = { may: ['feed'], consumers: ['crm-hook'], tokens: [{ sha256 }] };
+    writeFileSync(callersFile, JSON.stringify({ callers: { relay } }));
+    writeFileSync(tokenFile, token);
+    writeFileSync(endpointsFile, example.replace('whsec_…', secret));
+    serve('node src/main.ts', { ...ports, ...database, CORE_CALLERS_FILE: callersFile });
+    const commands = commandsWith(WEBHOOKS, 'webhooks-relay', {
+      'http://core:50051': coreUrl,
+      '/run/secrets/relay-token': tokenFile,
+      '/etc/lead-intake/endpoints.json': endpointsFile,
+    });
+    const started = serve(commands, { RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
+    const [metrics] = await started.printed(/http:[0-9.:/]+\/metrics/);
+    await expect
+      .poll(async () => (await fetch(metrics)).text())
+      .toContain('lead_intake_relay_feed_up{endpoint="crm-hook"} 1');
   });
 });
 

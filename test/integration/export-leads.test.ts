@@ -6,9 +6,9 @@ import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect
 import { status } from '@grpc/grpc-js';
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { CoreSessions } from '../../common/core-connection.ts';
 import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { DAY_MS } from '../../common/units.ts';
-import { CoreSessions } from '../../gateway/core/core-connection.ts';
 import {
   type ExportLeadsResponse,
   LeadIntakeService,

@@ -287,11 +287,7 @@ test.each<[rpc: string, request: () => object]>([
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-<<<<<<< HEAD
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(39));
-=======
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(36));
->>>>>>> 5b84c015 (ListLeadEvents and leads events: what has happened to a lead, without its texts)
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(40));
 
   test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => 
     expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated););

@@ -11,7 +11,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
     caughtBy: 'a gateway retries what a core refuses unprocessed on an old connection, and its callers see no error',
     patches: [
       {
-        file: 'gateway/core/core-connection.ts',
+        file: 'common/core-connection.ts',
         find: "cause.message.endsWith('NGHTTP2_REFUSED_STREAM')",
         put: 'cause.message === undefined',
       },
@@ -24,7 +24,7 @@ export const CONNECTION_BUGS: readonly PlantedBug[] = [
       'a gateway and a core get new authorities and certificates under load, step by step, and no request fails',
     patches: [
       {
-        file: 'gateway/core/core-connection.ts',
+        file: 'common/core-connection.ts',
         find: `{
       get secureContext() {
         return credentials.secureContext;

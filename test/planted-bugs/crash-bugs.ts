@@ -79,9 +79,7 @@ export const CRASH_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/core-sessions.test.ts',
     caughtBy:
       'when the core closes an idle connection as the next call comes, the call uses another one, and its error does not end the process',
-    patches: [
-      { file: 'gateway/core/core-connection.ts', find: "session.on('error', ignoreError);", put: 'return stream;' },
-    ],
+    patches: [{ file: 'common/core-connection.ts', find: "session.on('error', ignoreError);", put: 'return stream;' }],
     inSoak: true,
   },
 ];

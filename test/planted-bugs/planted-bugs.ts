@@ -18,6 +18,7 @@ import { SECURITY_BUGS } from './security-bugs.ts';
 import { SQLITE_BUGS } from './sqlite-bugs.ts';
 import { STUDIO_BUGS } from './studio-bugs.ts';
 import { UPDATE_BUGS } from './update-bugs.ts';
+import { WEBHOOK_BUGS } from './webhook-bugs.ts';
 
 /** Whether those are run, too, that only a soak runs. */
 export const ALL = process.env.PLANTED_BUGS === 'all';
@@ -43,6 +44,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   QUOTA_BUGS,
   SECURITY_BUGS,
   STUDIO_BUGS,
+  WEBHOOK_BUGS,
 ].flat();
 
 const names = (bug: PlantedBug, pattern: RegExp) =>

@@ -10,7 +10,7 @@ export const SECURITY_BUGS: readonly PlantedBug[] = [
     caughtBy: 'of another authority',
     patches: [
       {
-        file: 'gateway/core/core-connection.ts',
+        file: 'common/core-connection.ts',
         find: `{
       get secureContext() {
         return credentials.secureContext;

@@ -3,7 +3,7 @@ import { examine } from '../../operator/doctor/examine.ts';
 import { CLI, executed } from './command-line.ts';
 
 /** Returns the findings about one subject, except those that report no problem. */
-export async function wrongWith(what: string, part: 'core' | 'gateway', env: Record<string, string>) {
+export async function wrongWith(what: string, part: 'core' | 'gateway' | 'relay', env: Record<string, string>) {
   const findings = (await examine([part], env)).filter((finding) => finding.what === what);
   expect(findings.length).toBeGreaterThan(0);
   return findings.filter(({ verdict }) => verdict !== 'ok').map(({ verdict, says }) => `${verdict}: ${says}`);

@@ -17,7 +17,13 @@ const python = spawnSync('bash', ['-c', 'python3.10 --version']).status === 0 ? 
 export const PYTHON_TOOL = `flock --version && ${python} -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))'`;
 
 /** What tests of the client need beside it. */
-const PACKAGES = ['SQLAlchemy==2.1.9', 'psycopg[binary]==3.3.9', 'PyMySQL==1.2.4', 'mypy==2.4.1'];
+const PACKAGES = [
+  'SQLAlchemy==2.1.9',
+  'psycopg[binary]==3.3.9',
+  'PyMySQL==1.2.4',
+  'mypy==2.4.1',
+  'standardwebhooks==1.1.0',
+];
 
 /**
  * Creates a virtual environment with the client, built as a package, and with nothing that it does not need.

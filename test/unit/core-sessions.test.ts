@@ -10,7 +10,7 @@ import {
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { CoreSessions } from '../../gateway/core/core-connection.ts';
+import { CoreSessions } from '../../common/core-connection.ts';
 import { anAuthority } from '../support/certificates.ts';
 import { startProxy } from '../support/tcp-proxy.ts';
 

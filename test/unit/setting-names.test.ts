@@ -4,10 +4,14 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Environment, SettingsError, type SettingsTable, type UnusedVariables } from '../../common/settings.ts';
 import { gatewaySettings, readGatewayConfig } from '../../gateway/config.ts';
+import { readRelayConfig, relaySettings } from '../../relay/config.ts';
 import { coreSettings, readCoreConfig } from '../../src/config.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lead-intake-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const endpointsFile = join(folder, 'endpoints.json');
+writeFileSync(endpointsFile, '{ "endpoints": {} }');
 
 interface Process {
   readonly what: string;
@@ -18,6 +22,12 @@ interface Process {
 const PROCESSES: readonly Process[] = [
   { what: 'core', table: coreSettings, read: readCoreConfig },
   { what: 'gateway', table: gatewaySettings, read: readGatewayConfig },
+  // It does not start without its file.
+  {
+    what: 'relay',
+    table: relaySettings,
+    read: (env) => readRelayConfig({ RELAY_ENDPOINTS_FILE: endpointsFile, ...env }),
+  },
 ];
 
 /** What a process does with an environment: its faults, or what it logs as unused. */
@@ -137,7 +147,8 @@ test.each(PROCESSES)('the $what accepts the settings of the other, and what prov
 });
 
 test('a setting that another one replaced is refused, and named', () => {
-  for (const { read } of PROCESSES) {
+  for (const { read, table } of PROCESSES) {
+    if (!('REUSE_PORT' in table)) continue;
     for (const former of ['CORE_PROCESSES', 'GATEWAY_PROCESSES']) {
       const fault = new RegExp(`${former} is no longer a setting: remove it, and start each.*REUSE_PORT=yes`);
       for (const value of ['4', '']) expect(() => read({ [former]: value })).toThrow(fault);

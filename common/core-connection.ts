@@ -2,11 +2,46 @@ import { type ClientHttp2Stream, constants } from 'node:http2';
 import { Code, ConnectError, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
-import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from '../../common/deadlines.ts';
-import { bearerToken } from '../../common/settings.ts';
-import type { TlsCredentials, TlsFiles } from '../../common/tls-credentials.ts';
-import { watchFiles } from '../../common/watched-files.ts';
-import type { GatewayConfig } from '../config.ts';
+import { CORE_CONNECT_MS, CORE_PING_INTERVAL_MS, CORE_PING_TIMEOUT_MS } from './deadlines.ts';
+import type { Secret } from './secret.ts';
+import { bearerToken, type SettingFile } from './settings.ts';
+import type { TlsCredentials, TlsFiles } from './tls-credentials.ts';
+import { watchFiles } from './watched-files.ts';
+
+/** By what a process reaches a core: values of its settings. */
+export interface CoreAccess {
+  readonly CORE_URL: string;
+  readonly CORE_TOKEN: Secret | undefined;
+  /** The file of the token, if it comes from one. */
+  readonly coreTokenFile: SettingFile | undefined;
+  readonly CORE_CA_FILE: SettingFile | undefined;
+  readonly CORE_CLIENT_CERT_FILE: SettingFile | undefined;
+  readonly CORE_CLIENT_KEY_FILE: SettingFile | undefined;
+}
+
+/**
+ * The faults of certificates that a process has for its core.
+ *
+ * @param setting the one with the address of the core
+ */
+export function certificateFaults(
+  {
+    CORE_CA_FILE,
+    CORE_CLIENT_CERT_FILE,
+    CORE_CLIENT_KEY_FILE,
+  }: Omit<CoreAccess, 'CORE_URL' | 'coreTokenFile' | 'CORE_TOKEN'>,
+  setting: string,
+  address: string | undefined,
+): string[] {
+  const faults: string[] = [];
+  if (!CORE_CLIENT_CERT_FILE !== !CORE_CLIENT_KEY_FILE) {
+    faults.push('CORE_CLIENT_CERT_FILE and CORE_CLIENT_KEY_FILE must be set together');
+  }
+  if ((CORE_CA_FILE || CORE_CLIENT_CERT_FILE) && !address?.startsWith('https:')) {
+    faults.push(`${setting} must be an https:// address when CORE_CA_FILE or CORE_CLIENT_CERT_FILE is set`);
+  }
+  return faults;
+}
 
 /** The maximum size of a response message; bytes. A page of the longest leads, or a batch of them, has about 1 MB. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
@@ -15,7 +50,7 @@ const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
  * Creates the transport to a core, which connects at the first call and after each loss, with the current credentials.
  */
 export function connectToCore(
-  config: GatewayConfig,
+  config: Pick<CoreAccess, 'CORE_URL'>,
   credentials: TlsCredentials,
   token: CoreToken,
 ): { transport: Transport; sessions: CoreSessions } {
@@ -45,7 +80,7 @@ export function connectToCore(
 }
 
 /** Returns the authorities that verify the core, and the client certificate that it is shown. */
-export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: GatewayConfig): TlsFiles {
+export function tlsToCore({ CORE_CA_FILE, CORE_CLIENT_CERT_FILE, CORE_CLIENT_KEY_FILE }: CoreAccess): TlsFiles {
   return { ca: CORE_CA_FILE, cert: CORE_CLIENT_CERT_FILE, key: CORE_CLIENT_KEY_FILE };
 }
 
@@ -58,12 +93,12 @@ export function presentToken(token: CoreToken): Interceptor {
   };
 }
 
-/** The token that the gateway presents to the core. Reloaded when its file changes. */
+/** The token that a process presents to the core. Reloaded when its file changes. */
 export class CoreToken {
-  readonly #file: GatewayConfig['coreTokenFile'];
+  readonly #file: SettingFile | undefined;
   #authorization: string | undefined;
 
-  constructor({ CORE_TOKEN, coreTokenFile }: Pick<GatewayConfig, 'CORE_TOKEN' | 'coreTokenFile'>) {
+  constructor({ CORE_TOKEN, coreTokenFile }: Pick<CoreAccess, 'CORE_TOKEN' | 'coreTokenFile'>) {
     this.#file = coreTokenFile;
     // From the file contents rather than CORE_TOKEN: the file may have changed between the two reads.
     const token = coreTokenFile ? bearerToken(coreTokenFile.contents.reveal().trim()) : CORE_TOKEN;

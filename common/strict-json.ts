@@ -1,0 +1,31 @@
+/**
+ * Parses a file of settings.
+ *
+ * @throws Error whose message is the end of a sentence "The file …", without anything of the file but a repeated name
+ */
+export function parseStrictJson(text: string): unknown {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the file, which may contain secrets.
+    throw new Error('is not JSON');
+  }
+  const repeated = repeatedName(text);
+  if (repeated !== undefined) throw new Error(`has ${repeated} twice; only the last would count`);
+  return parsed;
+}
+
+/** Returns a name that an object of the JSON has twice, if there is one; a parser takes the last. */
+function repeatedName(json: string): string | undefined {
+  const open: Set<string>[] = [];
+  for (const [token, name] of json.matchAll(/[{}[\]]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g)) {
+    if (token === '{' || token === '[') open.push(new Set());
+    if (token === '}' || token === ']') open.pop();
+    if (name === undefined) continue;
+    const [names, key] = [open.at(-1), JSON.parse(name) as string];
+    if (names?.has(key)) return key;
+    names?.add(key);
+  }
+  return undefined;
+}

@@ -1,0 +1,40 @@
+"""Receives webhooks of Lead Intake at PORT, behind a proxy that ends TLS. WEBHOOK_SECRET: a secret of the endpoint."""
+
+import os
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from standardwebhooks import Webhook, WebhookVerificationError
+
+webhook = Webhook(os.environ["WEBHOOK_SECRET"])
+# In place of a table of your database, which has the highest revision of each lead.
+revisions: dict[str, int] = {}
+
+
+class Receiver(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        # The bytes as they came: parsed and written again, they would not have this signature.
+        body = self.rfile.read(int(self.headers["content-length"]))
+        try:
+            message = webhook.verify(body, {name.lower(): value for name, value in self.headers.items()})
+        except WebhookVerificationError:
+            return self.answer(401)
+        data = message["data"]
+        # A change may come twice, or late. The first revision of a lead is 0.
+        if revisions.get(data["leadId"], -1) < int(data["revision"]):
+            revisions[data["leadId"]] = int(data["revision"])
+            print(message["type"], data["leadId"], data["revision"], ",".join(data["kinds"]), flush=True)
+        # Only now: what is answered with 2xx does not come again.
+        self.answer(204)
+
+    def answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Receiver).serve_forever()

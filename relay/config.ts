@@ -1,0 +1,70 @@
+import { type CoreAccess, certificateFaults } from '../common/core-connection.ts';
+import {
+  address,
+  bearerToken,
+  commonSettings,
+  type Environment,
+  file,
+  httpUrl,
+  integer,
+  readSettings,
+  type SettingFile,
+  type SettingsOf,
+  settingsReadBy,
+  type UnusedVariables,
+  unusedVariables,
+} from '../common/settings.ts';
+import { type Endpoints, parseEndpoints } from './endpoints-file.ts';
+
+export const relaySettings = settingsReadBy({
+  LOG_LEVEL: commonSettings.LOG_LEVEL,
+  CORE_CA_FILE: file,
+  CORE_CLIENT_CERT_FILE: file,
+  CORE_CLIENT_KEY_FILE: file,
+  RELAY_CORE_ADDRESS: httpUrl,
+  RELAY_TOKEN: bearerToken,
+  RELAY_ENDPOINTS_FILE: endpointsFile,
+  RELAY_CONCURRENCY: integer(1, 100),
+  RELAY_METRICS_ADDRESS: address,
+});
+
+export type RelayConfig = SettingsOf<typeof relaySettings> &
+  UnusedVariables &
+  CoreAccess & { readonly RELAY_ENDPOINTS_FILE: EndpointsFile };
+
+/** The endpoints file, and what it contained when the settings were read. */
+interface EndpointsFile extends SettingFile {
+  readonly endpoints: Endpoints;
+}
+
+/** @throws SettingsError */
+export function readRelayConfig(env: Environment): RelayConfig {
+  const config = readSettings(relaySettings, env, (each) => [
+    ...certificateFaults(each, 'RELAY_CORE_ADDRESS', each.RELAY_CORE_ADDRESS),
+    ...(each.RELAY_ENDPOINTS_FILE ? [] : ['RELAY_ENDPOINTS_FILE must name the file with the endpoints of webhooks']),
+  ]);
+  return {
+    ...config,
+    CORE_URL: config.RELAY_CORE_ADDRESS,
+    CORE_TOKEN: config.RELAY_TOKEN,
+    coreTokenFile: env.RELAY_TOKEN_FILE?.trim() ? file(env.RELAY_TOKEN_FILE) : undefined,
+    RELAY_ENDPOINTS_FILE: config.RELAY_ENDPOINTS_FILE as EndpointsFile,
+    ...unusedVariables(relaySettings, env),
+  };
+}
+
+/** What the settings come to, for the log. No address of an endpoint: it may be as secret as a password. */
+export const relaySummary = ({ RELAY_CORE_ADDRESS, RELAY_CONCURRENCY, RELAY_ENDPOINTS_FILE }: RelayConfig): object => ({
+  tls: RELAY_CORE_ADDRESS.startsWith('https:'),
+  concurrency: RELAY_CONCURRENCY,
+  endpoints: [...RELAY_ENDPOINTS_FILE.endpoints.keys()],
+});
+
+function endpointsFile(path: string): EndpointsFile {
+  const read = file(path);
+  try {
+    return { ...read, endpoints: parseEndpoints(read.contents.reveal()) };
+  } catch (error) {
+    throw new Error(`names a file that cannot be used: ${path} ${(error as Error).message}`);
+  }
+}

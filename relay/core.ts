@@ -1,0 +1,76 @@
+import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { type CoreToken, connectToCore } from '../common/core-connection.ts';
+import { CORE_CALL_MS } from '../common/deadlines.ts';
+import type { TlsCredentials } from '../common/tls-credentials.ts';
+import { ConsumerService } from '../proto/gen/leadintake/v1/consumer_pb.ts';
+import { type LeadChange, LeadIntakeService } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import type { RelayConfig } from './config.ts';
+
+/** How often an idle feed shows that it lives, and how long it may be silent; milliseconds. */
+const HEARTBEAT_MS = 15_000;
+const SILENCE_MS = 45_000;
+
+/** The change feed of a core, for its named consumers. Methods reject with a ConnectError. */
+export interface Core {
+  /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
+  watch(consumer: string, signal: AbortSignal): AsyncIterable<readonly LeadChange[]>;
+  /** At most 500. */
+  acknowledge(consumer: string, changes: readonly LeadChange[]): Promise<void>;
+  /**
+   * Has a consumer not sent a state of a lead.
+   *
+   * @param reason a code
+   * @param retryAt when it is sent again; undefined: once somebody takes it back, or it changes
+   */
+  setAside(consumer: string, change: LeadChange, reason: string, retryAt: Date | undefined): Promise<void>;
+  close(): void;
+}
+
+export function connectCore(config: RelayConfig, credentials: TlsCredentials, token: CoreToken): Core {
+  const { transport, sessions } = connectToCore(config, credentials, token);
+  const leads = createClient(LeadIntakeService, transport);
+  const consumers = createClient(ConsumerService, transport);
+  const inTime = { timeoutMs: CORE_CALL_MS };
+  return {
+    async *watch(consumer, signal) {
+      const silence = new AbortController();
+      const timer = setTimeout(() => silence.abort(), SILENCE_MS);
+      const heartbeat = { seconds: BigInt(HEARTBEAT_MS / 1000), nanos: 0 };
+      const ending = { signal: AbortSignal.any([signal, silence.signal]), timeoutMs: 0 };
+      try {
+        for await (const { changes } of leads.watchLeadChanges({ consumer, heartbeat }, ending)) {
+          timer.refresh();
+          yield changes;
+        }
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+
+    async acknowledge(consumer, changes) {
+      await leads.acknowledgeLeadChanges({ consumer, acknowledgements: changes.map(stateOf) }, inTime);
+    },
+
+    async setAside(consumer, change, reason, retryAt) {
+      const retry = retryAt && { retryTime: timestampFromDate(retryAt) };
+      await consumers.setAsideLeadChanges({ consumer, leads: [{ ...stateOf(change), reason, ...retry }] }, inTime);
+    },
+
+    close: () => sessions.abort(),
+  };
+}
+
+/** What names the state of a change's lead. */
+const stateOf = ({ lead, revision }: LeadChange) => ({
+  studioId: lead?.studioId ?? '',
+  leadId: lead?.id ?? '',
+  revision,
+});
+
+/** Milliseconds since 1970; 0 without a time. */
+export const timeOf = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
+
+/** Whether a call cannot succeed when it is repeated. */
+export const isRefused = (error: unknown): boolean =>
+  [Code.InvalidArgument, Code.NotFound].includes(ConnectError.from(error).code);

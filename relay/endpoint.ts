@@ -1,0 +1,189 @@
+import type { Agent } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { RELAY_AFTER_STOP_MS } from '../common/deadlines.ts';
+import { errorSummary } from '../common/error-summary.ts';
+import { Throttle } from '../common/throttle.ts';
+import type { LeadChange } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { type Core, isRefused } from './core.ts';
+import type { EndpointState } from './endpoint-health.ts';
+import type { EndpointSettings } from './endpoints-file.ts';
+import { headersOf, isWanted, messageOf } from './message.ts';
+import type { RelayMetrics } from './observation.ts';
+import { Schedule } from './schedule.ts';
+import { DELIVERED, type Network, newConnections, type Outcome, send } from './send.ts';
+
+/** The pause before the next call after one to the core that failed; milliseconds. */
+const CORE_PAUSE_MS = 1000;
+
+/** How often a lasting fault of the core is logged; milliseconds. */
+const LOG_INTERVAL_MS = 30_000;
+
+interface Parts {
+  readonly core: Core;
+  readonly log: Logger;
+  readonly metrics: RelayMetrics | undefined;
+  /** The maximum number of requests in flight to an endpoint. */
+  readonly concurrency: number;
+  readonly network?: Network | undefined;
+}
+
+/**
+ * Sends the changes of one consumer to its endpoint. It stores nothing: what the core was not told of, it sends again, to
+ * this process or to the next. The core is told after the receiver has answered, so a change is sent at least once.
+ */
+export class Endpoint {
+  readonly #name: string;
+  readonly #parts: Parts;
+  readonly #schedule: Schedule<LeadChange>;
+  #settings: EndpointSettings;
+  #hasFeed = false;
+  #probe: NodeJS.Timeout | undefined;
+  readonly #connections: Agent;
+  readonly #log: Logger;
+  readonly #mayLog = new Throttle(LOG_INTERVAL_MS);
+  readonly #stopping = new AbortController();
+  readonly #cutting = new AbortController();
+  readonly #work = new Set<Promise<void>>();
+
+  constructor(name: string, settings: EndpointSettings, parts: Parts) {
+    this.#name = name;
+    this.#settings = settings;
+    this.#parts = parts;
+    this.#schedule = new Schedule(parts.concurrency);
+    this.#connections = newConnections(parts.concurrency);
+    this.#log = parts.log.child({ endpoint: name });
+    this.#do(this.#watch());
+  }
+
+  get state(): EndpointState {
+    return this.#schedule.health.state;
+  }
+
+  /** Whether the core sends it changes, or would if there were some. */
+  get hasFeed(): boolean {
+    return this.#hasFeed;
+  }
+
+  /** Puts other settings to use, from the next attempt on: one follows at once. */
+  change(settings: EndpointSettings): void {
+    this.#settings = settings;
+    this.#schedule.retry();
+    this.#pump();
+  }
+
+  /** Begins nothing more, and waits for requests in flight, and until the core is told of them; each for a while. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearTimeout(this.#probe);
+    const timer = setTimeout(() => this.#cutting.abort(), RELAY_AFTER_STOP_MS);
+    await Promise.all(this.#work);
+    clearTimeout(timer);
+    this.#connections.destroy();
+  }
+
+  #do(work: Promise<void>): void {
+    this.#work.add(work);
+    work.finally(() => this.#work.delete(work));
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        for await (const changes of this.#parts.core.watch(this.#name, signal)) {
+          this.#hasFeed = true;
+          const { true: wanted = [], false: others = [] } = Object.groupBy(
+            changes,
+            (change) => `${isWanted(change, this.#settings.kinds)}`,
+          );
+          for (const change of wanted) this.#schedule.offer(change);
+          this.#pump();
+          if (others.length > 0) await this.#repeated((core) => core.acknowledge(this.#name, others));
+        }
+      } catch (error) {
+        if (!signal.aborted) this.#coreFailed(error);
+      }
+      await sleep(CORE_PAUSE_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Calls the core until it succeeds, or cannot: then it sends the leads again, with its next connection. */
+  async #repeated(call: (core: Core) => Promise<void>): Promise<void> {
+    const { signal } = this.#stopping;
+    for (;;) {
+      try {
+        return await call(this.#parts.core);
+      } catch (error) {
+        this.#coreFailed(error);
+        if (isRefused(error) || signal.aborted) return;
+        await sleep(CORE_PAUSE_MS, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  #coreFailed(error: unknown): void {
+    this.#hasFeed = false;
+    const reason = errorSummary(error);
+    if (this.#mayLog.allow())
+      this.#log.warn({ reason }, 'a call of the core failed: check it, the token and the consumer');
+  }
+
+  /** Begins requests, as many as the endpoint may have now. */
+  #pump(): void {
+    if (this.#stopping.signal.aborted) return;
+    const now = performance.now();
+    for (let next = this.#schedule.begin(now); next; next = this.#schedule.begin(now)) this.#do(this.#relay(next));
+    clearTimeout(this.#probe);
+    const waitMs = this.#schedule.health.nextProbeAt - now;
+    if (waitMs > 0) this.#probe = setTimeout(() => this.#pump(), waitMs);
+  }
+
+  async #relay(change: LeadChange): Promise<void> {
+    const outcome = await this.#send(change);
+    // Not the endpoint's fault: this process stops.
+    if (this.#cutting.signal.aborted && outcome.code !== DELIVERED) return;
+    const before = this.state;
+    const failure = this.#schedule.ended(change, outcome, performance.now(), Math.random());
+    const { state } = this;
+    if (state !== before)
+      this.#log[state === 'open' ? 'info' : 'warn']({ state, outcome: outcome.code }, `the endpoint is ${state}`);
+    this.#pump();
+    if (failure && !failure.setAside) return;
+    if (failure) await this.#setAside(change, outcome.code, failure.pauseMs);
+    else await this.#repeated((core) => core.acknowledge(this.#name, [change]));
+    this.#schedule.settled(change);
+    this.#pump();
+  }
+
+  /** One attempt; never rejects. */
+  async #send(change: LeadChange): Promise<Outcome> {
+    const { url, secrets, payload, allowPrivate } = this.#settings;
+    const began = performance.now();
+    let outcome: Outcome;
+    try {
+      const message = messageOf(change, payload);
+      const headers = headersOf(message, secrets, new Date());
+      const attempt = { url: url.reveal(), headers, body: message.body, allowPrivate, connections: this.#connections };
+      outcome = await send(attempt, this.#cutting.signal, this.#parts.network);
+    } catch (err) {
+      this.#log.error({ err }, 'a webhook cannot be made: report it');
+      outcome = { code: 'INTERNAL_ERROR' };
+    }
+    const durationMs = Math.round(performance.now() - began);
+    const { lead, revision, attempts } = change;
+    const named = { studioId: lead?.studioId, leadId: lead?.id, revision: `${revision}`, attempts };
+    this.#log.info({ ...named, outcome: outcome.code, durationMs }, 'webhook sent');
+    this.#parts.metrics?.attempted(this.#name, outcome.code, durationMs);
+    return outcome;
+  }
+
+  async #setAside(change: LeadChange, reason: string, pauseMs: number | undefined): Promise<void> {
+    const retryAt = pauseMs === undefined ? undefined : new Date(Date.now() + pauseMs);
+    if (!retryAt) {
+      const { lead, revision } = change;
+      this.#log.warn({ studioId: lead?.studioId, leadId: lead?.id, revision: `${revision}`, reason }, 'lead set aside');
+    }
+    await this.#repeated((core) => core.setAside(this.#name, change, reason, retryAt));
+  }
+}

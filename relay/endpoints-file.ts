@@ -1,0 +1,103 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import { Secret } from '../common/secret.ts';
+import { parseStrictJson } from '../common/strict-json.ts';
+
+/** The kinds of change that an endpoint may name; it is sent erasures in any case. */
+export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** Where webhooks go. */
+export interface EndpointSettings {
+  /** Its path or query may be as secret as a password. */
+  readonly url: Secret;
+  /** Each signs. */
+  readonly secrets: readonly Secret[];
+  readonly payload: 'thin' | 'full';
+  /** Absent: all. */
+  readonly kinds?: readonly Kind[];
+  /** Whether it may have a private address. */
+  readonly allowPrivate: boolean;
+}
+
+/** The endpoints by the name of the consumer of the change feed that each of them has. */
+export type Endpoints = ReadonlyMap<string, EndpointSettings>;
+
+/** `whsec_`, and 24 to 64 bytes as Standard Webhooks has them. */
+const SECRET =
+  '^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?|[A-Za-z0-9+/]{86}==)$';
+
+const SCHEMA = {
+  type: 'object',
+  required: ['endpoints'],
+  additionalProperties: false,
+  properties: {
+    endpoints: {
+      type: 'object',
+      maxProperties: 16,
+      propertyNames: { pattern: '^[a-z][a-z0-9-]{0,62}$' },
+      additionalProperties: {
+        type: 'object',
+        required: ['url', 'secrets'],
+        additionalProperties: false,
+        properties: {
+          url: { type: 'string' },
+          secrets: { type: 'array', minItems: 1, maxItems: 3, items: { type: 'string', pattern: SECRET } },
+          payload: { enum: ['thin', 'full'] },
+          kinds: { type: 'array', minItems: 1, uniqueItems: true, items: { enum: KINDS } },
+          allowPrivate: { type: 'boolean' },
+        },
+      },
+    },
+  },
+};
+
+interface Entry extends Partial<Pick<EndpointSettings, 'payload' | 'kinds' | 'allowPrivate'>> {
+  readonly url: string;
+  readonly secrets: readonly string[];
+}
+
+const isEndpointsFile = new Ajv({ allErrors: true }).compile<{ endpoints: Readonly<Record<string, Entry>> }>(SCHEMA);
+
+/**
+ * Parses an endpoints file.
+ *
+ * @throws Error whose message is the end of a sentence "The file …" and lists all faults, without a secret or an address
+ */
+export function parseEndpoints(text: string): Endpoints {
+  const parsed = parseStrictJson(text);
+  const faults = isEndpointsFile(parsed)
+    ? Object.entries(parsed.endpoints).flatMap(([name, { url }]) => urlFault(url, name) ?? [])
+    : [...new Set((isEndpointsFile.errors ?? []).map(sentenceOf))];
+  if (!isEndpointsFile(parsed) || faults.length > 0) throw new Error(`is not an endpoints file: ${faults.join('; ')}`);
+  return new Map(
+    Object.entries(parsed.endpoints).map(([name, { url, secrets, ...others }]) => [
+      name,
+      {
+        payload: 'thin',
+        allowPrivate: false,
+        ...others,
+        url: new Secret(url),
+        secrets: secrets.map((each) => new Secret(each)),
+      },
+    ]),
+  );
+}
+
+function urlFault(text: string, name: string): string | undefined {
+  const url = URL.parse(text);
+  return url?.protocol === 'https:' && url.username === '' && url.password === '' && url.hash === ''
+    ? undefined
+    : `${name}/url must be an https:// address without credentials and fragment`;
+}
+
+/** Describes a fault without quoting values: they are secret. */
+function sentenceOf({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
+  const where = instancePath.replace(/^\/endpoints\/?/, '') || 'the file';
+  if (keyword === 'propertyNames' || propertyName !== undefined) {
+    return 'an endpoint has the name of its consumer: 1 to 63 of a to z, 0 to 9 and hyphens, beginning with a letter';
+  }
+  if (keyword === 'enum') return `${where} must be one of ${params.allowedValues.join(', ')}`;
+  if (keyword === 'pattern')
+    return `${where} must be whsec_ and the base64 of 24 to 64 bytes: openssl rand -base64 32 makes such`;
+  return `${where} ${message}`;
+}

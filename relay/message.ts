@@ -1,0 +1,85 @@
+import { Webhook } from 'standardwebhooks';
+import type { Secret } from '../common/secret.ts';
+import { type LeadChange, LeadChangeKind, LeadStage } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { timeOf } from './core.ts';
+import type { EndpointSettings } from './endpoints-file.ts';
+
+/** Bytes of a full payload, above which it has no enquiries. */
+const MAX_FULL_BYTES = 64 * 1024;
+
+/** What is sent of a change, the same in each attempt. */
+export interface Message {
+  readonly id: string;
+  readonly body: string;
+}
+
+/** The name of a number of an enum, as payloads have it. */
+const nameIn = (names: Readonly<Record<string, number>>, wanted: number | undefined): string | undefined =>
+  Object.entries(names)
+    .find(([, number]) => number === wanted)?.[0]
+    .toLowerCase();
+
+/** The kinds of a change, as payloads have them; one of a later release is `changed`. */
+const kindsOf = ({ kinds }: LeadChange): string[] => [
+  ...new Set(kinds.map(({ kind }) => nameIn(LeadChangeKind, kind) ?? 'changed')),
+];
+
+/** Whether an endpoint is sent a change: not if it has only kinds that the endpoint does not name. Erasures always are. */
+export function isWanted(change: LeadChange, wanted: EndpointSettings['kinds']): boolean {
+  const known: readonly string[] = wanted ?? [];
+  return !wanted || kindsOf(change).some((kind) => ['erased', 'changed', ...known].includes(kind));
+}
+
+/** Returns the message of a change. */
+export function messageOf(change: LeadChange, payload: EndpointSettings['payload']): Message {
+  const { lead, revision } = change;
+  const kinds = kindsOf(change);
+  const isErased = lead?.eraseTime !== undefined;
+  const data = { studioId: lead?.studioId, leadId: lead?.id, revision: `${revision}`, kinds };
+  const write = (more: object) =>
+    JSON.stringify({
+      type: isErased ? 'lead.erased' : 'lead.changed',
+      timestamp: new Date(
+        Math.max(...change.kinds.map(({ time }) => timeOf(time)), timeOf(lead?.updateTime)),
+      ).toISOString(),
+      data: { ...data, ...more },
+    });
+  const id = `${lead?.id}_${revision}`;
+  if (payload === 'thin' || isErased) return { id, body: write({}) };
+  const full = write({ lead: fullLead(change, true) });
+  return { id, body: Buffer.byteLength(full) > MAX_FULL_BYTES ? write({ lead: fullLead(change, false) }) : full };
+}
+
+function fullLead({ lead }: LeadChange, withEnquiries: boolean): object {
+  const { case: type = 'email', value } = lead?.contact?.value ?? {};
+  const iso = (time: Parameters<typeof timeOf>[0]) => new Date(timeOf(time)).toISOString();
+  return {
+    displayName: lead?.displayName,
+    contact: { [type]: value },
+    sourceId: lead?.sourceId,
+    note: lead?.note,
+    stage: nameIn(LeadStage, lead?.stage),
+    createTime: iso(lead?.createTime),
+    updateTime: iso(lead?.updateTime),
+    ...(withEnquiries && {
+      enquiries: lead?.enquiries.map(({ time, displayName, sourceId, note }) => ({
+        time: iso(time),
+        displayName,
+        sourceId,
+        note,
+      })),
+    }),
+  };
+}
+
+/** Returns the headers of an attempt to send a message: with each secret a signature, of these very bytes at this time. */
+export function headersOf({ id, body }: Message, secrets: readonly Secret[], time: Date): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'content-length': `${Buffer.byteLength(body)}`,
+    'user-agent': 'lead-intake-relay',
+    'webhook-id': id,
+    'webhook-timestamp': `${Math.floor(time.getTime() / 1000)}`,
+    'webhook-signature': secrets.map((secret) => new Webhook(secret.reveal()).sign(id, time, body)).join(' '),
+  };
+}

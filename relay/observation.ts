@@ -1,0 +1,49 @@
+import { Gauge } from '@prometheus-io/client';
+import { createRegistry, gaugeExpiries, histogram } from '../common/metrics.ts';
+import type { TlsCredentials } from '../common/tls-credentials.ts';
+import type { EndpointState } from './endpoint-health.ts';
+
+/** Creates the relay's metrics. Labels are names of the endpoints file, and codes. */
+export function createRelayMetrics(
+  endpoints: ReadonlyMap<string, { readonly state: EndpointState; readonly hasFeed: boolean }>,
+  credentials: TlsCredentials,
+) {
+  const registry = createRegistry();
+  const attempts = histogram(
+    registry,
+    'lead_intake_relay_attempt_duration_seconds',
+    'Duration of attempts to send a webhook, by endpoint and outcome (DELIVERED or a code; of statuses the class).',
+    ['endpoint', 'outcome'],
+  );
+  new Gauge({
+    name: 'lead_intake_relay_endpoint_state',
+    help: 'Whether an endpoint is in a state: open, slow, paused or gone.',
+    labelNames: ['endpoint', 'state'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [endpoint, { state }] of endpoints) {
+        for (const each of ['open', 'slow', 'paused', 'gone'])
+          this.set({ endpoint, state: each }, Number(each === state));
+      }
+    },
+  });
+  new Gauge({
+    name: 'lead_intake_relay_feed_up',
+    help: 'Whether the core sends changes for an endpoint.',
+    labelNames: ['endpoint'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [endpoint, { hasFeed }] of endpoints) this.set({ endpoint }, Number(hasFeed));
+    },
+  });
+  gaugeExpiries(registry, 'lead_intake_relay_certificate_expiry_timestamp_seconds', credentials);
+  return {
+    registry,
+    attempted: (endpoint: string, code: string, durationMs: number) =>
+      attempts.observe({ endpoint, outcome: code.replace(/^HTTP_(\d)\d*$/, 'HTTP_$1XX') }, durationMs / 1000),
+  };
+}
+
+export type RelayMetrics = ReturnType<typeof createRelayMetrics>;

@@ -1,0 +1,94 @@
+import { afterFailure, type EndpointHealth, type Failure, HEALTHY, healthAfter, mayBegin } from './endpoint-health.ts';
+import { DELIVERED, type Outcome } from './send.ts';
+
+/** What is decided by, of a change of a lead. */
+interface State {
+  readonly lead?: { readonly studioId: string; readonly id: string } | undefined;
+  readonly revision: bigint;
+  readonly attempts: number;
+}
+
+const keyOf = ({ lead }: State): string => `${lead?.studioId} ${lead?.id}`;
+
+/**
+ * Decides which lead an endpoint is sent when, and what becomes of it; does nothing itself, and knows no clock. It has the
+ * leads that the feed has sent and that are unacknowledged. Of a lead, only the newest state waits, and while a request for
+ * it is in flight none begins: so the states of each lead are sent in order.
+ */
+export class Schedule<Change extends State> {
+  readonly #concurrency: number;
+  readonly #waiting = new Map<string, Change>();
+  /** Leads that have failed since the endpoint last took one. */
+  readonly #failed = new Set<string>();
+  /** The states that were begun, and that the core has yet to be told of. */
+  readonly #begun = new Map<string, bigint>();
+  #inFlight = 0;
+  #health = HEALTHY;
+
+  /** @param concurrency the maximum number of requests in flight */
+  constructor(concurrency: number) {
+    this.#concurrency = concurrency;
+  }
+
+  get health(): EndpointHealth {
+    return this.#health;
+  }
+
+  /** The endpoint may be mended: it is tried at once, also if it was gone. */
+  retry(): void {
+    this.#health = this.#health.state === 'gone' ? HEALTHY : { ...this.#health, nextProbeAt: 0 };
+  }
+
+  /** Takes a state from the feed, which sends it again on each new connection. */
+  offer(change: Change): void {
+    const key = keyOf(change);
+    if (change.revision <= (this.#begun.get(key) ?? -1n)) return;
+    // In the place of the former state: the lead keeps its turn.
+    if (change.revision >= (this.#waiting.get(key)?.revision ?? 0n)) this.#waiting.set(key, change);
+  }
+
+  /** Begins with a lead, if the endpoint may have a request now: with one that has not failed, if there is one. */
+  begin(now: number): Change | undefined {
+    if (!mayBegin(this.#health, this.#inFlight, this.#concurrency, now)) return undefined;
+    const free = [...this.#waiting].filter(([key]) => !this.#begun.has(key));
+    const [key, next] = free.find(([each]) => !this.#failed.has(each)) ?? free[0] ?? [];
+    if (key === undefined || !next) return undefined;
+    this.#waiting.delete(key);
+    this.#begun.set(key, next.revision);
+    this.#inFlight += 1;
+    return next;
+  }
+
+  /**
+   * A request has ended. Unless the lead waits on, the core is to be told of it, and then it is `settled`.
+   *
+   * @param random from 0 to 1
+   * @returns undefined: the lead was delivered
+   */
+  ended(change: Change, outcome: Outcome, now: number, random: number): Failure | undefined {
+    const key = keyOf(change);
+    const unacknowledged = new Set([...this.#waiting.keys(), ...this.#begun.keys()]).size;
+    const { attempts } = change;
+    const failure =
+      outcome.code === DELIVERED
+        ? undefined
+        : afterFailure(this.#health, outcome, { attempts, unacknowledged, random });
+    this.#health = healthAfter(this.#health, outcome, now, random);
+    this.#inFlight -= 1;
+    if (!failure) this.#failed.clear();
+    if (failure?.setAside === false) {
+      // It waits after all others.
+      const newest = this.#waiting.get(key) ?? change;
+      this.#waiting.delete(key);
+      this.#waiting.set(key, newest);
+      this.#failed.add(key);
+      this.#begun.delete(key);
+    }
+    return failure;
+  }
+
+  /** The core was told what became of a state. */
+  settled(change: Change): void {
+    this.#begun.delete(keyOf(change));
+  }
+}

@@ -1,0 +1,147 @@
+import { lookup as lookUp } from 'node:dns/promises';
+import { Agent, request } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { RELAY_CONNECT_MS, RELAY_REQUEST_MS } from '../common/deadlines.ts';
+import { DAY_MS } from '../common/units.ts';
+import { isAllowed } from './addresses.ts';
+
+/** Bytes of the headers of a response, and of a body that is passed over to use the connection again. */
+const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_BODY_BYTES = 16 * 1024;
+
+/** Interim responses (1xx) before the final one. */
+const MAX_INTERIM_RESPONSES = 8;
+
+/** How long a connection is used for further requests, and how long it waits for one; milliseconds. */
+const CONNECTION_AGE_MS = 60_000;
+const CONNECTION_IDLE_MS = 4000;
+
+/** How an attempt ended. */
+export interface Outcome {
+  /** DELIVERED, or why not: a code. */
+  readonly code: string;
+  /** What the receiver asked for; milliseconds, at most a day. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+export const DELIVERED = 'DELIVERED';
+
+interface Address {
+  readonly address: string;
+  readonly family: number;
+}
+
+/** What tests replace: how names are resolved, and the authorities of receivers, instead of Node's. */
+export interface Network {
+  readonly resolve?: ((host: string) => Promise<readonly Address[]>) | undefined;
+  readonly ca?: string;
+}
+
+/** The connections to an endpoint. Without a proxy, which would resolve names itself; each verifies the certificate. */
+export const newConnections = (maxSockets: number): Agent =>
+  new Agent({ keepAlive: true, maxSockets, timeout: CONNECTION_IDLE_MS, maxCachedSessions: 0 });
+
+/** When connections were first used. */
+const openedAt = new WeakMap<object, number>();
+
+/** A request that is sent to an endpoint. */
+export interface Attempt {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly allowPrivate: boolean;
+  readonly connections: Agent | false;
+}
+
+/** Sends a request within RELAY_REQUEST_MS, to a checked address only. Never rejects. */
+export async function send(attempt: Attempt, signal: AbortSignal, network: Network = {}): Promise<Outcome> {
+  const ending = AbortSignal.any([signal, AbortSignal.timeout(RELAY_REQUEST_MS)]);
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), RELAY_CONNECT_MS);
+  try {
+    const { hostname } = new URL(attempt.url);
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const resolve = network.resolve ?? ((name: string) => lookUp(name, { all: true }));
+    // One that is an address already needs no resolution, but the same check.
+    const found = isIP(host)
+      ? [{ address: host, family: isIP(host) }]
+      : await Promise.race([resolve(host), late.promise]);
+    if (!found) return { code: 'TIMEOUT' };
+    if (found.length === 0) return { code: 'NAME_NOT_RESOLVED' };
+    if (!found.every(({ address }) => isAllowed(address, attempt.allowPrivate))) return { code: 'ADDRESS_REFUSED' };
+    return await sendTo(found, attempt, ending, network.ca);
+  } catch {
+    return { code: 'NAME_NOT_RESOLVED' };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function sendTo(addresses: readonly Address[], attempt: Attempt, signal: AbortSignal, ca?: string): Promise<Outcome> {
+  const { url, body, headers, connections } = attempt;
+  // Connects to nothing but these: the name is not resolved again.
+  const lookup: LookupFunction = (_, { all }, done) =>
+    all ? done(null, [...addresses]) : done(null, addresses[0]?.address ?? '', addresses[0]?.family);
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const options = { method: 'POST', headers, agent: connections, lookup, maxHeaderSize: MAX_HEADER_BYTES, signal };
+  const sent = request(url, ca === undefined ? options : { ...options, ca });
+  let isSecure = false;
+  let interim = 0;
+  const fail = (code: string) => {
+    resolve({ code });
+    sent.destroy();
+  };
+  const connecting = setTimeout(() => fail('TIMEOUT'), RELAY_CONNECT_MS);
+  const onSecure = () => {
+    isSecure = true;
+    clearTimeout(connecting);
+  };
+  sent.on('socket', (socket) => {
+    if (sent.reusedSocket) onSecure();
+    else socket.once('secureConnect', onSecure);
+    if (!openedAt.has(socket)) openedAt.set(socket, performance.now());
+  });
+  sent.on('information', () => {
+    interim += 1;
+    if (interim > MAX_INTERIM_RESPONSES) fail('RESPONSE_INVALID');
+  });
+  sent.on('response', (response) => {
+    const { statusCode: status = 0, socket } = response;
+    const code = status >= 200 && status < 300 ? DELIVERED : `HTTP_${status}`;
+    resolve({ code, retryAfterMs: retryAfter(response.headers['retry-after']) });
+    // A short body is passed over, so that the connection can be used again.
+    let bytes = performance.now() - (openedAt.get(socket) ?? 0) < CONNECTION_AGE_MS ? 0 : MAX_BODY_BYTES;
+    response.on('error', () => {});
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > MAX_BODY_BYTES) response.destroy();
+    });
+    if (bytes > 0) response.destroy();
+  });
+  sent.on('error', (error: NodeJS.ErrnoException) => {
+    // The receiver may have closed a connection as it was used again.
+    if (sent.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '') && !signal.aborted) {
+      resolve(sendTo(addresses, { ...attempt, connections: false }, signal, ca));
+    } else resolve({ code: codeOf(error, isSecure) });
+  });
+  sent.on('close', () => {
+    clearTimeout(connecting);
+    // Of an unwanted change of protocol (101) no other event tells.
+    resolve({ code: 'RESPONSE_INVALID' });
+  });
+  sent.end(body);
+  return promise;
+}
+
+function codeOf({ name, code = '' }: NodeJS.ErrnoException, isSecure: boolean): string {
+  if (name === 'AbortError' || code === 'ETIMEDOUT') return 'TIMEOUT';
+  if (/^HPE_/.test(code)) return 'RESPONSE_INVALID';
+  if (/^E(?:CONN|PIPE|HOST|NET|ADDR|ACCES|PERM)/.test(code)) return 'CONNECTION_FAILED';
+  return isSecure ? 'RESPONSE_INVALID' : 'TLS';
+}
+
+/** Reads `Retry-After`, seconds or a date; returns milliseconds from now, from 0 to a day. */
+function retryAfter(value = ''): number | undefined {
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), DAY_MS);
+}

@@ -1,0 +1,365 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { describe, expect, test } from 'vitest';
+import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { wrongWith } from '../support/doctor.ts';
+import { scrape } from '../support/metrics.ts';
+import type { RunningProcess } from '../support/processes.ts';
+import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../support/webhooks.ts';
+
+/** The highest revision of each lead that the receiver has acknowledged, which must never fall. */
+function taken({ receiver }: WebhookDeployment): Map<string, bigint> {
+  const highest = new Map<string, bigint>();
+  for (const { leadId, revision } of receiver.received) {
+    expect(revision).toBeGreaterThanOrEqual(highest.get(leadId) ?? 0n);
+    highest.set(leadId, revision);
+  }
+  return highest;
+}
+
+async function move({ crm, studioId, memberId }: WebhookDeployment, leadId: string, stage: LeadStage): Promise<void> {
+  await crm.leads.changeLeadStage({ studioId, leadId, stage, memberId });
+}
+
+const metricsOf = async (relay: RunningProcess) => {
+  const [url] = await relay.printed(/http:\/\/[0-9.:]+\/metrics/);
+  return scrape(url);
+};
+
+// @proves relay-1
+test('each change reaches the receiver, signed, in the order of the lead, and is acknowledged', async () => {
+  const deployment = await aWebhookDeployment();
+  const { receiver, crm, studioId } = deployment;
+  deployment.relay();
+  const leadId = await deployment.createLead();
+  await expect.poll(() => receiver.received.map(({ kinds }) => kinds)).toEqual([['created']]);
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  await move(deployment, leadId, LeadStage.CONTACTED);
+  await expect.poll(() => receiver.received.length).toBe(2);
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  await crm.leads.eraseLead({ studioId, leadId });
+  await expect.poll(() => receiver.received.length).toBe(3);
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  expect(receiver.received.map(({ kinds }) => kinds)).toEqual([['created'], ['stage_changed'], ['erased']]);
+  expect(receiver.received.map(({ headers, revision }) => [headers['webhook-id'], revision])).toEqual(
+    receiver.received.map(({ revision }) => [`${leadId}_${revision}`, revision]),
+  );
+  expect(new Set(taken(deployment).keys())).toEqual(new Set([leadId]));
+  expect(receiver.unverified()).toBe(0);
+});
+
+test('while a request for a lead is in flight no other one for it is, and only its newest state follows', async () => {
+  const deployment = await aWebhookDeployment();
+  const { receiver } = deployment;
+  const held = Promise.withResolvers<number>();
+  receiver.answer = () => held.promise;
+  deployment.relay();
+  const leadId = await deployment.createLead();
+  await expect.poll(() => receiver.received.length).toBe(1);
+  for (const stage of [LeadStage.CONTACTED, LeadStage.TRIAL_BOOKED, LeadStage.WON])
+    await move(deployment, leadId, stage);
+  const other = await deployment.createLead();
+  await expect.poll(() => receiver.received.length).toBe(2);
+  expect(receiver.received[1]?.leadId).toBe(other);
+  receiver.answer = () => 204;
+  held.resolve(204);
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  expect(receiver.received.map((each) => each.leadId)).toEqual([leadId, other, leadId]);
+  expect(receiver.received[2]?.kinds).toContain('stage_changed');
+});
+
+// @proves relay-3
+describe('the endpoints file', () => {
+  test('has a further secret while one is replaced, and is read again when it changes', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    const [former = ''] = receiver.secrets;
+    const next = aWebhookSecret();
+    const relay = deployment.relay();
+    await deployment.createLead();
+    await expect.poll(() => receiver.received.length).toBe(1);
+
+    deployment.putEndpoints({ secrets: [former, next] });
+    await relay.printed(/endpoints reloaded/);
+    for (const secret of [former, next]) {
+      receiver.secrets.splice(0, 1, secret);
+      await deployment.createLead();
+    }
+    await expect.poll(() => receiver.received.length).toBe(3);
+    deployment.putEndpoints({ secrets: [next], payload: 'full' });
+    await relay.printed(/endpoints reloaded[\s\S]*endpoints reloaded/);
+    await deployment.createLead('ada@example.org');
+    await expect.poll(() => receiver.received.length).toBe(4);
+    expect(receiver.unverified()).toBe(0);
+    expect(JSON.parse(receiver.received[3]?.body ?? '').data.lead.contact).toEqual({ email: 'ada@example.org' });
+  });
+
+  // @proves relay-10
+  test('that is wrong is refused, and the former applies', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
+    await relay.printed(/settings in force/);
+    deployment.putEndpoints('{"endpoints": {"hooks": {"url": "http://canary.example", "secrets": ["whsec_canary"]}}}');
+    await relay.printed(/endpoints not reloaded/);
+    await deployment.createLead();
+    await expect.poll(() => receiver.received.length).toBe(1);
+    expect((await metricsOf(relay)).get('lead_intake_files_unusable{what="endpoints"}')).toBe(1);
+    expect(relay.output()).not.toContain('canary');
+  });
+
+  test('that is wrong at the start prevents it, with the reason', async () => {
+    const deployment = await aWebhookDeployment();
+    deployment.putEndpoints({ secrets: ['canary'] });
+    const relay = deployment.relay();
+    expect(await relay.ended()).toBe(1);
+    expect(relay.output()).toMatch(
+      /RELAY_ENDPOINTS_FILE names a file that cannot be used: \S+ is not an endpoints file: hooks\/secrets\/0/,
+    );
+    expect(relay.output()).not.toContain('canary');
+    const without = deployment.relay({ RELAY_ENDPOINTS_FILE: join(deployment.endpointsFile, '..', 'none.json') });
+    expect(await without.ended()).toBe(1);
+    expect(without.output()).toContain('ENOENT');
+  });
+});
+
+// @proves relay-1
+describe('a relay that is killed', () => {
+  test('before it has sent, after it has sent, or before the core knows, loses nothing', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    const leadIds: string[] = [];
+    let relay = deployment.relay();
+    // Between request and answer; at the answer, before the acknowledgement; and as soon as it has begun.
+    const kills: ((relay: RunningProcess) => number | Promise<number>)[] = [
+      async (killed) => {
+        await killed.kill();
+        return 204;
+      },
+      (killed) => {
+        setImmediate(() => killed.child.kill('SIGKILL'));
+        return 204;
+      },
+      (killed) => {
+        killed.child.kill('SIGKILL');
+        return 503;
+      },
+    ];
+    for (const [index, kill] of [...kills, ...kills].entries()) {
+      let isKilled = false;
+      receiver.answer = () => {
+        if (isKilled) return 204;
+        isKilled = true;
+        return kill(relay);
+      };
+      leadIds.push(await deployment.createLead(), await deployment.createLead());
+      if (index > 2)
+        await move(deployment, leadIds[0] ?? '', index % 2 === 0 ? LeadStage.CONTACTED : LeadStage.TRIAL_BOOKED);
+      expect(await relay.ended()).toBe('SIGKILL');
+      relay = deployment.relay();
+    }
+    receiver.answer = () => 204;
+    await expect.poll(() => deployment.waiting()).toBe(0);
+    expect(new Set(taken(deployment).keys())).toEqual(new Set(leadIds));
+    expect(receiver.unverified()).toBe(0);
+  });
+
+  test('nor does a core that is killed: what it was not told, it is told when it is back', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    const relay = deployment.relay();
+    receiver.answer = async () => {
+      await deployment.core.kill();
+      return 204;
+    };
+    const leadIds = [await deployment.createLead()];
+    await relay.printed(/a call of the core failed/);
+    receiver.answer = () => 204;
+    await deployment.restartCore();
+    await expect.poll(() => deployment.waiting().catch(() => -1)).toBe(0);
+    leadIds.push(await deployment.createLead());
+    await expect.poll(() => receiver.received.map(({ leadId }) => leadId)).toEqual(leadIds);
+    await deployment.core.kill();
+    relay.child.kill('SIGTERM');
+    expect(await relay.ended()).toBe(0);
+  });
+});
+
+// @proves relay-1
+test('a relay that stops answers for what it has begun', async () => {
+  const deployment = await aWebhookDeployment();
+  const { receiver } = deployment;
+  receiver.answer = async () => {
+    relay.child.kill('SIGTERM');
+    await sleep(500);
+    return 204;
+  };
+  const relay = deployment.relay();
+  await deployment.createLead();
+  expect(await relay.ended()).toBe(0);
+  expect(await deployment.waiting()).toBe(0);
+  expect(receiver.received).toHaveLength(1);
+});
+
+// @proves relay-4
+describe('a lead that the receiver does not take', () => {
+  test('comes again after a pause, and holds up no other', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver, crm } = deployment;
+    const [tomorrow, soon] = [await deployment.createLead(), await deployment.createLead()];
+    let attempts = 0;
+    receiver.answer = ({ leadId }) => {
+      if (leadId === tomorrow) return { status: 503, headers: { 'retry-after': '86400' } };
+      if (leadId !== soon) return 204;
+      attempts += 1;
+      return attempts === 1 ? 500 : 204;
+    };
+    deployment.relay();
+    const other = await deployment.createLead();
+    const requests = () => receiver.received.map(({ leadId }) => leadId).toSorted();
+    await expect.poll(requests).toEqual([tomorrow, soon, soon, other].toSorted());
+    // What comes again by itself waits.
+    await expect.poll(() => deployment.waiting()).toBe(1);
+    const listed = await crm.consumers.listSetAsideLeadChanges({ consumer: 'hooks' });
+    expect(listed.leads).toMatchObject([{ leadId: tomorrow, reason: 'HTTP_503', attempts: 1 }]);
+    const [{ retryTime } = {}] = listed.leads;
+    expect(retryTime && timestampMs(retryTime)).toBeGreaterThan(Date.now() + 82_800_000);
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(3);
+  });
+
+  test('is set aside for good at the tenth failure, told in the log, and sent again when it is taken back', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver, crm, studioId } = deployment;
+    const leadId = await deployment.createLead();
+    const setAside = async (retryTime?: Date) => {
+      const { changes } = await crm.leads.pullLeadChanges({ consumer: 'hooks', wait: { seconds: 10n, nanos: 0 } });
+      const [{ revision = 0n } = {}] = changes;
+      const retry = retryTime && { retryTime: timestampFromDate(retryTime) };
+      await crm.consumers.setAsideLeadChanges({
+        consumer: 'hooks',
+        leads: [{ studioId, leadId, revision, reason: 'HTTP_500', ...retry }],
+      });
+    };
+    // What nine attempts of a relay leave, without three days of pauses.
+    for (let each = 0; each < 9; each += 1) await setAside(new Date(Date.now() + 10));
+    receiver.answer = () => 500;
+    const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
+    await relay.printed(/"leadId":"[^"]+","revision":"\d+","reason":"HTTP_500","msg":"lead set aside"/);
+    const listed = () => crm.consumers.listSetAsideLeadChanges({ consumer: 'hooks' });
+    await expect.poll(async () => (await listed()).leads).toMatchObject([{ leadId, reason: 'HTTP_500', attempts: 10 }]);
+    expect((await listed()).leads[0]?.retryTime).toBeUndefined();
+    const metrics = await metricsOf(relay);
+    expect(metrics.get('lead_intake_relay_attempt_duration_seconds_count{endpoint="hooks",outcome="HTTP_5XX"}')).toBe(
+      1,
+    );
+
+    receiver.answer = () => 204;
+    await crm.consumers.takeBackLeadChanges({ consumer: 'hooks', all: true });
+    await expect.poll(() => receiver.received.length).toBe(2);
+    await expect.poll(() => deployment.waiting()).toBe(0);
+    expect((await listed()).leads).toEqual([]);
+  });
+
+  // @proves relay-5
+  test('in an outage, waits: the endpoint is probed with one request at a time, and nothing is set aside for good', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    receiver.answer = () => ({ status: 429, headers: { 'retry-after': '1' } });
+    const leadIds: string[] = [];
+    for (let each = 0; each < 20; each += 1) leadIds.push(await deployment.createLead());
+    const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
+    await relay.printed(/the endpoint is slow/);
+    // The first eight were in flight.
+    await expect.poll(() => receiver.received.length).toBe(9);
+    expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="slow"}')).toBe(1);
+    receiver.answer = () => 204;
+    await relay.printed(/the endpoint is open/);
+    expect(relay.output()).not.toContain('lead set aside');
+    await expect.poll(() => new Set(receiver.received.slice(9).map(({ leadId }) => leadId))).toEqual(new Set(leadIds));
+    await expect.poll(() => deployment.waiting()).toBe(0);
+  });
+});
+
+describe('an endpoint', () => {
+  // @proves relay-5
+  test('that answers 410 is sent nothing more until the file changes', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    receiver.answer = () => 410;
+    const relay = deployment.relay({ RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
+    await deployment.createLead();
+    await relay.printed(/the endpoint is gone/);
+    await deployment.createLead();
+    receiver.answer = () => 204;
+    expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="gone"}')).toBe(1);
+    expect(receiver.received).toHaveLength(1);
+    deployment.putEndpoints({ payload: 'full' });
+    await expect.poll(() => deployment.waiting()).toBe(0);
+    expect(receiver.received).toHaveLength(3);
+    expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="open"}')).toBe(1);
+  });
+
+  // @proves relay-6
+  test('at a private address is refused unless it is allowed', async () => {
+    const deployment = await aWebhookDeployment();
+    deployment.putEndpoints({ allowPrivate: false });
+    const relay = deployment.relay();
+    await deployment.createLead();
+    await relay.printed(/"outcome":"ADDRESS_REFUSED"/);
+    expect(deployment.receiver.received).toEqual([]);
+  });
+
+  // @proves relay-7
+  test('is reached without a proxy that the environment names', async () => {
+    const deployment = await aWebhookDeployment();
+    const proxy = 'http://127.0.0.1:9';
+    deployment.relay({ HTTPS_PROXY: proxy, https_proxy: proxy, ALL_PROXY: proxy, NODE_USE_ENV_PROXY: '1' });
+    await deployment.createLead();
+    await expect.poll(() => deployment.receiver.received.length).toBe(1);
+  });
+});
+
+test('doctor says what keeps a relay from its feed', async () => {
+  const deployment = await aWebhookDeployment();
+  const { coreUrl, relayToken, endpointsFile } = deployment;
+  const env = { RELAY_CORE_ADDRESS: coreUrl, RELAY_TOKEN: relayToken, RELAY_ENDPOINTS_FILE: endpointsFile };
+  expect(await wrongWith('core', 'relay', env)).toEqual([]);
+  expect(await wrongWith('core', 'relay', { ...env, RELAY_TOKEN: randomUUID() })).toEqual([
+    expect.stringMatching(/^fault: at \S+ lists no consumers: .*unauthenticated.* Check it, and RELAY_TOKEN$/),
+  ]);
+  const endpoint = { url: 'https://example.org', secrets: [aWebhookSecret()] };
+  deployment.putEndpoints(JSON.stringify({ endpoints: { other: endpoint } }));
+  expect(await wrongWith('core', 'relay', env)).toEqual([
+    'fault: has no consumer other for this caller: create it, and name it in the callers file',
+  ]);
+  deployment.putEndpoints('[]');
+  expect(await wrongWith('relay settings', 'relay', env)).toEqual([
+    expect.stringMatching(/^fault: RELAY_ENDPOINTS_FILE names a file that cannot be used: .*is not an endpoints file/),
+  ]);
+});
+
+// @proves relay-9
+test('a relay shows nothing of a person, no secret and no address of an endpoint', async () => {
+  const deployment = await aWebhookDeployment();
+  const { receiver, crm, studioId, relayToken } = deployment;
+  deployment.putEndpoints({ url: `${receiver.url}/canary-path?canary-query=1`, payload: 'full' });
+  const relay = deployment.relay({ LOG_LEVEL: 'trace', RELAY_METRICS_ADDRESS: '127.0.0.1:0' });
+  const statuses = [500, 404, 429];
+  receiver.answer = () => ({ status: statuses.pop() ?? 204, headers: { 'x-canary': 'canary' } });
+  const contact = { value: { case: 'email', value: 'canary@example.org' } } as const;
+  await crm.leads.createLead({
+    studioId,
+    idempotencyKey: randomUUID(),
+    displayName: 'Canary',
+    contact,
+    note: 'A canary',
+  });
+  await relay.printed(/HTTP_429/);
+  const metrics = await metricsOf(relay);
+  expect(receiver.received[0]?.body).toContain('canary@example.org');
+  const shown = relay.output() + JSON.stringify([...metrics]);
+  expect(shown).not.toMatch(/canary/i);
+  for (const secret of [relayToken, ...receiver.secrets]) expect(shown).not.toContain(secret);
+});

@@ -1,0 +1,63 @@
+import type { PlantedBug } from './planted-bug.ts';
+
+const SCHEDULE = 'test/unit/webhook-schedule.test.ts';
+const RECEIVERS = 'test/security/hostile-webhook-receivers.test.ts';
+
+/** Faults of the relay. */
+export const WEBHOOK_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'two requests for one lead are in flight',
+    suite: SCHEDULE,
+    caughtBy:
+      'the receiver takes the newest state of each lead at last, states of a lead in order, with one request for it at a time',
+    patches: [{ file: 'relay/schedule.ts', find: '!this.#begun.has(key)', put: "key !== ''" }],
+  },
+  {
+    name: 'an outage counts for the leads that wait for its end',
+    suite: SCHEDULE,
+    caughtBy: 'an outage sets nothing aside for good',
+    patches: [{ file: 'relay/endpoint-health.ts', find: "health.state !== 'open' && !makesWay", put: 'attempts < 0' }],
+  },
+  {
+    name: 'a window full of leads that an endpoint never takes holds up all others',
+    suite: SCHEDULE,
+    caughtBy: 'more leads than a window has that the receiver never takes hold up no other for ever',
+    patches: [{ file: 'relay/endpoint-health.ts', find: 'health.failures >= WINDOW', put: 'attempts < 0' }],
+  },
+  {
+    name: 'one good address among bad ones is enough',
+    suite: RECEIVERS,
+    caughtBy: 'one bad address refuses all, also where private ones are allowed: ["127.0.0.1","169.254.169.254"]',
+    patches: [
+      {
+        file: 'relay/send.ts',
+        find: 'found.every(({ address }) => isAllowed(address, attempt.allowPrivate))',
+        put: 'found.some(({ address }) => isAllowed(address, attempt.allowPrivate))',
+      },
+    ],
+  },
+  {
+    name: 'only the first secret of an endpoint signs',
+    suite: 'test/unit/webhook-messages.test.ts',
+    caughtBy: 'are one for each secret, in one header: a receiver with either accepts it',
+    patches: [
+      {
+        file: 'relay/message.ts',
+        find: 'secrets.map((secret) => new Webhook(secret.reveal()).sign(id, time, body))',
+        put: 'secrets.slice(0, 1).map((secret) => new Webhook(secret.reveal()).sign(id, time, body))',
+      },
+    ],
+  },
+  {
+    name: 'a lead that a receiver does not take is acknowledged',
+    suite: 'test/e2e/webhooks.test.ts',
+    caughtBy: 'comes again after a pause, and holds up no other',
+    patches: [
+      {
+        file: 'relay/endpoint.ts',
+        find: 'this.#setAside(change, outcome.code, failure.pauseMs)',
+        put: 'this.#repeated((core) => core.acknowledge(this.#name, [change]))',
+      },
+    ],
+  },
+];

@@ -1,0 +1,181 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { renameSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { onTestFinished } from 'vitest';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
+import { tokenHash } from '../../src/callers-file.ts';
+import { anAuthority } from './certificates.ts';
+import { arrangeStudio, type CoreClients, connectToCore } from './core-clients.ts';
+import { addressOf, type RunningProcess, run, temporaryFolder } from './processes.ts';
+import { freePort } from './servers.ts';
+
+export const aWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+
+/** A request that a receiver got. */
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly leadId: string;
+  readonly revision: bigint;
+  readonly kinds: readonly string[];
+}
+
+/** What a receiver answers: a status, or a response without one to a request that is never answered. */
+type Answer = number | 'nothing' | { readonly status: number; readonly headers: Record<string, string> };
+
+/** A receiver of webhooks on this machine, over HTTPS, that verifies each request by the reference library. */
+export interface WebhookReceiver {
+  readonly url: string;
+  /** The file of the authority of its certificate. */
+  readonly caFile: string;
+  readonly received: Received[];
+  /** The number of requests whose signature was not one of `secrets`. */
+  readonly unverified: () => number;
+  readonly secrets: string[];
+  /** Decides the answer, 204 by default. */
+  answer: (request: Received) => Answer | Promise<Answer>;
+}
+
+export async function aWebhookReceiver(folder: string): Promise<WebhookReceiver> {
+  const authority = await anAuthority('receivers');
+  const { cert, key } = await authority.issue('localhost', 'server');
+  const caFile = join(folder, 'receivers.pem');
+  writeFileSync(caFile, authority.cert);
+  let unverified = 0;
+  const server = createServer({ cert, key }, async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks).toString();
+    if (!receiver.secrets.some((secret) => isVerified(secret, body, request.headers))) unverified += 1;
+    const { data } = JSON.parse(body);
+    const got = {
+      headers: request.headers,
+      body,
+      leadId: data.leadId,
+      revision: BigInt(data.revision),
+      kinds: data.kinds,
+    };
+    receiver.received.push(got);
+    const answer = await receiver.answer(got);
+    if (answer === 'nothing') return;
+    const { status, headers } = typeof answer === 'number' ? { status: answer, headers: {} } : answer;
+    response.writeHead(status, headers).end();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const receiver: WebhookReceiver = {
+    url: `https://localhost:${port}/hooks`,
+    caFile,
+    received: [],
+    unverified: () => unverified,
+    secrets: [aWebhookSecret()],
+    answer: () => 204,
+  };
+  return receiver;
+}
+
+function isVerified(secret: string, body: string, headers: IncomingHttpHeaders): boolean {
+  try {
+    new Webhook(secret).verify(body, headers as Record<string, string>);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A core, a studio, a consumer `hooks` of all changes from now on, and a receiver that may be sent them. */
+export interface WebhookDeployment {
+  readonly core: RunningProcess;
+  /** Starts the core again, at its address. */
+  restartCore(): Promise<void>;
+  readonly coreUrl: string;
+  readonly crm: CoreClients;
+  readonly studioId: string;
+  readonly memberId: string;
+  readonly receiver: WebhookReceiver;
+  readonly relayToken: string;
+  readonly endpointsFile: string;
+  /** Writes the endpoints file: an endpoint for the receiver, or any text. */
+  putEndpoints(changes?: object | string): void;
+  /** Starts a relay. */
+  relay(env?: Record<string, string>): RunningProcess;
+  createLead(email?: string): Promise<string>;
+  /** How many leads wait for the relay. */
+  waiting(): Promise<number>;
+}
+
+export async function aWebhookDeployment(env: Record<string, string> = {}): Promise<WebhookDeployment> {
+  const folder = temporaryFolder();
+  const [crmToken, relayToken] = [randomUUID(), randomUUID()];
+  const callers = {
+    crm: { may: ['crm', 'operator'], tokens: [{ sha256: tokenHash(crmToken) }] },
+    relay: { may: ['feed'], consumers: ['hooks'], tokens: [{ sha256: tokenHash(relayToken) }] },
+  };
+  writeFileSync(join(folder, 'callers.json'), JSON.stringify({ callers }));
+  const settings = {
+    DATABASE_URL: `sqlite:${join(folder, 'leads.db')}`,
+    CORE_CALLERS_FILE: join(folder, 'callers.json'),
+  };
+  const CORE_PORT = `${await freePort()}`;
+  const startCore = () => run('src/main.ts', { env: { ...settings, CORE_PORT, ...env } });
+  let core = startCore();
+  const coreUrl = await addressOf(core);
+  const crm = connectToCore(coreUrl, crmToken);
+  onTestFinished(() => crm.close());
+  const { studioId, memberId } = await arrangeStudio(crm);
+  await crm.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
+  const receiver = await aWebhookReceiver(folder);
+  const endpointsFile = join(folder, 'endpoints.json');
+  const deployment: WebhookDeployment = {
+    get core() {
+      return core;
+    },
+    async restartCore() {
+      core = startCore();
+      await addressOf(core);
+    },
+    ...{ coreUrl, crm, studioId, memberId, receiver, relayToken, endpointsFile },
+    putEndpoints(changes = {}) {
+      const endpoint = { url: receiver.url, secrets: receiver.secrets, allowPrivate: true };
+      const text =
+        typeof changes === 'string' ? changes : JSON.stringify({ endpoints: { hooks: { ...endpoint, ...changes } } });
+      writeFileSync(`${endpointsFile}.next`, text);
+      renameSync(`${endpointsFile}.next`, endpointsFile);
+    },
+    relay: (more = {}) =>
+      run('relay/main.ts', {
+        env: {
+          RELAY_CORE_ADDRESS: coreUrl,
+          RELAY_TOKEN: relayToken,
+          RELAY_ENDPOINTS_FILE: endpointsFile,
+          NODE_EXTRA_CA_CERTS: receiver.caFile,
+          ...more,
+        },
+      }),
+    async createLead(email = `${randomUUID()}@example.org`) {
+      const contact = { value: { case: 'email', value: email } } as const;
+      const { lead } = await crm.leads.createLead({
+        studioId,
+        idempotencyKey: randomUUID(),
+        displayName: 'Ada',
+        contact,
+      });
+      return lead?.id ?? '';
+    },
+    async waiting() {
+      const { consumers } = await crm.consumers.listConsumers({});
+      return consumers[0]?.waiting?.leadCount ?? 0;
+    },
+  };
+  deployment.putEndpoints();
+  return deployment;
+}

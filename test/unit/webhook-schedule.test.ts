@@ -1,0 +1,346 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  afterFailure,
+  type EndpointHealth,
+  HEALTHY,
+  healthAfter,
+  RETRY_PAUSES_MS,
+  WINDOW,
+} from '../../relay/endpoint-health.ts';
+import { Schedule } from '../../relay/schedule.ts';
+import { DELIVERED } from '../../relay/send.ts';
+
+const SECOND_MS = 1000;
+const DAY_MS = 86_400_000;
+
+/** The state of an endpoint after outcomes, a second apart. */
+const seeing = (...codes: string[]): EndpointHealth =>
+  codes.reduce((health, code, index) => healthAfter(health, { code }, index * SECOND_MS, 0.5), HEALTHY);
+
+const LEAD = { attempts: 0, unacknowledged: 1, random: 0.5 };
+
+// @proves relay-5
+describe('an endpoint', () => {
+  test('becomes slow at the fifth failure in a row, whatever the lead, and open by any success', () => {
+    expect(seeing(...Array(4).fill('HTTP_500')).state).toBe('open');
+    expect(seeing(...Array(5).fill('HTTP_500')).state).toBe('slow');
+    expect(seeing(...Array(4).fill('TIMEOUT'), DELIVERED, 'TIMEOUT')).toEqual({ ...HEALTHY, failures: 1 });
+    expect(seeing(...Array(9).fill('TLS'), DELIVERED)).toEqual(HEALTHY);
+  });
+
+  test.each(['HTTP_429', 'HTTP_502', 'HTTP_504'])('becomes slow at once by %s', (code) => {
+    expect(seeing(code).state).toBe('slow');
+  });
+
+  test('is gone by 410, whatever its state, and nothing but a change of its file opens it', () => {
+    expect(seeing('HTTP_410').state).toBe('gone');
+    expect(seeing(...Array(5).fill('HTTP_500'), 'HTTP_410', DELIVERED, 'HTTP_500').state).toBe('gone');
+  });
+
+  test('is probed after pauses that grow to a minute, and after a day without success every 15 minutes', () => {
+    let health = seeing(...Array(5).fill('HTTP_500'));
+    const pauses: number[] = [];
+    for (let now = health.nextProbeAt; health.state === 'slow'; now = health.nextProbeAt) {
+      health = healthAfter(health, { code: 'HTTP_500' }, now, 0.5);
+      pauses.push(health.nextProbeAt - now);
+    }
+    expect(pauses.slice(0, 5)).toEqual([10, 20, 40, 60, 60].map((seconds) => seconds * SECOND_MS));
+    expect(health.state).toBe('paused');
+    expect(pauses.at(-1)).toBe(15 * 60 * SECOND_MS);
+    expect(pauses.length).toBeGreaterThan(1400);
+  });
+
+  test('is not probed before its Retry-After', () => {
+    const health = healthAfter(HEALTHY, { code: 'HTTP_429', retryAfterMs: DAY_MS }, 0, 0.5);
+    expect(health.nextProbeAt).toBe(DAY_MS);
+  });
+
+  test('is slow since the first failure: requests from before are no probes', () => {
+    const slow = seeing(...Array(5).fill('HTTP_500'));
+    const later = Array(7).fill(slow.nextProbeAt - 1);
+    expect(later.reduce((health, now) => healthAfter(health, { code: 'TIMEOUT' }, now, 0.5), slow)).toEqual(slow);
+  });
+});
+
+// @proves relay-4
+describe('a lead that fails', () => {
+  test('comes again by the example schedule of Standard Webhooks, a fifth sooner to a fifth later, and is set aside at the tenth failure', () => {
+    const minutes = [1 / 12, 5, 30, 120, 300, 600, 840, 1200, 1440];
+    expect(RETRY_PAUSES_MS).toEqual(minutes.map((each) => each * 60 * SECOND_MS));
+    const pauseOf = (attempts: number, random: number) =>
+      afterFailure(HEALTHY, { code: 'HTTP_500' }, { ...LEAD, attempts, random });
+    for (const [attempts, pauseMs] of RETRY_PAUSES_MS.entries()) {
+      expect(pauseOf(attempts, 0)).toEqual({ setAside: true, pauseMs: pauseMs * 0.8 });
+      expect(pauseOf(attempts, 1)).toEqual({ setAside: true, pauseMs: pauseMs * 1.2 });
+    }
+    for (const attempts of [9, 10, 1000]) expect(pauseOf(attempts, 0)).toEqual({ setAside: true, pauseMs: undefined });
+  });
+
+  test('comes again not before its Retry-After', () => {
+    const outcome = { code: 'HTTP_503', retryAfterMs: DAY_MS };
+    expect(afterFailure(HEALTHY, outcome, LEAD)).toEqual({ setAside: true, pauseMs: DAY_MS });
+  });
+
+  test('is not charged for a failure of an endpoint that is not open, nor for a 410', () => {
+    const slow = seeing(...Array(5).fill('HTTP_500'));
+    expect(afterFailure(slow, { code: 'HTTP_500' }, LEAD)).toEqual({ setAside: false });
+    expect(afterFailure(HEALTHY, { code: 'HTTP_410' }, LEAD)).toEqual({ setAside: false });
+  });
+
+  test('makes way for others once a whole window of leads has failed in a row, but is not set aside for good by that', () => {
+    const slow = { ...seeing(...Array(5).fill('HTTP_500')), failures: WINDOW };
+    const full = { ...LEAD, unacknowledged: WINDOW };
+    expect(afterFailure(slow, { code: 'HTTP_500' }, full).pauseMs).toBeGreaterThan(0);
+    expect(afterFailure(slow, { code: 'HTTP_500' }, { ...full, attempts: 9 })).toEqual({ setAside: false });
+    expect(afterFailure(slow, { code: 'HTTP_500' }, { ...full, unacknowledged: WINDOW - 1 })).toEqual({
+      setAside: false,
+    });
+  });
+});
+
+interface State {
+  readonly lead: { readonly studioId: string; readonly id: string };
+  readonly revision: bigint;
+  readonly attempts: number;
+}
+
+/** A delivery of a core, of one lead to one consumer. */
+interface Delivery {
+  revision: bigint;
+  /** Infinity: set aside for good. */
+  due: number;
+  attempts: number;
+}
+
+/** A core with one consumer, a relay that may be killed, and a receiver: what each of them knows, and no clock but `now`. */
+class World {
+  now = 0;
+  readonly deliveries = new Map<string, Delivery>();
+  /** The newest state of each lead, and the newest that the receiver has taken. */
+  readonly newest = new Map<string, bigint>();
+  readonly taken = new Map<string, bigint>();
+  readonly inFlight: State[] = [];
+  /** What the relay has yet to tell the core. */
+  readonly untold: { readonly change: State; readonly retryAt: number | undefined }[] = [];
+  schedule!: Schedule<State>;
+  /** What this watch has sent: the core sends each state once. */
+  #sent = new Set<string>();
+  readonly #takes: (change: State) => string;
+
+  constructor(takes: (change: State) => string) {
+    this.#takes = takes;
+    this.restart();
+  }
+
+  change(id: string): void {
+    const revision = (this.newest.get(id) ?? 0n) + 1n;
+    this.newest.set(id, revision);
+    const due = Math.min(this.deliveries.get(id)?.due ?? this.now, this.now);
+    this.deliveries.set(id, { revision, due, attempts: 0 });
+  }
+
+  /** The relay is killed, and starts: it knows nothing. */
+  restart(): void {
+    this.inFlight.length = 0;
+    this.untold.length = 0;
+    this.schedule = new Schedule(3);
+    this.#sent = new Set();
+  }
+
+  /** The watch ends, and the next begins. */
+  watchAgain(): void {
+    this.#sent = new Set();
+  }
+
+  feed(): void {
+    const due = [...this.deliveries].filter(([, delivery]) => delivery.due <= this.now).slice(0, WINDOW);
+    const present = new Set<string>();
+    for (const [id, { revision, attempts, due: since }] of due) {
+      const version = `${id} ${revision} ${since}`;
+      present.add(version);
+      if (!this.#sent.has(version)) this.schedule.offer({ lead: { studioId: 'a', id }, revision, attempts });
+    }
+    this.#sent = present;
+  }
+
+  begin(): void {
+    const change = this.schedule.begin(this.now);
+    if (!change) return;
+    expect(this.inFlight.map(({ lead }) => lead.id)).not.toContain(change.lead.id);
+    this.inFlight.push(change);
+  }
+
+  end(index: number, random: number): void {
+    const [change] = this.inFlight.splice(index % Math.max(1, this.inFlight.length), 1);
+    if (!change) return;
+    const code = this.#takes(change);
+    const { id } = change.lead;
+    if (code === DELIVERED) {
+      expect(change.revision).toBeGreaterThanOrEqual(this.taken.get(id) ?? 0n);
+      this.taken.set(id, change.revision);
+    }
+    const failure = this.schedule.ended(change, { code }, this.now, random);
+    if (failure && !failure.setAside) return;
+    const retryAt = failure && this.now + (failure.pauseMs ?? Number.POSITIVE_INFINITY);
+    this.untold.push({ change, retryAt });
+  }
+
+  tell(index: number): void {
+    const [told] = this.untold.splice(index % Math.max(1, this.untold.length), 1);
+    if (!told) return;
+    const { change, retryAt } = told;
+    const delivery = this.deliveries.get(change.lead.id);
+    if (delivery && delivery.revision <= change.revision) {
+      if (retryAt === undefined) this.deliveries.delete(change.lead.id);
+      else Object.assign(delivery, { due: retryAt, attempts: delivery.attempts + 1 });
+    }
+    this.schedule.settled(change);
+  }
+
+  /** Everything that can happen now happens. */
+  step(): void {
+    this.feed();
+    for (let each = 0; each < 4; each += 1) this.begin();
+    while (this.inFlight.length > 0) this.end(0, 0.5);
+    while (this.untold.length > 0) this.tell(0);
+  }
+
+  /** Lets that happen for a time, minute by minute. */
+  endure(durationMs: number): void {
+    for (const end = this.now + durationMs; this.now < end; ) {
+      this.step();
+      this.now = Math.max(this.now + 60 * SECOND_MS, this.schedule.health.nextProbeAt);
+    }
+  }
+
+  /**
+   * Lets time pass, and everything happen, until the core has nothing more to send.
+   *
+   * @param also a lead that changes now and then
+   */
+  finish(also?: string): void {
+    for (let step = 0; [...this.deliveries.values()].some(({ due }) => due < Number.POSITIVE_INFINITY); step += 1) {
+      if (step > 20_000) throw new Error('it does not come to an end');
+      if (also !== undefined && this.schedule.health.state !== 'open') this.change(also);
+      this.step();
+      const { state, nextProbeAt } = this.schedule.health;
+      const dues = [...this.deliveries.values()].map(({ due }) => due).filter((due) => due > this.now);
+      if (state !== 'open') this.now = Math.max(this.now, nextProbeAt);
+      else if (dues.length === this.deliveries.size) this.now = Math.min(...dues);
+    }
+  }
+
+  get setAside(): string[] {
+    return [...this.deliveries].flatMap(([id, { due }]) => (due === Number.POSITIVE_INFINITY ? [id] : []));
+  }
+}
+
+const HAPPENINGS = fc.array(
+  fc.record({
+    what: fc.constantFrom(
+      'change',
+      'change',
+      'feed',
+      'begin',
+      'begin',
+      'end',
+      'end',
+      'tell',
+      'tell',
+      'wait',
+      'watch',
+      'kill',
+    ),
+    number: fc.nat(7),
+    random: fc.double({ min: 0, max: 1, noNaN: true }),
+  }),
+  { minLength: 20, maxLength: 200 },
+);
+
+/** Lets happenings happen; `isDown` tells whether the receiver is, at each of them. */
+function live(world: World, happenings: readonly { what: string; number: number; random: number }[]): void {
+  for (const { what, number, random } of happenings) {
+    if (what === 'change') world.change(`${number}`);
+    if (what === 'feed') world.feed();
+    if (what === 'begin') world.begin();
+    if (what === 'end') world.end(number, random);
+    if (what === 'tell') world.tell(number);
+    if (what === 'wait') world.now += random * 4000 * 2 ** number;
+    if (what === 'watch') world.watchAgain();
+    if (what === 'kill') world.restart();
+  }
+}
+
+const RUNS = { numRuns: 500 };
+
+// @proves relay-1
+describe('whatever happens in which order, with kills of the relay between any two steps', () => {
+  test('the receiver takes the newest state of each lead at last, states of a lead in order, with one request for it at a time', () => {
+    fc.assert(
+      fc.property(
+        HAPPENINGS,
+        fc.infiniteStream(fc.constantFrom(DELIVERED, DELIVERED, 'HTTP_500', 'HTTP_429')),
+        (happenings, codes) => {
+          let isOver = false;
+          const world = new World(() => (isOver ? DELIVERED : (codes.next().value as string)));
+          live(world, happenings);
+          isOver = true;
+          world.finish();
+          expect(world.taken).toEqual(world.newest);
+        },
+      ),
+      RUNS,
+    );
+  });
+
+  // @proves relay-5
+  test('an outage sets nothing aside for good', () => {
+    fc.assert(
+      fc.property(HAPPENINGS, fc.constantFrom('HTTP_500', 'TIMEOUT', 'HTTP_502'), (happenings, code) => {
+        let isOver = false;
+        const world = new World(() => (isOver ? DELIVERED : code));
+        live(
+          world,
+          happenings.filter(({ what }) => what !== 'kill'),
+        );
+        world.endure(6 * DAY_MS);
+        expect(world.setAside).toEqual([]);
+        isOver = true;
+        world.finish();
+        expect(world.taken).toEqual(world.newest);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  // @proves relay-4
+  test('a lead that the receiver never takes, while it takes others, is set aside after ten attempts, and holds up no other', () => {
+    fc.assert(
+      fc.property(HAPPENINGS, (happenings) => {
+        const tried = new Map<bigint, number>();
+        const world = new World(({ lead, revision }) => {
+          if (lead.id === '0') tried.set(revision, (tried.get(revision) ?? 0) + 1);
+          return lead.id === '0' ? 'HTTP_400' : DELIVERED;
+        });
+        live(world, happenings);
+        world.finish('1');
+        const { 0: _, ...others } = Object.fromEntries(world.newest);
+        expect(Object.fromEntries(world.taken)).toEqual(others);
+        const newest = world.newest.get('0');
+        expect(world.setAside).toEqual(newest === undefined ? [] : ['0']);
+        if (newest !== undefined) expect(tried.get(newest)).toBeGreaterThanOrEqual(10);
+      }),
+      RUNS,
+    );
+  });
+});
+
+test('more leads than a window has that the receiver never takes hold up no other for ever', () => {
+  const world = new World(({ lead }) => (lead.id.startsWith('bad') ? 'HTTP_400' : DELIVERED));
+  for (let each = 0; each < WINDOW + 50; each += 1) world.change(`bad-${each}`);
+  world.change('good');
+  while (!world.taken.has('good') && world.now < DAY_MS) world.endure(1);
+  expect(world.taken.has('good')).toBe(true);
+  expect(world.setAside).toEqual([]);
+});
