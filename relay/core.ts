@@ -11,29 +11,17 @@ import type { RelayConfig } from './config.ts';
 const HEARTBEAT_MS = 15_000;
 const SILENCE_MS = 45_000;
 
-/** The change feed of a core, for its named consumers. Methods reject with a ConnectError. */
-export interface Core {
-  /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
-  watch(consumer: string, signal: AbortSignal): AsyncIterable<readonly LeadChange[]>;
-  /** At most 500. */
-  acknowledge(consumer: string, changes: readonly LeadChange[]): Promise<void>;
-  /**
-   * Has a consumer not sent a state of a lead.
-   *
-   * @param reason a code
-   * @param retryAt when it is sent again; undefined: once somebody takes it back, or it changes
-   */
-  setAside(consumer: string, change: LeadChange, reason: string, retryAt: Date | undefined): Promise<void>;
-  close(): void;
-}
+export type Core = ReturnType<typeof connectCore>;
 
-export function connectCore(config: RelayConfig, credentials: TlsCredentials, token: CoreToken): Core {
+/** The change feed of a core, for its named consumers. Methods reject with a ConnectError. */
+export function connectCore(config: RelayConfig, credentials: TlsCredentials, token: CoreToken) {
   const { transport, sessions } = connectToCore(config, credentials, token);
   const leads = createClient(LeadIntakeService, transport);
   const consumers = createClient(ConsumerService, transport);
   const inTime = { timeoutMs: CORE_CALL_MS };
   return {
-    async *watch(consumer, signal) {
+    /** Yields changes of a consumer, or none as a sign of life, until the core ends the call. */
+    async *watch(consumer: string, signal: AbortSignal): AsyncGenerator<readonly LeadChange[]> {
       const silence = new AbortController();
       const timer = setTimeout(() => silence.abort(), SILENCE_MS);
       const heartbeat = { seconds: BigInt(HEARTBEAT_MS / 1000), nanos: 0 };
@@ -48,11 +36,12 @@ export function connectCore(config: RelayConfig, credentials: TlsCredentials, to
       }
     },
 
-    async acknowledge(consumer, changes) {
+    async acknowledge(consumer: string, changes: readonly LeadChange[]): Promise<void> {
       await leads.acknowledgeLeadChanges({ consumer, acknowledgements: changes.map(stateOf) }, inTime);
     },
 
-    async setAside(consumer, change, reason, retryAt) {
+    /** Has a state of a lead not sent until `retryAt`; without that, until somebody takes it back, or it changes. */
+    async setAside(consumer: string, change: LeadChange, reason: string, retryAt: Date | undefined): Promise<void> {
       const retry = retryAt && { retryTime: timestampFromDate(retryAt) };
       await consumers.setAsideLeadChanges({ consumer, leads: [{ ...stateOf(change), reason, ...retry }] }, inTime);
     },

@@ -1,3 +1,4 @@
+import type { LookupAddress } from 'node:dns';
 import { lookup as lookUp } from 'node:dns/promises';
 import { Agent, request } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -26,14 +27,9 @@ export interface Outcome {
 
 export const DELIVERED = 'DELIVERED';
 
-interface Address {
-  readonly address: string;
-  readonly family: number;
-}
-
 /** What tests replace: how names are resolved, and the authorities of receivers, instead of Node's. */
 export interface Network {
-  readonly resolve?: ((host: string) => Promise<readonly Address[]>) | undefined;
+  readonly resolve?: ((host: string) => Promise<readonly LookupAddress[]>) | undefined;
   readonly ca?: string;
 }
 
@@ -77,14 +73,23 @@ export async function send(attempt: Attempt, signal: AbortSignal, network: Netwo
   }
 }
 
-function sendTo(addresses: readonly Address[], attempt: Attempt, signal: AbortSignal, ca?: string): Promise<Outcome> {
+function sendTo(
+  addresses: readonly LookupAddress[],
+  attempt: Attempt,
+  signal: AbortSignal,
+  ca?: string,
+): Promise<Outcome> {
   const { url, body, headers, connections } = attempt;
   // Connects to nothing but these: the name is not resolved again.
   const lookup: LookupFunction = (_, { all }, done) =>
     all ? done(null, [...addresses]) : done(null, addresses[0]?.address ?? '', addresses[0]?.family);
   const { promise, resolve } = Promise.withResolvers<Outcome>();
-  const options = { method: 'POST', headers, agent: connections, lookup, maxHeaderSize: MAX_HEADER_BYTES, signal };
-  const sent = request(url, ca === undefined ? options : { ...options, ca });
+  const sent = request(url, {
+    ...{ method: 'POST', headers, agent: connections, lookup, maxHeaderSize: MAX_HEADER_BYTES, signal },
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    rejectUnauthorized: true,
+    ...(ca !== undefined && { ca }),
+  });
   let isSecure = false;
   let interim = 0;
   const fail = (code: string) => {

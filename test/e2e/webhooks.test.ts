@@ -70,6 +70,21 @@ test('while a request for a lead is in flight no other one for it is, and only i
   expect(receiver.received[2]?.kinds).toContain('stage_changed');
 });
 
+test('an endpoint that names kinds is sent these only, and erasures; the others are acknowledged', async () => {
+  const deployment = await aWebhookDeployment();
+  const { receiver, crm, studioId } = deployment;
+  deployment.putEndpoints({ kinds: ['stage_changed'] });
+  const leadId = await deployment.createLead();
+  deployment.relay();
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  expect(receiver.received).toEqual([]);
+  await move(deployment, leadId, LeadStage.CONTACTED);
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  await crm.leads.eraseLead({ studioId, leadId });
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  expect(receiver.received.map(({ kinds }) => kinds)).toEqual([['stage_changed'], ['erased']]);
+});
+
 // @proves relay-3
 describe('the endpoints file', () => {
   test('has a further secret while one is replaced, and is read again when it changes', async () => {
@@ -308,6 +323,15 @@ describe('an endpoint', () => {
     const relay = deployment.relay();
     await deployment.createLead();
     await relay.printed(/"outcome":"ADDRESS_REFUSED"/);
+    expect(deployment.receiver.received).toEqual([]);
+  });
+
+  // @proves relay-7
+  test('with a certificate of an unknown authority is sent nothing, whatever the environment says of certificates', async () => {
+    const deployment = await aWebhookDeployment();
+    const relay = deployment.relay({ NODE_EXTRA_CA_CERTS: '', NODE_TLS_REJECT_UNAUTHORIZED: '0' });
+    await deployment.createLead();
+    await relay.printed(/"outcome":"TLS"/);
     expect(deployment.receiver.received).toEqual([]);
   });
 
