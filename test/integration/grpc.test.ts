@@ -289,8 +289,9 @@ describe("the core's token", () => {
 
   test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(40));
 
-  test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => 
-    expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated););
+  test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
+    expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated);
+  });
 
   test.each([
     undefined,

@@ -51,16 +51,13 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/ListLeads': () => ({ ...STUDIO, pageSize: 1, pageToken: '', view: 1, filter: aFilter() }),
   'LeadIntakeService/ExportLeads': () => ({ ...STUDIO, resumeToken: '', filter: aFilter() }),
   'LeadIntakeService/CountLeads': () => ({ ...STUDIO, filter: aFilter() }),
-<<<<<<< HEAD
   'LeadIntakeService/ExportContact': () => ({ ...STUDIO, contact: aContact() }),
-=======
   'LeadIntakeService/ListLeadEvents': () => ({ ...STUDIO, leadId: id() }),
->>>>>>> 5b84c015 (ListLeadEvents and leads events: what has happened to a lead, without its texts)
   'LeadIntakeService/FindLeads': () => ({ ...STUDIO, contact: aContact(), pageSize: 1, pageToken: '' }),
   'LeadIntakeService/ChangeLeadStage': () => ({ ...MEMBER, leadId: id(), stage: 2, expectedUpdateTime: inDays(0) }),
   'LeadIntakeService/ImportLeads': () => ({
     ...STUDIO,
-    leads: [...aCreation(), stage: 2, createTime: inDays(-2), updateTime: inDays(-1), leadId: id() ],
+    leads: [{ ...aCreation(), stage: 2, createTime: inDays(-2), updateTime: inDays(-1), leadId: id() }],
   }),
   'LeadIntakeService/EraseLead': () => ({ ...MEMBER, leadId: id() }),
   'LeadIntakeService/EraseContact': () => ({ ...MEMBER, contact: aContact() }),
@@ -73,7 +70,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'LeadIntakeService/ResendLeads': () => ({ ...STUDIO, pageToken: '', consumer: '', leadIds: [id()] }),
   'LeadIntakeService/UpdateLead': () => ({
     ...MEMBER,
-    lead: id: id(), ...STUDIO, displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' ,
+    lead: { id: id(), ...STUDIO, displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' },
     updateMask: 'displayName',
     expectedUpdateTime: inDays(0),
   }),
@@ -82,7 +79,8 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'ApiKeyService/ReplaceApiKey': () => ({ ...MEMBER, apiKeyId: id(), expireTime: inDays(1) }),
   'ApiKeyService/RevokeApiKey': () => ({ ...MEMBER, apiKeyId: id() }),
   'ApiKeyService/AuthenticateApiKey': () => ({ secretSha256: randomBytes(32).toString('base64') }),
-  'DirectoryService/PutStudio': () => ({id: 'other', status: 1, regionCode: 'DE', quotaLimit: 1 ,
+  'DirectoryService/PutStudio': () => ({
+    studio: { id: 'other', status: 1, regionCode: 'DE', quotaLimit: 1 },
     memberId: 'owner',
     updateMask: 'status,quotaLimit,regionCode,keepEnquiries',
   }),
@@ -90,17 +88,17 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'DirectoryService/GetStudio': () => STUDIO,
   'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),
   'DirectoryService/PutApiKeyQuota': () => ({ ...MEMBER, apiKeyId: id(), quotaLimit: 1 }),
-  'DirectoryService/PutMember': () => ({ ...STUDIO, id: 'another', role: 1 }),
+  'DirectoryService/PutMember': () => ({ member: { ...STUDIO, id: 'another', role: 1 } }),
   'DirectoryService/RemoveMember': () => ({ ...STUDIO, memberId: 'another' }),
-  'DirectoryService/PutLeadSource': () => ({ ...STUDIO, id: id(), name: 'Form', enabled: true }),
+  'DirectoryService/PutLeadSource': () => ({ leadSource: { ...STUDIO, id: id(), name: 'Form', enabled: true } }),
   'DirectoryService/RemoveLeadSource': () => ({ ...STUDIO, leadSourceId: id() }),
   'DirectoryService/ListLeadSources': () => ({ ...STUDIO, pageSize: 1, pageToken: '' }),
-  'ConsumerService/CreateConsumer': () => ({ name: 'reporting', studioIds: ['studio'] , start: 1 }),
+  'ConsumerService/CreateConsumer': () => ({ consumer: { name: 'reporting', studioIds: ['studio'] }, start: 1 }),
   'ConsumerService/ListConsumers': () => ({}),
   'ConsumerService/RemoveConsumer': () => ({ consumer: 'reporting' }),
   'ConsumerService/SetAsideLeadChanges': () => ({
     consumer: 'relay',
-    leads: [...STUDIO, leadId: id(), revision: '1', reason: 'ANY', retryTime: inDays(1) ],
+    leads: [{ ...STUDIO, leadId: id(), revision: '1', reason: 'ANY', retryTime: inDays(1) }],
   }),
   'ConsumerService/TakeBackLeadChanges': () => ({ consumer: 'relay', ...STUDIO, leadIds: [id()], pageToken: '' }),
   'ConsumerService/ListSetAsideLeadChanges': () => ({ consumer: 'relay', pageSize: 1, pageToken: '' }),
