@@ -26,21 +26,25 @@ export async function startRelay(config: RelayConfig, network?: Network): Promis
   const metrics = config.RELAY_METRICS_ADDRESS && createRelayMetrics(endpoints, credentials);
   const metricsServer = await serveMetrics(metrics?.registry, config.RELAY_METRICS_ADDRESS, log);
   const parts = { core, log, metrics, concurrency: config.RELAY_CONCURRENCY, network };
-  const stopping = new Set<Promise<void>>();
+  const stopping = new Map<string, Promise<void>>();
+  let wanted: Endpoints = new Map();
 
-  /** Begins, changes and ends endpoints, so that there are the wanted ones. */
-  const use = (wanted: Endpoints) => {
+  /** Begins, changes and ends endpoints. One that comes back begins once it has ended: it sends nothing twice at once. */
+  const use = (next: Endpoints) => {
+    wanted = next;
     for (const [name, endpoint] of endpoints) {
       if (wanted.has(name)) continue;
       endpoints.delete(name);
-      const stopped = endpoint.stop();
-      stopping.add(stopped);
-      stopped.finally(() => stopping.delete(stopped));
+      const stopped = endpoint.stop().then(() => {
+        stopping.delete(name);
+        use(wanted);
+      });
+      stopping.set(name, stopped);
     }
     for (const [name, settings] of wanted) {
       const existing = endpoints.get(name);
       if (existing) existing.change(settings);
-      else endpoints.set(name, new Endpoint(name, settings, parts));
+      else if (!stopping.has(name)) endpoints.set(name, new Endpoint(name, settings, parts));
     }
     return { endpoints: [...wanted.keys()] };
   };
@@ -61,7 +65,7 @@ export async function startRelay(config: RelayConfig, network?: Network): Promis
     async stop() {
       for (const stop of stopWatching) stop();
       use(new Map());
-      await Promise.all(stopping);
+      await Promise.all(stopping.values());
       core.close();
       await metricsServer?.close();
     },

@@ -111,6 +111,21 @@ describe('the endpoints file', () => {
     expect(JSON.parse(receiver.received[3]?.body ?? '').data.lead.contact).toEqual({ email: 'ada@example.org' });
   });
 
+  test('may lose an endpoint and have it again: that begins once what it was sent has ended', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    receiver.answer = () => (receiver.received.length === 1 ? 'nothing' : 204);
+    const relay = deployment.relay();
+    await deployment.createLead();
+    await expect.poll(() => receiver.received.length).toBe(1);
+    deployment.putEndpoints('{"endpoints": {}}');
+    await relay.printed(/endpoints reloaded/);
+    deployment.putEndpoints();
+    await expect.poll(() => deployment.waiting()).toBe(0);
+    const outcomes = [...relay.output().matchAll(/"outcome":"(\w+)"/g)].map(([, outcome]) => outcome);
+    expect(outcomes).toEqual(['TIMEOUT', 'DELIVERED']);
+  });
+
   // @proves relay-10
   test('that is wrong is refused, and the former applies', async () => {
     const deployment = await aWebhookDeployment();
