@@ -209,7 +209,7 @@ export function filterContract(opened: () => OpenedStore): void {
       expect(found).toEqual([...leads, again]);
     });
 
-    // @proves bounds-90
+    // @proves bounds-94
     test('a page ends after some thousand leads that do not match, and the next one goes on there', async () => {
       const createdAt = plus(NOW, -SPAN_MS);
       const wanted = aLead({ id: newIdAt(createdAt), createdAt, sourceId: SOURCES[0] as string });

@@ -460,7 +460,7 @@ describe('SQLite', () => {
     expect(stored).toEqual({ count: 100_000, oldest: 2 });
   });
 
-  // @proves leads-35 bounds-92 bounds-93
+  // @proves leads-35 bounds-96 bounds-97
   test('of many leads the newest hundred thousand are counted, and a stage beyond them as far as it is said', async () => {
     const store = openSqliteStore(path);
     onTestFinished(() => store.close());

@@ -146,7 +146,7 @@ describe('a filter', () => {
   });
 
   const SECOND = { seconds: 1 };
-  // @proves bounds-91
+  // @proves bounds-95
   test.each<[string, object, string]>([
     ['21 sources', { sourceIds: times(21, newId) }, 'filter.sourceIds'],
     ['a source that is no UUID', { sourceIds: [newId(), 'form'] }, 'filter.sourceIds[1]'],
