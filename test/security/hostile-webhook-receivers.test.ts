@@ -72,7 +72,7 @@ const respond =
   (socket: TLSSocket) =>
     void socket.write(`${head}\r\n\r\n${body}`);
 
-// @proves bounds-95
+// @proves bounds-105
 describe('an outcome is the status of the response', () => {
   test.each([
     ['HTTP/1.1 200 OK\r\ncontent-length: 0', { code: 'DELIVERED' }],
@@ -107,7 +107,7 @@ describe('no redirect is followed', () => {
 
 // @proves relay-8
 describe('what an answer may have is bounded', () => {
-  // @proves bounds-91
+  // @proves bounds-101
   test('headers without end', async () => {
     let sent = 0;
     const { url } = await aReceiver((socket) => {
@@ -122,7 +122,7 @@ describe('what an answer may have is bounded', () => {
     expect(await sendTo(url)).toEqual({ code: 'RESPONSE_INVALID' });
   });
 
-  // @proves bounds-92
+  // @proves bounds-102
   test.each([102, 103, 100])('interim responses without end: %i', async (status) => {
     const { url } = await aReceiver((socket) => {
       const more = () => {
@@ -135,7 +135,7 @@ describe('what an answer may have is bounded', () => {
     expect(await sendTo(url)).toEqual({ code: 'RESPONSE_INVALID' });
   });
 
-  // @proves bounds-90
+  // @proves bounds-100
   test('headers that trickle in end with the time of the request', async () => {
     const { url } = await aReceiver((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
@@ -145,7 +145,7 @@ describe('what an answer may have is bounded', () => {
     expect(await sendTo(url)).toEqual({ code: 'TIMEOUT' });
   });
 
-  // @proves bounds-93
+  // @proves bounds-103
   test('a body without end is not read, and the outcome does not wait for it', async () => {
     const closed = Promise.withResolvers<number>();
     const { url } = await aReceiver((socket) => {

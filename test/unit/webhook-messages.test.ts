@@ -60,7 +60,7 @@ describe('the payload', () => {
     });
   });
 
-  // @proves bounds-94
+  // @proves bounds-104
   test('has no enquiries where it would have more than 64 KiB', () => {
     const bytesOf = (length: number) => {
       const { body } = messageOf(
