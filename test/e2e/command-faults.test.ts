@@ -8,7 +8,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addEveryCommand } from '../../operator/commands/every-command.ts';
 import { program } from '../../operator/commands/program.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { aLead, aLeadSource, aMember, anApiKey, aStudio, BY, claimsOf, DAY_MS, times } from '../support/builders.ts';
+import {
+  aConsumer,
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aStudio,
+  BY,
+  claimsOf,
+  DAY_MS,
+  times,
+} from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { PLANTED, temporaryFolder } from '../support/processes.ts';
 
@@ -49,6 +60,7 @@ interface Row {
 
 const ROWS: Readonly<Record<string, Row>> = {
   'studios put': { args: ['s1'] },
+  'studios empty': { args: ['trial'] },
   'studios get': { args: ['s1'] },
   'studios list': { args: [], statusWithoutReader: 0 },
   'members put': { args: ['s1', 'x', '--role', 'staff'] },
@@ -67,6 +79,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'leads count': { args: ['--studio', 's1'] },
   'leads events': { args: ['--studio', 's1', lead.id] },
   'leads export': { args: ['--studio', 's1'], statusWithoutReader: 0 },
+  'leads export-contact': { args: ['s1'], input: CONTACT },
   'leads import': { args: ['s1', 'leads.csv'] },
   'leads stage': { args: ['s1', lead.id, 'won'] },
   'leads find': { args: ['s1'], input: CONTACT },
@@ -79,7 +92,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   'changes resend': { args: ['s1'] },
   'consumers create': { args: ['relay', 's1', '--start', 'now'] },
   'consumers list': { args: [] },
-  'consumers remove': { args: ['relay'] },
+  'consumers remove': { args: ['kept'] },
+  'consumers set-aside': { args: ['kept', 's1', lead.id, '--reason', 'TOO_LONG'] },
+  'consumers list-set-aside': { args: ['kept'] },
+  'consumers take-back': { args: ['kept'] },
   audit: { args: ['s1'] },
   vacuum: { args: [] },
   backup: { args: ['copy.db'], onlyReads: true, statusWithoutReader: 0 },
@@ -99,6 +115,8 @@ beforeAll(async () => {
   await store.putLeadSource(source);
   await store.createApiKey(key, key.createdAt);
   for (const each of [lead, erased]) await store.createLead(each, claimsOf(each));
+  await store.putStudio(aStudio({ id: 'trial', isTest: true }), BY);
+  await store.createConsumer(aConsumer({ name: 'kept', studioIds: ['s1'] }));
   await store.eraseLead({ studioId: 's1', leadId: erased.id, memberId: null, now: new Date() });
   await store.close();
   writeFileSync(file('input.txt'), 'nothing');
