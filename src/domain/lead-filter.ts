@@ -39,7 +39,8 @@ export function filterOf(given: GivenLeadFilter | undefined, faults: Faults): Le
   if (stages.includes(undefined)) faults.note('filter.stages', 'must be known stages');
   if (sourceIds.length > MAX_FILTERED_SOURCES)
     faults.note('filter.sourceIds', `must be at most ${MAX_FILTERED_SOURCES}`);
-  for (const [at, id] of sourceIds.entries()) faults.note(`filter.sourceIds[${at}]`, uuidFault(id));
+  for (const [at, id] of sourceIds.slice(0, MAX_FILTERED_SOURCES).entries())
+    faults.note(`filter.sourceIds[${at}]`, uuidFault(id));
   noteRangeFaults(faults, 'filter.createTime', created);
   noteRangeFaults(faults, 'filter.updateTime', updated);
   if (stages.length + sourceIds.length === 0 && isAnyTime(created) && isAnyTime(updated)) return undefined;

@@ -80,8 +80,6 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       const { records, next } = await store.listLeadsToCount(STUDIO_ID, before, LIMIT);
       return [idsOf(records), next];
     },
-    // What is odd about them is nothing that is counted.
-    finds: ({ good, odd }) => [...idsOf(good), ...idsOf(odd)],
   },
   findLeadsOfContact: {
     call: async ({ store, good: [lead] }) => [

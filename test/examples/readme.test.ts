@@ -19,5 +19,5 @@ test('the README has the command of every example', () => {
   const commands = MARKS.map(commandsOf).join('');
   const missing = programs.filter((program) => !commands.includes(BUILT[program] ?? program));
   expect(missing).toEqual([]);
-  expect(programs.length).toBe(15);
+  expect(programs.length).toBe(17);
 });

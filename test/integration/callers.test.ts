@@ -26,7 +26,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
     [
       ['Exchange', ['gateway']],
       ['AuthenticateApiKey', ['gateway', 'crm']],
-      ['GetLead ListLeads ExportLeads FindLeads', ['read', 'crm']],
+      ['GetLead ListLeads CountLeads ListLeadEvents ExportLeads FindLeads', ['read', 'crm']],
       ['CreateLead ChangeLeadStage UpdateLead ImportLeads EraseLead EraseContact ExportContact', ['crm']],
       ['PullLeadChanges WatchLeadChanges AcknowledgeLeadChanges', ['feed', 'crm']],
       ['ResendLeads', ['feed', 'crm', 'operator']],

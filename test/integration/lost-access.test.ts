@@ -51,6 +51,8 @@ const secretSha256 = Buffer.alloc(32);
 const OPENING: Readonly<Record<string, () => Buffer>> = {
   'LeadIntakeService/WatchLeadChanges': () => requestOf('LeadIntakeService/WatchLeadChanges', {}),
   [EXPORT]: () => requestOf(EXPORT, { studioId: STUDIO }),
+  'LeadIntakeService/ExportContact': () =>
+    requestOf('LeadIntakeService/ExportContact', { studioId: STUDIO, contact: { email: 'ada@example.org' } }),
   'ExchangeService/Exchange': () =>
     requestOf('ExchangeService/Exchange', { items: [{ secretSha256, authenticate: {} }] }),
   'Health/Watch': () => framed(Buffer.alloc(0)),

@@ -1,3 +1,4 @@
+import { AssertionError } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -199,7 +200,7 @@ export interface ReceivedRefusal {
 export async function refusalOf(call: Promise<unknown>): Promise<ReceivedRefusal> {
   const error = await call.then(
     (answer) => {
-      throw new Error(`the call was not refused; its response is ${JSON.stringify(answer)}`);
+      throw new AssertionError({ message: `the call was not refused; its response is ${JSON.stringify(answer)}` });
     },
     (error: ServiceError) => error,
   );

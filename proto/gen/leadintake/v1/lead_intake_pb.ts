@@ -2076,7 +2076,7 @@ export const LeadView = {
   BASIC: 1,
 
   /**
-   * Everything.
+   * Everything, enquiries only where `Lead.enquiries` says so.
    *
    * @generated from enum value: LEAD_VIEW_FULL = 2;
    */
