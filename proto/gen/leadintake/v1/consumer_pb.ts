@@ -28,8 +28,8 @@ export type Consumer = Message<"leadintake.v1.Consumer"> & {
   name: string;
 
   /**
-   * The studios whose changes it is sent: at most 100, each 1 to 64 of `[A-Za-z0-9_-]`. They do not change. Empty only with
-   * all_studios.
+   * The studios whose changes it is sent: at most 100, each 1 to 64 of `[A-Za-z0-9_-]`. They do not change, and
+   * need not exist yet. Empty only with all_studios.
    *
    * @generated from field: repeated string studio_ids = 2;
    */
