@@ -11,9 +11,9 @@ const KINDS = {
   resent: 5,
   leadsOfContact: 6,
   apiKeys: 7,
+  setAside: 8,
   leadsByUpdate: 10,
   exportByUpdate: 11,
-  setAside: 8,
 } as const;
 type TokenKind = keyof typeof KINDS;
 
@@ -42,7 +42,10 @@ function positionOf(kind: TokenKind, scope: string, token: string): Buffer | und
 }
 
 const ID_BYTES = 16;
-const DUE_BYTES = 8;
+const TIME_BYTES = 8;
+
+/** The kinds whose positions have a time as well. */
+const WITH_TIME: readonly TokenKind[] = ['leadsByUpdate', 'exportByUpdate', 'setAside'];
 
 const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 
@@ -62,8 +65,6 @@ export function idAndTime(position: string): readonly [id: string, ms: number] {
   return [id, Number(ms)];
 }
 
-const TIME_BYTES = 8;
-
 const positionBytes = (position: string): Uint8Array => {
   const [id, ms] = idAndTime(position);
   if (Number.isNaN(ms)) return idBytes(id);
@@ -72,12 +73,37 @@ const positionBytes = (position: string): Uint8Array => {
   return Buffer.concat([idBytes(id), time]);
 };
 
-/** Undefined: the time is none. */
-function positionFromBytes(bytes: Buffer, isByUpdate: boolean): string | undefined {
-  const id = idFromBytes(bytes.subarray(0, ID_BYTES));
-  if (!isByUpdate) return id;
+/** A position, and what follows it in a token. */
+interface PositionIn {
+  readonly position: string;
+  readonly rest: Buffer;
+}
+
+/** Undefined: the token was not issued for this kind and scope, or has no position of the kind. */
+function positionIn(kind: TokenKind, scope: string, token: string): PositionIn | undefined {
+  const bytes = positionOf(kind, scope, token);
+  const hasTime = WITH_TIME.includes(kind);
+  const length = ID_BYTES + (hasTime ? TIME_BYTES : 0);
+  if (bytes === undefined || bytes.length < length) return undefined;
+  const [id, rest] = [idFromBytes(bytes.subarray(0, ID_BYTES)), bytes.subarray(length)];
+  if (!hasTime) return { position: id, rest };
   const updatedAt = new Date(Number(bytes.readBigInt64BE(ID_BYTES)));
-  return Number.isNaN(updatedAt.getTime()) ? undefined : updatePosition({ id, updatedAt });
+  return Number.isNaN(updatedAt.getTime()) ? undefined : { position: updatePosition({ id, updatedAt }), rest };
+}
+
+/** The place of a lead in a list of several studios. */
+interface Place {
+  readonly studioId: string;
+  /** Of the lead: its id, or updatePosition. */
+  readonly position: string;
+}
+
+const placeToken = (kind: TokenKind, scope: string, { studioId, position }: Place): string =>
+  makeToken(kind, scope, Buffer.concat([positionBytes(position), Buffer.from(studioId)]));
+
+function placeIn(kind: TokenKind, scope: string, token: string): Place | undefined {
+  const found = positionIn(kind, scope, token);
+  return found && found.rest.length > 0 ? { studioId: found.rest.toString(), position: found.position } : undefined;
 }
 
 /** The paginated lists of a studio. */
@@ -93,10 +119,8 @@ export const pageTokenAfter = (list: ListName, scope: string, position: string):
  * @rule 4.3.cursor 4.3.own-cursor
  */
 export function idBeforePage(list: ListName, scope: string, token: string): string | undefined {
-  const isByUpdate = list === 'leadsByUpdate';
-  const bytes = positionOf(list, scope, token);
-  const isPosition = bytes?.length === ID_BYTES + (isByUpdate ? TIME_BYTES : 0);
-  return bytes && isPosition ? positionFromBytes(bytes, isByUpdate) : undefined;
+  const found = positionIn(list, scope, token);
+  return found?.rest.length === 0 ? found.position : undefined;
 }
 
 export const studioTokenAfter = (studioId: string): string => makeToken('studios', '', Buffer.from(studioId));
@@ -108,21 +132,15 @@ export const studioBeforePage = (token: string): string | undefined => positionO
 type SetAsidePosition = Pick<LeadSetAside, 'due' | 'studioId' | 'leadId'>;
 
 /** @param consumer its number */
-export function setAsideTokenAfter(consumer: number, { due, studioId, leadId }: SetAsidePosition): string {
-  const dueBytes = Buffer.alloc(DUE_BYTES);
-  dueBytes.writeBigUInt64BE(BigInt(due.getTime()));
-  return makeToken('setAside', `${consumer}`, Buffer.concat([dueBytes, idBytes(leadId), Buffer.from(studioId)]));
-}
+export const setAsideTokenAfter = (consumer: number, { due, studioId, leadId: id }: SetAsidePosition): string =>
+  placeToken('setAside', `${consumer}`, { studioId, position: updatePosition({ id, updatedAt: due }) });
 
 /** Returns the lead that a page follows; undefined if the token was not issued for this consumer. */
 export function setAsideBeforePage(consumer: number, token: string): SetAsidePosition | undefined {
-  const position = positionOf('setAside', `${consumer}`, token);
-  if (position === undefined || position.length <= DUE_BYTES + ID_BYTES) return undefined;
-  return {
-    due: new Date(Number(position.readBigUInt64BE())),
-    leadId: idFromBytes(position.subarray(DUE_BYTES, DUE_BYTES + ID_BYTES)),
-    studioId: position.toString('utf8', DUE_BYTES + ID_BYTES),
-  };
+  const place = placeIn('setAside', `${consumer}`, token);
+  if (!place) return undefined;
+  const [leadId, ms] = idAndTime(place.position);
+  return { due: new Date(ms), studioId: place.studioId, leadId };
 }
 
 /** Yields the pages of a list, one after the other, as long as the consumer requests them. */
@@ -136,28 +154,16 @@ export async function* eachPage<Page extends { readonly nextPageToken: string }>
 }
 
 /** The position of an export: all leads up to this one were sent. */
-export interface ExportPosition {
-  readonly studioId: string;
-  /** Of the lead: its id, or updatePosition. */
-  readonly position: string;
-}
+export type ExportPosition = Place;
 
 /**
  * Returns the token with which an export resumes after a lead.
  *
  * @param scope the studio that is exported, and the filter; the studio is empty for all
  */
-export function resumeTokenAfter(scope: string, { studioId, position }: ExportPosition): string {
-  const bytes = positionBytes(position);
-  const kind = bytes.length === ID_BYTES ? 'export' : 'exportByUpdate';
-  return makeToken(kind, scope, Buffer.concat([bytes, Buffer.from(studioId)]));
-}
+export const resumeTokenAfter = (scope: string, place: ExportPosition): string =>
+  placeToken(place.position.includes(' ') ? 'exportByUpdate' : 'export', scope, place);
 
 /** Returns where an export resumes; undefined if the token was not issued for this scope. */
-export function exportPosition(scope: string, token: string, isByUpdate: boolean): ExportPosition | undefined {
-  const bytes = positionOf(isByUpdate ? 'exportByUpdate' : 'export', scope, token);
-  const length = ID_BYTES + (isByUpdate ? TIME_BYTES : 0);
-  if (bytes === undefined || bytes.length <= length) return undefined;
-  const position = positionFromBytes(bytes, isByUpdate);
-  return position === undefined ? undefined : { studioId: bytes.toString('utf8', length), position };
-}
+export const exportPosition = (scope: string, token: string, isByUpdate: boolean): ExportPosition | undefined =>
+  placeIn(isByUpdate ? 'exportByUpdate' : 'export', scope, token);
