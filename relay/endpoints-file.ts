@@ -1,4 +1,5 @@
 import { Ajv, type ErrorObject } from 'ajv';
+import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
 import { Secret } from '../common/secret.ts';
 import { parseStrictJson } from '../common/strict-json.ts';
 
@@ -33,8 +34,8 @@ const SCHEMA = {
   properties: {
     endpoints: {
       type: 'object',
-      maxProperties: 16,
-      propertyNames: { pattern: '^[a-z][a-z0-9-]{0,62}$' },
+      maxProperties: MAX_CONSUMERS,
+      propertyNames: { pattern: CONSUMER_NAME_PATTERN },
       additionalProperties: {
         type: 'object',
         required: ['url', 'secrets'],

@@ -1,5 +1,5 @@
 import { Gauge } from '@prometheus-io/client';
-import { createRegistry, gaugeExpiries, histogram } from '../common/metrics.ts';
+import { createRegistry, gaugeBy, gaugeExpiries, histogram } from '../common/metrics.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import type { EndpointState } from './endpoint-health.ts';
 
@@ -28,15 +28,9 @@ export function createRelayMetrics(
       }
     },
   });
-  new Gauge({
-    name: 'lead_intake_relay_feed_up',
-    help: 'Whether the core sends changes for an endpoint.',
-    labelNames: ['endpoint'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [endpoint, { hasFeed }] of endpoints) this.set({ endpoint }, Number(hasFeed));
-    },
+  gaugeBy(registry, 'lead_intake_relay_feed_up', 'Whether the core sends changes for an endpoint.', {
+    label: 'endpoint',
+    read: async () => [...endpoints].map(([endpoint, { hasFeed }]) => [endpoint, Number(hasFeed)] as const),
   });
   gaugeExpiries(registry, 'lead_intake_relay_certificate_expiry_timestamp_seconds', credentials);
   return {

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
-import { CRM_ID_PATTERN } from '../common/rules/field-rules.ts';
+import { CONSUMER_NAME_PATTERN, CRM_ID_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
 import { parseStrictJson } from '../common/strict-json.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
-import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from './domain/consumer.ts';
 
 /** A caller's token in the callers file. */
 export interface CallerToken {

@@ -25,6 +25,11 @@ export const UUID_PATTERN = `^(?:${HEX}{8}-${HEX}{4}-[1-8]${HEX}{3}-[89abAB]${HE
 const UUID = new RegExp(UUID_PATTERN);
 export const CRM_ID_PATTERN = '^[A-Za-z0-9_-]{1,64}$';
 const CRM_ID = new RegExp(CRM_ID_PATTERN);
+
+/** The name of a consumer of the change feed, and the maximum number of these. Each change is written once for each of them. */
+export const CONSUMER_NAME_PATTERN = '^[a-z][a-z0-9-]{0,62}$';
+export const MAX_CONSUMERS = 16;
+
 const BASE64URL = /^[A-Za-z0-9_-]*$/;
 
 /** How a person may be reached. What is particular to a type is in tables that have an entry for each. */

@@ -1,13 +1,12 @@
+import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../../common/rules/field-rules.ts';
 import { newId } from './new-id.ts';
 import type { Studio } from './studio.ts';
 
-/** The maximum number of named consumers. Each change is written once for each of them. */
-export const MAX_CONSUMERS = 16;
+export { MAX_CONSUMERS };
 
 /** The maximum number of studios of a consumer that does not have all. */
 export const MAX_STUDIOS_OF_CONSUMER = 100;
 
-export const CONSUMER_NAME_PATTERN = '^[a-z][a-z0-9-]{0,62}$';
 const NAME = new RegExp(CONSUMER_NAME_PATTERN);
 
 /** The end of the sentence "The value …"; undefined: the name is valid. */
