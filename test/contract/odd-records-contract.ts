@@ -20,8 +20,8 @@ import {
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf } from './store-actions.ts';
 
-/** More odd records than a call reads at a time. */
-const ODD = 1500;
+/** More odd records than a page of LIMIT reads. */
+const ODD = 1100;
 
 /** The maximum number of calls with LIMIT until the records behind them are found. */
 const MAX_CALLS = 20;

@@ -1,5 +1,5 @@
 import type { Document } from 'mongodb';
-import { isCondition, matches, sorted } from './queries.ts';
+import { isCondition, matcherOf, matches, sorted } from './queries.ts';
 import { Refusal, textOf, valuesAt } from './values.ts';
 
 /* What a member of the replica set has stored, after each entry of its log. */
@@ -155,10 +155,7 @@ export class Collection {
   ) {
     const ids = this.#candidates(filter);
     const documents = ids ? [...ids].flatMap((id) => this.get(id, at) ?? []) : this.all(at);
-    const found = sorted(
-      documents.filter((document) => matches(document, filter)),
-      sort,
-    );
+    const found = sorted(documents.filter(matcherOf(filter)), sort);
     return found.slice(skip, limit === 0 ? undefined : skip + limit);
   }
 

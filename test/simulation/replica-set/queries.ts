@@ -18,66 +18,95 @@ import {
 export const isCondition = (value: unknown): value is Document =>
   isObject(value) && Object.keys(value).length > 0 && Object.keys(value).every((name) => name.startsWith('$'));
 
-export function matches(document: Document, filter: Document): boolean {
-  return Object.entries(filter).every(([name, condition]) => {
-    if (name === '$or') return (condition as Document[]).some((each) => matches(document, each));
-    if (name === '$and') return (condition as Document[]).every((each) => matches(document, each));
-    if (name === '$expr') return evaluate(document, condition) === true;
-    if (name.startsWith('$')) throw new NotSimulated(`${name} in a filter`);
-    return meets(valuesAt(document, name.split('.')), condition);
-  });
+/** What a filter makes of a document. It is made once for all documents that are looked at. */
+export type Matcher = (document: Document) => boolean;
+
+export const matches = (document: Document, filter: Document): boolean => matcherOf(filter)(document);
+
+export function matcherOf(filter: Document): Matcher {
+  return allOf(
+    Object.entries(filter).map(([name, condition]): Matcher => {
+      if (name === '$or') {
+        const each = (condition as Document[]).map(matcherOf);
+        return (document) => each.some((one) => one(document));
+      }
+      if (name === '$and') return allOf((condition as Document[]).map(matcherOf));
+      if (name === '$expr') return (document) => evaluate(document, condition) === true;
+      if (name.startsWith('$')) throw new NotSimulated(`${name} in a filter`);
+      const path = name.split('.');
+      const isMet = testOf(condition);
+      return (document) => isMet(valuesAt(document, path));
+    }),
+  );
 }
 
-type Test = (values: readonly unknown[], wanted: unknown) => boolean;
+const allOf =
+  <Value>(tests: readonly ((value: Value) => boolean)[]) =>
+  (value: Value): boolean =>
+    tests.every((test) => test(value));
 
-/** The values, and those in each array among them. */
-const withElements = (values: readonly unknown[]): unknown[] =>
-  values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
+/** Whether values are what a condition wants. */
+type Test = (values: readonly unknown[]) => boolean;
 
-const equals: Test = (values, wanted) =>
-  wanted instanceof RegExp
-    ? withElements(values).some((value) => typeof value === 'string' && wanted.test(value))
-    : withElements(values).some((value) => areEqual(value, wanted));
+/** Whether one of the values, or of those in each array among them, is met. */
+const someOf =
+  (isMet: (value: unknown) => boolean): Test =>
+  (values) =>
+    values.some((value) => isMet(value) || (Array.isArray(value) && value.some(isMet)));
+
+const equals = (wanted: unknown): Test =>
+  someOf(
+    wanted instanceof RegExp
+      ? (value) => typeof value === 'string' && wanted.test(value)
+      : (value) => areEqual(value, wanted),
+  );
 
 /** Only values of one kind are before or behind each other. */
 const isOrdered =
-  (isMet: (order: number) => boolean): Test =>
-  (values, wanted) =>
-    withElements(values).some((value) => kindOf(value) === kindOf(wanted) && isMet(compare(value, wanted)));
+  (isMet: (order: number) => boolean) =>
+  (wanted: unknown): Test => {
+    const kind = kindOf(wanted);
+    return someOf((value) => kindOf(value) === kind && isMet(compare(value, wanted)));
+  };
 
-/** The texts of long lists of wanted values, without which each document would be compared with each of them. */
-const WANTED = new WeakMap<readonly unknown[], ReadonlySet<string>>();
-
-function isAnyOf(values: readonly unknown[], wanted: readonly unknown[]): boolean {
-  if (wanted.length < 10 || wanted.some((each) => each instanceof RegExp))
-    return wanted.some((each) => equals(values, each));
-  const texts = WANTED.get(wanted) ?? new Set(wanted.map(textOf));
-  WANTED.set(wanted, texts);
-  return withElements(values).some((value) => texts.has(textOf(value)));
+function isAnyOf(wanted: readonly unknown[]): Test {
+  if (wanted.some((each) => each instanceof RegExp)) {
+    const each = wanted.map(equals);
+    return (values) => each.some((test) => test(values));
+  }
+  const texts = new Set(wanted.map(textOf));
+  return someOf((value) => texts.has(textOf(value)));
 }
 
-const TESTS: Readonly<Record<string, Test>> = {
+const not =
+  (test: Test): Test =>
+  (values) =>
+    !test(values);
+
+const TESTS: Readonly<Record<string, (wanted: unknown) => Test>> = {
   $eq: equals,
-  $ne: (values, wanted) => !equals(values, wanted),
-  $in: (values, wanted) => isAnyOf(values, wanted as unknown[]),
-  $nin: (values, wanted) => !isAnyOf(values, wanted as unknown[]),
+  $ne: (wanted) => not(equals(wanted)),
+  $in: (wanted) => isAnyOf(wanted as unknown[]),
+  $nin: (wanted) => not(isAnyOf(wanted as unknown[])),
   $lt: isOrdered((order) => order < 0),
   $lte: isOrdered((order) => order <= 0),
   $gt: isOrdered((order) => order > 0),
   $gte: isOrdered((order) => order >= 0),
-  $exists: (values, wanted) =>
+  $exists: (wanted) => (values) =>
     values.some((value) => value !== undefined) === (wanted === true || Number(wanted) === 1),
-  $not: (values, wanted) => !meets(values, wanted),
-  $size: (values, wanted) => values.some((value) => Array.isArray(value) && value.length === Number(wanted)),
+  $not: (wanted) => not(testOf(wanted)),
+  $size: (wanted) => (values) => values.some((value) => Array.isArray(value) && value.length === Number(wanted)),
 };
 
-function meets(values: readonly unknown[], condition: unknown): boolean {
-  if (!isCondition(condition)) return equals(values, condition);
-  return Object.entries(condition).every(([name, wanted]) => {
-    const test = TESTS[name];
-    if (!test) throw new NotSimulated(`${name} in a filter`);
-    return test(values, wanted);
-  });
+function testOf(condition: unknown): Test {
+  if (!isCondition(condition)) return equals(condition);
+  return allOf(
+    Object.entries(condition).map(([name, wanted]) => {
+      const test = TESTS[name];
+      if (!test) throw new NotSimulated(`${name} in a filter`);
+      return test(wanted);
+    }),
+  );
 }
 
 /** Evaluates an expression of an aggregation. */
@@ -171,7 +200,7 @@ export function aggregated(documents: readonly Document[], pipeline: readonly Do
       const [[name = '', given] = []] = Object.entries(stage);
       switch (name) {
         case '$match':
-          return found.filter((document) => matches(document, given));
+          return found.filter(matcherOf(given));
         case '$skip':
           return found.slice(Number(given));
         case '$limit':

@@ -125,7 +125,7 @@ function compareEntries(a: [string, unknown][], b: [string, unknown][], areNamed
     const other = b[index];
     if (!other) return 1;
     const byKind = KINDS.indexOf(kindOf(value)) - KINDS.indexOf(kindOf(other[1]));
-    const byName = areNamed ? Buffer.compare(Buffer.from(name), Buffer.from(other[0])) : 0;
+    const byName = areNamed ? compare(name, other[0]) : 0;
     const order = byKind || byName || compare(value, other[1]);
     if (order !== 0) return order;
   }
@@ -148,11 +148,11 @@ export function withField(document: Document, name: string, value: unknown): Doc
  * Returns what a path leads to, through the objects of every array on its way; undefined for a field that is missing. What
  * it leads to may be an array itself.
  */
-export function valuesAt(value: unknown, path: readonly string[]): unknown[] {
-  const [name, ...rest] = path;
+export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
+  const name = path[from];
   if (name === undefined) return [value];
-  if (Array.isArray(value)) return value.filter(isObject).flatMap((each) => valuesAt(each, path));
+  if (Array.isArray(value)) return value.filter(isObject).flatMap((each) => valuesAt(each, path, from));
   const next = fieldOf(value, name);
-  if (next === undefined || rest.length === 0) return [next];
-  return valuesAt(next, rest);
+  if (next === undefined || from === path.length - 1) return [next];
+  return valuesAt(next, path, from + 1);
 }
