@@ -1,5 +1,7 @@
 import { EventEmitter } from 'node:events';
+import { openSync } from 'node:fs';
 import { type LoadHookContext, registerHooks, stripTypeScriptTypes } from 'node:module';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -23,6 +25,9 @@ const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
 /** Between the start of a process and its first step; milliseconds. */
 const MAX_START_MS = 500;
 
+/** What a command takes its output for, whatever the output of the simulation is. */
+const NO_FILE = openSync(devNull, 'w');
+
 /** What the modules of a command see as `process`, beside what all share. */
 class Process extends EventEmitter {
   readonly argv: readonly string[];
@@ -40,7 +45,7 @@ class Process extends EventEmitter {
 
   #stream(name: 'stdout' | 'stderr') {
     const stream = Object.assign(new EventEmitter(), {
-      fd: name === 'stdout' ? 1 : 2,
+      fd: NO_FILE,
       write: (text: string, done?: () => void) => {
         this.written[name] += text;
         if (done) setImmediate(done);
@@ -77,13 +82,16 @@ function replaceProcess(): void {
 
 const sources = new Map<string, string>();
 
-/** Loads each module of the project again for an importer whose address has a mark, and marks it, too. */
+/**
+ * Loads each module of the commands again for an importer whose address has a mark, and marks it, too. The others have no
+ * state of a process: the processes of the service share them as well.
+ */
 function loadAgainForMarked(): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
       const resolved = nextResolve(specifier, context);
       const [, mark] = /\?(\d+)$/.exec(context.parentURL ?? '') ?? [];
-      const isOwn = resolved.url.startsWith(ROOT) && !resolved.url.includes('/node_modules/');
+      const isOwn = resolved.url.startsWith(`${ROOT}/operator/`);
       return mark && isOwn ? { ...resolved, url: `${resolved.url}?${mark}` } : resolved;
     },
     load(url, context: LoadHookContext, nextLoad) {

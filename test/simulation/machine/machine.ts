@@ -8,6 +8,9 @@ const EPOCH_MS = 1_800_000_000_000;
 /** Turns of Node's own event loop after which what an event has started in it has come to rest. More give the same trace. */
 const TURNS_TO_REST = 4;
 
+/** The number of cancelled events that are kept at least. */
+const MAX_CANCELLED = 1000;
+
 /** Work of the thread pool, by the names that Node gives its requests. Virtual time waits for it. */
 const REAL_WORK = /req|work|random/i;
 
@@ -94,7 +97,8 @@ export class Machine {
   #scheduled = 0;
   /** How much real work is awaited. */
   #held = 0;
-  readonly #queue: Event[] = [];
+  #queue: Event[] = [];
+  #cancelled = 0;
   /** Events of suspended nodes. */
   #suspended: Event[] = [];
   readonly #trace = createHash('sha256');
@@ -148,10 +152,19 @@ export class Machine {
     };
     push(this.#queue, event);
     return {
-      cancel() {
+      cancel: () => {
         event.isCancelled = true;
+        this.#cancelled += 1;
+        this.#forgetCancelled();
       },
     };
+  }
+
+  /** Most timeouts are cancelled long before their time, and would be most of the queue. */
+  #forgetCancelled(): void {
+    if (this.#cancelled < MAX_CANCELLED || this.#cancelled < this.#queue.length / 2) return;
+    this.#queue = this.#queue.filter(({ isCancelled }) => !isCancelled);
+    this.#cancelled = 0;
   }
 
   /** Lets the events happen that waited while a node was suspended. */
@@ -159,7 +172,7 @@ export class Machine {
     const waiting = this.#suspended;
     this.#suspended = [];
     for (const event of waiting) {
-      if (event.node === node) push(this.#queue, { ...event, atMs: Math.max(event.atMs, this.#nowMs) });
+      if (event.node === node) push(this.#queue, Object.assign(event, { atMs: Math.max(event.atMs, this.#nowMs) }));
       else this.#suspended.push(event);
     }
   }

@@ -51,11 +51,19 @@ export function leadViolations(
 
 const isOpen = (stage: LeadStage): boolean => !['won', 'lost'].includes(stage);
 
-const idOf = (leads: Leads): string =>
-  [...leads]
-    .map(([id, { sent, stage, contact }]) => `  ${id} ${stage} (${contact.value}, key ${sent.idempotencyKey})`)
-    .sort()
-    .join('\n');
+const IDS = new WeakMap<Leads, string>();
+
+/** A text for each state; it never changes, and many operations leave it as it is. */
+function idOf(leads: Leads): string {
+  const known = IDS.get(leads);
+  if (known !== undefined) return known;
+  const lines = [...leads].map(
+    ([id, { sent, stage, contact }]) => `  ${id} ${stage} (${contact.value}, key ${sent.idempotencyKey})`,
+  );
+  const id = lines.sort().join('\n');
+  IDS.set(leads, id);
+  return id;
+}
 
 /** An observation, and the keys, contacts and leads that it is about. */
 interface About {

@@ -34,7 +34,7 @@ export function explain<State>(
   observed: readonly Observed<State>[],
   first: State,
   idOf: (state: State) => string,
-  maxStates = 50_000,
+  maxStates = 20_000,
 ): Verdict {
   const byBegin = observed.toSorted((a, b) => a.span.begin - b.span.begin);
   const known = byBegin.filter(({ guess }) => guess === undefined);
