@@ -30,6 +30,13 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const tracer = await openTracer('core', config, log);
   if (metrics && tracer) countDroppedSpans(metrics.registry, tracer);
   const store = await openStore(config.DATABASE_URL.reveal(), metrics?.storeCommand, unreadableRecordLog(log));
+  // A server is perhaps not there yet, and notes nothing in its backups.
+  store.findEpoch().then(
+    ({ backedUpAt }) =>
+      backedUpAt &&
+      log.warn({ backedUpAt }, 'the database is a backup, and consumers do not know it: run `lead-intake restored`'),
+    () => {},
+  );
   const draining = new AbortController();
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);

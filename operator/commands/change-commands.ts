@@ -1,11 +1,13 @@
 import { printable } from '../../common/printable.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
+import { MAX_AHEAD_BEFORE_RESTORE_MS } from '../../src/domain/database-epoch.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
 import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
 import { getConsumer } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
 import { print } from '../standard-output.ts';
+import { dateOrTime } from './options.ts';
 import { abortOnSignal, isJson, program, progressPrinter, runOnStore } from './program.ts';
 
 /** The maximum number of pending leads to count. */
@@ -31,6 +33,33 @@ export function addChangeCommands(): void {
         consumer === undefined ? resendChanges(deps, studioId, leadIds) : resendTo(deps, consumer, studioId, leadIds),
       ),
     );
+  program
+    .command('restored')
+    .description(
+      'note that the database was restored from a backup: all leads are sent again, and consumers look for lost ones',
+    )
+    .option(
+      '--to <time>',
+      'when the backup was begun (default: as a backup of SQLite says; without that, any lead may be lost)',
+      dateOrTime,
+    )
+    .action(({ to }: { to?: Date }) => {
+      if (to && to > new Date()) return program.error('error: --to is in the future: give a time that has passed');
+      return runOnStore((deps) => noteRestore(deps, to));
+    });
+}
+
+/** How far clocks may differ: what was stored so shortly before a backup may be lost, too; milliseconds. */
+const OVERLAP_MS = 300_000;
+
+/** Has all leads sent again, at higher revisions than any before, and then raises the epoch. May be repeated. */
+async function noteRestore(deps: Dependencies, to: Date | undefined) {
+  const { store, clock } = deps;
+  const begunAt = to ?? (await store.findEpoch()).backedUpAt;
+  const { resent } = await resendChanges(deps, undefined, [], clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS);
+  const everythingBefore = new Date(Math.max(0, (begunAt?.getTime() ?? 0) - OVERLAP_MS));
+  const { epoch, restoredTo } = await store.raiseEpoch(everythingBefore, clock());
+  return { epoch, restoredTo, resent };
 }
 
 /** Prints one line per change, as changes arrive, until Ctrl-C. */
@@ -54,13 +83,18 @@ function lineOf({ lead, revision, since, kinds }: LeadChange): string {
 }
 
 /** Puts all leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
-async function resendChanges(deps: Dependencies, only: string | undefined, leadIds: readonly string[]) {
+async function resendChanges(
+  deps: Dependencies,
+  only: string | undefined,
+  leadIds: readonly string[],
+  lowestRevision?: number,
+) {
   if (only !== undefined) await getStudio(deps, only);
   const showProgress = progressPrinter();
   let resent = 0;
   for await (const studioId of studioIds(deps, only)) {
     for await (const { leadCount, nextPageToken } of eachPage((pageToken) =>
-      resendLeads(deps, { studioId, pageToken, leadIds }),
+      resendLeads(deps, { studioId, pageToken, leadIds, lowestRevision }),
     )) {
       resent += leadCount;
       if (nextPageToken !== '') showProgress(`${resent} leads so far`);

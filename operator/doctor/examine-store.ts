@@ -36,7 +36,7 @@ function noteFile(notes: Notes, { path, exists, contents, roomBytes, fault }: Fi
 function noteContents(
   notes: Notes,
   path: string,
-  { release, isOpenToOthers, indexFaults }: NonNullable<FileState['contents']>,
+  { release, isOpenToOthers, indexFaults, isBackup }: NonNullable<FileState['contents']>,
 ): void {
   if (release === 'newer')
     notes.fault(
@@ -46,6 +46,7 @@ function noteContents(
     notes.fault(`SQLite at ${path} was written by release 1.0: start release 1.1 on it first`);
   else notes.ok(`SQLite at ${path} can be read and written`);
   for (const fault of indexFaults) notes.fault(indexFaultText(fault));
+  if (isBackup) notes.warning(`${path} is a backup, and consumers do not know it: run \`lead-intake restored\``);
   if (isOpenToOthers) {
     notes.warning(`others on this machine may open ${path}, which has personal data: chmod 600`);
   }

@@ -33,10 +33,12 @@ const MAX_REVISION = 2 ** 52;
  * Returns the mark of a lead after a change. Kinds accumulate until they are acknowledged. The revision is at least the
  * time of the change, in milliseconds: a database restored from a backup has lost revisions that consumers have seen, and
  * so are new ones higher than those.
+ *
+ * @param lowest what the revision is at least, if that is more
  */
-export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind, time: Date): ChangeMark {
+export function marked({ revision, since, kinds }: ChangeMark, kind: ChangeKind, time: Date, lowest = 0): ChangeMark {
   const last = revision < MAX_REVISION ? revision : -1;
-  const next = Math.max(last + 1, time.getTime());
+  const next = Math.max(last + 1, time.getTime(), lowest);
   assert(next > last, 'revision_grows');
   return {
     revision: next,

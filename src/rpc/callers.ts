@@ -205,6 +205,7 @@ const BY_SERVICE = new Map([
     setAsideLeadChanges: ['crm', 'feed'],
     takeBackLeadChanges: ['crm', 'feed', 'operator'],
     listSetAsideLeadChanges: ['crm', 'feed', 'operator', 'read'],
+    findMissingLeads: ['crm', 'feed', 'read'],
   }),
   rolesOf(ExchangeService, { exchange: ['gateway'] }),
   rolesOf(ApiKeyService, {

@@ -2,6 +2,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { ConsumerService } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import type { CallerRole } from '../domain/caller.ts';
 import type { Consumer } from '../domain/consumer.ts';
+import { findMissingLeads } from '../usecases/change-feed.ts';
 import { createConsumer, getConsumer, listConsumers, removeConsumer } from '../usecases/consumers.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
 import { listSetAside, setAsideLeadChanges, takeBackLeadChanges } from '../usecases/set-aside.ts';
@@ -62,5 +63,7 @@ export function consumerService(deps: Dependencies): ServiceImpl<typeof Consumer
       const { leads, nextPageToken } = await listSetAside(deps, named, page);
       return { leads: leads.map(setAsideToWire), nextPageToken };
     },
+
+    findMissingLeads: async (request) => ({ missingLeadIds: [...(await findMissingLeads(deps, request))] }),
   };
 }

@@ -11,6 +11,7 @@ import { API_KEY_SCOPES, type ApiKey } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { CONSUMER_STARTS } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
+import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import {
   type Enquiry,
   type ErasedLead,
@@ -169,6 +170,12 @@ export const countsToWire = ({ byStage, bySource, completeSince }: LeadCounts): 
     bySource: bySource.map(({ of, ...count }) => ({ ...(of !== null && { sourceId: of }), ...count })),
     ...(completeSince && { completeSince: timestampFromDate(completeSince) }),
   });
+
+/** Which database changes are of. */
+export const epochToWire = ({ epoch, restoredTo }: DatabaseEpoch) => ({
+  databaseEpoch: BigInt(epoch),
+  ...(restoredTo && { restoredToTime: timestampFromDate(restoredTo) }),
+});
 
 /** Builds the message as a literal, as `leadToWire` does. */
 export function leadChangeToWire({ lead, revision, since, kinds, attempts }: LeadChange): leads.LeadChange {

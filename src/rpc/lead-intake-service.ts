@@ -42,6 +42,7 @@ import {
   countsToWire,
   dateFromWire,
   durationMsFromWire,
+  epochToWire,
   erasedLeadToWire,
   filterFromWire,
   leadChangeToWire,
@@ -174,13 +175,14 @@ function changeFeed(
     refuseOtherConsumers(callerOf(context), name, roles);
     return undefined;
   }
+  const epoch = async () => epochToWire(await deps.store.findEpoch());
   const endOf = (context: HandlerContext) =>
     AbortSignal.any([context.signal, ending, callerOf(context).withdrawn, context.values.get(connectionDraining)]);
   return {
     async pullLeadChanges({ max, wait, consumer }, context) {
       const poller = pollers.of(await consumerIn(consumer, context));
       const sent = await pullLeadChanges(poller, { max, waitMs: durationMsFromWire(wait) }, endOf(context));
-      return { ...sent, changes: sent.changes.map(leadChangeToWire) };
+      return { ...sent, ...(await epoch()), changes: sent.changes.map(leadChangeToWire) };
     },
 
     watchLeadChanges(request, context) {
@@ -194,7 +196,8 @@ function changeFeed(
         const heartbeat = request.heartbeat && checkedHeartbeat(durationMsFromWire(request.heartbeat));
         const poller = pollers.of(await consumerIn(request.consumer, context));
         for await (const { changes, heldBack } of takeUntil(end, watchLeadChanges(poller, end, heartbeat))) {
-          yield create(WatchLeadChangesResponseSchema, { changes: changes.map(leadChangeToWire), heldBack });
+          const sent = { changes: changes.map(leadChangeToWire), heldBack };
+          yield create(WatchLeadChangesResponseSchema, { ...sent, ...(await epoch()) });
         }
       }
     },

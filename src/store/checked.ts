@@ -3,6 +3,7 @@ import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../d
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
+import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import {
   DATA_FIELDS,
   type Enquiry,
@@ -334,6 +335,16 @@ export function checkedConsumer(read: Unchecked<Omit<Consumer, 'fault'>>, report
     createdAt: isTime(createdAt) ? createdAt : NO_TIME,
     backfills: [],
     fault,
+  };
+}
+
+/** Checks which database this is. Of one that was restored to a time that cannot be read, everything may be lost. */
+export function checkedEpoch({ epoch, restoredTo, backedUpAt }: Unchecked<DatabaseEpoch>): DatabaseEpoch {
+  const isRestored = Number.isSafeInteger(epoch) && (epoch as number) > 0 && (epoch as number) <= LAST_TIME_MS;
+  return {
+    epoch: isRestored ? (epoch as number) : 0,
+    restoredTo: isRestored ? (isTime(restoredTo) ? restoredTo : NO_TIME) : null,
+    backedUpAt: isTime(backedUpAt) ? backedUpAt : null,
   };
 }
 

@@ -11,6 +11,8 @@ export interface FileState {
     readonly release: '1.0' | 'this' | 'newer';
     readonly isOpenToOthers: boolean;
     readonly indexFaults: readonly string[];
+    /** Whether it is a backup that was restored, and nobody has noted that. */
+    readonly isBackup: boolean;
   };
   /** The free space of its disk; bytes. Undefined after an earlier fault. */
   readonly roomBytes?: number;

@@ -2,6 +2,7 @@ import type { ApiKey } from '../domain/api-key.ts';
 import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
+import type { DatabaseEpoch } from '../domain/database-epoch.ts';
 import type {
   Correction,
   ErasedLead,
@@ -39,6 +40,7 @@ export interface Store
   extends LeadStore,
     LeadChangeStore,
     ConsumerStore,
+    RestoreStore,
     LeadErasureStore,
     ApiKeyStore,
     DirectoryStore,
@@ -317,9 +319,10 @@ export interface LeadChangeStore {
    * Marks some leads of a studio as if they had changed. Must give each a new revision, so that an earlier acknowledgement
    * does not apply. A lead that cannot be marked must be reported, and not affect the others.
    *
+   * @param lowestRevision default: that of `now`
    * @returns the number of leads that were marked, and of those that were not
    */
-  resendLeads(leads: SomeLeads, now: Date): Promise<ResentLeads>;
+  resendLeads(leads: SomeLeads, now: Date, lowestRevision?: number): Promise<ResentLeads>;
 
   /**
    * Returns the number of leads with unacknowledged changes, up to `bound`, and the time of the first such change of a
@@ -453,6 +456,20 @@ export interface MeasuredDeliveries {
   readonly setAside: WaitingChanges;
   /** Whether all changes were distributed; otherwise more may wait. */
   readonly isComplete: boolean;
+}
+
+export interface RestoreStore {
+  /** Returns which database this is. If that cannot be read, it was never restored, or all may be lost. */
+  findEpoch(): Promise<DatabaseEpoch>;
+
+  /** Notes that the database was restored, as epochAfterRestore decides; returns its epoch from then on. */
+  raiseEpoch(restoredTo: Date, now: Date): Promise<DatabaseEpoch>;
+
+  /**
+   * Returns those of some ids, in lower case, with which the studio has no lead: no erased or unreadable one either. Must see
+   * every lead that was returned before the call, by any method.
+   */
+  findMissingLeads(studioId: string, leadIds: readonly string[]): Promise<string[]>;
 }
 
 export interface ResentLeads {

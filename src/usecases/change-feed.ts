@@ -7,7 +7,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { pageLimit } from './read-leads.ts';
-import { partsOf, startOfPage, tokenAfter } from './requests.ts';
+import { MAX_LEADS_PER_CALL, noteLeadIds, partsOf, startOfPage, tokenAfter } from './requests.ts';
 
 /** The maximum number of leads that a poll returns. Later ones are returned once these are acknowledged. */
 export const MAX_LEADS_PER_POLL = 200;
@@ -303,9 +303,6 @@ export function noteNamed<Named extends Acknowledgement>(
   return checked.map((each) => ({ ...each, leadId: each.leadId.toLowerCase() }));
 }
 
-/** The maximum number of leads that a call marks. */
-const MAX_LEADS_PER_CALL = 500;
-
 export interface ResentPart {
   /** The number of leads that were marked. */
   readonly leadCount: number;
@@ -323,6 +320,8 @@ export interface ResendCommand {
   /** Of the studio; empty: all. */
   readonly leadIds?: readonly string[];
   readonly allStudios?: boolean;
+  /** What their revisions are at least; never of a request. */
+  readonly lowestRevision?: number | undefined;
 }
 
 /**
@@ -334,7 +333,7 @@ export interface ResendCommand {
  */
 export async function resendLeads(
   { store, clock }: Changing,
-  { studioId, pageToken, leadIds = [], allStudios = false }: ResendCommand,
+  { studioId, pageToken, leadIds = [], allStudios = false, lowestRevision }: ResendCommand,
   consumer?: Consumer,
 ): Promise<ResentPart> {
   const faults = new Faults();
@@ -343,9 +342,7 @@ export async function resendLeads(
     faults.note('allStudios', 'must be with a consumer, and without a studio and leads');
   if (consumer && !allStudios && !(await hasStudio({ store }, consumer, studioId)))
     faults.note('studioId', 'must be one of the consumer');
-  if (leadIds.length > MAX_LEADS_PER_CALL) faults.note('leadIds', `must have at most ${MAX_LEADS_PER_CALL} elements`);
-  for (const [index, leadId] of leadIds.slice(0, MAX_LEADS_PER_CALL).entries())
-    faults.note(`leadIds[${index}]`, uuidFault(leadId));
+  noteLeadIds(faults, leadIds);
   const after = startOfPage('resent', studioId, { pageSize: 0, pageToken }, faults);
   if ((consumer || leadIds.length > 0) && pageToken !== '')
     faults.note('pageToken', 'must be empty with a consumer, or with leads');
@@ -361,6 +358,23 @@ export async function resendLeads(
     await sendAgain({ store }, consumer, allStudios ? null : studioId);
     return nothing;
   }
-  const { leads, skipped, next } = await store.resendLeads({ studioId, after, limit: MAX_LEADS_PER_CALL }, clock());
+  const part = { studioId, after, limit: MAX_LEADS_PER_CALL };
+  const { leads, skipped, next } = await store.resendLeads(part, clock(), lowestRevision);
   return { leadCount: leads, skippedCount: skipped, nextPageToken: tokenAfter('resent', studioId, next) };
+}
+
+/**
+ * Returns those of some ids with which a studio has no lead: of a copy of its leads, those that a restored database has lost.
+ *
+ * @throws Refusal INVALID_REQUEST
+ */
+export async function findMissingLeads(
+  { store }: Reading,
+  { studioId, leadIds }: Pick<ResendCommand, 'studioId'> & { readonly leadIds: readonly string[] },
+): Promise<readonly string[]> {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  noteLeadIds(faults, leadIds);
+  faults.refuseIfAny();
+  return store.findMissingLeads(studioId, [...new Set(leadIds.map((leadId) => leadId.toLowerCase()))]);
 }

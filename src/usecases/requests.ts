@@ -14,6 +14,16 @@ export function noteRequester(
   if (requestId !== undefined) faults.note('requestId', uuidFault(requestId));
 }
 
+/** The maximum number of leads that a call names, or marks. */
+export const MAX_LEADS_PER_CALL = 500;
+
+/** Notes the faults of leads that a request names. */
+export function noteLeadIds(faults: Faults, leadIds: readonly string[]): void {
+  if (leadIds.length > MAX_LEADS_PER_CALL) faults.note('leadIds', `must have at most ${MAX_LEADS_PER_CALL} elements`);
+  for (const [index, leadId] of leadIds.slice(0, MAX_LEADS_PER_CALL).entries())
+    faults.note(`leadIds[${index}]`, uuidFault(leadId));
+}
+
 /** Which page of a list; not yet checked. */
 export interface PageQuery {
   /** 0: the default size. Sizes outside of the list's bounds count as the nearest bound. */

@@ -1,11 +1,11 @@
-import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
+import { crmIdFault } from '../../common/rules/field-rules.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
 import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
 import { Faults } from '../domain/refusal.ts';
 import { noteNamed } from './change-feed.ts';
 import type { Changing, Reading } from './dependencies.ts';
-import { notePageFaults, type PageQuery } from './requests.ts';
+import { noteLeadIds, notePageFaults, type PageQuery } from './requests.ts';
 
 /** How long a lead is set aside at most before it comes again by itself; milliseconds. */
 const MAX_DEFERRAL_MS = 604_800_000;
@@ -73,12 +73,9 @@ export async function takeBackLeadChanges(
 ): Promise<{ readonly takenBackCount: number; readonly nextPageToken: string }> {
   const faults = new Faults();
   if (all === leadIds.length > 0) faults.note('leadIds', 'must be given, or else all');
-  if (leadIds.length > MAX_ACKNOWLEDGEMENTS)
-    faults.note('leadIds', `must have at most ${MAX_ACKNOWLEDGEMENTS} elements`);
+  noteLeadIds(faults, leadIds);
   if (!all) faults.note('studioId', crmIdFault(studioId));
   else if (studioId !== '') faults.note('studioId', 'must be empty with all');
-  for (const [index, leadId] of leadIds.slice(0, MAX_ACKNOWLEDGEMENTS).entries())
-    faults.note(`leadIds[${index}]`, uuidFault(leadId));
   if (!all && pageToken !== '') faults.note('pageToken', 'must be empty without all');
   faults.refuseIfAny();
   const page = all && (await listSetAside({ store }, consumer, { pageSize: MAX_ACKNOWLEDGEMENTS, pageToken }));

@@ -39,6 +39,7 @@ const COLLECTIONS = {
   event: 'studios',
   consumer: 'feed',
   delivery: 'deliveries',
+  epoch: 'feed',
   'lead with events': 'leads',
   'key with events': 'apiKeys',
 };
@@ -140,6 +141,8 @@ const DAMAGES: readonly Damage[] = [
   { kind: 'consumer', field: 'createdAt', value: 'yesterday' },
   ...[null, {}, [5], [{ studioId: 5 }]].map((value) => ({ kind: 'consumer', field: 'backfills', value }) as const),
   ...[null, 'x', [], { updated: 'x', sold: 5 }].map((value) => ({ kind: 'delivery', field: 'kinds', value }) as const),
+  ...[undefined, 'x', -1, 1.5, 2 ** 60].map((value) => ({ kind: 'epoch', field: 'epoch', value }) as const),
+  ...[undefined, 'x', new Date(8.64e15)].map((value) => ({ kind: 'epoch', field: 'restoredTo', value }) as const),
   ...(['lead with events', 'key with events'] as const).flatMap((kind) =>
     ['history', 'appliedRequests'].flatMap((field) => ['none', {}, null, 1].map((value) => ({ kind, field, value }))),
   ),
@@ -266,7 +269,8 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
         if (kind === 'consumer') return damageConsumer(id, field, value);
         const path = { member: `members.${id}`, source: `sources.${id}` }[kind as string] ?? field;
         const _id: Document = { $in: records.map((record) => idOf(kind, record)) };
-        const filter: Document = kind === 'delivery' ? { '_id.id': new UUID(id) } : { _id };
+        const ofDelivery = () => ({ '_id.id': new UUID(id) });
+        const filter: Document = kind === 'delivery' ? ofDelivery() : { _id: kind === 'epoch' ? 'consumers' : _id };
         const change: Document = value === undefined ? { $unset: { [path]: 1 } } : { $set: { [path]: value } };
         await client.db().collection<Document>(COLLECTIONS[kind]).updateMany(filter, change);
       },

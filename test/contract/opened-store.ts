@@ -54,6 +54,7 @@ export interface Damage {
     | 'event'
     | 'consumer'
     | 'delivery'
+    | 'epoch'
     | 'lead with events'
     | 'key with events';
   /** Its name in the database. */

@@ -181,6 +181,7 @@ export const HARMLESS_WHEN_REPEATED = {
   setAsideDeliveries: 'it names the revision, and what is set aside already stays so',
   returnDeferredDeliveries: 'the consumer gets the leads once more',
   takeBackDeliveries: 'the consumer gets the leads once more',
+  raiseEpoch: 'it names the epoch that it raises',
   eraseLead: 'no one can restore a lead',
   deleteLeads: 'no one needs the leads of a test studio',
   revokeApiKey: 'no one can restore a key',

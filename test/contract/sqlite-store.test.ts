@@ -45,6 +45,7 @@ const TABLES = {
   event: ['audit_events', 'studio_id = ? AND studio_id = ?'],
   consumer: ['consumers', 'name <> ? AND name = ?'],
   delivery: ['deliveries', `lead = (SELECT number FROM leads WHERE ${OF_LEAD})`],
+  epoch: ['database_epoch', '? = ?'],
   'lead with events': ['audit_events', 'studio_id = ? AND lead_id = ?'],
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;
@@ -126,6 +127,8 @@ const DAMAGES: readonly Damage[] = (
     ['consumer', 'created_at', FAR],
     ...['zzz', '{}', '[5]', '[{"studioId":5}]'].map((value) => ['consumer', 'backfills', value] as const),
     ...['zzz', '5', '[]', '{"updated":"x","sold":5}'].map((value) => ['delivery', 'kinds', value] as const),
+    ...[FAR, -FAR, -1].map((value) => ['epoch', 'epoch', value] as const),
+    ...[FAR, -FAR, null].map((value) => ['epoch', 'restored_to', value] as const),
   ] as const
 ).map(([kind, field, value]) => ({ kind, field, value }));
 

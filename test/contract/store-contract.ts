@@ -16,6 +16,7 @@ import { listLeadsContract } from './list-leads-contract.ts';
 import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { repeatedChangesContract } from './repeated-changes-contract.ts';
+import { restoreContract } from './restore-contract.ts';
 import { testStudioContract } from './test-studio-contract.ts';
 import { unreadableRecordsContract } from './unreadable-records-contract.ts';
 import { updateLeadContract } from './update-lead-contract.ts';
@@ -46,6 +47,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     leadChangeContract(damages, opened);
     consumerContract(damages, opened);
     testStudioContract(opened);
+    restoreContract(damages, opened);
     claimContract(opened);
     apiKeyContract(opened);
     directoryContract(opened);

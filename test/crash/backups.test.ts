@@ -1,6 +1,8 @@
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type Lead, LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { arrangeStudio, type CoreClients } from '../support/core-clients.ts';
 import { describeWithMongoServer } from '../support/mongodb.ts';
@@ -24,19 +26,22 @@ interface BackedUp {
   readonly url: string;
   /** Makes a backup while the load writes. */
   backUp(): Promise<void>;
+  /** Whether a backup itself has when it was begun. */
+  readonly notesTime: boolean;
   /** Restores the backup. No process may use the database meanwhile. */
   restore(): Promise<void>;
 }
 
 const TITLE = 'has every lead acknowledged before it began; later ones are as the guide describes';
 
-// @proves backups-1 sqlite-5
+// @proves backups-1 feed-10 sqlite-5
 test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
   const folder = temporaryFolder();
   const [path, backup] = [join(folder, 'leads.db'), join(folder, 'backup.db')];
   const url = `sqlite:${path}`;
   await expectRestored({
     url,
+    notesTime: true,
     backUp: async () => void (await commandLine(url, 'backup', backup)),
     async restore() {
       for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
@@ -46,19 +51,20 @@ test(`a backup of SQLite, made under load and restored, ${TITLE}`, async () => {
 });
 
 describeWithMongoServer('on FerretDB', () => {
-  // @proves backups-1
+  // @proves backups-1 feed-10
   test(`a backup of its PostgreSQL, made under load and restored, ${TITLE}`, async () => {
     const { server, databaseUrl } = await aMongoServer();
-    await expectRestored({ url: databaseUrl, backUp: server.backUp, restore: server.restore });
+    await expectRestored({ url: databaseUrl, notesTime: false, backUp: server.backUp, restore: server.restore });
   });
 });
 
-async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void> {
+async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Promise<void> {
   const deployment = await deployApart({ DATABASE_URL: url });
   const { gatewayUrl } = deployment;
   const core = clientsOf(deployment);
   const other = await arrangeStudio(core);
-  const copy: Copy = new Map();
+  await core.consumers.createConsumer({ consumer: { name: 'crm', allStudios: true }, start: ConsumerStart.NOW });
+  const copies = ['', 'crm'].map((consumer): Copy => ({ consumer, epoch: 0n, leads: new Map() }));
 
   const load = await startLoad(gatewayUrl, core, chanceOf(SEED));
   onTestFinished(async () => void (await load.stop()));
@@ -70,6 +76,7 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   };
   const before = await acknowledgedSince(0);
   const closedBefore = [...ledger.closed];
+  const begunAt = Date.now();
   await backUp();
   const countAtEnd = ledger.requests.length;
   await acknowledgedSince(countAtEnd);
@@ -78,10 +85,10 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   await core.apiKeys.revokeApiKey(other);
   const [erased] = before as [Acknowledged];
   await core.leads.eraseLead({ studioId: ledger.studio.studioId, leadId: erased.id });
-  await follow(core, copy);
+  for (const copy of copies) await follow(core, copy);
   const journal = join(temporaryFolder(), 'erasures.ndjson');
   writeFileSync(journal, await commandLine(url, 'erasures', 'export'));
-  expect(await stateOf(core, ledger)).toEqual(leadsOf(copy, ledger));
+  for (const copy of copies) expect(await stateOf(core, ledger)).toEqual(leadsOf(copy, ledger));
 
   for (const part of ['gateway', 'core']) {
     deployment.process(part).child.kill('SIGTERM');
@@ -93,7 +100,10 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
     notFound: 0,
     skipped: 0,
   });
-  await commandLine(url, 'changes', 'resend');
+  const to = notesTime ? [] : ['--to', new Date(begunAt).toISOString()];
+  const { restoredTo } = JSON.parse(await commandLine(url, '--json', 'restored', ...to));
+  expect(Date.parse(restoredTo)).toBeGreaterThanOrEqual(begunAt - 300_000);
+  expect(Date.parse(restoredTo)).toBeLessThan(begunAt);
   await deployment.restart('core and gateway');
   await deployment.serves();
 
@@ -114,11 +124,13 @@ async function expectRestored({ url, backUp, restore }: BackedUp): Promise<void>
   expect(restored.filter(({ id }) => !acknowledged.has(id))).toEqual([]);
   expect(after.filter(({ id }) => stages.has(id))).toEqual([]);
 
-  // The CRM's copy converges to the restored state.
-  await follow(core, copy);
-  for (const [id, { lead }] of copy)
-    if (lead.studioId === ledger.studio.studioId && !stages.has(id) && id !== erased.id) copy.delete(id);
-  expect(leadsOf(copy, ledger)).toEqual(restored);
+  // The copies of consumers, which do as the guide says, become what was restored.
+  for (const copy of copies) {
+    const had = copy.leads.size;
+    await follow(core, copy);
+    expect(leadsOf(copy, ledger)).toEqual(restored);
+    expect(copy.leads.size).toBeLessThan(had);
+  }
 
   // A caller that repeats a request from after the backup gets a new lead, with another id.
   await forEach(after, async ({ request, id }) => {
@@ -151,19 +163,29 @@ function acknowledgedIn(ledger: Ledger, requests: readonly SentRequest[]): Ackno
 }
 
 /** The state that a consumer of the change feed stores. */
-type Copy = Map<string, { readonly lead: Lead; readonly revision: bigint }>;
+interface Copy {
+  readonly consumer: string;
+  epoch: bigint;
+  /** With when each came first. */
+  readonly leads: Map<string, { readonly lead: Lead; readonly revision: bigint; readonly cameAt: number }>;
+}
 
 /** Pulls and acknowledges all pending changes; expects each state to be newer than the one before. */
-async function follow({ leads }: CoreClients, copy: Copy): Promise<void> {
+async function follow(core: CoreClients, copy: Copy): Promise<void> {
+  const { consumer } = copy;
   for (;;) {
-    const { changes } = await leads.pullLeadChanges({ max: 100 });
+    const { changes, databaseEpoch, restoredToTime } = await core.leads.pullLeadChanges({ max: 100, consumer });
+    if (databaseEpoch > copy.epoch) await forget(core, copy, restoredToTime ? timestampMs(restoredToTime) : 0);
+    copy.epoch = databaseEpoch;
     if (changes.length === 0) return;
     for (const { lead, revision } of changes) {
       if (!lead) continue;
-      expect(revision).toBeGreaterThan(copy.get(lead.id)?.revision ?? -1n);
-      copy.set(lead.id, { lead, revision });
+      const known = copy.leads.get(lead.id);
+      expect(revision).toBeGreaterThan(known?.revision ?? -1n);
+      copy.leads.set(lead.id, { lead, revision, cameAt: known?.cameAt ?? Date.now() });
     }
-    await leads.acknowledgeLeadChanges({
+    await core.leads.acknowledgeLeadChanges({
+      consumer,
       acknowledgements: changes.map(({ lead, revision }) => ({
         studioId: lead?.studioId ?? '',
         leadId: lead?.id ?? '',
@@ -173,9 +195,20 @@ async function follow({ leads }: CoreClients, copy: Copy): Promise<void> {
   }
 }
 
+/** Deletes from a copy what a restored database has lost. */
+async function forget({ consumers }: CoreClients, { leads }: Copy, restoredTo: number): Promise<void> {
+  const recent = [...leads.values()].filter(({ cameAt }) => cameAt >= restoredTo).map(({ lead }) => lead);
+  for (const [studioId, ofStudio] of Map.groupBy(recent, (lead) => lead.studioId)) {
+    for (let first = 0; first < ofStudio.length; first += 500) {
+      const leadIds = ofStudio.slice(first, first + 500).map(({ id }) => id);
+      for (const id of (await consumers.findMissingLeads({ studioId, leadIds })).missingLeadIds) leads.delete(id);
+    }
+  }
+}
+
 /** The leads in a copy that are not erased. */
-function leadsOf(copy: Copy, { studio }: Ledger): Lead[] {
-  return [...copy.values()]
+function leadsOf({ leads }: Copy, { studio }: Ledger): Lead[] {
+  return [...leads.values()]
     .map(({ lead }) => lead)
     .filter(({ studioId, eraseTime }) => studioId === studio.studioId && eraseTime === undefined)
     .sort(byId);

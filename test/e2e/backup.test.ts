@@ -3,8 +3,10 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { aDatabase, backUp, beginBackup } from '../support/backups.ts';
-import { type RunningProcess, temporaryFolder } from '../support/processes.ts';
+import { wrongWith } from '../support/doctor.ts';
+import { type RunningProcess, run, temporaryFolder } from '../support/processes.ts';
 
 /** Large enough that writing it takes a while; megabytes. */
 const LARGE_MB = 128;
@@ -91,6 +93,47 @@ test('a terminal shows the progress of a backup; interrupted by Ctrl-C, it leave
   expect(await running.ended()).toBe(1);
   expect(running.output()).toContain(`backup interrupted: ${file} was not written`);
   expect(readdirSync(dirname(file))).toEqual([]);
+});
+
+// @proves backups-3
+test('a backup that is put in place of its database is told from that, until somebody notes it', async () => {
+  const path = await aDatabase();
+  const [file, again, databaseUrl] = [
+    ...['one', 'two'].map((name) => join(temporaryFolder(), name)),
+    `sqlite:${path}`,
+  ] as [string, string, string];
+  const epochOf = async (of: string) => {
+    const store = openSqliteStore(of);
+    try {
+      return await store.findEpoch();
+    } finally {
+      await store.close();
+    }
+  };
+  const isToldByDoctor = async (of: string) =>
+    (await wrongWith('database', 'core', { DATABASE_URL: `sqlite:${of}` })).some((finding) =>
+      finding.includes('is a backup, and consumers do not know it: run `lead-intake restored`'),
+    );
+  const beforeIt = Date.now();
+  expect((await backUp(databaseUrl, file))[0]).toBe(0);
+  const begunAt = (await epochOf(file)).backedUpAt?.getTime();
+  expect(begunAt).toBeGreaterThanOrEqual(beforeIt);
+  expect(begunAt).toBeLessThanOrEqual(Date.now());
+  expect([await isToldByDoctor(path), await isToldByDoctor(file)]).toEqual([false, true]);
+  const core = run('src/main.ts', { env: { DATABASE_URL: `sqlite:${file}` } });
+  await core.printed(/the database is a backup, and consumers do not know it/);
+  core.child.kill('SIGTERM');
+  expect(await core.ended()).toBe(0);
+
+  // A backup of it has lost what the first one has.
+  expect((await backUp(`sqlite:${file}`, again))[0]).toBe(0);
+  expect((await epochOf(again)).backedUpAt?.getTime()).toBe(begunAt);
+  const noting = run('operator/cli.ts', { args: ['--json', 'restored'], env: { DATABASE_URL: `sqlite:${again}` } });
+  expect(await noting.ended()).toBe(0);
+  const noted = { restoredTo: new Date((begunAt ?? 0) - 300_000), backedUpAt: null };
+  expect(JSON.parse(noting.output()).restoredTo).toBe(noted.restoredTo.toISOString());
+  expect(await epochOf(again)).toMatchObject(noted);
+  expect(await isToldByDoctor(again)).toBe(false);
 });
 
 function childrenOf({ child: { pid } }: RunningProcess): number[] {

@@ -9,7 +9,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { moveLead } from '../contract/store-actions.ts';
-import { aLead, claimsOf, times } from '../support/builders.ts';
+import { aConsumer, aLead, claimsOf, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../support/processes.ts';
@@ -273,6 +273,41 @@ test('an operator watches changes without acknowledging them, and resends those 
   expect(await json('changes', 'resend', 'studio-1')).toEqual({ resent: 2 });
   expect(await json('changes', 'resend')).toEqual({ resent: 2 });
   expect((await store.listLeadChanges(10)).map(({ lead }) => lead.id).sort()).toEqual([first.id, second.id].sort());
+});
+
+// @proves feed-10 backups-3
+test('an operator notes a restore: consumers look behind the backup, or behind the given time, or at all leads', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 'studio-1');
+  const store = openSqliteStore(path);
+  onTestFinished(() => store.close());
+  const lead = aLead();
+  await store.createLead(lead, claimsOf(lead));
+  const relay = await store.createConsumer(aConsumer({ name: 'relay', studioIds: null }));
+  const acknowledgement = { studioId: 'studio-1', leadId: lead.id, revision: 2 ** 51 };
+  if (relay.kind !== 'created') expect.fail(relay.kind);
+  await store.listLeadChanges(1);
+  await store.acknowledgeDeliveries(relay.consumer.number, [acknowledgement]);
+  await store.acknowledgeLeadChanges([{ ...acknowledgement, revision: 0 }]);
+
+  for (const [args, restoredTo] of [
+    [['--to', '2026-05-01T00:00:00Z'], '2026-04-30T23:55:00.000Z'],
+    // Consumers may have heard of none of them.
+    [['--to', '2026-06-01'], '2026-04-30T23:55:00.000Z'],
+    [[], '1970-01-01T00:00:00.000Z'],
+  ] as const) {
+    const now = Date.now();
+    const noted = await json('restored', ...args);
+    expect(noted).toEqual({ epoch: expect.any(Number), restoredTo, resent: 1 });
+    expect(noted.epoch).toBeGreaterThanOrEqual(now);
+    const sent = [
+      ...(await store.listLeadChanges(9)),
+      ...((await store.listDeliveries(relay.consumer.number, 9))?.changes ?? []),
+    ];
+    expect(sent.map((change) => change.lead.id)).toEqual([lead.id, lead.id]);
+    for (const { revision } of sent) expect(revision).toBeGreaterThanOrEqual(now + 86_400_000);
+  }
+  for (const time of ['2999-01-01', 'soon']) await expect(json('restored', '--to', time)).rejects.toThrow(/--to/);
 });
 
 // @proves feed-7

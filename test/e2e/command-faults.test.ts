@@ -90,6 +90,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'callers token': { args: [] },
   'changes watch': { args: [], notice: /^\d leads? waits?, the first since/, statusWithoutReader: 0 },
   'changes resend': { args: ['s1'] },
+  restored: { args: [] },
   'consumers create': { args: ['relay', 's1', '--start', 'now'] },
   'consumers list': { args: [] },
   'consumers remove': { args: ['kept'] },

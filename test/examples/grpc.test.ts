@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { times } from '../support/builders.ts';
 import { arrangeStudio, connectToCore } from '../support/core-clients.ts';
 import { commandsOf, describeWithTools, type Outcome, runCommands, startCommands } from '../support/examples.ts';
 import { CORE_TOKEN, type GrpcCaller, grpcCaller, startTestCore, type TestCore } from '../support/grpc.ts';
-import { temporaryFolder } from '../support/processes.ts';
+import { run, temporaryFolder } from '../support/processes.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /** The tools that each language's examples need. They fetch their packages from the registries that the machine is configured for. */
@@ -133,6 +133,58 @@ async function expectEqualCopy(commands: string): Promise<void> {
     return new Map(rows.map(({ id, display_name, contact, stage }) => [id, `${display_name} ${contact} ${stage}`]));
   };
   await expect.poll(copied, { timeout: 40_000, interval: 500 }).toEqual(stored);
+}
+
+/** Runs a consumer that keeps a copy of a database that loses what was written since a backup. */
+async function expectForgotten(commands: string): Promise<void> {
+  const folder = temporaryFolder();
+  const [path, copyPath, backup] = ['leads.db', 'copy.db', 'backup.db'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const DATABASE_URL = `sqlite:${path}`;
+  const deployment = await deployApart({ DATABASE_URL, CORE_TOKEN, LOG_LEVEL: 'silent' });
+  const clients = connectToCore(deployment.coreUrl, CORE_TOKEN);
+  onTestFinished(() => clients.close());
+  const { studioId } = await arrangeStudio(clients);
+  const create = async () => {
+    const contact = { value: { case: 'email', value: `${randomUUID()}@example.org` } } as const;
+    const request = { studioId, idempotencyKey: randomUUID(), displayName: 'Ada', contact };
+    return (await clients.leads.createLead(request)).lead?.id ?? '';
+  };
+  const child = startCommands(commands.replace('COPY=copy.db ', ''), {
+    CORE_ADDRESS: new URL(deployment.coreUrl).host,
+    CORE_TOKEN,
+    COPY: copyPath,
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const copied = () => {
+    using copy = new DatabaseSync(copyPath, { timeout: 10_000 });
+    const rows = copy.prepare('SELECT id, stage FROM leads').all();
+    return new Map(rows.map(({ id, stage }) => [id, stage]));
+  };
+  const operate = async (...args: string[]) => {
+    const command = run('operator/cli.ts', { args, env: { DATABASE_URL } });
+    expect(await command.ended(), command.output()).toBe(0);
+  };
+  const [kept, moved] = [await create(), await create()];
+  const before = new Map([kept, moved].map((id) => [id, 'LEAD_STAGE_NEW']));
+  await expect.poll(() => existsSync(copyPath) && copied(), { timeout: 40_000 }).toEqual(before);
+  await operate('backup', backup);
+  const lost = await create();
+  await clients.leads.changeLeadStage({ studioId, leadId: moved, stage: LeadStage.WON });
+  const since = new Map([...before, [moved, 'LEAD_STAGE_WON'], [lost, 'LEAD_STAGE_NEW']]);
+  await expect.poll(copied, { timeout: 40_000 }).toEqual(since);
+
+  await deployment.kill('core');
+  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+  copyFileSync(backup, path);
+  await operate('restored');
+  await deployment.restart('core');
+  await deployment.serves();
+  const later = await create();
+  await expect.poll(copied, { timeout: 40_000 }).toEqual(new Map([...before, [later, 'LEAD_STAGE_NEW']]));
 }
 
 /** Runs a named consumer that cannot store one lead, until somebody mends that and takes the lead back. */
@@ -298,6 +350,12 @@ for (const language of ['typescript', 'python']) {
   test(`a copy in ${language} finally equals the store, although it and the core are killed repeatedly`, async (context) => {
     requireInstalled(language, context);
     await expectEqualCopy(commandsOf(`${language}-copy`));
+  });
+
+  // @proves feed-10
+  test(`a copy in ${language} finally equals a database that was restored`, async (context) => {
+    requireInstalled(language, context);
+    await expectForgotten(commandsOf(`${language}-copy`));
   });
 
   // @proves feed-9

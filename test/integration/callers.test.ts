@@ -32,6 +32,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['ResendLeads', ['feed', 'crm', 'operator']],
       ['CreateConsumer RemoveConsumer', ['crm', 'operator']],
       ['ListConsumers ListSetAsideLeadChanges', ['read', 'feed', 'crm', 'operator']],
+      ['FindMissingLeads', ['read', 'feed', 'crm']],
       ['SetAsideLeadChanges', ['feed', 'crm']],
       ['TakeBackLeadChanges', ['feed', 'crm', 'operator']],
       ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents', ['read', 'crm', 'operator']],

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newCoreToken } from '../../common/rules/key-secret.ts';
@@ -8,6 +8,7 @@ import { type LeadChange, LeadChangeKind, LeadStage } from '../../proto/gen/lead
 import type { CallerRole } from '../../src/domain/caller.ts';
 import { MAX_CONSUMERS, MAX_STUDIOS_OF_CONSUMER } from '../../src/domain/consumer.ts';
 import { newId } from '../../src/domain/new-id.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { MAX_LEADS_PER_POLL } from '../../src/usecases/change-feed.ts';
 import { times } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
@@ -364,6 +365,58 @@ describe('a named consumer', () => {
     expect(await codeOf(create('one-more'))).toBe(Code.FailedPrecondition);
     await crm.consumers.removeConsumer({ consumer: 'many' });
     await create('one-more');
+  });
+});
+
+// @proves feed-10
+describe('a consumer of a restored database', () => {
+  test('is told so with each response, whatever its name, and a watch with its next message', async () => {
+    const store = openSqliteStore(core.path);
+    onTestFinished(() => store.close());
+    await create('relay');
+    const pull = (consumer: string) => crm.leads.pullLeadChanges({ consumer });
+    for (const consumer of ['', 'relay']) {
+      const { databaseEpoch, restoredToTime } = await pull(consumer);
+      expect({ databaseEpoch, restoredToTime }).toEqual({ databaseEpoch: 0n, restoredToTime: undefined });
+    }
+    const [now, to] = [new Date(), new Date(Date.now() - 3_600_000)];
+    await store.raiseEpoch(to, now);
+    const restored = { databaseEpoch: BigInt(now.getTime()), restoredToTime: timestampFromDate(to) };
+    for (const consumer of ['', 'relay']) {
+      expect(await pull(consumer)).toMatchObject(restored);
+      const heartbeat = { seconds: 1n, nanos: 0 };
+      for await (const message of crm.leads.watchLeadChanges({ consumer, heartbeat })) {
+        expect(message).toMatchObject(restored);
+        break;
+      }
+    }
+  });
+
+  // @proves bounds-56
+  test('asks which of its leads are missing, of at most 500', async () => {
+    const [here, there, lost] = [await created('one'), await created('two'), newId()];
+    const { consumers } = crm;
+    const missing = async (studioId: string, leadIds: string[], by = crm) =>
+      (await by.consumers.findMissingLeads({ studioId, leadIds })).missingLeadIds;
+    const asked = [here.toUpperCase(), there, lost.toUpperCase(), lost];
+    expect(await missing('one', asked)).toEqual([there, lost]);
+    expect(await missing('none', [here])).toEqual([here]);
+    expect(await missing('one', [])).toEqual([]);
+    const many = times(500, () => newId());
+    expect(await missing('one', many)).toEqual(many);
+    for (const call of [
+      consumers.findMissingLeads({ studioId: 'one', leadIds: [...many, lost] }),
+      consumers.findMissingLeads({ studioId: 'one', leadIds: ['', lost] }),
+      consumers.findMissingLeads({ studioId: 'one', leadIds: [`${lost.slice(0, -1)}'`] }),
+      consumers.findMissingLeads({ studioId: 'a b', leadIds: [lost] }),
+      consumers.findMissingLeads({ leadIds: [lost] }),
+    ])
+      expect(await codeOf(call)).toBe(Code.InvalidArgument);
+
+    const branch = await connectAs(['feed'], { studios: ['one'], consumers: ['own'] });
+    expect(await missing('one', [here, lost], branch)).toEqual([lost]);
+    expect(await codeOf(missing('two', [there], branch))).toBe(Code.PermissionDenied);
+    expect(await codeOf(branch.consumers.findMissingLeads({ leadIds: [there] }))).toBe(Code.PermissionDenied);
   });
 });
 

@@ -47,6 +47,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   SetAsideLeadChanges: 'something',
   TakeBackLeadChanges: 'something',
   ListSetAsideLeadChanges: 'nothing',
+  FindMissingLeads: 'nothing',
   Exchange: 'a stream',
   CreateApiKey: 'something',
   ListApiKeys: 'nothing',

@@ -102,6 +102,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   }),
   'ConsumerService/TakeBackLeadChanges': () => ({ consumer: 'relay', ...STUDIO, leadIds: [id()], pageToken: '' }),
   'ConsumerService/ListSetAsideLeadChanges': () => ({ consumer: 'relay', pageSize: 1, pageToken: '' }),
+  'ConsumerService/FindMissingLeads': () => ({ ...STUDIO, leadIds: [id()] }),
   'AuditService/ListAuditEvents': () => ({ ...STUDIO, leadId: id() }),
 };
 

@@ -141,6 +141,31 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'of several restores only the last counts',
+    suite: ON_SQLITE,
+    caughtBy: 'has a higher epoch each time, also if a clock was set back, and goes back to the earliest time',
+    patches: [
+      {
+        file: 'src/domain/database-epoch.ts',
+        find: 'restoredTo && restoredTo < to ? restoredTo : to',
+        put: 'to',
+      },
+    ],
+  },
+  {
+    name: 'leads of a restored database come at revisions that clocks ahead had given before',
+    suite: 'test/e2e/cli.test.ts',
+    caughtBy:
+      'an operator notes a restore: consumers look behind the backup, or behind the given time, or at all leads',
+    patches: [
+      {
+        file: 'operator/commands/change-commands.ts',
+        find: 'clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS',
+        put: 'clock().getTime()',
+      },
+    ],
+  },
+  {
     name: 'a caller that may feed pulls for any consumer',
     suite: 'test/integration/consumers.test.ts',
     caughtBy: 'pulls and acknowledges for its own consumers, and does nothing else',

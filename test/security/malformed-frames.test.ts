@@ -265,6 +265,7 @@ function aRequestOf(rpc: string): object {
     },
     'ConsumerService/TakeBackLeadChanges': { consumer: 'relay', studioId, leadIds: [leadId] },
     'ConsumerService/ListSetAsideLeadChanges': { consumer: 'relay', pageSize: 3, pageToken: 'A'.repeat(44) },
+    'ConsumerService/FindMissingLeads': { studioId, leadIds: [leadId] },
     'LeadIntakeService/PullLeadChanges': { max: 3, consumer: 'relay' },
     'LeadIntakeService/WatchLeadChanges': { consumer: 'relay', heartbeat: { seconds: 60 } },
     'LeadIntakeService/AcknowledgeLeadChanges': {

@@ -1,6 +1,6 @@
 """Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently.
 
-As a named consumer it sets aside what it cannot store.
+As a named consumer it sets aside what it cannot store. After a restore of the database it deletes what that has lost.
 """
 
 import os
@@ -23,13 +23,34 @@ copy = sqlite3.connect(os.environ["COPY"], isolation_level=None, timeout=30)
 copy.execute(
     """CREATE TABLE IF NOT EXISTS leads (
         studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT,
-        PRIMARY KEY (studio_id, id))"""
+        came_at INTEGER DEFAULT (strftime('%s')), PRIMARY KEY (studio_id, id))"""
 )
-# A single statement, so that an older state never overwrites a newer one. An erased lead has no name or contact.
-PUT = """INSERT INTO leads VALUES (?, ?, ?, ?, ?, ?)
+copy.execute("CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, compared INTEGER DEFAULT 0)")
+# A single statement, so that an older state never overwrites a newer one, nor one that a restored database has lost comes
+# back. An erased lead has no name or contact.
+PUT = """INSERT INTO leads (studio_id, id, revision, display_name, contact, stage)
+    SELECT ?, ?, ?, ?, ?, ? WHERE ? = (SELECT max(epoch) FROM epochs)
     ON CONFLICT DO UPDATE SET revision = excluded.revision, display_name = excluded.display_name,
         contact = excluded.contact, stage = excluded.stage
     WHERE excluded.revision > revision"""
+
+
+def compare(consumers: ConsumerServiceStub, response: pb.PullLeadChangesResponse) -> None:
+    """Deletes the leads that the database has lost, if it was restored and nobody has done so since."""
+    epoch = response.database_epoch
+    copy.execute("INSERT OR IGNORE INTO epochs (epoch) VALUES (?)", (epoch,))
+    if copy.execute("SELECT compared FROM epochs WHERE epoch = ?", (epoch,)).fetchone()[0]:
+        return
+    since = response.restored_to_time.seconds
+    studios = copy.execute("SELECT DISTINCT studio_id FROM leads").fetchall() if epoch else []
+    for (studio_id,) in studios:
+        rows = copy.execute("SELECT id FROM leads WHERE studio_id = ? AND came_at >= ?", (studio_id, since)).fetchall()
+        for first in range(0, len(rows), 500):
+            ids = [lead_id for (lead_id,) in rows[first : first + 500]]
+            request = consumer_pb2.FindMissingLeadsRequest(studio_id=studio_id, lead_ids=ids)
+            for lead_id in consumers.FindMissingLeads(request, metadata=METADATA, timeout=5).missing_lead_ids:
+                copy.execute("DELETE FROM leads WHERE studio_id = ? AND id = ?", (studio_id, lead_id))
+    copy.execute("UPDATE epochs SET compared = 1 WHERE epoch = ?", (epoch,))
 
 
 def row_of(change: pb.LeadChange) -> tuple:
@@ -55,9 +76,11 @@ with grpc.insecure_channel(os.environ["CORE_ADDRESS"]) as channel:
         try:
             request = pb.PullLeadChangesRequest(max=100, wait=Duration(seconds=15), consumer=CONSUMER)
             seen, failed = [], []
-            for change in leads.PullLeadChanges(request, metadata=METADATA, timeout=20).changes:
+            response = leads.PullLeadChanges(request, metadata=METADATA, timeout=20)
+            compare(consumers, response)
+            for change in response.changes:
                 try:
-                    copy.execute(PUT, row_of(change))
+                    copy.execute(PUT, (*row_of(change), response.database_epoch))
                     seen.append(
                         pb.LeadChangeAcknowledgement(
                             studio_id=change.lead.studio_id, lead_id=change.lead.id, revision=change.revision

@@ -1,11 +1,11 @@
 /**
  * Maintains a copy of all leads in an SQLite file until stopped. It may be killed at any time and run concurrently. As a named
- * consumer it sets aside what it cannot store.
+ * consumer it sets aside what it cannot store. After a restore of the database it deletes what that has lost.
  */
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { enumToJson } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ConnectError, createClient, type Interceptor } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { ConsumerService } from './gen/leadintake/v1/consumer_pb.ts';
@@ -27,31 +27,57 @@ const consumers = createClient(ConsumerService, transport);
 
 const copy = new DatabaseSync(COPY, { timeout: 30_000 });
 copy.exec(`CREATE TABLE IF NOT EXISTS leads (
-  studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT, PRIMARY KEY (studio_id, id))`);
-// A single statement, so that an older state never overwrites a newer one. An erased lead has no name or contact.
-const put = copy.prepare(`INSERT INTO leads VALUES (?, ?, ?, ?, ?, ?)
+  studio_id TEXT, id TEXT, revision INTEGER, display_name TEXT, contact TEXT, stage TEXT,
+  came_at INTEGER DEFAULT (unixepoch()), PRIMARY KEY (studio_id, id));
+  CREATE TABLE IF NOT EXISTS epochs (epoch INTEGER PRIMARY KEY, compared INTEGER DEFAULT 0)`);
+// A single statement, so that an older state never overwrites a newer one, nor one that a restored database has lost comes
+// back. An erased lead has no name or contact.
+const put = copy.prepare(`INSERT INTO leads (studio_id, id, revision, display_name, contact, stage)
+  SELECT ?, ?, ?, ?, ?, ? WHERE ? = (SELECT max(epoch) FROM epochs)
   ON CONFLICT DO UPDATE SET revision = excluded.revision, display_name = excluded.display_name,
     contact = excluded.contact, stage = excluded.stage
   WHERE excluded.revision > revision`);
+const begin = copy.prepare('INSERT OR IGNORE INTO epochs (epoch) VALUES (?)');
+const isCompared = copy.prepare('SELECT compared FROM epochs WHERE epoch = ?');
+const perhapsLost = copy.prepare('SELECT id FROM leads WHERE studio_id = ? AND came_at >= ?');
+const remove = copy.prepare('DELETE FROM leads WHERE studio_id = ? AND id = ?');
+const end = copy.prepare('UPDATE epochs SET compared = 1 WHERE epoch = ?');
 
-function apply({ lead, revision }: LeadChange): void {
+/** Deletes the leads that the database has lost, if it was restored and nobody has done so since. */
+async function compare(epoch: bigint, restoredTo: Timestamp | undefined): Promise<void> {
+  begin.run(epoch);
+  if (isCompared.get(epoch)?.compared) return;
+  for (const { studio_id } of restoredTo ? copy.prepare('SELECT DISTINCT studio_id FROM leads').all() : []) {
+    const studioId = String(studio_id);
+    const ids = perhapsLost.all(studioId, restoredTo?.seconds ?? 0n).map(({ id }) => String(id));
+    for (let first = 0; first < ids.length; first += 500) {
+      const request = { studioId, leadIds: ids.slice(first, first + 500) };
+      const { missingLeadIds } = await consumers.findMissingLeads(request, { timeoutMs: 5000 });
+      for (const id of missingLeadIds) remove.run(studioId, id);
+    }
+  }
+  end.run(epoch);
+}
+
+function apply({ lead, revision }: LeadChange, epoch: bigint): void {
   if (!lead) return;
   const { studioId, id, displayName, contact, stage } = lead;
-  put.run(studioId, id, revision, displayName, contact?.value.value ?? '', String(enumToJson(LeadStageSchema, stage)));
+  const values = [displayName, contact?.value.value ?? '', String(enumToJson(LeadStageSchema, stage))];
+  put.run(studioId, id, revision, ...values, epoch);
 }
 
 /** When a change that failed comes again: after minutes, then hours, at the tenth time when an operator takes it back. */
 const retryTimeAfter = (attempts: number) =>
   attempts < 9 ? timestampFromMs(Date.now() + 60_000 * 2 ** attempts) : undefined;
 
-async function take(changes: readonly LeadChange[]): Promise<void> {
+async function take(changes: readonly LeadChange[], epoch: bigint): Promise<void> {
   const acknowledgements = [];
   const failed = [];
   for (const change of changes) {
     const { lead, revision, attempts } = change;
     const state = { studioId: lead?.studioId ?? '', leadId: lead?.id ?? '', revision };
     try {
-      apply(change);
+      apply(change, epoch);
       acknowledgements.push(state);
     } catch (error) {
       if (consumer === '') throw error;
@@ -65,7 +91,10 @@ async function take(changes: readonly LeadChange[]): Promise<void> {
 
 for (;;) {
   try {
-    for await (const { changes } of leads.watchLeadChanges({ consumer })) await take(changes);
+    for await (const { changes, databaseEpoch, restoredToTime } of leads.watchLeadChanges({ consumer })) {
+      await compare(databaseEpoch, restoredToTime);
+      await take(changes, databaseEpoch);
+    }
   } catch (error) {
     // Nothing is lost: unacknowledged leads are sent again.
     console.error(ConnectError.from(error).message);

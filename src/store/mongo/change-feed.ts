@@ -80,7 +80,7 @@ export function mongoLeadChanges(
         return settledOf(modifiedCount, acknowledgements, (each) => waiting.get(nameOfLead(each)));
       }),
 
-    resendLeads: (some, now) =>
+    resendLeads: (some, now, lowest) =>
       call(async () => {
         const { studioId } = some;
         const limit = 'limit' in some ? some.limit : 0;
@@ -91,7 +91,7 @@ export function mongoLeadChanges(
           updateOne: {
             // A lead that has changed since is marked already.
             filter: { studioId, _id: lead._id, ...sameMark(lead) },
-            update: { $set: { changes: marked(markOf(lead), 'resent', now) } } as UpdateFilter<LeadDocument>,
+            update: { $set: { changes: marked(markOf(lead), 'resent', now, lowest) } } as UpdateFilter<LeadDocument>,
           },
         }));
         const refusals = await leads.bulkWrite(updates, { ordered: false }).then(() => [], refusalsIn);

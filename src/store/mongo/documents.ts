@@ -116,6 +116,9 @@ export interface ConsumersDocument {
   readonly list: readonly Consumer[];
   /** Set before the first test studio is stored, and for good. */
   readonly hasTestStudios?: true;
+  /** As in DatabaseEpoch; absent: the database was never restored. */
+  readonly epoch?: number;
+  readonly restoredTo?: Date;
 }
 
 /** What there is before the first consumer. */

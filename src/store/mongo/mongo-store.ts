@@ -13,6 +13,7 @@ import { distribution } from './distribution.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
+import { mongoRestores } from './restores.ts';
 
 /**
  * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so
@@ -37,6 +38,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
     ...mongoLeadReads(connection, report),
     ...mongoLeadChanges(connection, distributing, report),
     ...mongoConsumers(connection, distributing, report),
+    ...mongoRestores(connection),
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

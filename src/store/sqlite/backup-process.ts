@@ -1,8 +1,9 @@
 import { DatabaseSync } from 'node:sqlite';
 import { SQLITE_BUSY_MS } from '../../../common/deadlines.ts';
 import type { BackupMessage } from './database-file.ts';
+import { markBackup } from './restores.ts';
 
-/* The process that writes a backup, in one statement, which can only be aborted by killing the process. */
+/* The process that writes a backup, nearly all in one statement, which can only be aborted by killing the process. */
 
 const send = (message: BackupMessage) => process.send?.(message);
 
@@ -14,8 +15,12 @@ try {
     'SELECT (page_count - freelist_count) * page_size AS bytes FROM pragma_page_count, pragma_freelist_count, pragma_page_size',
   );
   send({ bytes: used.get()?.bytes as number });
+  const begunAt = Date.now();
   database.prepare('VACUUM INTO ?').run(to);
   database.close();
+  const backup = new DatabaseSync(to);
+  markBackup(backup, begunAt);
+  backup.close();
 } catch (error) {
   const { message, code, errcode } = error as Error & { code?: string; errcode?: number };
   send({ fault: { message, code, errcode } });

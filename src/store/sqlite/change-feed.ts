@@ -177,13 +177,13 @@ export function sqliteLeadChanges(
         });
       }),
 
-    resendLeads: (some, now) =>
+    resendLeads: (some, now, lowest) =>
       commits.write(() => {
         const studio = studios.inWrite(some.studioId);
         if (studio === undefined) return { leads: 0, skipped: 0, next: null };
         const { rows, next } = selectToResend(studio, some);
         for (const row of rows) {
-          const mark = markValues(marked(markOf(row), 'resent', now));
+          const mark = markValues(marked(markOf(row), 'resent', now, lowest));
           const { changes } = resend.run({ ...mark, number: row[NUMBERED.at.number] as string });
           assert(changes === 1, 'one_row_by_number');
         }

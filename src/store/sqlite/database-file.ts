@@ -9,6 +9,7 @@ import { StoreUnavailable } from '../store.ts';
 import { isLocked, resultCodeOf } from './group-commit.ts';
 import { keyIndexFault } from './key-index.ts';
 import { fileFault, openDatabase, schemaVersion, syncFolder } from './open-database.ts';
+import { isBackup } from './restores.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 
 /* What commands do with a database file. */
@@ -38,9 +39,9 @@ function examineContents(path: string): Omit<NonNullable<FileState['contents']>,
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const version = schemaVersion(database);
-    if (version === SCHEMA_VERSION) return { release: 'this', indexFaults: [keyIndexFault(database) ?? []].flat() };
-    if (version === 0) return { release: 'this', indexFaults: [] };
-    return { release: version < SCHEMA_VERSION ? '1.0' : 'newer', indexFaults: [] };
+    const release = version === 0 || version === SCHEMA_VERSION ? 'this' : version < SCHEMA_VERSION ? '1.0' : 'newer';
+    const faults = version === SCHEMA_VERSION ? [keyIndexFault(database) ?? []].flat() : [];
+    return { release, indexFaults: faults, isBackup: isBackup(database) };
   } finally {
     database.close();
   }

@@ -226,7 +226,7 @@ export function markOf(row: ListRow): ChangeMark {
   const [revision, since, kinds] = [row[at.revision], row[at.since], row[at.kinds]];
   return {
     revision: revision as number,
-    since: since === null ? null : dateOf(since),
+    since: timeOrNull(since),
     kinds: kinds === null ? { created: dateOf(row[at.createdAt]) } : kindsIn(kinds as string),
   };
 }
@@ -269,10 +269,10 @@ export const apiKeyIn = (row: Row): Unchecked<ApiKey> => ({
   scopes: (row.scopes as string).split(' '),
   createdAt: dateOf(row.created_at),
   expiresAt: dateOf(row.expires_at),
-  revokedAt: row.revoked_at === null ? null : dateOf(row.revoked_at),
+  revokedAt: timeOrNull(row.revoked_at),
   secretSha256: row.secret_sha256,
   secretHint: row.secret_hint,
-  lastUsedAt: row.last_used_at === null ? null : dateOf(row.last_used_at),
+  lastUsedAt: timeOrNull(row.last_used_at),
   quotaLimit: row.quota_limit,
 });
 
@@ -318,6 +318,8 @@ export const auditEventOf = (row: Row): Checked<AuditEvent> =>
   });
 
 const dateOf = (value: SQLOutputValue | undefined): Date => new Date(value as number);
+
+export const timeOrNull = (value: SQLOutputValue | undefined): Date | null => (value === null ? null : dateOf(value));
 
 /*
  * The tables of leads store ids and hashes as bytes, which take less than half of the space of texts.

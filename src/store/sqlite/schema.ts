@@ -186,6 +186,14 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         PRIMARY KEY (consumer, lead)
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX deliveries_by_due ON deliveries (consumer, due)`,
+  // Which database this is after a restore: a row, or none. A backup also has when it was begun.
+  database_epoch: `
+      CREATE TABLE database_epoch (
+        id           INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+        epoch        INTEGER NOT NULL,
+        restored_to  INTEGER,
+        backed_up_at INTEGER
+      ) STRICT`,
   // The leads of a stage, in the order of their changes.
   leads_by_stage: `
       CREATE INDEX leads_by_stage ON leads (studio_number, stage, updated_at, id) WHERE erased_at IS NULL`,

@@ -15,6 +15,7 @@ import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
+import { sqliteRestores } from './restores.ts';
 
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
@@ -39,6 +40,7 @@ export function openSqliteStore(path: string, observer?: StoreObserver, report?:
     ...sqliteLeadReads(connection),
     ...sqliteLeadChanges(connection, distributing),
     ...sqliteConsumers(connection, distributing, deliveriesIn(connection)),
+    ...sqliteRestores(connection),
     ...sqliteApiKeys(connection),
     ...sqliteDirectory(connection),
     ...sqliteAudit(database, connection.report),

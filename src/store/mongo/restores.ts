@@ -1,0 +1,35 @@
+import type { Filter } from 'mongodb';
+import { epochAfterRestore } from '../../domain/database-epoch.ts';
+import { checkedEpoch } from '../checked.ts';
+import type { RestoreStore } from '../store.ts';
+import type { Connection } from './connection.ts';
+import { type ConsumersDocument, NO_CONSUMERS, READ, someOf } from './documents.ts';
+
+/** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
+export function mongoRestores({ feed, leads, call }: Connection): RestoreStore {
+  const read = () => feed.findOne({ _id: 'consumers' }, { ...READ, projection: { epoch: 1, restoredTo: 1 } });
+  const check = (found: Pick<ConsumersDocument, 'epoch' | 'restoredTo'> | null) =>
+    checkedEpoch({ epoch: found?.epoch, restoredTo: found?.restoredTo, backedUpAt: null });
+  return {
+    findEpoch: () => call(async () => check(await read())),
+
+    raiseEpoch: (to, now) =>
+      call(async () => {
+        const found = await read();
+        const raised = epochAfterRestore(check(found), to, now);
+        const { epoch, restoredTo } = raised;
+        // Another raise in between is a duplicate key.
+        const filter = { _id: 'consumers', epoch: found?.epoch ?? null } as Filter<ConsumersDocument>;
+        const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS };
+        await feed.updateOne(filter, update, { upsert: true });
+        return raised;
+      }),
+
+    findMissingLeads: (studioId, leadIds) =>
+      call(async () => {
+        const found = await leads.find(someOf({ studioId, leadIds }), { ...READ, projection: { _id: 1 } }).toArray();
+        const ids = new Set(found.map(({ _id }) => _id.id.toString()));
+        return leadIds.filter((id) => !ids.has(id));
+      }),
+  };
+}

@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { newId } from '../../src/domain/new-id.ts';
+import type { Store } from '../../src/store/store.ts';
+import { aConsumer, aLead, aStudio, BY, NOW, plus, STUDIO_ID } from '../support/builders.ts';
+import { type Damage, emptyName, type OpenedStore, tryEach } from './opened-store.ts';
+import { actionsOn, correctLead } from './store-actions.ts';
+
+const DAY_MS = 86_400_000;
+
+/** The promises of what is noted of a restore, and of what consumers ask after it. */
+export function restoreContract(damages: readonly Damage[], opened: () => OpenedStore): void {
+  // @proves feed-10
+  describe('a database that is restored', () => {
+    let store: Store;
+    beforeEach(async () => {
+      store = opened().store;
+      await store.putStudio(aStudio(), BY);
+    });
+    const { created } = actionsOn(() => store);
+    const NEVER = { epoch: 0, restoredTo: null, backedUpAt: null };
+
+    test('has a higher epoch each time, also if a clock was set back, and goes back to the earliest time', async () => {
+      const other = await opened().another();
+      expect(await store.findEpoch()).toEqual(NEVER);
+      const first = { epoch: NOW.getTime(), restoredTo: plus(NOW, -5000), backedUpAt: null };
+      expect(await store.raiseEpoch(plus(NOW, -5000), NOW)).toEqual(first);
+      expect(await other.findEpoch()).toEqual(first);
+
+      // A consumer may have heard of none of them.
+      const second = { ...first, epoch: NOW.getTime() + 1 };
+      expect(await other.raiseEpoch(plus(NOW, -1000), plus(NOW, -DAY_MS))).toEqual(second);
+      expect(await store.findEpoch()).toEqual(second);
+      const third = { ...first, epoch: NOW.getTime() + 2, restoredTo: plus(NOW, -9000) };
+      expect(await store.raiseEpoch(plus(NOW, -9000), NOW)).toEqual(third);
+      expect(await (await opened().reopen()).findEpoch()).toEqual(third);
+    });
+
+    test('has the epoch beside its consumers and test studios, whichever comes first', async () => {
+      await store.raiseEpoch(NOW, NOW);
+      expect(await store.createConsumer(aConsumer())).toMatchObject({ kind: 'created' });
+      await store.putStudio(aStudio({ id: 'studio-test', isTest: true }), BY);
+      expect(await store.raiseEpoch(NOW, plus(NOW, 1))).toMatchObject({ epoch: NOW.getTime() + 1 });
+      expect(await store.createConsumer(aConsumer({ name: 'other' }))).toMatchObject({ kind: 'created' });
+      expect(await store.listConsumers()).toHaveLength(2);
+      expect(await store.findEpoch()).toMatchObject({ epoch: NOW.getTime() + 1, restoredTo: NOW });
+    });
+
+    test('counts as never restored, or as one that may have lost everything, if that cannot be read', async () => {
+      await tryEach(opened(), damages, ['epoch'], async (damage, studioId) => {
+        await store.raiseEpoch(NOW, NOW);
+        await opened().damage(damage, { studioId, id: newId() });
+        const everything = { epoch: expect.any(Number), restoredTo: new Date(0) };
+        expect(await store.findEpoch()).toMatchObject(damage.field === 'epoch' ? NEVER : everything);
+        await store.listLeadChanges(1);
+        expect(await store.raiseEpoch(NOW, NOW)).toMatchObject({
+          epoch: expect.any(Number),
+          restoredTo: expect.any(Date),
+        });
+        expect((await store.findEpoch()).epoch).toBeGreaterThanOrEqual(NOW.getTime());
+      });
+    });
+
+    test('sends all leads at revisions that are higher than those of clocks that were ahead', async () => {
+      const lead = await created();
+      const [now, lowest] = [plus(lead.createdAt, 1000), lead.createdAt.getTime() + DAY_MS];
+      await store.resendLeads({ studioId: STUDIO_ID, after: null, limit: 10 }, now, lowest);
+      const [change] = await store.listLeadChanges(1);
+      expect(change).toMatchObject({ revision: lowest, kinds: [{ kind: 'created' }, { kind: 'resent', time: now }] });
+      await correctLead(store, lead, { displayName: 'Ada King' });
+      expect(await store.listLeadChanges(1)).toMatchObject([{ revision: lowest + 1 }]);
+    });
+
+    test('tells which of some leads a studio does not have: no erased, unreadable or closed one', async () => {
+      const [kept, erased, unreadable] = [await created(), await created(), await created()];
+      await store.eraseLead({ studioId: STUDIO_ID, leadId: erased.id, memberId: null, now: plus(NOW, 1000) });
+      await opened().damage(emptyName(damages), unreadable);
+      await store.putStudio(aStudio({ id: 'other' }), BY);
+      const other = await created(aLead({ studioId: 'other' }));
+      const [lost, last] = [newId(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'];
+
+      const asked = [lost, kept.id, erased.id, other.id, unreadable.id, last];
+      expect(await store.findMissingLeads(STUDIO_ID, asked)).toEqual([lost, other.id, last]);
+      expect(await store.findMissingLeads('other', asked)).toEqual(asked.filter((id) => id !== other.id));
+      expect(await store.findMissingLeads('nowhere', [kept.id])).toEqual([kept.id]);
+      expect(await store.findMissingLeads(STUDIO_ID, [])).toEqual([]);
+      const late = await created();
+      expect(await (await opened().another()).findMissingLeads(STUDIO_ID, [late.id])).toEqual([]);
+    });
+  });
+}
