@@ -1,9 +1,10 @@
 import { printable } from '../../common/printable.ts';
+import type { Consumer } from '../../src/domain/consumer.ts';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { MAX_AHEAD_BEFORE_RESTORE_MS } from '../../src/domain/database-epoch.ts';
 import type { LeadChange } from '../../src/domain/lead-change.ts';
-import { LeadChangePoller, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
-import { getConsumer } from '../../src/usecases/consumers.ts';
+import { LeadChangePoller, type ResendCommand, resendLeads, watchLeadChanges } from '../../src/usecases/change-feed.ts';
+import { getConsumer, hasStudio } from '../../src/usecases/consumers.ts';
 import type { Dependencies } from '../../src/usecases/dependencies.ts';
 import { getStudio, studioIds } from '../../src/usecases/studios.ts';
 import { print } from '../standard-output.ts';
@@ -28,10 +29,16 @@ export function addChangeCommands(): void {
     .argument('[studio]', 'studio of the leads (default: all)')
     .argument('[leads...]', 'some leads of the studio (default: all)')
     .option('--consumer <name>', 'send them to this consumer only, as it acknowledges others (default: all consumers)')
-    .action((studioId: string | undefined, leadIds: readonly string[], { consumer }: { consumer?: string }) =>
-      runOnStore((deps) =>
-        consumer === undefined ? resendChanges(deps, studioId, leadIds) : resendTo(deps, consumer, studioId, leadIds),
-      ),
+    .option('--changed-since <time>', 'only leads that last changed at this time or later', dateOrTime)
+    .option('--changed-before <time>', 'only leads that last changed before', dateOrTime)
+    .action((studioId: string | undefined, leadIds: readonly string[], options: ResendOptions) =>
+      runOnStore(async (deps) => {
+        const { consumer: name, changedSince: start = null, changedBefore: end = null } = options;
+        const updated = start || end ? { start, end } : undefined;
+        const consumer = name === undefined ? undefined : await getConsumer(deps, name);
+        if (consumer && !updated) return resendTo(deps, consumer, studioId, leadIds);
+        return resendChanges(deps, { studioId, leadIds, updated, consumer });
+      }),
     );
   program
     .command('restored')
@@ -56,7 +63,9 @@ const OVERLAP_MS = 300_000;
 async function noteRestore(deps: Dependencies, to: Date | undefined) {
   const { store, clock } = deps;
   const begunAt = to ?? (await store.findEpoch()).backedUpAt;
-  const { resent } = await resendChanges(deps, undefined, [], clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS);
+  const { resent } = await resendChanges(deps, {
+    lowestRevision: clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS,
+  });
   const everythingBefore = new Date(Math.max(0, (begunAt?.getTime() ?? 0) - OVERLAP_MS));
   const { epoch, restoredTo } = await store.raiseEpoch(everythingBefore, clock());
   return { epoch, restoredTo, resent };
@@ -82,19 +91,27 @@ function lineOf({ lead, revision, since, kinds }: LeadChange): string {
   return `${since.toISOString()}  ${lead.studioId}  ${lead.id}  revision ${revision}  ${lead.stage}  ${changes}`;
 }
 
-/** Puts all leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
-async function resendChanges(
-  deps: Dependencies,
-  only: string | undefined,
-  leadIds: readonly string[],
-  lowestRevision?: number,
-) {
+interface ResendOptions {
+  readonly consumer?: string;
+  readonly changedSince?: Date;
+  readonly changedBefore?: Date;
+}
+
+/** The studio, by default all; and a consumer to which they are sent, by default all. */
+type Resent = Partial<Omit<ResendCommand, 'studioId'>> & {
+  studioId?: string | undefined;
+  consumer?: Consumer | undefined;
+};
+
+/** Puts leads of a studio, or of all studios, into the feed again. May be repeated after an interruption. */
+async function resendChanges(deps: Dependencies, { studioId: only, consumer, ...which }: Resent) {
   if (only !== undefined) await getStudio(deps, only);
   const showProgress = progressPrinter();
   let resent = 0;
   for await (const studioId of studioIds(deps, only)) {
+    if (consumer && only === undefined && !(await hasStudio(deps, consumer, studioId))) continue;
     for await (const { leadCount, nextPageToken } of eachPage((pageToken) =>
-      resendLeads(deps, { studioId, pageToken, leadIds, lowestRevision }),
+      resendLeads(deps, { ...which, studioId, pageToken }, consumer),
     )) {
       resent += leadCount;
       if (nextPageToken !== '') showProgress(`${resent} leads so far`);
@@ -104,9 +121,9 @@ async function resendChanges(
 }
 
 /** Has one consumer sent the leads of a studio, or of all its studios, again, or some leads. */
-async function resendTo(deps: Dependencies, name: string, only: string | undefined, leadIds: readonly string[]) {
+async function resendTo(deps: Dependencies, consumer: Consumer, only: string | undefined, leadIds: readonly string[]) {
   if (only !== undefined) await getStudio(deps, only);
   const which = { studioId: only ?? '', allStudios: only === undefined, leadIds, pageToken: '' };
-  await resendLeads(deps, which, await getConsumer(deps, name));
-  return { consumer: name, studios: only ?? '(all)', ...(leadIds.length > 0 && { leads: leadIds.length }) };
+  await resendLeads(deps, which, consumer);
+  return { consumer: consumer.name, studios: only ?? '(all)', ...(leadIds.length > 0 && { leads: leadIds.length }) };
 }

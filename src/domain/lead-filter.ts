@@ -50,13 +50,16 @@ export function filterOf(given: GivenLeadFilter | undefined, faults: Faults): Le
   return { stages: [...new Set(known)].sort(), sourceIds: [...new Set(ids)].sort(), created, updated };
 }
 
-function noteRangeFaults(faults: Faults, field: string, { start, end }: TimeRange): void {
+/** Notes what is wrong with a range. */
+export function noteRangeFaults(faults: Faults, field: string, { start, end }: TimeRange): void {
   for (const [name, time] of Object.entries({ startTime: start, endTime: end }))
     if (Number.isNaN(time?.getTime())) faults.note(`${field}.${name}`, 'must be a time from the year 1 to 9999');
   if (start && end && start > end) faults.note(field, 'must not end before it starts');
 }
 
-const isIn = (time: Date, { start, end }: TimeRange): boolean => (!start || time >= start) && (!end || time < end);
+/** @param range default: all times */
+export const isIn = (time: Date, { start, end }: TimeRange = { start: null, end: null }): boolean =>
+  (!start || time >= start) && (!end || time < end);
 
 /** Whether a lead is as a filter says. */
 export const isMatch = (

@@ -332,7 +332,7 @@ export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadF
     updated: rangeFromWire(filter.updateTime),
   };
 
-const rangeFromWire = ({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange => ({
+export const rangeFromWire = ({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange => ({
   start: boundFromWire(startTime),
   end: boundFromWire(endTime),
 });

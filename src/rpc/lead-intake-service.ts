@@ -51,6 +51,7 @@ import {
   leadRecordToWire,
   leadStage,
   leadToWire,
+  rangeFromWire,
 } from './convert.ts';
 
 import type { ExchangeContext } from './exchange-service.ts';
@@ -210,8 +211,10 @@ function changeFeed(
       return { acknowledgedCount: settled, supersededCount: superseded, unknownCount: unknown };
     },
 
-    resendLeads: async ({ consumer, ...which }, context) =>
-      resendLeads(deps, which, await consumerIn(consumer, context, ['crm', 'operator'])),
+    async resendLeads({ consumer: name, updateTime, ...which }, context) {
+      const consumer = await consumerIn(name, context, ['crm', 'operator']);
+      return resendLeads(deps, { ...which, updated: updateTime && rangeFromWire(updateTime) }, consumer);
+    },
   };
 }
 

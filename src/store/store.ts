@@ -13,7 +13,7 @@ import type {
   OriginalFields,
 } from '../domain/lead.ts';
 import type { Acknowledgement, LeadChange, LeadSetAside, SetAside, Settled } from '../domain/lead-change.ts';
-import type { LeadFilter } from '../domain/lead-filter.ts';
+import type { LeadFilter, TimeRange } from '../domain/lead-filter.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../domain/studio.ts';
 
 /**
@@ -331,8 +331,8 @@ export interface LeadChangeStore {
   measureLeadChanges(bound: number): Promise<WaitingChanges>;
 }
 
-/** The next `limit` leads of a studio, lowest id first, or some by their ids; erased ones too. */
-export type SomeLeads = { readonly studioId: string } & (
+/** The next `limit` leads of a studio, lowest id first, or some by their ids; erased ones too. Of these those that changed in a range. */
+export type SomeLeads = { readonly studioId: string; readonly updated?: TimeRange | undefined } & (
   | { readonly after: string | null; readonly limit: number }
   | { readonly leadIds: readonly string[] }
 );

@@ -3,6 +3,7 @@ import { assert } from '../../common/invariants.ts';
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { type Acknowledgement, type LeadChange, MAX_ACKNOWLEDGEMENTS, type Settled } from '../domain/lead-change.ts';
+import { noteRangeFaults, type TimeRange } from '../domain/lead-filter.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { hasStudio, listDeliveries, sendAgain } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
@@ -320,32 +321,37 @@ export interface ResendCommand {
   /** Of the studio; empty: all. */
   readonly leadIds?: readonly string[];
   readonly allStudios?: boolean;
+  /** Only those that changed then; undefined: all. */
+  readonly updated?: TimeRange | undefined;
   /** What their revisions are at least; never of a request. */
   readonly lowestRevision?: number | undefined;
 }
 
 /**
- * Marks leads of a studio as changed, so that the change feed sends them again: some, or a part of all. For a consumer, some
- * are sent to it, or it is to be sent all.
+ * Marks leads of a studio as changed, so that the change feed sends them again: some, or a part of all, or of those that changed
+ * in a range. For a consumer, such are sent to it, or it is to be sent all.
  *
  * @param consumer undefined: all, the one without a name too
  * @throws Refusal INVALID_REQUEST
  */
 export async function resendLeads(
   { store, clock }: Changing,
-  { studioId, pageToken, leadIds = [], allStudios = false, lowestRevision }: ResendCommand,
+  { studioId, pageToken, leadIds = [], allStudios = false, updated, lowestRevision }: ResendCommand,
   consumer?: Consumer,
 ): Promise<ResentPart> {
   const faults = new Faults();
   if (!allStudios) faults.note('studioId', crmIdFault(studioId));
-  else if (studioId !== '' || leadIds.length > 0 || !consumer)
-    faults.note('allStudios', 'must be with a consumer, and without a studio and leads');
+  else if (studioId !== '' || leadIds.length > 0 || updated || !consumer)
+    faults.note('allStudios', 'must be with a consumer, and without a studio, leads and updateTime');
   if (consumer && !allStudios && !(await hasStudio({ store }, consumer, studioId)))
     faults.note('studioId', 'must be one of the consumer');
   noteLeadIds(faults, leadIds);
-  const after = startOfPage('resent', studioId, { pageSize: 0, pageToken }, faults);
-  if ((consumer || leadIds.length > 0) && pageToken !== '')
-    faults.note('pageToken', 'must be empty with a consumer, or with leads');
+  if (updated) noteRangeFaults(faults, 'updateTime', updated);
+  if (updated && leadIds.length > 0) faults.note('updateTime', 'must be absent with leads');
+  const scope = updated ? `${studioId}\n${JSON.stringify(updated)}` : studioId;
+  const after = startOfPage('resent', scope, { pageSize: 0, pageToken }, faults);
+  if (((consumer && !updated) || leadIds.length > 0) && pageToken !== '')
+    faults.note('pageToken', 'must be empty with leads, or with a consumer and without updateTime');
   faults.refuseIfAny();
   const nothing = { leadCount: 0, skippedCount: 0, nextPageToken: '' };
   if (leadIds.length > 0) {
@@ -354,13 +360,15 @@ export async function resendLeads(
     const { leads, skipped } = await store.resendLeads(some, clock());
     return { ...nothing, leadCount: leads, skippedCount: skipped };
   }
-  if (consumer) {
+  if (consumer && !updated) {
     await sendAgain({ store }, consumer, allStudios ? null : studioId);
     return nothing;
   }
-  const part = { studioId, after, limit: MAX_LEADS_PER_CALL };
-  const { leads, skipped, next } = await store.resendLeads(part, clock(), lowestRevision);
-  return { leadCount: leads, skippedCount: skipped, nextPageToken: tokenAfter('resent', studioId, next) };
+  const part = { studioId, after, limit: MAX_LEADS_PER_CALL, updated };
+  const { leads, skipped, next } = consumer
+    ? { skipped: 0, ...(await store.backfillDeliveries(consumer, part, clock())) }
+    : await store.resendLeads(part, clock(), lowestRevision);
+  return { leadCount: leads, skippedCount: skipped, nextPageToken: tokenAfter('resent', scope, next) };
 }
 
 /**

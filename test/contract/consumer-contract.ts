@@ -437,6 +437,40 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       });
     });
 
+    // @proves feed-11
+    test('those that changed in a range of times are sent again, erased ones too, to one consumer or to all, page by page', async () => {
+      const [relay, reporting] = [await consumer(), await consumer({ name: 'reporting' })];
+      const leads = await Promise.all(times(5, () => created()));
+      const ids = leads.map(({ id }) => id).toSorted();
+      const at = (seconds: number) => plus((leads[0] as Lead).createdAt, 60_000 + 1000 * seconds);
+      const byId = new Map(leads.map((lead) => [lead.id, lead]));
+      for (const [index, id] of ids.entries()) {
+        const lead = byId.get(id) as Lead;
+        if (index === 3) await store.eraseLead({ studioId: STUDIO_ID, leadId: id, memberId: null, now: at(3) });
+        else await moveLead(store, lead, 'contacted', { now: at(index) });
+      }
+      for (const each of [relay, reporting, null]) await acknowledge(each, await changesOf(each));
+      const [now, updated] = [at(3600), { start: at(2), end: at(4) }];
+      const wanted = ids.slice(2, 4);
+
+      const page = { studioId: STUDIO_ID, limit: 3, updated };
+      const [, , third = ''] = ids;
+      expect(await store.backfillDeliveries(relay, { ...page, after: null }, now)).toEqual({ leads: 1, next: third });
+      expect(await store.backfillDeliveries(relay, { ...page, after: third }, now)).toEqual({ leads: 1, next: null });
+      expect((await idsOf(relay)).toSorted()).toEqual(wanted);
+      for (const each of [reporting, null]) expect(await idsOf(each)).toEqual([]);
+      expect(await store.resendLeads({ ...page, after: null, limit: 10 }, now)).toMatchObject({ leads: 2, next: null });
+      for (const each of [relay, reporting, null]) expect((await idsOf(each)).toSorted()).toEqual(wanted);
+      const open = { ...page, after: null, limit: 10 };
+      for (const [range, count] of [
+        [{ start: at(4), end: null }, 1],
+        [{ start: null, end: at(1) }, 1],
+        [{ start: at(2), end: at(2) }, 0],
+        [{ start: null, end: null }, 5],
+      ] as const)
+        expect(await store.resendLeads({ ...open, updated: range }, now)).toMatchObject({ leads: count, skipped: 0 });
+    });
+
     test('leads that are asked for while the same are sent are sent once more', async () => {
       const relay = await consumer({ start: 'all-leads', studioIds: [STUDIO_ID] });
       expect(await store.putBackfills(relay, withBackfill(relay, STUDIO_ID))).toBe(true);

@@ -45,7 +45,7 @@ const TABLES = {
   event: ['audit_events', 'studio_id = ? AND studio_id = ?'],
   consumer: ['consumers', 'name <> ? AND name = ?'],
   delivery: ['deliveries', `lead = (SELECT number FROM leads WHERE ${OF_LEAD})`],
-  epoch: ['database_epoch', '? = ?'],
+  epoch: ['database_epoch', '? <> ?'],
   'lead with events': ['audit_events', 'studio_id = ? AND lead_id = ?'],
   'key with events': ['audit_events', 'studio_id = ? AND api_key_id = ?'],
 } as const;

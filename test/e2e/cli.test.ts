@@ -334,6 +334,11 @@ test('an operator creates, lists and removes consumers of the change feed, and r
   const some = await json('changes', 'resend', 'studio-1', lead.id, '--consumer', 'relay');
   expect(some).toEqual({ consumer: 'relay', studios: 'studio-1', leads: 1 });
   expect(await json('changes', 'resend', 'studio-1', lead.id)).toEqual({ resent: 1 });
+  const changed = lead.updatedAt.toISOString();
+  for (const args of [[], ['studio-1'], ['--consumer', 'relay'], ['studio-1', '--consumer', 'relay']]) {
+    expect(await json('changes', 'resend', ...args, '--changed-since', changed)).toEqual({ resent: 1 });
+    expect(await json('changes', 'resend', ...args, '--changed-before', changed)).toEqual({ resent: 0 });
+  }
   await expect(json('changes', 'resend', '--consumer', 'nobody')).rejects.toThrow(/CONSUMER_NOT_FOUND/);
   await moveLead(store, lead, 'won');
   expect(await json('consumers', 'list')).toMatchObject([

@@ -10,7 +10,7 @@ import { MAX_CONSUMERS, MAX_STUDIOS_OF_CONSUMER } from '../../src/domain/consume
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { MAX_LEADS_PER_POLL } from '../../src/usecases/change-feed.ts';
-import { times } from '../support/builders.ts';
+import { aLead, claimsOf, times } from '../support/builders.ts';
 import { type CoreClients, connectToCore } from '../support/core-clients.ts';
 import {
   aCreateLeadRequest,
@@ -180,6 +180,47 @@ describe('a named consumer', () => {
       { studioId: 'one', leadIds: ['none'] },
       { studioId: 'one', leadIds: times(501, () => newId()) },
       { consumer: 'relay' },
+    ])
+      expect(await codeOf(crm.leads.resendLeads(request))).toBe(Code.InvalidArgument);
+  });
+
+  // @proves feed-11 bounds-56
+  test('is sent again what changed in a range of times, of which a call examines 500 leads', async () => {
+    await create('relay');
+    const store = openSqliteStore(core.path);
+    onTestFinished(() => store.close());
+    // The leads of two minutes, in a second one.
+    const start = new Date('2026-03-01T10:00:00Z');
+    const leads = times(501, (index) => aLead({ studioId: 'one', createdAt: new Date(start.getTime() + 240 * index) }));
+    await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+    const range = (from: number, to: number) => ({
+      startTime: timestampFromMs(start.getTime() + from),
+      endTime: timestampFromMs(start.getTime() + to),
+    });
+    const settle = async (consumer: string) => {
+      while ((await acknowledge(consumer, await pulled(consumer))) > 0);
+    };
+    for (const consumer of ['relay', '']) await settle(consumer);
+    const last = { studioId: 'one', updateTime: range(119_000, 300_000) };
+
+    for (const consumer of ['relay', '']) {
+      const first = await crm.leads.resendLeads({ ...last, consumer });
+      expect(first).toMatchObject({ leadCount: 4, nextPageToken: expect.stringMatching(/./) });
+      const { nextPageToken: pageToken } = first;
+      for (const updateTime of [range(0, 1), undefined])
+        expect(await codeOf(crm.leads.resendLeads({ ...last, consumer, updateTime, pageToken }))).toBe(
+          Code.InvalidArgument,
+        );
+      const second = await crm.leads.resendLeads({ ...last, consumer, pageToken });
+      expect(second).toMatchObject({ leadCount: 1, skippedCount: 0, nextPageToken: '' });
+      expect(idsOf(await pulled(consumer))).toEqual(leads.slice(-5).map(({ id }) => id));
+      if (consumer !== '') expect(await pulled('')).toEqual([]);
+    }
+    for (const request of [
+      { ...last, updateTime: range(2, 1) },
+      { ...last, updateTime: { startTime: { seconds: 1n << 50n, nanos: 0 } } },
+      { ...last, leadIds: [newId()] },
+      { consumer: 'relay', allStudios: true, updateTime: range(0, 1) },
     ])
       expect(await codeOf(crm.leads.resendLeads(request))).toBe(Code.InvalidArgument);
   });

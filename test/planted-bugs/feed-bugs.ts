@@ -166,6 +166,25 @@ export const FEED_BUGS: readonly PlantedBug[] = [
     ],
   },
   {
+    name: 'a backup of a restored database counts as its only one',
+    suite: 'test/e2e/backup.test.ts',
+    caughtBy: 'a backup that is put in place of its database is told from that, until somebody notes it',
+    patches: [
+      {
+        file: 'src/store/sqlite/restores.ts',
+        text: 'coalesce(backed_up_at, excluded.backed_up_at)',
+        put: 'excluded.backed_up_at',
+      },
+    ],
+  },
+  {
+    name: 'on SQLite, a resend of a range of times is one of all',
+    suite: ON_SQLITE,
+    caughtBy:
+      'those that changed in a range of times are sent again, erased ones too, to one consumer or to all, page by page',
+    patches: [{ file: 'src/store/sqlite/change-feed.ts', find: 'rows.filter(isWanted)', put: 'rows' }],
+  },
+  {
     name: 'a caller that may feed pulls for any consumer',
     suite: 'test/integration/consumers.test.ts',
     caughtBy: 'pulls and acknowledges for its own consumers, and does nothing else',

@@ -9,7 +9,11 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'CSV does not escape a formula after an apostrophe',
     'a backup overwrites a file that was made meanwhile',
     'doctor prints responses of the core unescaped',
+  ],
+  'restores of a backup, and resends of a range of times, which no life makes': [
     'of several restores only the last counts',
+    'a backup of a restored database counts as its only one',
+    'on SQLite, a resend of a range of times is one of all',
     'leads of a restored database come at revisions that clocks ahead had given before',
   ],
   'other processes that lock the database file, and its modes': [

@@ -14,13 +14,11 @@ import {
   erasedLeadOf,
   isErased,
   type LeadDocument,
-  lastIdOfFull,
   named,
   nameOf,
   nameOfLead,
-  someOf,
 } from './documents.ts';
-import { MARK, markOf, refusalsIn, sameMark } from './marks.ts';
+import { findSome, MARK, markOf, refusalsIn, sameMark } from './marks.ts';
 
 /** The mark that release 1.1 gave leads of release 1.0; before every change. */
 const BEFORE_ALL = new Date(0);
@@ -83,9 +81,8 @@ export function mongoLeadChanges(
     resendLeads: (some, now, lowest) =>
       call(async () => {
         const { studioId } = some;
-        const limit = 'limit' in some ? some.limit : 0;
-        const found = await leads.find(someOf(some), MARK).sort({ _id: 1 }).limit(limit).toArray();
-        if (found.length === 0) return { leads: 0, skipped: 0, next: null };
+        const { found, next } = await findSome(leads, some);
+        if (found.length === 0) return { leads: 0, skipped: 0, next };
         // One update each, because the mark depends on the lead.
         const updates = found.map((lead) => ({
           updateOne: {
@@ -100,7 +97,7 @@ export function mongoLeadChanges(
           report(new UnreadableRecord('lead', { studioId, id }, 'changes'));
         }
         const skipped = refusals.length;
-        return { leads: found.length - skipped, skipped, next: lastIdOfFull(found, limit) };
+        return { leads: found.length - skipped, skipped, next };
       }),
 
     measureLeadChanges: (bound) =>

@@ -22,15 +22,13 @@ import {
   type ConsumersDocument,
   type DeliveryDocument,
   type LeadDocument,
-  lastIdOfFull,
   NO_CONSUMERS,
   nameOf,
   READ,
-  someOf,
   studiosOf,
   WITHOUT_HISTORY,
 } from './documents.ts';
-import { MARK, markOf } from './marks.ts';
+import { findSome, markOf } from './marks.ts';
 import { isDuplicate } from './server-refusal.ts';
 import { settlingMethods } from './settling.ts';
 
@@ -220,15 +218,14 @@ function deliveryMethods(
 
     backfillDeliveries: ({ number }, some, now) =>
       call(async () => {
-        const limit = 'limit' in some ? some.limit : 0;
-        const found = await leads.find(someOf(some), MARK).sort({ _id: 1 }).limit(limit).toArray();
+        const { found, next } = await findSome(leads, some);
         let rest = found.map((lead) => deliveryDocument(number, lead._id, resentDelivery(markOf(lead), now)));
         for (let attempt = 0; rest.length > 0; attempt += 1) {
           if (attempt === MAX_ATTEMPTS) throw new StoreUnavailable('deliveries are acknowledged while they are made');
           const stored = await deliver(rest);
           rest = rest.filter((each) => !stored.has(each));
         }
-        return { leads: found.length, next: lastIdOfFull(found, limit) };
+        return { leads: found.length, next };
       }),
 
     listDeliveries: (number, limit) =>

@@ -1,9 +1,18 @@
-import { type Filter, MongoBulkWriteError, type WriteError } from 'mongodb';
+import { type Collection, type Filter, MongoBulkWriteError, type WriteError } from 'mongodb';
 import type { ChangeMark } from '../../domain/lead-change.ts';
-import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, READ } from './documents.ts';
+import { isIn } from '../../domain/lead-filter.ts';
+import type { SomeLeads } from '../store.ts';
+import { ACKNOWLEDGED, type ChangesDocument, type LeadDocument, lastIdOfFull, READ, someOf } from './documents.ts';
 
 /** Reads of a lead only its mark, and what that needs. */
-export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1 } } as const;
+export const MARK = { ...READ, projection: { studioId: 1, changes: 1, createdAt: 1, updatedAt: 1 } } as const;
+
+/** Finds the marks of some leads, and the id to continue after; null: there are no more. */
+export async function findSome(leads: Pick<Collection<LeadDocument>, 'find'>, some: SomeLeads) {
+  const limit = 'limit' in some ? some.limit : 0;
+  const found = await leads.find(someOf(some), MARK).sort({ _id: 1 }).limit(limit).toArray();
+  return { found: found.filter(({ updatedAt }) => isIn(updatedAt, some.updated)), next: lastIdOfFull(found, limit) };
+}
 
 type Marked = Pick<LeadDocument, 'changes' | 'createdAt'>;
 

@@ -4,6 +4,7 @@ import { assert } from '../../../common/invariants.ts';
 import { ofEachConsumer } from '../../domain/consumer.ts';
 import type { Lead } from '../../domain/lead.ts';
 import { DEFERRED, DISTRIBUTED, firstChangeOf, type LeadChange, marked, settledOf } from '../../domain/lead-change.ts';
+import { isIn } from '../../domain/lead-filter.ts';
 import { type Checked, checkedLeadChange, readableOrNull } from '../checked.ts';
 import { firstReadable } from '../pages.ts';
 import type { LeadChangeStore, ReportUnreadable, SomeLeads } from '../store.ts';
@@ -41,7 +42,8 @@ export function leadsToSend(database: DatabaseSync) {
   return (studio: number, some: SomeLeads) => {
     if ('leadIds' in some) return { rows: selectSome.all(studio, JSON.stringify(some.leadIds)), next: null };
     const rows = selectPage.all(studio, some.after ?? '', some.limit);
-    return { rows, next: lastIdOfFull(rows, some.limit) };
+    const isWanted = (row: ListRow) => isIn(new Date(row[NUMBERED.at.updatedAt] as number), some.updated);
+    return { rows: rows.filter(isWanted), next: lastIdOfFull(rows, some.limit) };
   };
 }
 
