@@ -4,6 +4,7 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from '@conn
 import { assert } from '../../common/invariants.ts';
 import {
   ExportContactResponseSchema,
+  LeadHistorySchema,
   LeadImportedSchema,
   LeadIntakeService,
   LeadSchema,
@@ -127,7 +128,7 @@ export function leadIntakeService(deps: Dependencies, { run, ending }: Context):
 /** The methods that send page after page, or lead after lead, as fast as the caller reads them. */
 function leadExports(deps: Dependencies, { run, ending }: Context): Pick<Service, 'exportLeads' | 'exportContact'> {
   return {
-    exportLeads({ studioId, resumeToken, filter: wireFilter, includeTestStudios: includesTests }, context) {
+    exportLeads({ studioId, resumeToken, filter: wireFilter, ...includes }, context) {
       const caller = callerOf(context);
       /** What the log line has instead of the request. */
       const summary = { studioId, leads: 0 };
@@ -136,11 +137,13 @@ function leadExports(deps: Dependencies, { run, ending }: Context): Pick<Service
 
       async function* messages() {
         refuseOtherStudios(caller, { studioId });
-        const filter = filterFromWire(wireFilter);
-        for await (const { leads, ...page } of exportLeads(deps, { studioId, resumeToken, includesTests, filter })) {
+        const { includeTestStudios: includesTests, includeEvents: includesEvents } = includes;
+        const query = { studioId, resumeToken, includesTests, includesEvents, filter: filterFromWire(wireFilter) };
+        for await (const { leads, events = [], ...page } of exportLeads(deps, query)) {
           if (ending.aborted)
             throw new ConnectError('the service is stopping: continue with the resume token', Code.Unavailable);
-          yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')) };
+          const histories = events.map((ofLead) => create(LeadHistorySchema, { events: ofLead.map(leadEventToWire) }));
+          yield { ...page, leads: leads.map((lead) => leadToWire(lead, 'full')), histories };
           summary.leads += leads.length;
         }
       }

@@ -6,11 +6,15 @@ import type { Lead } from '../domain/lead.ts';
 import { filterOf, type GivenLeadFilter, isByUpdate, scopeOf } from '../domain/lead-filter.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
+import { eventsOfLead, type LeadEvent } from './lead-events.ts';
 import { partsOf } from './requests.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of leads that an export reads at a time, and the most that it holds in memory. */
 const MAX_LEADS_PER_PAGE = 100;
+
+/** The same with their events, of which each may have MAX_AUDIT_EVENTS, of some 200 bytes. */
+const MAX_LEADS_WITH_EVENTS = 10;
 
 /** Lower than every lead. */
 const BEFORE_ALL = { id: '00000000-0000-0000-0000-000000000000', updatedAt: new Date(-8.64e15) };
@@ -23,12 +27,15 @@ export interface ExportLeadsQuery {
   readonly resumeToken: string;
   /** Whether all studios are test studios, too. */
   readonly includesTests?: boolean;
+  readonly includesEvents?: boolean;
   readonly filter?: GivenLeadFilter | undefined;
 }
 
 /** A page of an export, and the token with which an export resumes after it. */
 export interface ExportedLeads {
   readonly leads: readonly Lead[];
+  /** Those of each of the leads; absent: they were not asked for. */
+  readonly events?: readonly (readonly LeadEvent[])[];
   readonly resumeToken: string;
   /** The number of unreadable leads that were left out of this page. */
   readonly skippedCount: number;
@@ -44,7 +51,7 @@ export interface ExportedLeads {
  */
 export async function* exportLeads(
   { store }: Reading,
-  { studioId, resumeToken, includesTests = false, filter: given }: ExportLeadsQuery,
+  { studioId, resumeToken, includesTests = false, includesEvents = false, filter: given }: ExportLeadsQuery,
 ): AsyncGenerator<ExportedLeads> {
   const faults = new Faults();
   const filter = filterOf(given, faults);
@@ -60,7 +67,12 @@ export async function* exportLeads(
 
   for await (const id of studioIds(begin ?? null)) {
     for (let after = begin?.studioId === id ? begin.position : null; ; ) {
-      const page = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE, filter);
+      const page = await store.walkLeads(
+        id,
+        after,
+        includesEvents ? MAX_LEADS_WITH_EVENTS : MAX_LEADS_PER_PAGE,
+        filter,
+      );
       const { records: leads, next, skipped: skippedCount } = page;
       const parts = [...partsOf(leads, MAX_LEADS_PER_PAGE, ({ enquiries }) => enquiries)];
       if (parts.length === 0 && (skippedCount > 0 || next !== null)) parts.push([]);
@@ -69,7 +81,9 @@ export async function* exportLeads(
         // Unreadable leads at the end of a studio, or of a part, are read, and counted, again by an export that resumes there.
         const position = (isLast ? next : null) ?? part.map(positionOf).at(-1) ?? after ?? positionOf(BEFORE_ALL);
         const resumeToken = resumeTokenAfter(scope, { studioId: id, position });
-        yield { leads: part, resumeToken, skippedCount: index === 0 ? skippedCount : 0 };
+        const exported = { leads: part, resumeToken, skippedCount: index === 0 ? skippedCount : 0 };
+        const eventsOf = () => Promise.all(part.map((lead) => eventsOfLead({ store }, lead)));
+        yield includesEvents ? { ...exported, events: await eventsOf() } : exported;
       }
       // A store may return without waiting for I/O, and a long export would then block the event loop.
       await yieldToEventLoop();

@@ -1,6 +1,6 @@
 import { crmIdFault, uuidFault } from '../../common/rules/field-rules.ts';
 import type { AuditEvent } from '../domain/audit.ts';
-import { DATA_FIELDS, type DataField, type Enquiry, LEAD_STAGES, type LeadStage } from '../domain/lead.ts';
+import { DATA_FIELDS, type DataField, type Enquiry, LEAD_STAGES, type Lead, type LeadStage } from '../domain/lead.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { Reading } from './dependencies.ts';
 
@@ -30,8 +30,16 @@ export async function listLeadEvents(
   const leadId = given.toLowerCase();
   const lead = await store.findLead(studioId, leadId);
   if (!lead && (await store.presenceOfLead(studioId, leadId)) === null) throw new Refusal('LEAD_NOT_FOUND');
-  const audited = (await store.listAuditEvents(studioId, leadId)).toReversed().flatMap(eventOf);
-  const events = [...audited, ...(lead?.enquiries ?? []).map(enquiryEvent)];
+  return eventsOfLead({ store }, lead ?? { studioId, id: leadId });
+}
+
+/** Returns the same for a lead that is there. @param lead its enquiries are those with which it was read */
+export async function eventsOfLead(
+  { store }: Reading,
+  { studioId, id, enquiries = [] }: Pick<Lead, 'studioId' | 'id'> & Partial<Pick<Lead, 'enquiries'>>,
+): Promise<LeadEvent[]> {
+  const audited = (await store.listAuditEvents(studioId, id)).toReversed().flatMap(eventOf);
+  const events = [...audited, ...enquiries.map(enquiryEvent)];
   return events.sort((a, b) => a.time.getTime() - b.time.getTime());
 }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Writable } from 'node:stream';
-import { toJson } from '@bufbuild/protobuf';
+import { toBinary, toJson } from '@bufbuild/protobuf';
 import { createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import { status } from '@grpc/grpc-js';
@@ -11,9 +12,12 @@ import { MAX_CALL_MS, MAX_EXPORT_MS } from '../../common/deadlines.ts';
 import { DAY_MS } from '../../common/units.ts';
 import {
   type ExportLeadsResponse,
+  ExportLeadsResponseSchema,
   LeadIntakeService,
   LeadSchema,
+  LeadStage,
 } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { MAX_AUDIT_EVENTS } from '../../src/domain/audit.ts';
 import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { MAX_STREAMS_PER_CALLER } from '../../src/rpc/lead-intake-service.ts';
@@ -176,6 +180,48 @@ describe('an export', () => {
       const refusal = await refusalOf(exported(core.caller, request));
       expect(refusal).toMatchObject({ reason: 'INVALID_REQUEST', fields: ['resumeToken'] });
     }
+  });
+
+  // @proves leads-37 bounds-120
+  test('with events has each lead with what ListLeadEvents has of it, 10 in a message, which clients accept', async () => {
+    const core = await aCore();
+    const leads = await studioWith(core, 's1', some(25, { note: LONG_NOTE }));
+    const client = createClient(LeadIntakeService, transportTo(core.url, createGrpcTransport));
+    const [moved, longest] = [leads[3] as Lead, leads.slice(10, 20)];
+    await client.changeLeadStage({ studioId: 's1', leadId: moved.id, stage: LeadStage.WON, memberId: 'seller' });
+    const again = aLead({ studioId: 's1', contact: leads[4]?.contact as Lead['contact'], note: 'again' });
+    await core.store.createLead(again, claimsOf(again), undefined, 'keep');
+    const database = new DatabaseSync(core.path, { timeout: 10_000 });
+    const name = 'x'.repeat(64);
+    const insert = database.prepare(`
+      INSERT INTO audit_events (studio_id, lead_id, action, member_id, caller, time, to_value)
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ${MAX_AUDIT_EVENTS + 50})
+      SELECT 's1', ?, 'lead-updated', '${name}', '${name}', 1700000000000 + i, 'displayName,contact,sourceId,note' FROM n`);
+    database.exec('BEGIN');
+    for (const { id } of longest) insert.run(id);
+    database.exec('COMMIT');
+    database.close();
+
+    const messages = await Array.fromAsync(client.exportLeads({ studioId: 's1', includeEvents: true }));
+    expect(messages.map((message) => message.leads.length)).toEqual([10, 10, 5]);
+    for (const message of messages) {
+      expect(message.histories).toHaveLength(message.leads.length);
+      expect(toBinary(ExportLeadsResponseSchema, message).length).toBeLessThan(4 * 1024 ** 2);
+    }
+    const histories = new Map(
+      messages.flatMap(({ leads, histories }) => leads.map(({ id }, at) => [id, histories[at]])),
+    );
+    expect([...histories.keys()]).toEqual(idsOf(leads));
+    for (const { id: leadId } of leads)
+      expect(histories.get(leadId)?.events).toEqual((await client.listLeadEvents({ studioId: 's1', leadId })).events);
+    expect(histories.get(moved.id)?.events).toMatchObject([{ memberId: 'seller', what: { case: 'stageMove' } }]);
+    expect(histories.get(leads[4]?.id ?? '')?.events).toMatchObject([{ what: { case: 'enquiry' } }]);
+    for (const { id } of longest) expect(histories.get(id)?.events).toHaveLength(MAX_AUDIT_EVENTS);
+    const [{ resumeToken } = { resumeToken: '' }] = messages;
+    const rest = await Array.fromAsync(client.exportLeads({ studioId: 's1', includeEvents: true, resumeToken }));
+    expect(rest).toEqual(messages.slice(1));
+    const [without] = await Array.fromAsync(client.exportLeads({ studioId: 's1' }));
+    expect(without).toMatchObject({ leads: { length: 25 }, histories: [] });
   });
 
   // @proves bounds-42

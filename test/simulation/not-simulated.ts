@@ -10,7 +10,8 @@ const LACKS: Readonly<Record<string, readonly string[]>> = {
     'a backup overwrites a file that was made meanwhile',
     'doctor prints responses of the core unescaped',
   ],
-  'restores of a backup, and resends of a range of times, which no life makes': [
+  'restores of a backup, resends of a range of times, and exports with events, which no life makes': [
+    'an export with events has as many leads in a message as one without',
     'of several restores only the last counts',
     'a backup of a restored database counts as its only one',
     'on SQLite, a resend of a range of times is one of all',
