@@ -107,6 +107,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   CONSUMER_EXISTS: 'internal_error',
   CONSUMER_LIMIT_REACHED: 'internal_error',
   NOT_A_TEST_STUDIO: 'internal_error',
+  LEAD_HELD: 'internal_error',
 };
 
 /** A fault of one part of a request: a header, a parameter, or a path into the body (`contact.value`). */

@@ -74,6 +74,13 @@ export const isCanonicalUuid = (value: string): boolean => UUID.test(value) && v
 export const crmIdFault = (value: string): Fault =>
   CRM_ID.test(value) ? undefined : 'must be 1 to 64 letters, digits, underscores or hyphens';
 
+/** The code of a reason, which is never personal data. */
+export const REASON_PATTERN = '^[A-Z][A-Z0-9_]{0,62}$';
+const REASON = new RegExp(REASON_PATTERN);
+
+export const reasonFault = (value: string): Fault =>
+  REASON.test(value) ? undefined : 'must be 1 to 63 of A to Z, 0 to 9 and _, and begin with a letter';
+
 /** A text of a creation. */
 export const captureFault = (field: keyof typeof CAPTURE_RULES, value: string): Fault =>
   firstFault(CAPTURE_RULES[field], value);

@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { newId } from '../../src/domain/new-id.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
+import { putHold, removeHold } from '../../src/usecases/holds.ts';
 import {
   listEveryLeadSource,
   putLeadSource,
@@ -13,11 +14,12 @@ import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';
 
-/** Adds the commands for studios, their members and their lead sources. */
+/** Adds the commands for studios, their members, lead sources and holds. */
 export function addDirectoryCommands(): void {
   addStudioCommands();
   addMemberCommands();
   addSourceCommands();
+  addHoldCommands();
 }
 
 interface PutStudioOptions {
@@ -124,6 +126,43 @@ function addSourceCommands(): void {
       runOnStore(async (deps) => ({ removed: await removeLeadSource(deps, { studioId, sourceId }) })),
     );
 }
+
+interface HoldOptions {
+  readonly reason: string;
+  readonly wholeStudio?: true;
+  readonly member?: string;
+}
+
+function addHoldCommands(): void {
+  const holds = program.command('holds').description('forbid to erase leads, and allow it again');
+  const wholeStudio = ['--whole-studio', 'all leads of the studio, instead of one'] as const;
+  holds
+    .command('put <studio> [lead]')
+    .description('forbid to erase a lead, or all of a studio, until the hold is removed')
+    .requiredOption('--reason <code>', 'why, as a code such as LEGAL_CASE_7: never personal data')
+    .option(...wholeStudio)
+    .option(...AUDITED_MEMBER)
+    .action((studioId: string, leadId: string | undefined, options: HoldOptions) =>
+      runOnStore((deps) => putHold(deps, heldBy(studioId, leadId, options))),
+    );
+  holds
+    .command('remove <studio> [lead]')
+    .description('remove the hold of a lead, or that of a studio, which leaves those of its leads')
+    .option(...wholeStudio)
+    .option(...AUDITED_MEMBER)
+    .action((studioId: string, leadId: string | undefined, options: HoldOptions) =>
+      runOnStore(async (deps) => ({ removed: await removeHold(deps, heldBy(studioId, leadId, options)) })),
+    );
+}
+
+const heldBy = (studioId: string, leadId: string | undefined, { reason, wholeStudio, member }: HoldOptions) => ({
+  studioId,
+  leadId,
+  wholeStudio: wholeStudio ?? false,
+  reason,
+  memberId: member,
+  ...BY_HAND,
+});
 
 /** Returns a studio's record without internal fields. */
 const publicStudio = ({ formerRegions: _, ...studio }: Studio) => studio;

@@ -87,13 +87,13 @@ async function eraseLeads(
   if (before > new Date()) return program.error('error: --closed-before is in the future: give a time that has passed');
   await runOnStore(async (deps) => {
     if (studioId !== undefined) await getStudio(deps, studioId);
-    const count = await countClosedLeads(deps, { studioId, before });
-    if (!yes) return { wouldErase: count };
+    const { count, held } = await countClosedLeads(deps, { studioId, before });
+    if (!yes) return { wouldErase: count, held };
     console.error(`erasing ${count} leads`);
     const which = { studioId, before, memberId: memberId ?? null, ...BY_HAND };
     const showProgress = progressPrinter();
     const onProgress = (erased: number) => showProgress(`${erased} of ${count} leads erased`);
-    return { erased: await eraseClosedLeads(deps, which, onProgress) };
+    return eraseClosedLeads(deps, which, onProgress);
   });
 }
 
@@ -125,22 +125,29 @@ async function exportErasures(deps: Pick<Dependencies, 'store'>): Promise<void> 
  * Erases the leads that a journal names. May be repeated.
  *
  * @param report called for each lead that cannot be erased, because it cannot be read
- * @returns the number of erased leads, of those that do not exist, and of those that cannot be erased
+ * @returns the number of erased leads, of those that do not exist, of those that cannot be erased, and of those with a hold, which are
+ *   named on standard error
  * @throws CommandFault at the first invalid line; the leads of the lines before it are erased
  */
 async function applyErasures(
   { store, clock }: Pick<Dependencies, 'store' | 'clock'>,
   journal: NodeJS.ReadableStream,
   report: ReportUnreadable,
-): Promise<{ readonly erased: number; readonly notFound: number; readonly skipped: number }> {
-  const counts = { erased: 0, notFound: 0, skipped: 0 };
+): Promise<Readonly<Record<'erased' | 'notFound' | 'skipped' | 'held', number>>> {
+  const counts = { erased: 0, notFound: 0, skipped: 0, held: 0 };
   let batch: Erasure[] = [];
   const applyBatch = async () => {
     const outcomes = await Promise.all(
       batch.map(({ studioId, leadId }) =>
         store
           .eraseLead({ studioId, leadId, memberId: null, ...BY_HAND, now: clock() })
-          .then(({ kind }) => (kind === 'erased' ? 'erased' : 'notFound'))
+          .then(({ kind }) => {
+            if (kind === 'erased') return kind;
+            if (kind !== 'held') return 'notFound';
+            console.error(`the lead ${leadId} of studio ${studioId} is not erased: a hold stands`);
+            process.exitCode = 1;
+            return kind;
+          })
           .catch((error) => {
             if (!(error instanceof UnreadableRecord)) throw error;
             report(error);

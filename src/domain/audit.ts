@@ -10,9 +10,11 @@ export const AUDIT_ACTIONS = [
   'studio-region-changed',
   'studio-member-changed',
   'studio-enquiries-changed',
+  'studio-hold-changed',
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
+  'lead-hold-changed',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -29,7 +31,7 @@ export interface AuditEvent {
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
   /**
-   * The status, stage, quota, region, keeping of enquiries, or the member's id and role, before and after; null: none.
+   * The status, stage, quota, region, keeping of enquiries, reason of a hold, or the member's id and role, before and after; null: none.
    * `lead-updated`: null, and the corrected fields' names.
    */
   readonly from: string | null;

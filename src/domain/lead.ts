@@ -3,6 +3,7 @@ import { assert } from '../../common/invariants.ts';
 import { captureFault } from '../../common/rules/field-rules.ts';
 import { STAGES } from '../../common/rules/public-api.ts';
 import { type Contact, isSameContact, type OpenClaims } from './contact.ts';
+import type { Hold } from './hold.ts';
 import type { Faults } from './refusal.ts';
 
 export const LEAD_STAGES = STAGES;
@@ -35,6 +36,8 @@ export interface Lead {
   readonly updatedAt: Date;
   /** Oldest first. Absent: it has none, or the call leaves them out. */
   readonly enquiries?: readonly Enquiry[];
+  /** Absent: it has none, or the call leaves it out. */
+  readonly hold?: Hold;
 }
 
 /** What remains of a lead whose personal data were erased: its existence, stage and times. */

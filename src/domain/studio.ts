@@ -1,4 +1,5 @@
 import type { StudioRegions } from './contact.ts';
+import type { Hold } from './hold.ts';
 
 /** The statuses of a studio. The public API refuses requests of a suspended one. */
 export const STUDIO_STATUSES = ['active', 'suspended'] as const;
@@ -13,6 +14,8 @@ export interface Studio extends StudioRegions {
   readonly keepEnquiries: boolean;
   /** Whether its leads are for tests: whoever has all studios has it only if it asks. Never changes. */
   readonly isTest: boolean;
+  /** Of all its leads; null: none. */
+  readonly hold: Hold | null;
 }
 
 export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;

@@ -219,6 +219,8 @@ const BY_SERVICE = new Map([
   rolesOf(DirectoryService, {
     putStudio: ['crm', 'operator'],
     emptyStudio: ['crm'],
+    putHold: ['crm', 'operator'],
+    removeHold: ['crm', 'operator'],
     getStudio: ['crm', 'operator', 'read'],
     listStudios: ['crm', 'operator', 'read'],
     putApiKeyQuota: ['crm', 'operator'],

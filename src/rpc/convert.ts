@@ -12,6 +12,7 @@ import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { CONSUMER_STARTS } from '../domain/consumer.ts';
 import type { Contact } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
+import type { Hold } from '../domain/hold.ts';
 import {
   type Enquiry,
   type ErasedLead,
@@ -105,6 +106,7 @@ export function leadToWire(lead: Lead, view: LeadView | undefined): leads.Lead {
     createTime: timestampToWire(lead.createdAt),
     updateTime: timestampToWire(lead.updatedAt),
     enquiries: view === 'full' && lead.enquiries ? lead.enquiries.map(enquiryToWire) : [],
+    ...(view === 'full' && lead.hold && { hold: holdToWire(lead.hold) }),
   };
 }
 
@@ -118,6 +120,12 @@ export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord)
       ...(original.note !== null && { note: original.note }),
     },
   }),
+});
+
+export const holdToWire = ({ reason, createdAt }: Hold): directory.Hold => ({
+  $typeName: directory.HoldSchema.typeName,
+  reason,
+  createTime: timestampToWire(createdAt),
 });
 
 const enquiryToWire = ({ time, displayName, sourceId, note }: Enquiry): leads.Enquiry => ({
@@ -274,7 +282,15 @@ export function bearerToWire({ key, studio }: Credential): keys.AuthenticateApiK
   });
 }
 
-export function studioToWire({ id, status, regionCode, quotaLimit, keepEnquiries, isTest }: Studio): directory.Studio {
+export function studioToWire({
+  id,
+  status,
+  regionCode,
+  quotaLimit,
+  keepEnquiries,
+  isTest,
+  hold,
+}: Studio): directory.Studio {
   return create(directory.StudioSchema, {
     id,
     status: studioStatus.toWire(status),
@@ -282,6 +298,7 @@ export function studioToWire({ id, status, regionCode, quotaLimit, keepEnquiries
     ...(quotaLimit !== null && { quotaLimit }),
     keepEnquiries,
     isTest,
+    ...(hold && { hold: holdToWire(hold) }),
   });
 }
 

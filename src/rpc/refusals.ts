@@ -35,6 +35,7 @@ const CODES: Record<RefusalReason, Code> & Record<Exclude<keyof typeof WireReaso
   CONSUMER_EXISTS: Code.AlreadyExists,
   NOT_A_TEST_STUDIO: Code.FailedPrecondition,
   CONSUMER_LIMIT_REACHED: Code.FailedPrecondition,
+  LEAD_HELD: Code.FailedPrecondition,
 };
 
 /**

@@ -4,6 +4,7 @@ import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts'
 import { type DirectoryService, type Studio, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
+import { putHold, removeHold } from '../usecases/holds.ts';
 import { createApiKey, listApiKeys, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import {
   listLeadSources,
@@ -19,6 +20,7 @@ import {
   apiKeyToWire,
   bearerToWire,
   dateFromWire,
+  holdToWire,
   leadSourceToWire,
   memberRole,
   memberToWire,
@@ -77,6 +79,16 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     },
 
     emptyStudio: ({ studioId }) => emptyStudio(deps, studioId),
+
+    async putHold(request, context) {
+      const hold = await putHold(deps, { ...request, ...actorOf(context) });
+      return hold ? { hold: holdToWire(hold) } : {};
+    },
+
+    async removeHold(request, context) {
+      const hold = await removeHold(deps, { ...request, ...actorOf(context) });
+      return hold ? { hold: holdToWire(hold) } : {};
+    },
 
     async getStudio({ studioId }) {
       return { studio: studioToWire(await getStudio(deps, studioId)) };

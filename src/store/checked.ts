@@ -1,11 +1,11 @@
-import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType } from '../../common/rules/field-rules.ts';
+import { BOUNDS, crmIdFault, isCanonicalUuid, isContactType, reasonFault } from '../../common/rules/field-rules.ts';
 import { API_KEY_SCOPES, type ApiKey, type ApiKeyScope, HINT_LENGTH } from '../domain/api-key.ts';
 import { AUDIT_ACTIONS, type AuditEvent } from '../domain/audit.ts';
 import { type Backfill, CONSUMER_STARTS, type Consumer, consumerNameFault } from '../domain/consumer.ts';
 import { type Contact, isRegionCode, type RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
+import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
 import {
-  DATA_FIELDS,
   type Enquiry,
   type ErasedLead,
   type Fingerprint,
@@ -59,8 +59,8 @@ const LAST_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const SHA256_BYTES = 32;
 
-/** The maximum length of the texts of an event: a stage or status, or the names of all correctable fields. */
-const MAX_TEXT = Math.max(...[...LEAD_STAGES, ...STUDIO_STATUSES, DATA_FIELDS.join()].map(({ length }) => length));
+/** At least the length of the longest text of an event, that of a member with a role. */
+const MAX_TEXT = 80;
 
 export function readableOrThrow<Record>(record: Record): Exclude<Record, UnreadableRecord> {
   if (record instanceof UnreadableRecord) throw record;
@@ -153,6 +153,22 @@ export function withEnquiries<Read extends Checked<Lead> | null>(lead: Read, rea
   if (read === undefined || lead === null || lead instanceof UnreadableRecord) return lead;
   const { kept: enquiries } = checkedEnquiries(read);
   return enquiries.length === 0 ? lead : { ...lead, enquiries };
+}
+
+/** Checks the hold of a lead or a studio; null: it has none. Whatever is stored in its place holds, readable or not. */
+export function checkedHold(read: unknown): Hold | null {
+  if (read === undefined || read === null) return null;
+  const { reason, createdAt } = Object(read) as Unchecked<Hold>;
+  return {
+    reason: typeof reason === 'string' && !reasonFault(reason) ? reason : UNREADABLE_REASON,
+    createdAt: isTime(createdAt) ? createdAt : NO_TIME,
+  };
+}
+
+/** Returns a lead with its hold, if it is readable and has one. @param read as checkedHold does */
+export function withHold<Read extends Checked<Lead> | null>(lead: Read, read: unknown): Read {
+  const hold = checkedHold(read);
+  return hold === null || lead === null || lead instanceof UnreadableRecord ? lead : { ...lead, hold };
 }
 
 /** Checks what a count needs of a lead. */
@@ -284,8 +300,9 @@ export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnread
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
   const { id, regionCode, quotaLimit, keepEnquiries, isTest } = read;
   const formerRegions = regionsIn(read.formerRegions);
+  const hold = checkedHold(read.hold);
   const field = faultOfStudio(read);
-  if (field === undefined) return { ...(read as Studio), formerRegions };
+  if (field === undefined) return { ...(read as Studio), hold, formerRegions };
   report(unreadable('studio', { studioId: id, id }, field));
   return {
     id,
@@ -294,6 +311,7 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
     quotaLimit: isQuotaLimitOrNull(quotaLimit) ? quotaLimit : null,
     keepEnquiries: keepEnquiries === true,
     isTest: isTest === true,
+    hold,
     formerRegions,
   };
 }

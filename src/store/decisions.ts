@@ -3,6 +3,7 @@ import { type ApiKey, isLive, KEY_SLOTS } from '../domain/api-key.ts';
 import type { Actor, AuditContext, AuditEvent } from '../domain/audit.ts';
 import { type Consumer, firstBackfills, MAX_CONSUMERS, type NewConsumer } from '../domain/consumer.ts';
 import { isSameContact, MAX_FORMER_KEYS, type OpenClaims } from '../domain/contact.ts';
+import type { Hold } from '../domain/hold.ts';
 import {
   type Correction,
   correctedFields,
@@ -36,9 +37,11 @@ import {
   type EarlierCreation,
   type ErasedCreation,
   type EraseLeadOutcome,
+  type HoldPut,
   type LeadErasure,
   type LeadStageChange,
   type LeadUpdate,
+  type PutHoldOutcome,
   type PutOutcome,
   type PutStudioOutcome,
   type ReplaceApiKeyOutcome,
@@ -82,6 +85,9 @@ export interface StoredLead {
   /** The keys that it had before its contact was corrected. */
   readonly formerKeys: readonly string[];
   readonly mark: ChangeMark;
+  readonly hold: Hold | null;
+  /** Known to erasures. */
+  readonly isStudioHeld: boolean;
 }
 
 export interface LeadWrite {
@@ -161,11 +167,31 @@ export function decideLeadErasure(
   const lead = readableOrThrow(found.remaining);
   if (found.lead === null) return { outcome: { kind: 'erased', lead } };
   if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
+  if (found.hold || found.isStudioHeld) return { outcome: { kind: 'held' } };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   return {
     outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt } },
     write: { fields: { updatedAt }, mark: marked(found.mark, 'erased', updatedAt), isErasure: true },
     events: [{ action: 'lead-erased', memberId, caller, time: updatedAt }],
+  };
+}
+
+/** @param found what has the hold: a lead that is not erased, or a studio */
+export function decideHold(
+  found: { readonly hold: Hold | null } | null,
+  { leadId, reason, memberId, caller, now: time }: HoldPut,
+  isApplied: boolean,
+): Decision<PutHoldOutcome, { readonly hold: Hold | null }> {
+  if (!found) return { outcome: { kind: 'not-found' } };
+  const { hold: before } = found;
+  const from = before?.reason ?? null;
+  if (isApplied || from === reason) return { outcome: { kind: 'put', before: null, hold: before }, write: null };
+  const hold = reason === null ? null : { reason, createdAt: time };
+  const action = leadId === null ? 'studio-hold-changed' : 'lead-hold-changed';
+  return {
+    outcome: { kind: 'put', before, hold },
+    write: { hold },
+    events: [{ action, memberId, caller, time, from, to: reason }],
   };
 }
 
@@ -299,7 +325,14 @@ export interface StoredStudio {
 export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit' | 'keepEnquiries' | 'isTest'>> &
   Pick<Studio, 'formerRegions'>;
 
-const NEW_STUDIO = { regionCode: null, quotaLimit: null, keepEnquiries: true, isTest: false, formerRegions: [] };
+const NEW_STUDIO = {
+  regionCode: null,
+  quotaLimit: null,
+  keepEnquiries: true,
+  isTest: false,
+  hold: null,
+  formerRegions: [],
+};
 
 export function decideStudio(
   found: StoredStudio | null,

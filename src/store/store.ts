@@ -3,6 +3,7 @@ import type { AuditContext, AuditEvent, Repeatable } from '../domain/audit.ts';
 import type { Backfill, Consumer, NewConsumer } from '../domain/consumer.ts';
 import type { ClaimsOfContact, OpenClaims, RegionCode } from '../domain/contact.ts';
 import type { DatabaseEpoch } from '../domain/database-epoch.ts';
+import type { Hold } from '../domain/hold.ts';
 import type {
   Correction,
   ErasedLead,
@@ -42,6 +43,7 @@ export interface Store
     ConsumerStore,
     RestoreStore,
     LeadErasureStore,
+    HoldStore,
     ApiKeyStore,
     DirectoryStore,
     AuditStore {
@@ -145,9 +147,13 @@ export interface ErasedCreation {
 
 export type EraseLeadOutcome =
   | { readonly kind: 'erased'; readonly lead: ErasedLead }
-  | { readonly kind: 'not-found' }
-  /** The lead has changed since the expected time; nothing was written. */
-  | { readonly kind: 'stale' };
+  /** The lead has changed since the expected time, or a hold stands; nothing was written. */
+  | { readonly kind: 'not-found' | 'stale' | 'held' };
+
+/** The outcome of putting or removing a hold: that of before, and that of now. `not-found`: no such lead or studio, or it was erased. */
+export type PutHoldOutcome =
+  | { readonly kind: 'put'; readonly before: Hold | null; readonly hold: Hold | null }
+  | { readonly kind: 'not-found' };
 
 export type ChangeLeadStageOutcome =
   | { readonly kind: 'changed' | 'unchanged'; readonly lead: Lead }
@@ -188,6 +194,14 @@ export interface LeadErasure extends LeadCommand {
   readonly expectedUpdatedAt?: Date;
 }
 
+export interface HoldPut extends AuditContext {
+  readonly studioId: string;
+  /** Null: the whole studio. */
+  readonly leadId: string | null;
+  /** Null: the hold is removed. */
+  readonly reason: string | null;
+}
+
 export interface LeadStore {
   /**
    * createLead must store a new lead and its claims in one write. It must check in this order:
@@ -210,7 +224,7 @@ export interface LeadStore {
   /** Returns the lead that an idempotency key has created in the studio, changed or not. @throws UnreadableRecord */
   findLeadByIdempotencyKey(studioId: string, idempotencyKey: string): Promise<EarlierCreation | ErasedCreation | null>;
 
-  /** Returns a lead of the studio, with its enquiries; must not return another studio's. @throws UnreadableRecord */
+  /** Returns a lead of the studio, with its enquiries and its hold; must not return another studio's. @throws UnreadableRecord */
   findLead(studioId: string, leadId: string): Promise<Lead | null>;
 
   /** Returns all that is kept of a lead of the studio; null: it has none, or that was erased. */
@@ -234,7 +248,7 @@ export interface LeadStore {
   listLeads(studioId: string, before: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
 
   /**
-   * Lists as listLeads does, but lowest first, and with their enquiries. A walk must return each lead that existed at its
+   * Lists as listLeads does, but lowest first, and with their enquiries and holds. A walk must return each lead that existed at its
    * start exactly once. In the order of `updatedAt` it must return each lead that matches all the time at least once.
    */
   walkLeads(studioId: string, after: string | null, limit: number, filter?: LeadFilter): Promise<Page<Lead>>;
@@ -487,17 +501,20 @@ export interface LeadErasureStore {
    * `erased`. A lead of which only the stage and times are readable must be erased, too, whatever its other fields, its
    * events and its changes are. A lead that is erased already is returned unchanged.
    *
+   * Returns `held`, and writes nothing, while a hold stands on the lead, readable or not: no lead that has one may ever be erased. So it
+   * does for a hold on the studio that was put before the call; what was put during it, it may miss.
+   *
    * @throws UnreadableRecord when stage or times are unreadable, without writing
    */
   eraseLead(erasure: LeadErasure): Promise<EraseLeadOutcome>;
 
   /**
    * Deletes the next `limit` leads of a studio, lowest id first, with their claims, keys, events and deliveries. Only of a
-   * test studio: no consumer hears of it.
+   * test studio: no consumer hears of it. Holds forbid it as they do eraseLead.
    *
-   * @returns the number of deleted leads; fewer than `limit`: there were no more
+   * @returns the number of deleted leads; fewer than `limit`: there were no more; `held`: a hold stands on the studio or one of them
    */
-  deleteLeads(studioId: string, limit: number): Promise<number>;
+  deleteLeads(studioId: string, limit: number): Promise<number | 'held'>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
@@ -505,6 +522,15 @@ export interface LeadErasureStore {
     after: string | null,
     limit: number,
   ): Promise<{ readonly leads: readonly ErasedLead[]; readonly next: string | null }>;
+}
+
+export interface HoldStore {
+  /**
+   * putHold must put a hold on a lead or a studio, replace it, or remove it, and store an event, in one write. A hold with the
+   * same reason is returned unchanged. It must change nothing else: no time, revision or mark. Everything but `erasedAt` may
+   * be unreadable.
+   */
+  putHold(put: HoldPut): Promise<PutHoldOutcome>;
 }
 
 export interface ApiKeyCommand extends AuditContext {

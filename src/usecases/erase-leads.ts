@@ -19,7 +19,7 @@ export interface EraseLeadCommand extends Requester {
 /**
  * Erases the personal data of a lead. Erasing an erased lead changes nothing and returns it.
  *
- * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND
+ * @throws Refusal INVALID_REQUEST, LEAD_NOT_FOUND, LEAD_HELD
  */
 export async function eraseLead(
   { store, clock }: Changing,
@@ -32,6 +32,7 @@ export async function eraseLead(
   faults.refuseIfAny();
   const by = { memberId: memberId ?? null, caller, now: clock() };
   const outcome = await store.eraseLead({ studioId, leadId: leadId.toLowerCase(), ...by });
+  if (outcome.kind === 'held') throw new Refusal('LEAD_HELD');
   if (outcome.kind !== 'erased') throw new Refusal('LEAD_NOT_FOUND');
   return outcome.lead;
 }
@@ -50,6 +51,8 @@ export interface ErasedContact {
   readonly mayBeIncomplete: boolean;
   /** The number of leads that cannot be erased, because they cannot be read. */
   readonly skippedCount: number;
+  /** The number of leads that were not erased, because a hold stands. */
+  readonly heldCount: number;
 }
 
 /** The number of leads that are erased concurrently. */
@@ -57,9 +60,9 @@ const MAX_CONCURRENT = 100;
 
 /**
  * Erases all leads of a contact in a studio: closed ones too, and those that had it before a correction, because what
- * the lead was created with is kept. An interrupted call can be repeated.
+ * the lead was created with is kept. An interrupted call can be repeated. Leads with a hold are left.
  *
- * @throws Refusal INVALID_REQUEST
+ * @throws Refusal INVALID_REQUEST, LEAD_HELD if a hold on the studio stands
  */
 export async function eraseContact(
   { store, clock }: Changing,
@@ -72,17 +75,21 @@ export async function eraseContact(
   faults.refuseIfAny();
   /** The leads that cannot be erased, because even their stage or times are unreadable. */
   const skipped = new Set<string>();
+  const held = new Set<string>();
+  if ((await store.findStudio(studioId))?.hold) throw new Refusal('LEAD_HELD');
   for (let erasedCount = 0; ; ) {
     // Erased leads are no longer found.
     const found = await leadsOf(store, studioId, contact as Contact, 'former');
-    const { leads, mayBeIncomplete } = found;
-    const unreadable = found.unreadable.filter((id) => !skipped.has(id));
+    const { mayBeIncomplete } = found;
+    const leads = found.leads.filter(({ id }) => !held.has(id));
+    const unreadable = found.unreadable.filter((id) => !skipped.has(id) && !held.has(id));
     const isEnough = erasedCount >= MAX_LEADS_PER_CONTACT;
     if (leads.length + unreadable.length === 0 || isEnough) {
       return {
         erasedCount,
-        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size > 0,
+        mayBeIncomplete: mayBeIncomplete || isEnough || skipped.size + held.size > 0,
         skippedCount: skipped.size,
+        heldCount: held.size,
       };
     }
     const erased = await Promise.all([
@@ -102,6 +109,7 @@ export async function eraseContact(
     const which = { studioId, leadId, memberId: memberId ?? null, caller, now: clock() };
     try {
       const { kind } = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
+      if (kind === 'held') held.add(leadId);
       return kind === 'erased';
     } catch (error) {
       if (!(error instanceof UnreadableRecord)) throw error;
@@ -121,26 +129,32 @@ export interface ClosedLeads {
   readonly before: Date;
 }
 
-/** Returns how many leads are selected. */
-export async function countClosedLeads({ store }: Reading, which: ClosedLeads): Promise<number> {
-  let count = 0;
-  for await (const leads of pagesOf(store, which)) count += leads.length;
-  return count;
+/** Returns how many leads are selected, and how many others would be, but for a hold. */
+export async function countClosedLeads(
+  { store }: Reading,
+  which: ClosedLeads,
+): Promise<{ count: number; held: number }> {
+  const all = { count: 0, held: 0 };
+  for await (const { leads, held } of pagesOf(store, which)) {
+    all.count += leads.length;
+    all.held += held;
+  }
+  return all;
 }
 
 /**
  * Erases the selected leads. An interrupted run can be repeated: it skips leads that are already erased.
  *
  * @param onProgress called with the number of leads erased so far
- * @returns the number of leads erased
+ * @returns the number of leads erased, and of those that were not, because a hold stands
  */
 export async function eraseClosedLeads(
   { store, clock }: Changing,
   which: ClosedLeads & Actor,
   onProgress: (count: number) => void,
-): Promise<number> {
-  let count = 0;
-  for await (const leads of pagesOf(store, which)) {
+): Promise<{ erased: number; held: number }> {
+  const all = { erased: 0, held: 0 };
+  for await (const { leads, held } of pagesOf(store, which)) {
     const { memberId, caller } = which;
     const outcomes = await Promise.all(
       // A lead that was reopened or corrected since it was read is no longer selected.
@@ -148,17 +162,25 @@ export async function eraseClosedLeads(
         store.eraseLead({ studioId, leadId, memberId, caller, now: clock(), expectedUpdatedAt }),
       ),
     );
-    count += outcomes.filter(({ kind }) => kind === 'erased').length;
-    onProgress(count);
+    all.erased += outcomes.filter(({ kind }) => kind === 'erased').length;
+    all.held += held + outcomes.filter(({ kind }) => kind === 'held').length;
+    onProgress(all.erased);
   }
-  return count;
+  return all;
 }
 
-async function* pagesOf(store: Store, { studioId, before }: ClosedLeads): AsyncGenerator<Lead[]> {
+/** Yields the selected leads without a hold, and the number of the others. */
+async function* pagesOf(
+  store: Store,
+  { studioId, before }: ClosedLeads,
+): AsyncGenerator<{ readonly leads: Lead[]; readonly held: number }> {
   for await (const id of studioIds({ store }, studioId)) {
+    const isStudioHeld = Boolean((await store.findStudio(id))?.hold);
     for (let after: string | null = null; ; ) {
       const page: Page<Lead> = await store.walkLeads(id, after, MAX_LEADS_PER_PAGE);
-      yield page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
+      const selected = page.records.filter(({ stage, updatedAt }) => !isOpen(stage) && updatedAt < before);
+      const leads = selected.filter(({ hold }) => !isStudioHeld && !hold);
+      yield { leads, held: selected.length - leads.length };
       if (page.next === null) break;
       assert(page.next !== after, 'page_moves');
       after = page.next;

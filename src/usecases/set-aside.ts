@@ -1,4 +1,4 @@
-import { crmIdFault } from '../../common/rules/field-rules.ts';
+import { crmIdFault, reasonFault } from '../../common/rules/field-rules.ts';
 import type { Consumer } from '../domain/consumer.ts';
 import { setAsideBeforePage, setAsideTokenAfter } from '../domain/cursor.ts';
 import { type LeadSetAside, MAX_ACKNOWLEDGEMENTS, type SetAside, type Settled } from '../domain/lead-change.ts';
@@ -9,8 +9,6 @@ import { noteLeadIds, notePageFaults, type PageQuery } from './requests.ts';
 
 /** How long a lead is set aside at most before it comes again by itself; milliseconds. */
 const MAX_DEFERRAL_MS = 604_800_000;
-
-const REASON = /^[A-Z][A-Z0-9_]{0,62}$/;
 
 /** The number of leads on a page. */
 const DEFAULT_PAGE_SIZE = 100;
@@ -32,8 +30,7 @@ export async function setAsideLeadChanges(
   const named = noteNamed(faults, 'leads', leads);
   for (const [index, { reason, retryAt }] of named.entries()) {
     const field = `leads[${index}]`;
-    if (!REASON.test(reason))
-      faults.note(`${field}.reason`, 'must be 1 to 63 of A to Z, 0 to 9 and _, and begin with a letter');
+    faults.note(`${field}.reason`, reasonFault(reason));
     if (retryAt && !(retryAt.getTime() <= now.getTime() + MAX_DEFERRAL_MS))
       faults.note(`${field}.retryTime`, 'must be a time of the next 7 days');
   }

@@ -68,7 +68,7 @@ const MAX_DELETED = 500;
 /**
  * Deletes leads of a test studio.
  *
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO, LEAD_HELD
  */
 export async function emptyStudio(
   { store }: Reading,
@@ -77,6 +77,7 @@ export async function emptyStudio(
   const { isTest } = await existingStudio(store, studioId, new Faults());
   if (!isTest) throw new Refusal('NOT_A_TEST_STUDIO');
   const deletedLeadCount = await store.deleteLeads(studioId, MAX_DELETED);
+  if (deletedLeadCount === 'held') throw new Refusal('LEAD_HELD');
   return { deletedLeadCount, isEmpty: deletedLeadCount < MAX_DELETED };
 }
 

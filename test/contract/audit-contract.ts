@@ -165,12 +165,14 @@ export function auditContract(opened: () => OpenedStore): void {
       const { id: leadId, studioId } = lead;
       await moveLead(store, lead, 'contacted', by('mover'));
       await correctLead(store, lead, { displayName: 'Grace' }, by('corrector'));
+      for (const reason of ['LEGAL', null])
+        for (const held of [leadId, null]) await store.putHold({ studioId, leadId: held, reason, ...by('holder') });
       await store.eraseLead({ studioId, leadId, ...by('eraser') });
 
       store = await opened().reopen();
       const callersOf = (events: readonly AuditEvent[]) => events.map(({ caller }) => caller).toReversed();
       const ofLead = await store.listAuditEvents(studioId, leadId);
-      expect(callersOf(ofLead)).toEqual(['mover', 'corrector', 'eraser']);
+      expect(callersOf(ofLead)).toEqual(['mover', 'corrector', 'holder', 'holder', 'eraser']);
       const ofStudio = await store.listAuditEvents(studioId, null);
       expect(callersOf(ofStudio.filter((each) => each.apiKeyId === null))).toEqual([
         'studio-maker',
@@ -180,6 +182,8 @@ export function auditContract(opened: () => OpenedStore): void {
         'keeper',
         'member-maker',
         'member-remover',
+        'holder',
+        'holder',
       ]);
       expect(callersOf(ofStudio.filter((each) => each.apiKeyId !== null))).toEqual([
         'key-maker',

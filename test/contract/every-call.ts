@@ -77,6 +77,7 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   findEpoch: ['reads', (store) => store.findEpoch()],
   raiseEpoch: ['writes', (store) => store.raiseEpoch(NOW, NOW)],
   eraseLead: ['writes', (store) => store.eraseLead({ ...ofLead, memberId: null, now: NOW })],
+  putHold: ['writes', (store) => store.putHold({ ...ofLead, reason: 'ANY', ...BY })],
   deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10)],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
   createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],

@@ -264,7 +264,13 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       PAGE,
       () => store.backfillDeliveries({ number: 3 }, { studioId, after: leadId, limit: PAGE }, NOW),
     ],
-    'erasing a lead': [['_id_'], 1, () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW })],
+    // With the hold of its studio.
+    'erasing a lead': [
+      ['_id_', '_id_'],
+      1,
+      () => store.eraseLead({ studioId, leadId: newId(), memberId: null, now: NOW }),
+    ],
+    'holding a lead': [['_id_'], 1, () => store.putHold({ studioId, leadId: newId(), reason: 'ANY', ...BY })],
     'concurrent reads of leads by id, in several studios': [
       ['_id_'],
       6,

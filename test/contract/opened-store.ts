@@ -44,6 +44,8 @@ export interface Damage {
     | 'enquiries'
     | 'claim'
     | 'mark'
+    | 'hold'
+    | 'held studio'
     | 'part of a mark'
     | 'mark of 1.0'
     | 'key'

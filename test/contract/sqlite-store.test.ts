@@ -12,6 +12,7 @@ import { sqliteApiKeys } from '../../src/store/sqlite/api-keys.ts';
 import { connectionTo, MAX_STORED_REQUESTS } from '../../src/store/sqlite/connection.ts';
 import { sqliteDirectory } from '../../src/store/sqlite/directory.ts';
 import { GroupCommit } from '../../src/store/sqlite/group-commit.ts';
+import { sqliteHolds } from '../../src/store/sqlite/holds.ts';
 import { sqliteLeadReads } from '../../src/store/sqlite/lead-reads.ts';
 import { sqliteLeadWrites } from '../../src/store/sqlite/leads.ts';
 import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
@@ -35,6 +36,8 @@ const TABLES = {
   enquiries: ['leads', OF_LEAD],
   claim: ['leads', OF_LEAD],
   mark: ['leads', OF_LEAD],
+  hold: ['held_leads', `lead_number = (SELECT number FROM leads WHERE ${OF_LEAD})`],
+  'held studio': ['held_studios', 'studio_id = ? AND studio_id = ?'],
   'part of a mark': ['leads', OF_LEAD],
   'mark of 1.0': ['leads', OF_LEAD],
   key: ['api_keys', 'studio_id = ? AND id = ?'],
@@ -87,6 +90,12 @@ const DAMAGES: readonly Damage[] = (
     ['claim', 'contact_keys', '[1,null]'],
     ['claim', 'contact_keys', 'x'.repeat(1_000_001)],
     ['claim', 'rule_region', 'XX'],
+    ...(['hold', 'held studio'] as const).flatMap((kind) => [
+      [kind, 'reason', 'x'.repeat(1_000_000)] as const,
+      [kind, 'reason', '"\0'] as const,
+      [kind, 'created_at', FAR] as const,
+      [kind, 'created_at', -FAR] as const,
+    ]),
     ['mark', 'revision', FAR],
     ['mark', 'revision', -FAR],
     ['mark', 'changed_since', FAR],
@@ -506,6 +515,7 @@ describe('SQLite', () => {
     const connection = connectionTo(database, new GroupCommit(database));
     sqliteLeadWrites(connection);
     sqliteLeadReads(connection);
+    sqliteHolds(connection);
     sqliteApiKeys(connection);
     sqliteDirectory(connection);
 
@@ -520,7 +530,7 @@ describe('SQLite', () => {
     // Ranges of an index that are read together, in their order, as far as a page or a count needs them.
     const merging = ['MERGE (UNION ALL)', 'LEFT', 'RIGHT'];
     const isBounded = (step: string) =>
-      /^(?:SEARCH|CORRELATED SCALAR SUBQUERY|USING ROWID SEARCH|CO-ROUTINE) /.test(step) ||
+      /^(?:SEARCH|(?:CORRELATED )?SCALAR SUBQUERY|USING ROWID SEARCH|CO-ROUTINE) /.test(step) ||
       /^SCAN (?:page|\(subquery-1\))$/.test(step) ||
       merging.includes(step);
     expect(plans.filter(({ steps }) => !steps.every(isBounded))).toEqual([]);

@@ -99,6 +99,7 @@ async function expectRestored({ url, notesTime, backUp, restore }: BackedUp): Pr
     erased: 1,
     notFound: 0,
     skipped: 0,
+    held: 0,
   });
   const to = notesTime ? [] : ['--to', new Date(begunAt).toISOString()];
   const { restoredTo } = JSON.parse(await commandLine(url, '--json', 'restored', ...to));

@@ -61,6 +61,8 @@ interface Row {
 const ROWS: Readonly<Record<string, Row>> = {
   'studios put': { args: ['s1'] },
   'studios empty': { args: ['trial'] },
+  'holds put': { args: ['s1', lead.id, '--reason', 'LEGAL'] },
+  'holds remove': { args: ['s1', '--whole-studio'] },
   'studios get': { args: ['s1'] },
   'studios list': { args: [], statusWithoutReader: 0 },
   'members put': { args: ['s1', 'x', '--role', 'staff'] },

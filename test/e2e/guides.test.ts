@@ -302,6 +302,12 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await names()).toEqual([]);
   });
 
+  test('erase.md: what is held is kept until it is not held any more', async () => {
+    const { env, lead } = await aDatabase();
+    const commands = commandsWith(ERASE, 'holds', { LEAD: lead.id });
+    expect((await printed(commands, env)).match(/LEGAL_CASE_7|AUDIT_2026/g)?.length).toBeGreaterThanOrEqual(5);
+  });
+
   test('backup.md: a restore erases again what was erased since the backup, and sends all leads once more', async () => {
     const { folder, path, env, leads, lead, cli } = await aDatabase();
     const files = {

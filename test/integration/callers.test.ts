@@ -37,7 +37,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['TakeBackLeadChanges', ['feed', 'crm', 'operator']],
       ['GetStudio ListStudios ListLeadSources ListApiKeys ListAuditEvents', ['read', 'crm', 'operator']],
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
-      ['RevokeApiKey', ['crm', 'operator']],
+      ['RevokeApiKey PutHold RemoveHold', ['crm', 'operator']],
       ['CreateApiKey ReplaceApiKey EmptyStudio', ['crm']],
     ] as const
   ).flatMap(([names, roles]) => names.split(' ').map((name) => [name, roles] as const)),

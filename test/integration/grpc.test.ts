@@ -276,6 +276,8 @@ test.each<[rpc: string, request: () => object]>([
   ['ApiKeyService/RevokeApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
   ['DirectoryService/EmptyStudio', () => ({})],
   ['DirectoryService/GetStudio', () => ({})],
+  ['DirectoryService/PutHold', () => ({ wholeStudio: true, reason: 'ANY' })],
+  ['DirectoryService/RemoveHold', () => ({ wholeStudio: true })],
   ['DirectoryService/PutMember', () => ({ member: { studioId: 'nowhere', id: 'a', role: 1 } })],
   ['DirectoryService/RemoveMember', () => ({ memberId: 'a' })],
   ['DirectoryService/PutLeadSource', () => ({ leadSource: { studioId: 'nowhere', id: newId(), name: 'x' } })],
@@ -287,7 +289,7 @@ test.each<[rpc: string, request: () => object]>([
 describe("the core's token", () => {
   const unauthenticated = refused('UNAUTHENTICATED', 'CALLER_UNAUTHENTICATED');
 
-  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(40));
+  test('the contract has RPCs to try', () => expect(CONTRACT_RPCS).toHaveLength(42));
 
   test.each(CONTRACT_RPCS)('is required to call %s', async (rpc) => {
     expect(await refusalOf(call(rpc, {}, { authorization: `Bearer ${CORE_TOKEN}x` }))).toEqual(unauthenticated);

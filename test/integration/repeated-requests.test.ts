@@ -56,6 +56,8 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   AuthenticateApiKey: 'nothing',
   PutStudio: 'by request_id',
   EmptyStudio: 'something',
+  PutHold: 'by request_id',
+  RemoveHold: 'by request_id',
   GetStudio: 'nothing',
   ListStudios: 'nothing',
   PutApiKeyQuota: 'by request_id',
@@ -173,6 +175,15 @@ const CASES: Readonly<Record<string, (all: All) => Case>> = {
     before: ['RemoveLeadSource', { studioId, leadSourceId: leadSource.id }],
     request: { leadSource },
     rival: ['RemoveLeadSource', { studioId, leadSourceId: leadSource.id }],
+  }),
+  PutHold: ({ studioId, leadId }) => ({
+    request: { studioId, leadId, reason: 'ONE' },
+    rival: ['RemoveHold', { studioId, leadId }],
+  }),
+  RemoveHold: ({ studioId }) => ({
+    before: ['PutHold', { studioId, wholeStudio: true, reason: 'ONE' }],
+    request: { studioId, wholeStudio: true },
+    rival: ['PutHold', { studioId, wholeStudio: true, reason: 'TWO' }],
   }),
   RemoveLeadSource: ({ studioId, leadSource }) => ({
     request: { studioId, leadSourceId: leadSource.id },

@@ -85,6 +85,8 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
     updateMask: 'status,quotaLimit,regionCode,keepEnquiries',
   }),
   'DirectoryService/EmptyStudio': () => STUDIO,
+  'DirectoryService/PutHold': () => ({ ...MEMBER, leadId: id(), reason: 'ANY' }),
+  'DirectoryService/RemoveHold': () => ({ ...MEMBER, leadId: id() }),
   'DirectoryService/GetStudio': () => STUDIO,
   'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),
   'DirectoryService/PutApiKeyQuota': () => ({ ...MEMBER, apiKeyId: id(), quotaLimit: 1 }),

@@ -226,6 +226,8 @@ async function validValues({ crm }: Core): Promise<Values> {
     'Studio.id': studioId,
     'Studio.is_test': false,
     'EmptyStudioRequest.studio_id': 'trial',
+    'PutHoldRequest.whole_studio': false,
+    'RemoveHoldRequest.whole_studio': false,
     region_code: 'DE',
     member_id: memberId,
     'Member.id': memberId,
@@ -437,6 +439,11 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
   const runs: Readonly<Record<string, readonly CommandRun[]>> = {
     'studios put': [{ args: [studio] }],
     'studios empty': [{ args: [studio] }],
+    'holds put': [
+      { args: [studio, lead, '--reason', 'LEGAL'] },
+      { args: [studio, person.email, '--reason', person.name] },
+    ],
+    'holds remove': [{ args: [studio, lead] }, { args: [person.name, '--whole-studio'] }],
     'studios get': [{ args: [studio] }],
     'studios list': [{ args: [] }],
     'members put': [{ args: [studio, 'other', '--role', 'staff'] }],

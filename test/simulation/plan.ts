@@ -5,6 +5,7 @@ import * as clocks from './scenarios/clocks.ts';
 import * as drains from './scenarios/drains.ts';
 import * as exports from './scenarios/exports.ts';
 import * as faults from './scenarios/faults.ts';
+import * as holds from './scenarios/holds.ts';
 import * as keyEnds from './scenarios/key-ends.ts';
 import * as lateRequests from './scenarios/late-requests.ts';
 import * as namedConsumers from './scenarios/named-consumers.ts';
@@ -21,7 +22,7 @@ import * as website from './scenarios/website.ts';
 /** All scenarios, by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = byName([
   ...[website, otherClients, operations, exports, clocks, faults, oddRecords, transfers, outbox],
-  ...[callersFile, drains, keyEnds, lateRequests, namedConsumers, stalledConsumers, testStudios],
+  ...[callersFile, drains, holds, keyEnds, lateRequests, namedConsumers, stalledConsumers, testStudios],
 ]);
 
 /** Sorted by name, so that a seed makes the same plan whatever the order of imports. */

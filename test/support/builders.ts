@@ -34,6 +34,7 @@ export function aStudio(overrides: Partial<Studio> = {}): Studio {
     quotaLimit: null,
     keepEnquiries: true,
     isTest: false,
+    hold: null,
     formerRegions: [],
     ...overrides,
   };

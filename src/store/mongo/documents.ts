@@ -3,6 +3,7 @@ import type { ApiKey } from '../../domain/api-key.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import type { RegionCode } from '../../domain/contact.ts';
+import type { Hold } from '../../domain/hold.ts';
 import {
   DATA_FIELDS,
   type ErasedLead,
@@ -27,6 +28,7 @@ import {
   leadRecord,
   type Unchecked,
   withEnquiries,
+  withHold,
 } from '../checked.ts';
 import type { EnquiredLead, EnquiryWrite, LeadWrite, StoredClaims } from '../decisions.ts';
 import { CONTACT_RULE_VERSION, regionsOfRenewal } from '../release-1-1.ts';
@@ -76,7 +78,7 @@ export interface HistoryEntry extends Pick<AuditEvent, 'action' | 'memberId' | '
 }
 
 /** A lead with its claims, so that one write of one document decides everything. */
-export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable {
+export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId' | 'hold'>, Changeable {
   readonly _id: LeadKey;
   readonly sourceId: UUID | null;
   /**
@@ -92,6 +94,8 @@ export interface LeadDocument extends Omit<Lead, 'id' | 'sourceId'>, Changeable 
   readonly original?: OriginalDocument;
   readonly erasedAt?: Date;
   readonly changes: ChangesDocument;
+  /** While it is there, nothing erases the lead but a core of release 1.1. */
+  readonly hold?: Hold;
 }
 
 export interface ChangesDocument {
@@ -165,6 +169,7 @@ export interface StudioDocument extends Changeable {
   readonly quotaLimit?: number | null;
   readonly keepEnquiries?: boolean;
   readonly isTest?: boolean;
+  readonly hold?: Hold;
   readonly formerRegions?: readonly (RegionCode | null)[];
   /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
   readonly claimVersion?: number | null;
@@ -188,6 +193,7 @@ export const STUDIO_FIELDS = {
   quotaLimit: 1,
   keepEnquiries: 1,
   isTest: 1,
+  hold: 1,
   formerRegions: 1,
   renewal: 1,
 } as const;
@@ -319,6 +325,10 @@ export const presentLeadOf = (document: LeadDocument): Checked<Lead> | null =>
 export const enquiredLeadOf = (document: LeadDocument): Checked<Lead> | null =>
   withEnquiries(presentLeadOf(document), Object(document.original).enquiries);
 
+/** The same with the hold of the lead, too. */
+export const keptLeadOf = (document: LeadDocument): Checked<Lead> | null =>
+  withHold(enquiredLeadOf(document), document.hold);
+
 /** Returns what a refused creation is compared with, but the mark. */
 export function enquiryTargetOf(document: LeadDocument): Omit<EnquiredLead, 'mark'> {
   const original = originalIn(document);
@@ -343,7 +353,7 @@ export function creationOf(document: LeadDocument): EarlierCreation | ErasedCrea
 
 /** Returns all that is kept of the lead of a document; as `leadRecord` does. */
 export const recordOf = (document: LeadDocument, report: ReportUnreadable) =>
-  leadRecord(enquiredLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
+  leadRecord(keptLeadOf(document), originalIn(document), uuidText(Object(document.idempotency).key), report);
 
 /** The unchecked original fields; undefined: the lead was never corrected. */
 function originalIn({ original }: LeadDocument): Unchecked<OriginalFields> | undefined {
@@ -408,10 +418,10 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
 
 /** The unchecked studio of a document. Its former regions include those that a core of release 1.1 has replaced. */
 export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
-  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, renewal } = document;
+  const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, hold, renewal } = document;
   const { formerRegions: former = [] } = document;
   const formerRegions = Array.isArray(former) && renewal ? [...former, ...regionsOfRenewal(renewal)] : former;
-  return { id, status, regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, formerRegions };
+  return { id, status, regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, hold, formerRegions };
 }
 
 /** Returns a source of a studio; null: it does not exist. */

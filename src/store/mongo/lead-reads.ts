@@ -10,9 +10,9 @@ import type { Connection } from './connection.ts';
 import {
   claimsWithKey,
   creationOf,
-  enquiredLeadOf,
   erasedLeadOf,
   isErased,
+  keptLeadOf,
   type LeadDocument,
   type LeadKey,
   lastIdOfFull,
@@ -65,7 +65,7 @@ export function mongoLeadReads(
         (found) => found && creationOf(found),
       ),
 
-    findLead: (studioId, leadId) => readBy(studioId, leadId, (document) => readableOrThrow(enquiredLeadOf(document))),
+    findLead: (studioId, leadId) => readBy(studioId, leadId, (document) => readableOrThrow(keptLeadOf(document))),
 
     findLeadRecord: (studioId, leadId) => readBy(studioId, leadId, (document) => recordOf(document, report)),
 
@@ -150,7 +150,7 @@ function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: 
         const [order, options] =
           first === 'newest' ? ([-1, WITHOUT_ORIGINAL] as const) : ([1, WITHOUT_HISTORY] as const);
         const check = (document: LeadDocument) =>
-          matching(filter, first === 'newest' ? presentLeadOf(document) : enquiredLeadOf(document));
+          matching(filter, first === 'newest' ? presentLeadOf(document) : keptLeadOf(document));
         if (filter && isByUpdate(filter, first)) {
           const find = (where: object, count: number) =>
             leads

@@ -1,6 +1,7 @@
 import { type Filter, MongoBulkWriteError, MongoServerError, type UpdateFilter, UUID, type WriteError } from 'mongodb';
 import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { isKeyKept, isOpen, type Lead, type LeadClaims } from '../../domain/lead.ts';
+import { checkedHold } from '../checked.ts';
 import {
   type Decide,
   decideEnquiry,
@@ -14,7 +15,7 @@ import {
 } from '../decisions.ts';
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
-import { type Batched, requestBatcher } from './collections.ts';
+import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, throwIfFinal, untilKnown } from './connection.ts';
 import {
   alreadyOpen,
@@ -27,6 +28,7 @@ import {
   erasedLeadOf,
   fieldsDocument,
   formerKeysIn,
+  isErased,
   type LeadDocument,
   type LeadKey,
   leadDocument,
@@ -39,37 +41,51 @@ import {
   presentLeadOf,
   READ,
   WITHOUT_HISTORY,
+  WITHOUT_ORIGINAL,
 } from './documents.ts';
 import { asRead, markOf, OF_DOCUMENT } from './marks.ts';
 import { serverRefusal } from './server-refusal.ts';
 
 export function mongoLeadWrites(
   connection: Connection,
+  reads: StudioReads,
 ): Pick<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
+  const isHeld = async (studioId: string, deadline: AbortSignal) =>
+    checkedHold((await reads.submit({ studioId }, deadline))?.hold) !== null;
   const write = leadWriter(connection);
   return {
     createLead: leadCreator(connection),
-    eraseLead: write(decideLeadErasure),
-    deleteLeads: leadDeleter(connection),
+    eraseLead: write(decideLeadErasure, isHeld),
+    deleteLeads: leadDeleter(connection, isHeld),
     changeLeadStage: write(decideLeadStage),
     updateLead: write(decideLeadUpdate),
   };
 }
 
+/** Returns whether a hold on a studio stands. */
+type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
+
 /** Their claims, keys and events are parts of leads; deliveries are removed by the consumer that finds no lead. */
 const leadDeleter =
-  ({ leads, call }: Connection): LeadErasureStore['deleteLeads'] =>
+  ({ leads, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
   (studioId, limit) =>
-    call(async () => {
+    call(async (deadline) => {
+      if (await isHeld(studioId, deadline)) return 'held';
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
       const found = await leads
-        .find(all, { ...READ, projection: { _id: 1 } })
+        .find(all, { ...READ, projection: { _id: 1, hold: 1, erasedAt: 1 } })
         .sort({ _id: 1 })
         .limit(limit)
         .toArray();
+      if (found.some((each) => !isErased(each) && checkedHold(each.hold))) return 'held';
       const _id = { $in: found.map((each) => each._id) };
-      if (found.length > 0) await leads.deleteMany({ studioId, _id }, { maxTimeMS: STORE_SILENCE_MS });
-      return found.length;
+      // One that is held meanwhile stays.
+      const erased = found.filter(isErased).map((each) => each._id);
+      const unheld = { studioId, _id, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
+      if (found.length > 0) await leads.deleteMany(unheld, { maxTimeMS: STORE_SILENCE_MS });
+      const left = { studioId, _id, hold: { $ne: null } } as object;
+      const isLeft = found.length > 0 && (await leads.findOne(left, WITHOUT_ORIGINAL)) !== null;
+      return isLeft ? 'held' : found.length;
     });
 
 /** A creation that is attempted. */
@@ -325,7 +341,10 @@ function ofEachStudio<Request extends { readonly studioId: string }>(
 export function leadWriter({ leads, call, indexes }: Connection) {
   // Concurrent changes of one lead would conflict and retry until their deadline.
   const mutex = new KeyedMutex();
-  return <Command extends LeadCommand, Outcome>(decide: Decide<StoredLead, Command, Outcome, LeadWrite>) =>
+  return <Command extends LeadCommand, Outcome>(
+    decide: Decide<StoredLead, Command, Outcome, LeadWrite>,
+    isHeld?: StudioHeld,
+  ) =>
     (command: Command): Promise<Outcome> =>
       call((deadline) => {
         const { studioId, leadId, requestId } = command;
@@ -343,7 +362,8 @@ export function leadWriter({ leads, call, indexes }: Connection) {
               return holder && (alreadyOpen(holder) as Outcome);
             },
             async decide(found, isApplied) {
-              const decision = decide(found && storedLead(found), command, isApplied);
+              const isStudioHeld = (await isHeld?.(studioId, deadline)) ?? false;
+              const decision = decide(found && { ...storedLead(found), isStudioHeld }, command, isApplied);
               if (!found || !('write' in decision)) return decision;
               const { outcome, write, events } = decision;
               const where = asRead(found);
@@ -359,13 +379,14 @@ export function leadWriter({ leads, call, indexes }: Connection) {
       });
 }
 
-const storedLead = (document: LeadDocument): StoredLead => ({
+const storedLead = (document: LeadDocument): Omit<StoredLead, 'isStudioHeld'> => ({
   lead: presentLeadOf(document),
   remaining: erasedLeadOf({ erasedAt: new Date(0), ...document }),
   isCorrected: document.original !== undefined,
   contactKeys: contactKeysIn(document.openContactKey),
   formerKeys: formerKeysIn(document.openContactKey),
   mark: markOf(document),
+  hold: checkedHold(document.hold),
 });
 
 function updateOf(leadId: string, { fields, mark, claims, original, isErasure }: LeadWrite) {

@@ -10,6 +10,7 @@ import { type Connection, connect, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
 import { mongoDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
+import { mongoHolds } from './holds.ts';
 import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
@@ -34,7 +35,8 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
   const reads = studioReads(connection);
   const distributing = distribution(connection, report);
   return {
-    ...mongoLeadWrites(connection),
+    ...mongoLeadWrites(connection, reads),
+    ...mongoHolds(connection),
     ...mongoLeadReads(connection, report),
     ...mongoLeadChanges(connection, distributing, report),
     ...mongoConsumers(connection, distributing, report),

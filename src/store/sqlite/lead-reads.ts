@@ -11,11 +11,11 @@ import { creationFinder, entryRange } from './leads.ts';
 import {
   COUNTED,
   countedLeadOf,
-  enquiredLeadOf,
   erasedLeadOf,
   hashBytes,
   idText,
   isErased,
+  keptLeadOf,
   LEAD_COLUMNS,
   type ListRow,
   lastIdOfFull,
@@ -23,7 +23,7 @@ import {
   presentLeadOf,
   RECORD,
   recordOf,
-  WITH_ORIGINAL,
+  WITH_HOLD,
 } from './rows.ts';
 
 /** The maximum number of leads that are read by a key of a contact, if some are unreadable. */
@@ -40,7 +40,7 @@ export function sqliteLeadReads(
 ): Omit<LeadStore & LeadErasureStore, 'createLead' | 'changeLeadStage' | 'updateLead' | 'eraseLead' | 'deleteLeads'> {
   const { database, studios, isApplied, report } = connection;
   const findByKey = creationFinder(connection);
-  const select = (condition: string, { sql }: { readonly sql: string } = WITH_ORIGINAL) =>
+  const select = (condition: string, { sql }: { readonly sql: string } = WITH_HOLD) =>
     prepareLists(database, `SELECT ${sql} FROM leads WHERE studio_number = ? AND ${condition}`);
   const selectById = select("id = unhex(?, '-')");
   const selectRecord = select("id = unhex(?, '-')", RECORD);
@@ -58,7 +58,7 @@ export function sqliteLeadReads(
       const studio = studios.of(studioId);
       if (studio === undefined) return { records: [], next: null, skipped: 0 };
       const idOf = (row: ListRow) => idText(row[LEAD_COLUMNS.at.id] as string);
-      const check = (row: ListRow) => matching(filter, enquiredLeadOf(studioId, row));
+      const check = (row: ListRow) => matching(filter, keptLeadOf(studioId, row));
       if (filter && isByUpdate(filter, first)) {
         const positionOf = (row: ListRow) => `${idOf(row)} ${row[LEAD_COLUMNS.at.updatedAt]}`;
         const read = (position: string | null, count: number) => byUpdate(studio, filter, position, count);
@@ -79,7 +79,7 @@ export function sqliteLeadReads(
 
     async findLead(studioId, leadId) {
       const row = rowOf(studioId, leadId);
-      return row ? readableOrThrow(enquiredLeadOf(studioId, row)) : null;
+      return row ? readableOrThrow(keptLeadOf(studioId, row)) : null;
     },
 
     async findLeadRecord(studioId, leadId) {
@@ -117,7 +117,7 @@ export function sqliteLeadReads(
  * index, from which SQLite takes them one after the other, so that it sorts nothing.
  */
 function byUpdate(database: DatabaseSync, first: 'newest' | 'oldest') {
-  const [order, beyond, columns] = first === 'newest' ? ['DESC', '<', LEAD_COLUMNS] : ['ASC', '>', WITH_ORIGINAL];
+  const [order, beyond, columns] = first === 'newest' ? ['DESC', '<', LEAD_COLUMNS] : ['ASC', '>', WITH_HOLD];
   const ofStage = (_: LeadStage, index: number) => `
     SELECT updated_at AS at, id, number FROM leads
     WHERE studio_number = ?1 AND erased_at IS NULL AND stage = ?${index + 7}

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { assert } from '../../../common/invariants.ts';
 import { isOpen, type Lead, type LeadStage } from '../../domain/lead.ts';
+import { checkedHold } from '../checked.ts';
 import {
   type Decide,
   decideEnquiry,
@@ -20,10 +21,12 @@ import {
   creationOf,
   enquiryTargetOf,
   erasedLeadOf,
+  HOLD_OF_LEAD,
   hashBytes,
   hashesBytes,
   hashesIn,
   hashText,
+  holdIn,
   idText,
   type ListRow,
   MARKED_LEAD,
@@ -61,7 +64,7 @@ export function sqliteLeadWrites(
     },
     async deleteLeads(studioId, limit) {
       const leads = await deleteLeads(studioId, limit);
-      if (leads > 0) erased();
+      if (leads !== 0 && leads !== 'held') erased();
       return leads;
     },
   };
@@ -74,7 +77,8 @@ function leadDeleter(
 ): LeadErasureStore['deleteLeads'] {
   const select = prepareLists(
     database,
-    'SELECT number, hex(id), contact_keys FROM leads WHERE studio_number = ? ORDER BY id LIMIT ? + 0',
+    `SELECT number, hex(id), contact_keys, ${HELD_STUDIO} OR erased_at IS NULL AND ${HOLD_OF_LEAD} IS NOT NULL
+    FROM leads WHERE studio_number = ?2 ORDER BY id LIMIT ?3 + 0`,
   );
   const deleteEvents = database.prepare('DELETE FROM audit_events WHERE studio_id = ? AND lead_id = ?');
   const removals = [
@@ -85,7 +89,8 @@ function leadDeleter(
   return (studioId, limit) =>
     commits.write(() => {
       const studio = studios.inWrite(studioId);
-      const rows = studio === undefined ? [] : select.all(studio, limit);
+      const rows = studio === undefined ? [] : select.all(studioId, studio, limit);
+      if (rows.some(([, , , isHeld]) => isHeld)) return 'held';
       for (const [number, id, keys] of rows as [number, string, Uint8Array][]) {
         claimed.free(studio as number, hashesIn(keys) ?? claimed.of(studio as number, number), number);
         deleteEvents.run(studioId, idText(id));
@@ -178,10 +183,15 @@ export function creationFinder({ database }: Connection) {
   };
 }
 
+/** Whether a studio is held; the first parameter is its id. */
+const HELD_STUDIO = 'EXISTS (SELECT 1 FROM held_studios WHERE studio_id = ?1)';
+
 const STORED = columns({
   ...MARKED_LEAD.sqlOf,
   number: 'number',
   contactKeys: 'contact_keys',
+  hold: HOLD_OF_LEAD,
+  isStudioHeld: HELD_STUDIO,
 });
 
 interface LeadRow extends StoredLead {
@@ -193,7 +203,7 @@ interface LeadRow extends StoredLead {
 function leadWriter({ database, studios, applyOnce }: Connection, claimed: ContactClaims) {
   const select = prepareLists(
     database,
-    `SELECT ${STORED.sql} FROM leads WHERE studio_number = ? AND id = unhex(?, '-')`,
+    `SELECT ${STORED.sql} FROM leads WHERE studio_number = ?2 AND id = unhex(?3, '-')`,
   );
   const selectFormer = prepareLists(
     database,
@@ -217,7 +227,7 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
 
   function read({ studioId, leadId }: LeadCommand): LeadRow | null {
     const studio = studios.inWrite(studioId);
-    const row = studio === undefined ? undefined : select.get(studio, leadId);
+    const row = studio === undefined ? undefined : select.get(studioId, studio, leadId);
     if (studio === undefined || !row) return null;
     const number = row[STORED.at.number] as number;
     return {
@@ -229,6 +239,8 @@ function leadWriter({ database, studios, applyOnce }: Connection, claimed: Conta
       contactKeys: hashesIn(row[STORED.at.contactKeys] as Uint8Array) ?? claimed.of(studio, number),
       formerKeys: selectFormer.all(number).map(([key]) => hashText(key as Uint8Array)),
       mark: markOf(row),
+      hold: checkedHold(holdIn(row[STORED.at.hold])),
+      isStudioHeld: row[STORED.at.isStudioHeld] === 1,
     };
   }
 

@@ -20,6 +20,7 @@ import {
   leadRecord,
   type Unchecked,
   withEnquiries,
+  withHold,
 } from '../checked.ts';
 import type { EnquiredLead } from '../decisions.ts';
 import { regionsOfRenewal } from '../release-1-1.ts';
@@ -115,7 +116,12 @@ export const CREATION = columns({
   fingerprint: 'hex(fingerprint)',
 });
 
-export const RECORD = columns({ ...WITH_ORIGINAL.sqlOf, idempotencyKey: 'hex(idempotency_key)' });
+/** The hold of a lead, as JSON. */
+export const HOLD_OF_LEAD = '(SELECT json_array(reason, created_at) FROM held_leads WHERE lead_number = leads.number)';
+
+export const WITH_HOLD = columns({ ...WITH_ORIGINAL.sqlOf, hold: HOLD_OF_LEAD });
+
+export const RECORD = columns({ ...WITH_HOLD.sqlOf, idempotencyKey: 'hex(idempotency_key)' });
 
 export const MARKED_LEAD = columns({
   ...WITH_ORIGINAL.sqlOf,
@@ -137,6 +143,7 @@ export const STUDIO_FIELDS = `
   (SELECT json_group_array(region_code) FROM former_regions WHERE studio_id = studios.id) AS former_regions,
   NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
   EXISTS (SELECT 1 FROM test_studios WHERE studio_id = studios.id) AS is_test,
+  (SELECT json_array(reason, created_at) FROM held_studios WHERE studio_id = studios.id) AS hold,
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
 export const EVENT_COLUMNS = `
@@ -151,6 +158,17 @@ export const presentLeadOf = (studioId: string, row: ListRow): Checked<Lead> | n
 /** The same with the enquiries of the lead, if the row has WITH_ORIGINAL. */
 export const enquiredLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
   withEnquiries(presentLeadOf(studioId, row), enquiriesIn(row));
+
+/** The same with the hold of the lead. @param row WITH_HOLD */
+export const keptLeadOf = (studioId: string, row: ListRow): Checked<Lead> | null =>
+  withHold(enquiredLeadOf(studioId, row), holdIn(row[WITH_HOLD.at.hold]));
+
+/** The unchecked hold of a column that has it as JSON; undefined: there is none. */
+export function holdIn(json: SQLOutputValue | undefined): unknown {
+  if (typeof json !== 'string') return undefined;
+  const [reason, createdAt] = JSON.parse(json);
+  return { reason, createdAt: new Date(createdAt) };
+}
 
 export const isErased = (row: ListRow): boolean => row[LEAD_COLUMNS.at.erasedAt] !== null;
 
@@ -173,7 +191,7 @@ export function creationOf(studioId: string, row: ListRow): EarlierCreation | Er
 /** Returns all that is kept of the lead of a row; as `leadRecord` does. @param row RECORD */
 export const recordOf = (studioId: string, row: ListRow, report: ReportUnreadable) =>
   leadRecord(
-    enquiredLeadOf(studioId, row),
+    keptLeadOf(studioId, row),
     originalIn(row[RECORD.at.original] as string | null),
     idText(row[RECORD.at.idempotencyKey] as string),
     report,
@@ -286,6 +304,7 @@ export function studioIn({ claim_renewal: renewal, ...row }: Row): Unchecked<Stu
     quotaLimit: row.studio_quota_limit,
     keepEnquiries: row.keep_enquiries === 1,
     isTest: row.is_test === 1,
+    hold: holdIn(row.hold),
     formerRegions: renewal === null ? former : [...former, ...regionsOfRenewal(objectIn(renewal as string))],
   };
 }

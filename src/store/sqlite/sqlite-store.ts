@@ -11,6 +11,7 @@ import { sqliteConsumers } from './consumers.ts';
 import { sqliteDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
 import { GroupCommit, repeatWhileLocked, sharedTransaction } from './group-commit.ts';
+import { sqliteHolds } from './holds.ts';
 import { keyIndexCheck } from './key-index.ts';
 import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
@@ -38,6 +39,7 @@ export function openSqliteStore(path: string, observer?: StoreObserver, report?:
   const store: Store = {
     ...sqliteLeadWrites(connection, () => path !== ':memory:' && checkpoints.erased()),
     ...sqliteLeadReads(connection),
+    ...sqliteHolds(connection),
     ...sqliteLeadChanges(connection, distributing),
     ...sqliteConsumers(connection, distributing, deliveriesIn(connection)),
     ...sqliteRestores(connection),

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/audit.proto.
  */
 export const file_leadintake_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KuYDCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJEiYKIkFVRElUX0FDVElPTl9TVFVESU9fUkVHSU9OX0NIQU5HRUQQChImCiJBVURJVF9BQ1RJT05fU1RVRElPX01FTUJFUl9DSEFOR0VEEAsSKQolQVVESVRfQUNUSU9OX1NUVURJT19FTlFVSVJJRVNfQ0hBTkdFRBAMMnUKDEF1ZGl0U2VydmljZRJlCg9MaXN0QXVkaXRFdmVudHMSJS5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsZWFkaW50YWtlL3YxL2F1ZGl0LnByb3RvEg1sZWFkaW50YWtlLnYxIrkCCgpBdWRpdEV2ZW50EhEKCXN0dWRpb19pZBgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5sZWFkaW50YWtlLnYxLkF1ZGl0QWN0aW9uEhYKCW1lbWJlcl9pZBgDIAEoCUgAiAEBEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKCmFwaV9rZXlfaWQYBSABKAlIAYgBARIUCgdsZWFkX2lkGAYgASgJSAKIAQESEQoEZnJvbRgHIAEoCUgDiAEBEg8KAnRvGAggASgJSASIAQESEwoGY2FsbGVyGAkgASgJSAWIAQFCDAoKX21lbWJlcl9pZEINCgtfYXBpX2tleV9pZEIKCghfbGVhZF9pZEIHCgVfZnJvbUIFCgNfdG9CCQoHX2NhbGxlciJNChZMaXN0QXVkaXRFdmVudHNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQFCCgoIX2xlYWRfaWQiRAoXTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkubGVhZGludGFrZS52MS5BdWRpdEV2ZW50KrAECgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9DUkVBVEVEEAESIQodQVVESVRfQUNUSU9OX0FQSV9LRVlfUkVQTEFDRUQQAhIgChxBVURJVF9BQ1RJT05fQVBJX0tFWV9SRVZPS0VEEAMSJgoiQVVESVRfQUNUSU9OX1NUVURJT19TVEFUVVNfQ0hBTkdFRBAEEiMKH0FVRElUX0FDVElPTl9MRUFEX1NUQUdFX0NIQU5HRUQQBRIdChlBVURJVF9BQ1RJT05fTEVBRF9VUERBVEVEEAYSHAoYQVVESVRfQUNUSU9OX0xFQURfRVJBU0VEEAcSJQohQVVESVRfQUNUSU9OX1NUVURJT19RVU9UQV9DSEFOR0VEEAgSJgoiQVVESVRfQUNUSU9OX0FQSV9LRVlfUVVPVEFfQ0hBTkdFRBAJEiYKIkFVRElUX0FDVElPTl9TVFVESU9fUkVHSU9OX0NIQU5HRUQQChImCiJBVURJVF9BQ1RJT05fU1RVRElPX01FTUJFUl9DSEFOR0VEEAsSKQolQVVESVRfQUNUSU9OX1NUVURJT19FTlFVSVJJRVNfQ0hBTkdFRBAMEiQKIEFVRElUX0FDVElPTl9TVFVESU9fSE9MRF9DSEFOR0VEEA0SIgoeQVVESVRfQUNUSU9OX0xFQURfSE9MRF9DSEFOR0VEEA4ydQoMQXVkaXRTZXJ2aWNlEmUKD0xpc3RBdWRpdEV2ZW50cxIlLmxlYWRpbnRha2UudjEuTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * An entry of the audit log.
@@ -64,7 +64,7 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
 
   /**
    * The previous status or stage, as in the public API: `active`, `trial_booked`. The previous quota, in digits; absent if it was
-   * the gateways' default. The previous region; absent if there was none. Whether enquiries were `kept` or `not kept`. The member and its previous role: `member-2 staff`;
+   * the gateways' default. The previous region; absent if there was none. Whether enquiries were `kept` or `not kept`. The reason of the previous hold; absent if there was none. The member and its previous role: `member-2 staff`;
    * absent if it came.
    *
    * @generated from field: optional string from = 7;
@@ -72,7 +72,7 @@ export type AuditEvent = Message<"leadintake.v1.AuditEvent"> & {
   from?: string | undefined;
 
   /**
-   * The new status, stage, quota, region, or keeping of enquiries; the member and its new role, absent if it went. For an update, the names of the changed fields as in the public API, never their values:
+   * The new status, stage, quota, region, keeping of enquiries, or reason of a hold, absent if it was removed; the member and its new role, absent if it went. For an update, the names of the changed fields as in the public API, never their values:
    * `displayName,contact,sourceId,note`.
    *
    * @generated from field: optional string to = 8;
@@ -230,6 +230,20 @@ export const AuditAction = {
    * @generated from enum value: AUDIT_ACTION_STUDIO_ENQUIRIES_CHANGED = 12;
    */
   STUDIO_ENQUIRIES_CHANGED: 12,
+
+  /**
+   * A hold was put on a whole studio, replaced or removed.
+   *
+   * @generated from enum value: AUDIT_ACTION_STUDIO_HOLD_CHANGED = 13;
+   */
+  STUDIO_HOLD_CHANGED: 13,
+
+  /**
+   * A hold was put on a lead, replaced or removed.
+   *
+   * @generated from enum value: AUDIT_ACTION_LEAD_HOLD_CHANGED = 14;
+   */
+  LEAD_HOLD_CHANGED: 14,
 } as const;
 
 /**

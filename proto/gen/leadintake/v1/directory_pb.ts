@@ -4,8 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "./api_key_pb.ts";
 import { file_leadintake_v1_api_key } from "./api_key_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSLWAQoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEg8KB2lzX3Rlc3QYByABKAhCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXMiUAoGTWVtYmVyEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRInCgRyb2xlGAMgASgOMhkubGVhZGludGFrZS52MS5NZW1iZXJSb2xlIkoKCkxlYWRTb3VyY2USEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZW5hYmxlZBgEIAEoCCK4AQoQUHV0U3R1ZGlvUmVxdWVzdBIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIWCgltZW1iZXJfaWQYAiABKAlIAIgBARIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSFwoKcmVxdWVzdF9pZBgEIAEoCUgBiAEBQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiOgoRUHV0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJQoQR2V0U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiOgoRR2V0U3R1ZGlvUmVzcG9uc2USJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8iJwoSRW1wdHlTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSJDChNFbXB0eVN0dWRpb1Jlc3BvbnNlEhoKEmRlbGV0ZWRfbGVhZF9jb3VudBgBIAEoBRIQCghpc19lbXB0eRgCIAEoCCI7ChJMaXN0U3R1ZGlvc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoTTGlzdFN0dWRpb3NSZXNwb25zZRImCgdzdHVkaW9zGAEgAygLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrYBChVQdXRBcGlLZXlRdW90YVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCmFwaV9rZXlfaWQYAiABKAkSGAoLcXVvdGFfbGltaXQYAyABKA1IAIgBARIWCgltZW1iZXJfaWQYBCABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAKIAQFCDgoMX3F1b3RhX2xpbWl0QgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiQAoWUHV0QXBpS2V5UXVvdGFSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkilQEKEFB1dE1lbWJlclJlcXVlc3QSJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXISFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYAyABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciKXAQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBARIdChBhY3RpbmdfbWVtYmVyX2lkGAQgASgJSAGIAQFCDQoLX3JlcXVlc3RfaWRCEwoRX2FjdGluZ19tZW1iZXJfaWQiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIibgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkcKFVB1dExlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJsChdSZW1vdmVMZWFkU291cmNlUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFgoObGVhZF9zb3VyY2VfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkoKGFJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJSChZMaXN0TGVhZFNvdXJjZXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChdMaXN0TGVhZFNvdXJjZXNSZXNwb25zZRIvCgxsZWFkX3NvdXJjZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKmQKDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACKm4KCk1lbWJlclJvbGUSGwoXTUVNQkVSX1JPTEVfVU5TUEVDSUZJRUQQABIVChFNRU1CRVJfUk9MRV9PV05FUhABEhUKEU1FTUJFUl9ST0xFX0FETUlOEAISFQoRTUVNQkVSX1JPTEVfU1RBRkYQAzKYBwoQRGlyZWN0b3J5U2VydmljZRJOCglQdXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dFN0dWRpb1Jlc3BvbnNlElMKCUdldFN0dWRpbxIfLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuR2V0U3R1ZGlvUmVzcG9uc2UiA5ACARJUCgtFbXB0eVN0dWRpbxIhLmxlYWRpbnRha2UudjEuRW1wdHlTdHVkaW9SZXF1ZXN0GiIubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1Jlc3BvbnNlElkKC0xpc3RTdHVkaW9zEiEubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVzcG9uc2UiA5ACARJdCg5QdXRBcGlLZXlRdW90YRIkLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXF1ZXN0GiUubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlc3BvbnNlEk4KCVB1dE1lbWJlchIfLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVzcG9uc2USVwoMUmVtb3ZlTWVtYmVyEiIubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0GiMubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXNwb25zZRJaCg1QdXRMZWFkU291cmNlEiMubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVxdWVzdBokLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlc3BvbnNlEmMKEFJlbW92ZUxlYWRTb3VyY2USJi5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0GicubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVzcG9uc2USZQoPTGlzdExlYWRTb3VyY2VzEiUubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_field_mask, file_leadintake_v1_api_key]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSKHAgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEg8KB2lzX3Rlc3QYByABKAgSJgoEaG9sZBgIIAEoCzITLmxlYWRpbnRha2UudjEuSG9sZEgDiAEBQg4KDF9yZWdpb25fY29kZUIOCgxfcXVvdGFfbGltaXRCEQoPX2tlZXBfZW5xdWlyaWVzQgcKBV9ob2xkIkcKBEhvbGQSDgoGcmVhc29uGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJQCgZNZW1iZXISEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEicKBHJvbGUYAyABKA4yGS5sZWFkaW50YWtlLnYxLk1lbWJlclJvbGUiSgoKTGVhZFNvdXJjZRIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgdlbmFibGVkGAQgASgIIrgBChBQdXRTdHVkaW9SZXF1ZXN0EiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhYKCW1lbWJlcl9pZBgCIAEoCUgAiAEBEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIXCgpyZXF1ZXN0X2lkGAQgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyInChJFbXB0eVN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIkMKE0VtcHR5U3R1ZGlvUmVzcG9uc2USGgoSZGVsZXRlZF9sZWFkX2NvdW50GAEgASgFEhAKCGlzX2VtcHR5GAIgASgIIrkBCg5QdXRIb2xkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBEhQKDHdob2xlX3N0dWRpbxgDIAEoCBIOCgZyZWFzb24YBCABKAkSFgoJbWVtYmVyX2lkGAUgASgJSAGIAQESFwoKcmVxdWVzdF9pZBgGIAEoCUgCiAEBQgoKCF9sZWFkX2lkQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiNAoPUHV0SG9sZFJlc3BvbnNlEiEKBGhvbGQYASABKAsyEy5sZWFkaW50YWtlLnYxLkhvbGQirAEKEVJlbW92ZUhvbGRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQESFAoMd2hvbGVfc3R1ZGlvGAMgASgIEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIKCghfbGVhZF9pZEIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjcKElJlbW92ZUhvbGRSZXNwb25zZRIhCgRob2xkGAEgASgLMhMubGVhZGludGFrZS52MS5Ib2xkIjsKEkxpc3RTdHVkaW9zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJWChNMaXN0U3R1ZGlvc1Jlc3BvbnNlEiYKB3N0dWRpb3MYASADKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkitgEKFVB1dEFwaUtleVF1b3RhUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIYCgtxdW90YV9saW1pdBgDIAEoDUgAiAEBEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIOCgxfcXVvdGFfbGltaXRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCJAChZQdXRBcGlLZXlRdW90YVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleSKVAQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlchIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQESHQoQYWN0aW5nX21lbWJlcl9pZBgDIAEoCUgBiAEBQg0KC19yZXF1ZXN0X2lkQhMKEV9hY3RpbmdfbWVtYmVyX2lkIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIpcBChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYBCABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJuChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlImwKF1JlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIWCg5sZWFkX3NvdXJjZV9pZBgCIAEoCRIXCgpyZXF1ZXN0X2lkGAMgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiSgoYUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIlIKFkxpc3RMZWFkU291cmNlc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImMKF0xpc3RMZWFkU291cmNlc1Jlc3BvbnNlEi8KDGxlYWRfc291cmNlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqZAoMU3R1ZGlvU3RhdHVzEh0KGVNUVURJT19TVEFUVVNfVU5TUEVDSUZJRUQQABIYChRTVFVESU9fU1RBVFVTX0FDVElWRRABEhsKF1NUVURJT19TVEFUVVNfU1VTUEVOREVEEAIqbgoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhUKEU1FTUJFUl9ST0xFX09XTkVSEAESFQoRTUVNQkVSX1JPTEVfQURNSU4QAhIVChFNRU1CRVJfUk9MRV9TVEFGRhADMrUIChBEaXJlY3RvcnlTZXJ2aWNlEk4KCVB1dFN0dWRpbxIfLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVzcG9uc2USUwoJR2V0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXNwb25zZSIDkAIBElQKC0VtcHR5U3R1ZGlvEiEubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkVtcHR5U3R1ZGlvUmVzcG9uc2USSAoHUHV0SG9sZBIdLmxlYWRpbnRha2UudjEuUHV0SG9sZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLlB1dEhvbGRSZXNwb25zZRJRCgpSZW1vdmVIb2xkEiAubGVhZGludGFrZS52MS5SZW1vdmVIb2xkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuUmVtb3ZlSG9sZFJlc3BvbnNlElkKC0xpc3RTdHVkaW9zEiEubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVzcG9uc2UiA5ACARJdCg5QdXRBcGlLZXlRdW90YRIkLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXF1ZXN0GiUubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlc3BvbnNlEk4KCVB1dE1lbWJlchIfLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVzcG9uc2USVwoMUmVtb3ZlTWVtYmVyEiIubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0GiMubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXNwb25zZRJaCg1QdXRMZWFkU291cmNlEiMubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVxdWVzdBokLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlc3BvbnNlEmMKEFJlbW92ZUxlYWRTb3VyY2USJi5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0GicubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVzcG9uc2USZQoPTGlzdExlYWRTb3VyY2VzEiUubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_leadintake_v1_api_key]);
 
 /**
  * A studio of the CRM.
@@ -67,6 +67,13 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
    * @generated from field: bool is_test = 7;
    */
   isTest: boolean;
+
+  /**
+   * While it stands, no lead of the studio can be erased; absent: it has none. Set by PutHold only, and ignored in PutStudio.
+   *
+   * @generated from field: optional leadintake.v1.Hold hold = 8;
+   */
+  hold?: Hold | undefined;
 };
 
 /**
@@ -75,6 +82,34 @@ export type Studio = Message<"leadintake.v1.Studio"> & {
  */
 export const StudioSchema: GenMessage<Studio> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_directory, 0);
+
+/**
+ * Forbids to erase a lead, or all leads of a studio.
+ *
+ * @generated from message leadintake.v1.Hold
+ */
+export type Hold = Message<"leadintake.v1.Hold"> & {
+  /**
+   * A code, never personal data: `^[A-Z][A-Z0-9_]{0,62}$`; UNREADABLE if it cannot be read.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * When it was put; whole milliseconds.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.Hold.
+ * Use `create(HoldSchema)` to create a new message.
+ */
+export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 1);
 
 /**
  * A person who works in a studio.
@@ -109,7 +144,7 @@ export type Member = Message<"leadintake.v1.Member"> & {
  * Use `create(MemberSchema)` to create a new message.
  */
 export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 1);
+  messageDesc(file_leadintake_v1_directory, 2);
 
 /**
  * Where leads come from: a form, a campaign, a page.
@@ -151,7 +186,7 @@ export type LeadSource = Message<"leadintake.v1.LeadSource"> & {
  * Use `create(LeadSourceSchema)` to create a new message.
  */
 export const LeadSourceSchema: GenMessage<LeadSource> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 2);
+  messageDesc(file_leadintake_v1_directory, 3);
 
 /**
  * Request of PutStudio.
@@ -195,7 +230,7 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
  * Use `create(PutStudioRequestSchema)` to create a new message.
  */
 export const PutStudioRequestSchema: GenMessage<PutStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 3);
+  messageDesc(file_leadintake_v1_directory, 4);
 
 /**
  * Response of PutStudio.
@@ -216,7 +251,7 @@ export type PutStudioResponse = Message<"leadintake.v1.PutStudioResponse"> & {
  * Use `create(PutStudioResponseSchema)` to create a new message.
  */
 export const PutStudioResponseSchema: GenMessage<PutStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 4);
+  messageDesc(file_leadintake_v1_directory, 5);
 
 /**
  * Request of GetStudio.
@@ -237,7 +272,7 @@ export type GetStudioRequest = Message<"leadintake.v1.GetStudioRequest"> & {
  * Use `create(GetStudioRequestSchema)` to create a new message.
  */
 export const GetStudioRequestSchema: GenMessage<GetStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 5);
+  messageDesc(file_leadintake_v1_directory, 6);
 
 /**
  * Response of GetStudio.
@@ -258,7 +293,7 @@ export type GetStudioResponse = Message<"leadintake.v1.GetStudioResponse"> & {
  * Use `create(GetStudioResponseSchema)` to create a new message.
  */
 export const GetStudioResponseSchema: GenMessage<GetStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 6);
+  messageDesc(file_leadintake_v1_directory, 7);
 
 /**
  * Request of EmptyStudio.
@@ -279,7 +314,7 @@ export type EmptyStudioRequest = Message<"leadintake.v1.EmptyStudioRequest"> & {
  * Use `create(EmptyStudioRequestSchema)` to create a new message.
  */
 export const EmptyStudioRequestSchema: GenMessage<EmptyStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 7);
+  messageDesc(file_leadintake_v1_directory, 8);
 
 /**
  * Response of EmptyStudio.
@@ -307,7 +342,156 @@ export type EmptyStudioResponse = Message<"leadintake.v1.EmptyStudioResponse"> &
  * Use `create(EmptyStudioResponseSchema)` to create a new message.
  */
 export const EmptyStudioResponseSchema: GenMessage<EmptyStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 8);
+  messageDesc(file_leadintake_v1_directory, 9);
+
+/**
+ * Request of PutHold.
+ *
+ * @generated from message leadintake.v1.PutHoldRequest
+ */
+export type PutHoldRequest = Message<"leadintake.v1.PutHoldRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID of the lead; absent with whole_studio.
+   *
+   * @generated from field: optional string lead_id = 2;
+   */
+  leadId?: string | undefined;
+
+  /**
+   * All leads of the studio, also those that are created later.
+   *
+   * @generated from field: bool whole_studio = 3;
+   */
+  wholeStudio: boolean;
+
+  /**
+   * A code, never personal data.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: optional string member_id = 5;
+   */
+  memberId?: string | undefined;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 6;
+   */
+  requestId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.PutHoldRequest.
+ * Use `create(PutHoldRequestSchema)` to create a new message.
+ */
+export const PutHoldRequestSchema: GenMessage<PutHoldRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 10);
+
+/**
+ * Response of PutHold.
+ *
+ * @generated from message leadintake.v1.PutHoldResponse
+ */
+export type PutHoldResponse = Message<"leadintake.v1.PutHoldResponse"> & {
+  /**
+   * The hold as stored; absent if it was removed between a call and its repetition.
+   *
+   * @generated from field: leadintake.v1.Hold hold = 1;
+   */
+  hold?: Hold | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.PutHoldResponse.
+ * Use `create(PutHoldResponseSchema)` to create a new message.
+ */
+export const PutHoldResponseSchema: GenMessage<PutHoldResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 11);
+
+/**
+ * Request of RemoveHold.
+ *
+ * @generated from message leadintake.v1.RemoveHoldRequest
+ */
+export type RemoveHoldRequest = Message<"leadintake.v1.RemoveHoldRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * UUID of the lead; absent with whole_studio.
+   *
+   * @generated from field: optional string lead_id = 2;
+   */
+  leadId?: string | undefined;
+
+  /**
+   * The hold of the whole studio; those of its leads stay.
+   *
+   * @generated from field: bool whole_studio = 3;
+   */
+  wholeStudio: boolean;
+
+  /**
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: optional string member_id = 4;
+   */
+  memberId?: string | undefined;
+
+  /**
+   * UUID. A repeated call with the same one for the same record changes nothing, and returns the present state. Absent: the call
+   * cannot be repeated safely.
+   *
+   * @generated from field: optional string request_id = 5;
+   */
+  requestId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.RemoveHoldRequest.
+ * Use `create(RemoveHoldRequestSchema)` to create a new message.
+ */
+export const RemoveHoldRequestSchema: GenMessage<RemoveHoldRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 12);
+
+/**
+ * Response of RemoveHold.
+ *
+ * @generated from message leadintake.v1.RemoveHoldResponse
+ */
+export type RemoveHoldResponse = Message<"leadintake.v1.RemoveHoldResponse"> & {
+  /**
+   * The removed hold; absent if there was none, or the call is a repetition.
+   *
+   * @generated from field: leadintake.v1.Hold hold = 1;
+   */
+  hold?: Hold | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.RemoveHoldResponse.
+ * Use `create(RemoveHoldResponseSchema)` to create a new message.
+ */
+export const RemoveHoldResponseSchema: GenMessage<RemoveHoldResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 13);
 
 /**
  * Request of ListStudios.
@@ -335,7 +519,7 @@ export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
  * Use `create(ListStudiosRequestSchema)` to create a new message.
  */
 export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 9);
+  messageDesc(file_leadintake_v1_directory, 14);
 
 /**
  * Response of ListStudios.
@@ -363,7 +547,7 @@ export type ListStudiosResponse = Message<"leadintake.v1.ListStudiosResponse"> &
  * Use `create(ListStudiosResponseSchema)` to create a new message.
  */
 export const ListStudiosResponseSchema: GenMessage<ListStudiosResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 10);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Request of PutApiKeyQuota.
@@ -413,7 +597,7 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
  * Use `create(PutApiKeyQuotaRequestSchema)` to create a new message.
  */
 export const PutApiKeyQuotaRequestSchema: GenMessage<PutApiKeyQuotaRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 11);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Response of PutApiKeyQuota.
@@ -434,7 +618,7 @@ export type PutApiKeyQuotaResponse = Message<"leadintake.v1.PutApiKeyQuotaRespon
  * Use `create(PutApiKeyQuotaResponseSchema)` to create a new message.
  */
 export const PutApiKeyQuotaResponseSchema: GenMessage<PutApiKeyQuotaResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 12);
+  messageDesc(file_leadintake_v1_directory, 17);
 
 /**
  * Request of PutMember.
@@ -470,7 +654,7 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
  * Use `create(PutMemberRequestSchema)` to create a new message.
  */
 export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
+  messageDesc(file_leadintake_v1_directory, 18);
 
 /**
  * Response of PutMember.
@@ -491,7 +675,7 @@ export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
  * Use `create(PutMemberResponseSchema)` to create a new message.
  */
 export const PutMemberResponseSchema: GenMessage<PutMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
+  messageDesc(file_leadintake_v1_directory, 19);
 
 /**
  * Request of RemoveMember.
@@ -534,7 +718,7 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 15);
+  messageDesc(file_leadintake_v1_directory, 20);
 
 /**
  * Response of RemoveMember.
@@ -555,7 +739,7 @@ export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 16);
+  messageDesc(file_leadintake_v1_directory, 21);
 
 /**
  * Request of PutLeadSource.
@@ -584,7 +768,7 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
  * Use `create(PutLeadSourceRequestSchema)` to create a new message.
  */
 export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 17);
+  messageDesc(file_leadintake_v1_directory, 22);
 
 /**
  * Response of PutLeadSource.
@@ -605,7 +789,7 @@ export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse
  * Use `create(PutLeadSourceResponseSchema)` to create a new message.
  */
 export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 18);
+  messageDesc(file_leadintake_v1_directory, 23);
 
 /**
  * Request of RemoveLeadSource.
@@ -641,7 +825,7 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
  * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
  */
 export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 19);
+  messageDesc(file_leadintake_v1_directory, 24);
 
 /**
  * Response of RemoveLeadSource.
@@ -662,7 +846,7 @@ export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceRe
  * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
  */
 export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 20);
+  messageDesc(file_leadintake_v1_directory, 25);
 
 /**
  * Request of ListLeadSources.
@@ -697,7 +881,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 21);
+  messageDesc(file_leadintake_v1_directory, 26);
 
 /**
  * Response of ListLeadSources.
@@ -726,7 +910,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 22);
+  messageDesc(file_leadintake_v1_directory, 27);
 
 /**
  * Whether the public API serves a studio.
@@ -842,7 +1026,7 @@ export const DirectoryService: GenService<{
   },
   /**
    * Deletes leads of a test studio for good, at most 500 a call, with their keys and events: repeat it until is_empty. Refused with
-   * INVALID_REQUEST, STUDIO_NOT_FOUND or NOT_A_TEST_STUDIO.
+   * INVALID_REQUEST, STUDIO_NOT_FOUND, NOT_A_TEST_STUDIO, or LEAD_HELD if a hold stands on the studio or one of these leads.
    *
    * @generated from rpc leadintake.v1.DirectoryService.EmptyStudio
    */
@@ -850,6 +1034,28 @@ export const DirectoryService: GenService<{
     methodKind: "unary";
     input: typeof EmptyStudioRequestSchema;
     output: typeof EmptyStudioResponseSchema;
+  },
+  /**
+   * Forbids to erase a lead, or all leads of a studio, until the hold is removed: every erasure that begins after the response is
+   * refused. Replaces a hold with another reason. Neither update_time nor the change feed changes. Refused with INVALID_REQUEST, LEAD_NOT_FOUND,
+   * also of an erased lead, or STUDIO_NOT_FOUND.
+   *
+   * @generated from rpc leadintake.v1.DirectoryService.PutHold
+   */
+  putHold: {
+    methodKind: "unary";
+    input: typeof PutHoldRequestSchema;
+    output: typeof PutHoldResponseSchema;
+  },
+  /**
+   * Removes the hold of a lead, or that of a whole studio, which leaves those of its leads. Refused as PutHold is.
+   *
+   * @generated from rpc leadintake.v1.DirectoryService.RemoveHold
+   */
+  removeHold: {
+    methodKind: "unary";
+    input: typeof RemoveHoldRequestSchema;
+    output: typeof RemoveHoldResponseSchema;
   },
   /**
    * Lists all studios, by id, in bounded pages. Refused with INVALID_REQUEST.

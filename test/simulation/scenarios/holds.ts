@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
+import { times } from '../../support/builders.ts';
+import { CRM_TIMEOUT } from '../simulation.ts';
+import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
+import { command } from './operations.ts';
+import { aScenario } from './scenario.ts';
+import { createSeparateLead, leadIdIn, makeSeparateStudio, separateLead } from './separate-studio.ts';
+
+const REASON = 'LEGAL';
+
+/** A lead and then its studio are held while others erase: what is held stays, until the hold is removed. */
+export const holdLeads = aScenario({
+  weight: 2,
+  choice: fc.record({ byCommand: fc.boolean(), core: fc.nat(1), name: fc.nat() }),
+  run: (sim, { byCommand, core, name }) =>
+    asFarAsDefinite(async () => {
+      const studio = await makeSeparateStudio(sim);
+      const { id: studioId } = studio;
+      const [crm, other] = [sim.crmAt(core), sim.crmAt(core + 1)];
+      const create = (lead: string) => createSeparateLead(sim, studio, separateLead(sim, studioId, lead));
+      const ids = await Promise.all(times(3, async (index) => leadIdIn(await create(`${index}`))));
+      const [first = ''] = ids;
+      const put = (what: { readonly leadId?: string; readonly wholeStudio?: boolean }) => {
+        // A late attempt must not put it again.
+        const requestId = sim.uuid('hold', studioId, String(what.leadId), String(name));
+        const call = () => crm.directory.putHold({ studioId, ...what, reason: REASON, requestId }, CRM_TIMEOUT);
+        return definiteOutcome(sim, `a hold is put in ${studioId}`, call);
+      };
+      const erase = (leadId: string, at = other) =>
+        definiteOutcome(sim, `a lead of ${studioId} is erased`, () =>
+          at.leads.eraseLead({ studioId, leadId }, CRM_TIMEOUT),
+        );
+      const isThere = async (leadId: string) => {
+        const get = () => crm.leads.getLead({ studioId, leadId, view: LeadView.FULL }, CRM_TIMEOUT);
+        return 'answer' in (await definiteOutcome(sim, `a lead of ${studioId} is read`, get));
+      };
+
+      const [held, ...erasures] = await Promise.all([put({ leadId: first }), erase(first), erase(first, crm)]);
+      const isHeld = 'answer' in held;
+      for (const erased of erasures)
+        if (isHeld === 'answer' in erased)
+          sim.history.fail(`in ${studioId} a lead is ${isHeld ? '' : 'not '}held and erased`);
+      if (isHeld !== (await isThere(first))) sim.history.fail(`in ${studioId} a lead that is held is gone`);
+
+      if (!('answer' in (await put({ wholeStudio: true })))) sim.history.fail(`${studioId} cannot be held`);
+      const later = leadIdIn(await create('later'));
+      if (byCommand) await command(sim, ['leads', 'erase', studioId, later]);
+      for (const leadId of [...ids.slice(1), later]) {
+        if ('answer' in (await erase(leadId))) sim.history.fail(`in the held ${studioId} a lead is erased`);
+        if (!(await isThere(leadId))) sim.history.fail(`in the held ${studioId} a lead is gone`);
+      }
+      const remove = (what: object) =>
+        definiteOutcome(sim, `a hold in ${studioId} is removed`, () =>
+          crm.directory.removeHold({ studioId, ...what }, CRM_TIMEOUT),
+        );
+      await remove({ wholeStudio: true });
+      if (isHeld && 'answer' in (await erase(first))) sim.history.fail(`in ${studioId} a lead is held and erased`);
+      if (isHeld) await remove({ leadId: first });
+      for (const leadId of [...ids, later]) {
+        if (!('answer' in (await erase(leadId)))) sim.history.fail(`in ${studioId} a lead cannot be erased`);
+        if (await isThere(leadId)) sim.history.fail(`in ${studioId} an erased lead is there`);
+      }
+    }),
+});
