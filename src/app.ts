@@ -14,8 +14,9 @@ import { type CoreConfig, coreSummary, coreTls } from './config.ts';
 import { idGenerator, systemClock } from './domain/new-id.ts';
 import { createCoreServer } from './port/server.ts';
 import { Callers } from './rpc/callers.ts';
-import { callRunner, createCoreMetrics, unreadableRecordLog } from './rpc/observation.ts';
+import { callRunner, createCoreMetrics, retentionObserver, unreadableRecordLog } from './rpc/observation.ts';
 import { openStore } from './store/open-store.ts';
+import { retainLeads } from './usecases/retain-leads.ts';
 
 /**
  * Starts the core: store, use cases, RPCs, port.
@@ -66,6 +67,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
     const url = await server.listen({ host: config.CORE_HOST, port: config.CORE_PORT, reusePort: config.REUSE_PORT });
     const stopWatching = watchCallers(config.CORE_CALLERS_FILE?.file, callers, log);
     readiness.start();
+    const retaining = retainLeads({ store, clock: systemClock }, retentionObserver(log, metrics), draining.signal);
     return {
       url,
       metricsUrl: metricsServer?.url,
@@ -77,7 +79,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
         await sleep(config.SHUTDOWN_DRAIN_MS);
         stopWatching();
         await server.close();
-        await connectionsEnded;
+        await Promise.all([connectionsEnded, retaining]);
         readiness.close();
         await Promise.all([store.close(), metricsServer?.close(), tracer?.close()]);
       },

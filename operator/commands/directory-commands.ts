@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import { newId } from '../../src/domain/new-id.ts';
+import { firstErasure } from '../../src/domain/retention.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
 import { putHold, removeHold } from '../../src/usecases/holds.ts';
 import {
@@ -9,9 +10,10 @@ import {
   removeLeadSource,
   removeMember,
 } from '../../src/usecases/members-and-sources.ts';
+import { countExpiredLeads } from '../../src/usecases/retain-leads.ts';
 import { emptyStudio, everyStudio, getStudio, type PutStudioCommand, putStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
-import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, type QuotaOption, quotaOption } from './options.ts';
+import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, positiveInteger, type QuotaOption, quotaOption } from './options.ts';
 import { program, runOnStore } from './program.ts';
 
 /** Adds the commands for studios, their members, lead sources and holds. */
@@ -27,6 +29,7 @@ interface PutStudioOptions {
   readonly region?: string;
   readonly quota?: QuotaOption;
   readonly keepEnquiries?: 'yes' | 'no';
+  readonly retention?: number | 'none';
   readonly test?: true;
   readonly member?: string;
 }
@@ -47,20 +50,35 @@ function addStudioCommands(): void {
         'whether an open lead keeps what creations say that are refused because of it',
       ).choices(['yes', 'no']),
     )
+    .option(
+      '--retention <days>',
+      'days after which closed leads that do not change are erased; "none" for never',
+      (value) => (value === 'none' ? value : positiveInteger(value)),
+    )
     .option('--test', 'create a test studio: only consumers and exports that ask for it have its leads')
     .option(...AUDITED_MEMBER)
     .action(
-      (id: string, { region, quota, keepEnquiries: keep, test: isTest, member, ...options }: PutStudioOptions) => {
+      (
+        id: string,
+        { region, quota, keepEnquiries: keep, retention, test: isTest, member, ...options }: PutStudioOptions,
+      ) => {
         const regionCode = region === 'none' ? null : region;
         const quotaLimit = quota === 'default' ? null : quota;
         const keepEnquiries = keep && keep === 'yes';
+        const retentionDays = retention === 'none' ? null : retention;
         return runOnStore(async (deps) => {
           const status = options.status ?? ((await deps.store.findStudio(id)) ? 'unchanged' : 'active');
-          const fields = { regionCode, quotaLimit, keepEnquiries, isTest };
+          const fields = { regionCode, quotaLimit, keepEnquiries, retentionDays, isTest };
           const put: PutStudioCommand = { id, status, ...fields, memberId: member, ...BY_HAND };
           return publicStudio(await putStudio(deps, put));
         });
       },
+    );
+  studios
+    .command('try-retention <studio> <days>')
+    .description('count the closed leads that a retention of so many days would erase now; changes nothing')
+    .action((studioId: string, days: string) =>
+      runOnStore((deps) => countExpiredLeads(deps, { studioId, days: Number(days) })),
     );
   studios
     .command('empty <studio>')
@@ -165,4 +183,8 @@ const heldBy = (studioId: string, leadId: string | undefined, { reason, wholeStu
 });
 
 /** Returns a studio's record without internal fields. */
-const publicStudio = ({ formerRegions: _, ...studio }: Studio) => studio;
+const publicStudio = ({ formerRegions: _, retention, ...studio }: Studio) => ({
+  ...studio,
+  retentionDays: retention?.days ?? null,
+  ...(retention && { firstErasure: firstErasure(retention) }),
+});

@@ -11,6 +11,7 @@ export const AUDIT_ACTIONS = [
   'studio-member-changed',
   'studio-enquiries-changed',
   'studio-hold-changed',
+  'studio-retention-changed',
   'lead-stage-changed',
   'lead-updated',
   'lead-erased',
@@ -24,14 +25,15 @@ export interface AuditEvent {
   readonly action: AuditAction;
   /** The member who did it; null: the request named none. */
   readonly memberId: string | null;
-  /** The program that did it: a name in the callers file, or a command line; null: the caller has no name. */
+  /** The program that did it: a name in the callers file, a command line, or BY_RETENTION; null: the caller has no name. */
   readonly caller: string | null;
   readonly time: Date;
   /** The API key or lead that changed; both null: the studio itself. */
   readonly apiKeyId: string | null;
   readonly leadId: string | null;
   /**
-   * The status, stage, quota, region, keeping of enquiries, reason of a hold, or the member's id and role, before and after; null: none.
+   * The status, stage, quota, region, keeping of enquiries, reason of a hold, days of retention, or the member's id and role, before
+   * and after; null: none.
    * `lead-updated`: null, and the corrected fields' names.
    */
   readonly from: string | null;
@@ -44,6 +46,9 @@ export interface Actor {
   /** Null or undefined: the program has no name. */
   readonly caller?: string | null | undefined;
 }
+
+/** A core that erases what a studio's retention does not keep, which is no valid name of a caller. */
+export const BY_RETENTION: Actor = { memberId: null, caller: '(retention)' };
 
 /** A request that its caller may repeat. */
 export interface Repeatable {

@@ -1,5 +1,6 @@
 import type { StudioRegions } from './contact.ts';
 import type { Hold } from './hold.ts';
+import type { Retention } from './retention.ts';
 
 /** The statuses of a studio. The public API refuses requests of a suspended one. */
 export const STUDIO_STATUSES = ['active', 'suspended'] as const;
@@ -16,6 +17,8 @@ export interface Studio extends StudioRegions {
   readonly isTest: boolean;
   /** Of all its leads; null: none. */
   readonly hold: Hold | null;
+  /** How long it keeps closed leads; null: until somebody erases them. */
+  readonly retention: Retention | null;
 }
 
 export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;

@@ -290,6 +290,7 @@ export function studioToWire({
   keepEnquiries,
   isTest,
   hold,
+  retention,
 }: Studio): directory.Studio {
   return create(directory.StudioSchema, {
     id,
@@ -297,6 +298,7 @@ export function studioToWire({
     ...(regionCode !== null && { regionCode }),
     ...(quotaLimit !== null && { quotaLimit }),
     keepEnquiries,
+    retentionDays: retention?.days,
     isTest,
     ...(hold && { hold: holdToWire(hold) }),
   });

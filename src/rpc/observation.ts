@@ -14,6 +14,7 @@ import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { MeasuredDeliveries, ReportUnreadable, Store, StoreCommand } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
+import type { RetentionObserver, RetentionOutcome } from '../usecases/retain-leads.ts';
 import { connectErrorOf } from './refusals.ts';
 
 /** A call, or an item of one, as it is logged, counted and traced. */
@@ -122,6 +123,16 @@ export function unreadableRecordLog(log: Logger): ReportUnreadable {
   return ({ kind, studioId, id, field }) => {
     if (!throttle.allow(`${kind} ${studioId} ${id}`)) return;
     log.error({ kind, studioId, id, field }, 'unreadable record');
+  };
+}
+
+/** Logs and counts what retention erases. A failure is logged once an hour at most. */
+export function retentionObserver(log: Logger, metrics?: CoreMetrics): RetentionObserver {
+  const throttle = new Throttle(LOG_INTERVAL_MS);
+  return {
+    ...(metrics?.retention ?? { time() {}, passed() {} }),
+    erased: (studioId, leads) => log.info({ studioId, leads }, 'retention: closed leads erased'),
+    failed: (err) => throttle.allow() && log.warn({ err }, 'retention: interrupted; it goes on'),
   };
 }
 
@@ -263,6 +274,7 @@ export function createCoreMetrics() {
         commands.observe({ command, outcome: isDone ? 'ok' : 'failed' }, (performance.now() - began) / 1000);
     },
     clockSetBack: exportClock(registry),
+    retention: exportRetention(registry),
     watchLeadChanges: (store: Store) => gaugeLeadChanges(registry, store),
     watchCertificates: (credentials: TlsCredentials) =>
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
@@ -291,6 +303,29 @@ function exportClock(registry: Registry): () => void {
     registers: [registry],
   });
   return () => setBacks.inc();
+}
+
+/** Exports what becomes of leads that retention does not keep, and the time that it goes by. */
+function exportRetention(registry: Registry): Pick<RetentionObserver, 'time' | 'passed'> {
+  let latest: Date | null = null;
+  const leads = new Counter({
+    name: 'lead_intake_core_retention_leads_total',
+    help: 'Leads that the retention of their studio does not keep, by what became of them; those that stay, once an hour.',
+    labelNames: ['outcome'],
+    registers: [registry],
+  });
+  gauge(
+    registry,
+    'lead_intake_core_retention_lag_seconds',
+    'How far the time that retention goes by is behind the clock of the core.',
+    () => (latest ? (Date.now() - latest.getTime()) / 1000 : Number.NaN),
+  );
+  return {
+    time(time) {
+      latest = time;
+    },
+    passed: (outcome: RetentionOutcome, count) => leads.inc({ outcome }, count),
+  };
 }
 
 /** Returns a function that measures at most once in COUNT_TTL_MS. */

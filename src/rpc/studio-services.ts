@@ -135,11 +135,11 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
 }
 
 /** The fields that an update mask may name. */
-const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit', 'keep_enquiries', 'is_test'];
+const STUDIO_FIELDS = ['status', 'region_code', 'quota_limit', 'keep_enquiries', 'retention_days', 'is_test'];
 
 /** Returns the changes of a studio: the fields that the mask names, or without a mask those that are present. */
 function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask | undefined): PutStudioCommand {
-  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest } = studio;
+  const { id, status, regionCode, quotaLimit, keepEnquiries, retentionDays, isTest } = studio;
   const faults = new Faults();
   const isUnknown = (path: string) => !STUDIO_FIELDS.includes(path);
   if (mask?.paths.some(isUnknown)) faults.note('updateMask', `must name ${STUDIO_FIELDS.join(', ')} only`);
@@ -151,6 +151,7 @@ function studioPut(studio: Studio, memberId: string | undefined, mask: FieldMask
     regionCode: changes('region_code', regionCode !== undefined) ? (regionCode ?? null) : undefined,
     quotaLimit: changes('quota_limit', quotaLimit !== undefined) ? (quotaLimit ?? null) : undefined,
     keepEnquiries: changes('keep_enquiries', keepEnquiries !== undefined) ? (keepEnquiries ?? true) : undefined,
+    retentionDays: changes('retention_days', retentionDays !== undefined) ? (retentionDays ?? null) : undefined,
     isTest: changes('is_test', isTest) ? isTest : undefined,
     memberId,
   };

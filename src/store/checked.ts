@@ -20,6 +20,7 @@ import {
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
+import { isRetentionDays, type Retention } from '../domain/retention.ts';
 import {
   isQuotaLimit,
   type LeadSource,
@@ -298,7 +299,7 @@ export function readablePartsOfKey(read: Unchecked<ApiKey>, report: ReportUnread
  * that cannot be read counts as none.
  */
 export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, report: ReportUnreadable): Studio {
-  const { id, regionCode, quotaLimit, keepEnquiries, isTest } = read;
+  const { id, regionCode, quotaLimit, keepEnquiries, isTest, retention } = read;
   const formerRegions = regionsIn(read.formerRegions);
   const hold = checkedHold(read.hold);
   const field = faultOfStudio(read);
@@ -312,6 +313,7 @@ export function checkedStudio(read: Unchecked<Studio> & Pick<Studio, 'id'>, repo
     keepEnquiries: keepEnquiries === true,
     isTest: isTest === true,
     hold,
+    retention: isRetentionOrNull(retention) ? retention : null,
     formerRegions,
   };
 }
@@ -327,7 +329,8 @@ function faultOfStudio(read: Unchecked<Studio>): keyof Studio | undefined {
   if (!isOneOf(STUDIO_STATUSES, read.status)) return 'status';
   if (!isRegion(read.regionCode)) return 'regionCode';
   if (!isQuotaLimitOrNull(read.quotaLimit)) return 'quotaLimit';
-  return typeof read.keepEnquiries === 'boolean' ? undefined : 'keepEnquiries';
+  if (typeof read.keepEnquiries !== 'boolean') return 'keepEnquiries';
+  return isRetentionOrNull(read.retention) ? undefined : 'retention';
 }
 
 /**
@@ -449,6 +452,11 @@ export const isRegion = (value: unknown): value is RegionCode | null =>
   value === null || (typeof value === 'string' && isRegionCode(value));
 
 const isQuotaLimitOrNull = (value: unknown): value is number | null => value === null || isQuotaLimit(value);
+
+function isRetentionOrNull(value: unknown): value is Retention | null {
+  const { days, since } = Object(value) as Unchecked<Retention>;
+  return value === null || (isRetentionDays(days) && isTime(since));
+}
 
 const regionsIn = (values: unknown): (RegionCode | null)[] =>
   Array.isArray(values) ? [...new Set(values.map((value) => (isRegion(value) ? value : null)))] : [null];

@@ -18,6 +18,7 @@ import {
   withEnquiry,
 } from '../domain/lead.ts';
 import { type ChangeMark, marked } from '../domain/lead-change.ts';
+import { retentionText } from '../domain/retention.ts';
 import {
   keepingText,
   type MemberRole,
@@ -322,8 +323,7 @@ export interface StoredStudio {
 }
 
 /** Changed fields of a studio; its former regions are added to those that are stored, and end a renewal. */
-export type StudioWrite = Partial<Pick<Studio, 'status' | 'regionCode' | 'quotaLimit' | 'keepEnquiries' | 'isTest'>> &
-  Pick<Studio, 'formerRegions'>;
+export type StudioWrite = Partial<Omit<Studio, 'id' | 'formerRegions' | 'hold'>> & Pick<Studio, 'formerRegions'>;
 
 const NEW_STUDIO = {
   regionCode: null,
@@ -331,6 +331,7 @@ const NEW_STUDIO = {
   keepEnquiries: true,
   isTest: false,
   hold: null,
+  retention: null,
   formerRegions: [],
 };
 
@@ -340,18 +341,22 @@ export function decideStudio(
   { memberId, caller, now: time }: AuditContext,
   isApplied: boolean,
 ): Decision<PutStudioOutcome, StudioWrite> {
-  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest } = put;
+  const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days } = put;
   if (!found && status === undefined) return { outcome: null };
   if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: 'other-kind' };
   if (found && isApplied) return { outcome: found.studio };
+  const before = { ...NEW_STUDIO, ...found?.studio };
+  const daysBefore = before.retention?.days ?? null;
   const fields = {
     ...(status !== undefined && { status }),
     ...(regionCode !== undefined && { regionCode }),
     ...(quotaLimit !== undefined && { quotaLimit }),
     ...(keepEnquiries !== undefined && { keepEnquiries }),
     ...(!found && isTest && { isTest }),
+    // None is written again, since what is stored may be unreadable; the same days keep their grace.
+    ...(days === null && { retention: null }),
+    ...(days && days !== daysBefore && { retention: { days, since: time } }),
   };
-  const before = { ...NEW_STUDIO, ...found?.studio };
   const noted = found ? regionsToNote(found.studio, put, found.isRenewing) : [];
   const formerRegions = [...new Set([...before.formerRegions, ...noted])];
   const from = isOneOf(STUDIO_STATUSES, found?.status) ? found.status : null;
@@ -365,6 +370,8 @@ export function decideStudio(
     record('studio-region-changed', before.regionCode, regionCode);
   if (keepEnquiries !== undefined && keepEnquiries !== before.keepEnquiries)
     record('studio-enquiries-changed', keepingText(before.keepEnquiries), keepingText(keepEnquiries));
+  if (days !== undefined && days !== daysBefore)
+    record('studio-retention-changed', retentionText(daysBefore), retentionText(days));
   return {
     outcome: { ...before, ...fields, id, formerRegions } as Studio,
     write: { ...fields, formerRegions: [...new Set(noted)] },

@@ -44,6 +44,7 @@ export interface Store
     RestoreStore,
     LeadErasureStore,
     HoldStore,
+    RetentionStore,
     ApiKeyStore,
     DirectoryStore,
     AuditStore {
@@ -533,6 +534,25 @@ export interface HoldStore {
   putHold(put: HoldPut): Promise<PutHoldOutcome>;
 }
 
+/** The time that retention goes by, which all cores share. */
+export interface RetentionTime {
+  /** Grows with each change. */
+  readonly version: number;
+  /** Null: it cannot be read. */
+  readonly time: Date | null;
+}
+
+export interface RetentionStore {
+  /** Returns null if there never was one. Must see every change that resolved before the call. */
+  findRetentionTime(): Promise<RetentionTime | null>;
+
+  /**
+   * Replaces it. Must change nothing, and return false, unless it has the version that was read (null: there is none): of
+   * concurrent calls exactly one changes it. Where a response was lost, it may return false for a change.
+   */
+  putRetentionTime(version: RetentionTime['version'] | null, time: Date): Promise<boolean>;
+}
+
 export interface ApiKeyCommand extends AuditContext {
   readonly studioId: string;
   readonly keyId: string;
@@ -630,6 +650,8 @@ export interface StudioPut {
   readonly quotaLimit?: number | null | undefined;
   readonly keepEnquiries?: boolean | undefined;
   readonly isTest?: boolean | undefined;
+  /** A change of it begins another grace. */
+  readonly retentionDays?: number | null | undefined;
 }
 
 /** Null: the studio does not exist, and `status` is undefined; `other-kind`: `isTest` differs. Neither writes anything. */
@@ -641,7 +663,7 @@ export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
 export interface DirectoryStore {
   /**
    * putStudio must create a studio, or change the given fields of one, also of an unreadable one; its members and
-   * sources must not change. A new status, quota, region, including the first, or keeping of enquiries must be
+   * sources must not change. A new status, quota, region, including the first, keeping of enquiries, or retention must be
    * stored with an event in the same write; a studio without room for an event must still be suspended. A region that is replaced must be added to the
    * former ones in the same write, also by concurrent calls.
    *

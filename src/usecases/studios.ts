@@ -4,6 +4,7 @@ import { type AuditEvent, type Requester, requestIdentity } from '../domain/audi
 import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/contact.ts';
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
+import { retentionDaysFault } from '../domain/retention.ts';
 import { quotaLimitFault, type Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
@@ -26,6 +27,8 @@ export interface PutStudioCommand extends Requester {
   readonly keepEnquiries?: boolean | undefined;
   /** Undefined: as it is; a new studio is none. */
   readonly isTest?: boolean | undefined;
+  /** Null: none; undefined: unchanged. */
+  readonly retentionDays?: number | null | undefined;
 }
 
 /** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
@@ -43,6 +46,8 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
     faults.note('studio.regionCode', 'must be two capital letters of a region that has phone numbers');
   }
   if (typeof command?.quotaLimit === 'number') faults.note('studio.quotaLimit', quotaLimitFault(command.quotaLimit));
+  const days = command?.retentionDays;
+  if (typeof days === 'number') faults.note('studio.retentionDays', retentionDaysFault(days));
   noteRequester(faults, command ?? {});
   faults.refuseIfAny();
   const { id, status, quotaLimit, keepEnquiries, isTest, memberId = null, caller } = command as PutStudioCommand;
@@ -53,6 +58,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
     quotaLimit,
     keepEnquiries,
     isTest,
+    retentionDays: days,
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
   const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });

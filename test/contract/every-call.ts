@@ -80,6 +80,8 @@ const CALLS: { readonly [Method in Exclude<keyof Store, 'close'>]: readonly ['re
   putHold: ['writes', (store) => store.putHold({ ...ofLead, reason: 'ANY', ...BY })],
   deleteLeads: ['writes', (store) => store.deleteLeads(STUDIO_ID, 10)],
   walkErasedLeads: ['reads', (store) => store.walkErasedLeads(STUDIO_ID, null, 10)],
+  findRetentionTime: ['reads', (store) => store.findRetentionTime()],
+  putRetentionTime: ['writes', (store) => store.putRetentionTime(null, NOW)],
   createApiKey: ['writes', (store) => store.createApiKey(anApiKey(), NOW)],
   listLiveApiKeys: ['reads', (store) => store.listLiveApiKeys(STUDIO_ID)],
   listFormerApiKeys: ['reads', (store) => store.listFormerApiKeys(STUDIO_ID, null, 10)],

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type CommandStartedEvent, type Document, MongoClient, type Sort, UUID } from 'mongodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/domain/new-id.ts';
+import { expiredLeads } from '../../src/domain/retention.ts';
 import { causalSessions } from '../../src/store/mongo/client.ts';
 import { collectionsOf } from '../../src/store/mongo/collections.ts';
 import type { Connection } from '../../src/store/mongo/connection.ts';
@@ -203,6 +204,11 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       ['stage'],
       HOUR_MS / CHANGE_EVERY_MS,
       () => store.walkLeads(studioId, null, PAGE, { ...ANY, updated: AN_HOUR }),
+    ],
+    'the leads that retention does not keep': [
+      times(10, () => 'stage'),
+      PAGE + 2,
+      () => store.walkLeads(studioId, null, PAGE, expiredLeads(30, new Date())),
     ],
     'the first page of an hour of creations': [
       ['_id_'],

@@ -17,7 +17,7 @@ import {
 } from '../../src/store/mongo/documents.ts';
 import { openMongoStore, storeOn } from '../../src/store/mongo/mongo-store.ts';
 import type { Store, UnreadableRecord } from '../../src/store/store.ts';
-import { aConsumer, aLead, aStudio, BY, claimsOf, STUDIO_ID, times } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { acknowledgementOf, correctLead, moveLead } from './store-actions.ts';
 import { storeContract } from './store-contract.ts';
@@ -123,6 +123,9 @@ const DAMAGES: readonly Damage[] = [
   ...['XX', 49, undefined].map((value) => ({ kind: 'studio', field: 'regionCode', value }) as const),
   ...[0, '5', {}].map((value) => ({ kind: 'studio', field: 'quotaLimit', value }) as const),
   ...['no', 0, null].map((value) => ({ kind: 'studio', field: 'keepEnquiries', value }) as const),
+  ...[30, { days: 5, since: NOW }, { days: 30 }, []].map(
+    (value) => ({ kind: 'studio', field: 'retention', value }) as const,
+  ),
   ...[{}, { version: '2', region: null }, { version: 2, region: 'XX' }].map(
     (value) => ({ kind: 'claim', field: 'contactRule', value }) as const,
   ),

@@ -16,6 +16,7 @@ import { sqliteHolds } from '../../src/store/sqlite/holds.ts';
 import { sqliteLeadReads } from '../../src/store/sqlite/lead-reads.ts';
 import { sqliteLeadWrites } from '../../src/store/sqlite/leads.ts';
 import { openDatabase, schemaVersion } from '../../src/store/sqlite/open-database.ts';
+import { sqliteRetention } from '../../src/store/sqlite/retention.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreUnavailable, type UnreadableRecord } from '../../src/store/store.ts';
 import { countLeads } from '../../src/usecases/count-leads.ts';
@@ -518,6 +519,7 @@ describe('SQLite', () => {
     sqliteHolds(connection);
     sqliteApiKeys(connection);
     sqliteDirectory(connection);
+    sqliteRetention(connection);
 
     const plans = queries.map((sql) => ({
       sql,

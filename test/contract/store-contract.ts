@@ -18,6 +18,7 @@ import { oddRecordsContract } from './odd-records-contract.ts';
 import type { Damage, OpenedStore } from './opened-store.ts';
 import { repeatedChangesContract } from './repeated-changes-contract.ts';
 import { restoreContract } from './restore-contract.ts';
+import { retentionContract } from './retention-contract.ts';
 import { testStudioContract } from './test-studio-contract.ts';
 import { unreadableRecordsContract } from './unreadable-records-contract.ts';
 import { updateLeadContract } from './update-lead-contract.ts';
@@ -50,6 +51,7 @@ export function storeContract(adapter: string, damages: readonly Damage[], open:
     consumerContract(damages, opened);
     testStudioContract(opened);
     restoreContract(damages, opened);
+    retentionContract(damages, opened);
     claimContract(opened);
     apiKeyContract(opened);
     directoryContract(opened);

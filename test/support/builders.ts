@@ -35,6 +35,7 @@ export function aStudio(overrides: Partial<Studio> = {}): Studio {
     keepEnquiries: true,
     isTest: false,
     hold: null,
+    retention: null,
     formerRegions: [],
     ...overrides,
   };

@@ -19,6 +19,7 @@ import {
   type DeliveryDocument,
   type LeadDocument,
   READ,
+  type RetentionTimeDocument,
   STUDIO_FIELDS,
   type StudioDocument,
 } from './documents.ts';
@@ -30,6 +31,8 @@ export interface Collections {
   readonly apiKeys: Collection<ApiKeyDocument>;
   readonly studios: Collection<StudioDocument>;
   readonly feed: Collection<ConsumersDocument>;
+  /** In the collection of the feed. */
+  readonly retention: Collection<RetentionTimeDocument>;
   readonly deliveries: Collection<DeliveryDocument>;
 }
 
@@ -38,6 +41,7 @@ export const collectionsOf = (database: Db, perform: Perform, observer?: StoreOb
   apiKeys: boundedCollection(database.collection('apiKeys'), STORE_CALL_MS, perform, observer),
   studios: boundedCollection(database.collection('studios'), STORE_CALL_MS, perform, observer),
   feed: boundedCollection(database.collection('feed'), STORE_CALL_MS, perform, observer),
+  retention: boundedCollection(database.collection('feed'), STORE_CALL_MS, perform, observer),
   deliveries: boundedCollection(database.collection('deliveries'), STORE_CALL_MS, perform, observer),
 });
 

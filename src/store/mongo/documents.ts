@@ -14,6 +14,7 @@ import {
   type OriginalFields,
 } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
+import type { Retention } from '../../domain/retention.ts';
 import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -125,6 +126,13 @@ export interface ConsumersDocument {
   readonly restoredTo?: Date;
 }
 
+/** The time that retention goes by, beside the consumers. */
+export interface RetentionTimeDocument {
+  readonly _id: 'retention';
+  readonly version: number;
+  readonly time: Date;
+}
+
 /** What there is before the first consumer. */
 export const NO_CONSUMERS = { version: 0, next: 1, list: [] } as const;
 
@@ -170,6 +178,7 @@ export interface StudioDocument extends Changeable {
   readonly keepEnquiries?: boolean;
   readonly isTest?: boolean;
   readonly hold?: Hold;
+  readonly retention?: Retention | null;
   readonly formerRegions?: readonly (RegionCode | null)[];
   /** With `NOTHING_DUE`, no core of release 1.1 renews claims of the studio. */
   readonly claimVersion?: number | null;
@@ -194,6 +203,7 @@ export const STUDIO_FIELDS = {
   keepEnquiries: 1,
   isTest: 1,
   hold: 1,
+  retention: 1,
   formerRegions: 1,
   renewal: 1,
 } as const;
@@ -419,9 +429,10 @@ export function apiKeyIn({ _id, secretSha256, quotaLimit = null, ...fields }: Ap
 /** The unchecked studio of a document. Its former regions include those that a core of release 1.1 has replaced. */
 export function studioIn(document: StudioDocument): Unchecked<Studio> & Pick<Studio, 'id'> {
   const { _id: id, status, regionCode, quotaLimit = null, keepEnquiries = true, isTest, hold, renewal } = document;
-  const { formerRegions: former = [] } = document;
+  const { retention = null, formerRegions: former = [] } = document;
   const formerRegions = Array.isArray(former) && renewal ? [...former, ...regionsOfRenewal(renewal)] : former;
-  return { id, status, regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, hold, formerRegions };
+  const settings = { regionCode, quotaLimit, keepEnquiries, isTest: isTest === true, hold, retention };
+  return { id, status, ...settings, formerRegions };
 }
 
 /** Returns a source of a studio; null: it does not exist. */

@@ -15,6 +15,7 @@ import { duplicatesUnder, indexFaults, UNIQUELY_INDEXED } from './indexes.ts';
 import { mongoLeadReads } from './lead-reads.ts';
 import { mongoLeadWrites } from './leads.ts';
 import { mongoRestores } from './restores.ts';
+import { mongoRetention } from './retention.ts';
 
 /**
  * Opens the store in MongoDB or a compatible database. It relies only on single-document writes and unique indexes, so
@@ -41,6 +42,7 @@ export function storeOn(connection: Connection, report: ReportUnreadable = () =>
     ...mongoLeadChanges(connection, distributing, report),
     ...mongoConsumers(connection, distributing, report),
     ...mongoRestores(connection),
+    ...mongoRetention(connection),
     ...mongoApiKeys(connection, reads, report),
     ...mongoDirectory(connection, reads, report),
     ...mongoAudit(connection, report),

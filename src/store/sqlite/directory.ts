@@ -66,6 +66,10 @@ function sqliteStudios({
   const beginKeeping = database.prepare('DELETE FROM studios_without_enquiries WHERE studio_id = ?');
   const endKeeping = database.prepare('INSERT OR IGNORE INTO studios_without_enquiries (studio_id) VALUES (?)');
   const markAsTest = database.prepare('INSERT OR IGNORE INTO test_studios (studio_id) VALUES (?)');
+  const putRetention = database.prepare(
+    'INSERT OR REPLACE INTO studio_retentions (studio_id, days, since) VALUES (?, ?, ?)',
+  );
+  const endRetention = database.prepare('DELETE FROM studio_retentions WHERE studio_id = ?');
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
   return {
@@ -83,9 +87,11 @@ function sqliteStudios({
           };
           return decideStudio(found ?? null, put, by, isApplied);
         },
-        write({ formerRegions, keepEnquiries, isTest, ...fields }, row) {
+        write({ formerRegions, keepEnquiries, isTest, retention, ...fields }, row) {
           if (isTest) markAsTest.run(put.id);
           if (keepEnquiries !== undefined) (keepEnquiries ? beginKeeping : endKeeping).run(put.id);
+          if (retention) putRetention.run(put.id, retention.days, retention.since.getTime());
+          else if (retention === null) endRetention.run(put.id);
           for (const each of formerRegions) insertFormerRegion.run(put.id, each ?? '');
           const { status = null, region_code: regionCode = null, studio_quota_limit: quotaLimit = null } = row ?? {};
           upsert.run({ id: put.id, status, regionCode, quotaLimit, ...fields });

@@ -4,6 +4,7 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import { type ErasedLead, type Lead, type OriginalFields, TEXT_FIELDS } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
+import type { Retention } from '../../domain/retention.ts';
 import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
@@ -144,6 +145,7 @@ export const STUDIO_FIELDS = `
   NOT EXISTS (SELECT 1 FROM studios_without_enquiries WHERE studio_id = studios.id) AS keep_enquiries,
   EXISTS (SELECT 1 FROM test_studios WHERE studio_id = studios.id) AS is_test,
   (SELECT json_array(reason, created_at) FROM held_studios WHERE studio_id = studios.id) AS hold,
+  (SELECT json_array(days, since) FROM studio_retentions WHERE studio_id = studios.id) AS retention,
   ${number('studios.quota_limit')} AS studio_quota_limit`;
 
 export const EVENT_COLUMNS = `
@@ -305,8 +307,14 @@ export function studioIn({ claim_renewal: renewal, ...row }: Row): Unchecked<Stu
     keepEnquiries: row.keep_enquiries === 1,
     isTest: row.is_test === 1,
     hold: holdIn(row.hold),
+    retention: row.retention === null ? null : retentionIn(row.retention as string),
     formerRegions: renewal === null ? former : [...former, ...regionsOfRenewal(objectIn(renewal as string))],
   };
+}
+
+function retentionIn(json: string): Unchecked<Retention> {
+  const [days, since] = JSON.parse(json);
+  return { days, since: new Date(since) };
 }
 
 function objectIn(json: string): unknown {

@@ -168,6 +168,21 @@ const ADDITIONS: Readonly<Record<string, string>> = {
         reason     TEXT NOT NULL,
         created_at INTEGER NOT NULL
       ) STRICT, WITHOUT ROWID`,
+  // How long studios keep closed leads, in days, and when that was set.
+  studio_retentions: `
+      CREATE TABLE studio_retentions (
+        studio_id TEXT NOT NULL PRIMARY KEY,
+        days      INTEGER NOT NULL,
+        since     INTEGER NOT NULL
+      ) STRICT, WITHOUT ROWID`,
+  // The one time that retention goes by.
+  retention_time: `
+      CREATE TABLE retention_time (
+        one     INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+        -- Grows with each change, which is conditional on it.
+        version INTEGER NOT NULL,
+        time    INTEGER NOT NULL
+      ) STRICT`,
   // The named consumers of the change feed. A number is given once: a consumer's deliveries go after it.
   consumers: `
       CREATE TABLE consumers (

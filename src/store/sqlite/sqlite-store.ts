@@ -17,6 +17,7 @@ import { sqliteLeadReads } from './lead-reads.ts';
 import { sqliteLeadWrites } from './leads.ts';
 import { openDatabase } from './open-database.ts';
 import { sqliteRestores } from './restores.ts';
+import { sqliteRetention } from './retention.ts';
 
 /**
  * Opens the embedded store: one file, shared by the processes of one machine.
@@ -43,6 +44,7 @@ export function openSqliteStore(path: string, observer?: StoreObserver, report?:
     ...sqliteLeadChanges(connection, distributing),
     ...sqliteConsumers(connection, distributing, deliveriesIn(connection)),
     ...sqliteRestores(connection),
+    ...sqliteRetention(connection),
     ...sqliteApiKeys(connection),
     ...sqliteDirectory(connection),
     ...sqliteAudit(database, connection.report),

@@ -1,0 +1,58 @@
+import { DAY_MS } from '../../common/units.ts';
+import { isOpen, LEAD_STAGES } from './lead.ts';
+import type { LeadFilter } from './lead-filter.ts';
+
+/** For how long a studio keeps closed leads that do not change. */
+export interface Retention {
+  /** Whole days, MIN_RETENTION_DAYS to MAX_RETENTION_DAYS. */
+  readonly days: number;
+  /** When it was set. */
+  readonly since: Date;
+}
+
+const MIN_RETENTION_DAYS = 30;
+const MAX_RETENTION_DAYS = 3650;
+
+/** How long nothing is erased after a retention was set, so that a mistyped one can be put right; milliseconds. */
+export const RETENTION_GRACE_MS = 7 * DAY_MS;
+
+/** How much longer than its days a lead is kept: for so long a clock may be ahead, by any time, without an erasure too early. */
+const MARGIN_MS = DAY_MS;
+
+export const isRetentionDays = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= MIN_RETENTION_DAYS && (value as number) <= MAX_RETENTION_DAYS;
+
+export const retentionDaysFault = (days: number): string | undefined =>
+  isRetentionDays(days) ? undefined : `must be ${MIN_RETENTION_DAYS} to ${MAX_RETENTION_DAYS}`;
+
+/** Returns a retention as the audit log stores it; null: there is none. */
+export const retentionText = (days: number | null): string | null => (days === null ? null : String(days));
+
+/** Returns when a retention begins to erase. */
+export const firstErasure = ({ since }: Retention): Date => new Date(since.getTime() + RETENTION_GRACE_MS);
+
+/** A filter of leads in the order of their changes. */
+export interface ExpiredLeads extends LeadFilter {
+  readonly updated: { readonly start: Date; readonly end: Date };
+}
+
+/** Selects the closed leads that are not kept any more at a time. @param start leaves out those that changed before */
+export const expiredLeads = (days: number, time: Date, start = new Date(0)): ExpiredLeads => ({
+  stages: LEAD_STAGES.filter((stage) => !isOpen(stage)),
+  sourceIds: [],
+  created: { start: null, end: null },
+  updated: { start, end: new Date(time.getTime() - days * DAY_MS - MARGIN_MS) },
+});
+
+/** How much faster than a clock the time of retention runs that is behind it. */
+const CATCH_UP = 2;
+
+/**
+ * Returns the next time that retention goes by. It follows the clock, but changes by no more than CATCH_UP times what has
+ * passed: a clock that is ahead moves it ahead by no more than the time for which it is.
+ *
+ * @param time that before; milliseconds since 1970, like `clock`
+ * @param elapsedMs how long it was the time, at least
+ */
+export const nextRetentionTime = (time: number, clock: number, elapsedMs: number): number =>
+  Math.min(Math.max(clock, time - CATCH_UP * elapsedMs), time + CATCH_UP * elapsedMs);

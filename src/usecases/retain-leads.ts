@@ -1,0 +1,205 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BY_RETENTION } from '../domain/audit.ts';
+import type { Lead, LeadStage } from '../domain/lead.ts';
+import { Faults } from '../domain/refusal.ts';
+import { type ExpiredLeads, expiredLeads, firstErasure, retentionDaysFault } from '../domain/retention.ts';
+import { type EraseLeadOutcome, StoreUnavailable } from '../store/store.ts';
+import { MAX_COUNTED } from './consumers.ts';
+import type { Changing, Reading } from './dependencies.ts';
+import { RetentionTurns } from './retention-turns.ts';
+import { everyStudio, existingStudio } from './studios.ts';
+
+/** The pace of all cores of a deployment together; milliseconds but for the leads. */
+const PACE = {
+  /** How often a core looks whether it is its turn. */
+  lookMs: 60_000,
+  /** How long a turn lasts, and for how long nobody must have had one before. */
+  turnMs: 50_000,
+  leadsPerTurn: 500,
+  /** Between two leads, in which others write. */
+  restMs: 100,
+  /** How often all studios are read. A studio is looked through as often. */
+  listMs: 3_600_000,
+};
+
+/** The number of leads for which a studio's retention is read once: what it was changed to counts from the next ones on. */
+const LEADS_PER_PAGE = 10;
+
+/**
+ * The most leads of a stage among which a page is looked for, unless more have changed within an hour: some engines sort all
+ * that a query matches.
+ */
+const LEADS_PER_RANGE = 1000;
+const MIN_RANGE_MS = 3_600_000;
+
+/** Where to go on in a studio. */
+interface Place {
+  /** The leads that changed before are done. */
+  readonly from: Date;
+  /** The end of the range that is looked through, behind a position of it; null: its range is yet to be found. */
+  readonly within: { readonly after: string; readonly to: Date } | null;
+}
+
+const START: Place = { from: new Date(0), within: null };
+
+/** What became of a lead that is not kept any more; `unreadable`: it was passed over. */
+export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed';
+
+/** Must not throw. */
+export interface RetentionObserver {
+  /** Called with the time that retention goes by. */
+  time(time: Date | null): void;
+  passed(outcome: RetentionOutcome, leads: number): void;
+  /** Called after a turn for each studio of which it has erased leads. */
+  erased(studioId: string, leads: number): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * Erases the closed leads that no studio's retention keeps, until the signal aborts. Of any number of processes one does so
+ * at a time, at PACE; another follows it once it ends.
+ */
+export async function retainLeads(
+  deps: Changing,
+  observer: RetentionObserver,
+  signal: AbortSignal,
+  pace = PACE,
+): Promise<void> {
+  const turns = new RetentionTurns(deps, pace.turnMs);
+  const rest = (ms: number) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
+  /** The studios to look through. */
+  const waiting = new Map<string, Place>();
+  let listedAt = Number.NEGATIVE_INFINITY;
+  let firstTime: Date | null = null;
+  let isUsed = false;
+  for (;;) {
+    await rest(pace.lookMs);
+    if (signal.aborted) return;
+    try {
+      if (performance.now() - listedAt >= pace.listMs) await list();
+      if (!isUsed) continue;
+      const time = await turns.next(firstTime);
+      observer.time(turns.time);
+      if (time) await take(time);
+    } catch (error) {
+      observer.failed(error);
+    }
+  }
+
+  async function list(): Promise<void> {
+    const now = deps.clock();
+    isUsed = false;
+    for await (const { id, retention } of everyStudio(deps)) {
+      if (!retention) continue;
+      isUsed = true;
+      if (!waiting.has(id)) waiting.set(id, START);
+      // When it was set, it was that late at least. A time in the future was set by a clock that was ahead.
+      if (retention.since <= now && !(firstTime && retention.since < firstTime)) firstTime = retention.since;
+    }
+    if (!isUsed) observer.time(null);
+    listedAt = performance.now();
+  }
+
+  /** Takes some leads of each studio in turn, so that none waits for another that has many. */
+  async function take(time: Date): Promise<void> {
+    const until = performance.now() + pace.turnMs;
+    const erased = new Map<string, number>();
+    try {
+      for (let left = pace.leadsPerTurn; left > 0 && performance.now() < until; ) {
+        const [first] = waiting;
+        if (!first) break;
+        const [studioId, place] = first;
+        // Whatever fails there must not stop the others.
+        waiting.delete(studioId);
+        const page = await expired(deps, studioId, place, time);
+        observer.passed('unreadable', page.skipped);
+        for (const lead of page.records) {
+          const outcome = await erase(deps, lead, observer);
+          observer.passed(outcome, 1);
+          if (outcome === 'erased') erased.set(studioId, (erased.get(studioId) ?? 0) + 1);
+          await rest(pace.restMs);
+          if (signal.aborted) return;
+        }
+        left -= page.records.length;
+        if (page.next) waiting.set(studioId, page.next);
+      }
+    } finally {
+      for (const [studioId, leads] of erased) observer.erased(studioId, leads);
+    }
+  }
+}
+
+/** Returns some leads of a studio that are not kept any more, and where to go on; null: there are no more. */
+async function expired({ store }: Reading, studioId: string, { from, within }: Place, time: Date) {
+  const retention = (await store.findStudio(studioId))?.retention;
+  if (!retention || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
+  const all = expiredLeads(retention.days, time, from);
+  const { end } = all.updated;
+  const to = within
+    ? new Date(Math.min(within.to.getTime(), end.getTime()))
+    : await endOfRange({ store }, studioId, all);
+  const filter = { ...all, updated: { start: from, end: to } };
+  const page = await store.walkLeads(studioId, within?.after ?? null, LEADS_PER_PAGE, filter);
+  const rest = to < end ? { from: to, within: null } : null;
+  return { ...page, next: page.next === null ? rest : { from, within: { after: page.next, to } } };
+}
+
+async function endOfRange(
+  { store }: Reading,
+  studioId: string,
+  { updated: { start, end }, ...leads }: ExpiredLeads,
+): Promise<Date> {
+  for (let to = end; ; to = new Date((start.getTime() + to.getTime()) / 2)) {
+    const isTooMany = async (stage: LeadStage) =>
+      (await store.measureStage(studioId, stage, { ...leads, updated: { start, end: to } }, LEADS_PER_RANGE)) ===
+      LEADS_PER_RANGE;
+    const areTooMany = (await Promise.all(leads.stages.map(isTooMany))).includes(true);
+    if (!areTooMany || to.getTime() - start.getTime() <= MIN_RANGE_MS) return to;
+  }
+}
+
+async function erase(
+  { store, clock }: Changing,
+  { studioId, id: leadId, updatedAt }: Lead,
+  observer: RetentionObserver,
+): Promise<RetentionOutcome> {
+  const which = { studioId, leadId, expectedUpdatedAt: updatedAt };
+  try {
+    return (await store.eraseLead({ ...which, ...BY_RETENTION, now: clock() })).kind;
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    observer.failed(error);
+    return 'failed';
+  }
+}
+
+export interface CountedExpiry {
+  readonly wouldErase: number;
+  /** Whether there may be more. */
+  readonly isLowerBound: boolean;
+  /** They have not changed since. */
+  readonly unchangedSince: Date;
+}
+
+/**
+ * Counts the leads that a retention would erase now, held ones among them. Of each stage it counts MAX_COUNTED at most.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND
+ */
+export async function countExpiredLeads(
+  { store, clock }: Changing,
+  { studioId, days }: { readonly studioId: string; readonly days: number },
+): Promise<CountedExpiry> {
+  const faults = new Faults();
+  faults.note('days', retentionDaysFault(days));
+  await existingStudio(store, studioId, faults);
+  const filter = expiredLeads(days, clock());
+  const counts = await Promise.all(
+    filter.stages.map((stage) => store.measureStage(studioId, stage, filter, MAX_COUNTED)),
+  );
+  return {
+    wouldErase: counts.reduce((sum, count) => sum + count),
+    isLowerBound: counts.includes(MAX_COUNTED),
+    unchangedSince: filter.updated.end,
+  };
+}

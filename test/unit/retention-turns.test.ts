@@ -1,0 +1,154 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { RetentionStore, RetentionTime, Store } from '../../src/store/store.ts';
+import { RetentionTurns } from '../../src/usecases/retention-turns.ts';
+import { DAY_MS, NOW } from '../support/builders.ts';
+
+const LOOK_MS = 60_000;
+const TURN_MS = 50_000;
+
+/** What the contract suite shows of a store. */
+function aRetentionStore(): RetentionStore {
+  let stored: RetentionTime | null = null;
+  return {
+    findRetentionTime: async () => stored,
+    async putRetentionTime(version, time) {
+      if (version !== (stored?.version ?? null)) return false;
+      stored = { version: (version ?? 0) + 1, time };
+      return true;
+    },
+  };
+}
+
+/** Cores whose clocks anybody sets, in a real time that nobody does. */
+class Deployment {
+  readonly #store = aRetentionStore() as Store;
+  readonly #aheadMs = new Map<number, number>();
+  readonly #cores = new Map<number, RetentionTurns>();
+  realMs = NOW.getTime();
+  /** For how long the clock of any core was ahead. */
+  wrongMs = 0;
+  /** The turns that there were: when, and the time that they went by. */
+  readonly turns: { readonly realMs: number; readonly timeMs: number }[] = [];
+
+  pass(ms: number): void {
+    this.realMs += ms;
+    if ([...this.#aheadMs.values()].some((aheadMs) => aheadMs > 0)) this.wrongMs += ms;
+  }
+
+  set = (core: number, aheadMs: number) => this.#aheadMs.set(core, aheadMs);
+  restart = (core: number) => this.#cores.delete(core);
+
+  async look(core: number): Promise<Date | null> {
+    const clock = () => new Date(this.realMs + (this.#aheadMs.get(core) ?? 0));
+    const made = () => new RetentionTurns({ store: this.#store, clock }, TURN_MS, () => this.realMs);
+    const turns = this.#cores.get(core) ?? made();
+    this.#cores.set(core, turns);
+    const time = await turns.next(NOW);
+    if (time) this.turns.push({ realMs: this.realMs, timeMs: time.getTime() });
+    return time;
+  }
+
+  /** Passes time in which cores look, as they do. */
+  async live(minutes: number, cores: readonly number[]): Promise<Date | null> {
+    let last: Date | null = null;
+    for (let minute = 0; minute < minutes; minute += 1) {
+      for (const core of cores) {
+        this.pass(LOOK_MS / cores.length);
+        last = (await this.look(core)) ?? last;
+      }
+    }
+    return last;
+  }
+}
+
+interface Happening {
+  readonly kind: string;
+  readonly minutes: number;
+  readonly core: number;
+}
+
+const core = fc.nat(2);
+const happenings = fc.array(
+  fc.oneof(
+    { weight: 6, arbitrary: fc.record({ kind: fc.constant('live'), minutes: fc.integer({ min: 1, max: 20 }), core }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('off'), minutes: fc.integer({ min: 1, max: 50_000 }), core }),
+    },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('restart'), minutes: fc.nat(1), core }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constantFrom('ahead', 'behind'),
+        minutes: fc.constantFrom(1, 90, 1e4, 1e6),
+        core,
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('right'), minutes: fc.constant(0), core }) },
+  ),
+  { maxLength: 40 },
+);
+
+async function happen(deployment: Deployment, all: readonly Happening[]) {
+  for (const { kind, minutes, core } of all) {
+    if (kind === 'live') await deployment.live(minutes, core === 2 ? [0, 1, 2] : [core]);
+    if (kind === 'off') deployment.pass(minutes * LOOK_MS);
+    if (kind === 'restart') deployment.restart(core);
+    if (kind === 'ahead') deployment.set(core, minutes * LOOK_MS);
+    if (kind === 'behind') deployment.set(core, -minutes * LOOK_MS);
+    if (kind === 'right') deployment.set(core, 0);
+  }
+}
+
+// @proves erasure-11 erasure-12
+describe('the time that retention goes by', () => {
+  test('is never further ahead than clocks were ahead for, and once they are right it comes to the present', () =>
+    fc.assert(
+      fc.asyncProperty(happenings, async (all) => {
+        const deployment = new Deployment();
+        await deployment.look(0);
+        await happen(deployment, all);
+        for (const { realMs, timeMs } of deployment.turns)
+          expect(timeMs - realMs).toBeLessThanOrEqual(deployment.wrongMs + 2 * TURN_MS);
+
+        for (const core of [0, 1, 2]) deployment.set(core, 0);
+        const [last] = [await deployment.live(3, [0, 1])];
+        const behindMs = Math.abs(deployment.realMs - (last?.getTime() ?? deployment.realMs));
+        const latest = await deployment.live(Math.ceil(behindMs / LOOK_MS) + 50, [0, 1]);
+        expect(deployment.realMs - (latest?.getTime() ?? 0)).toBeLessThanOrEqual(2 * LOOK_MS);
+      }),
+      { numRuns: 100 },
+    ));
+
+  test('does not leap with a clock, however often cores start', async () => {
+    const deployment = new Deployment();
+    await deployment.live(10, [0, 1]);
+    const before = deployment.turns.at(-1)?.timeMs ?? 0;
+    for (const core of [0, 1]) deployment.set(core, 365 * DAY_MS);
+    for (let start = 0; start < 400; start += 1) {
+      deployment.restart(0);
+      for (let look = 0; look < 3; look += 1) await deployment.look(0);
+      deployment.pass(1000);
+    }
+    expect(deployment.turns.at(-1)?.timeMs).toBe(before);
+    const last = await deployment.live(60, [0, 1]);
+    expect((last?.getTime() ?? 0) - before).toBeLessThanOrEqual(2 * (400_000 + 60 * LOOK_MS));
+  });
+
+  test('gives one core its turns until that has ended, and then another', async () => {
+    const deployment = new Deployment();
+    const turnsOf: number[] = [];
+    for (let second = 0; second < 3600; second += 10) {
+      for (const core of [0, 1, 2]) {
+        if ((core === turnsOf[0] && second > 1800) || (second + core * 20) % 60 !== 0) continue;
+        if (await deployment.look(core)) turnsOf.push(core);
+      }
+      deployment.pass(10_000);
+    }
+    expect(turnsOf.length).toBeGreaterThan(50);
+    expect(new Set(turnsOf).size).toBe(2);
+    const [first, second] = new Set(turnsOf);
+    expect(turnsOf.lastIndexOf(first as number)).toBeLessThan(turnsOf.indexOf(second as number));
+  });
+});
