@@ -8,6 +8,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { sizeOf } from '../support/size-of.ts';
 import { DATABASES, live, plantedBug, simulatedPlanFrom } from './life.ts';
+import { USUAL } from './plan.ts';
 import { seedsFrom, simulate } from './simulate.ts';
 
 /** The duration of lives at random, on all databases together; seconds. Without them, the lives are those of the first seeds: always the same. */
@@ -65,6 +66,15 @@ test.each(DATABASES)(
     );
   },
 );
+
+// @proves erasure-10
+test('in a life of some minutes a core erases what a studio no longer keeps', { timeout: 300_000 }, async () => {
+  const steps = [
+    { afterMs: 0, name: 'outliveRetention', choice: {} },
+    { afterMs: 330_000, name: 'setClock', choice: { clock: 0, ahead: 0 } },
+  ];
+  expect((await live(1, { ...USUAL, steps })).violations).toEqual([]);
+});
 
 test('npm run simulate lives the life of a seed, and writes its events', { timeout: 300_000 }, async () => {
   const simulate = (...args: readonly string[]) =>

@@ -16,6 +16,7 @@ const OF_STUDIO = {
   region: { action: AuditAction.STUDIO_REGION_CHANGED, first: undefined },
   quota: { action: AuditAction.STUDIO_QUOTA_CHANGED, first: undefined },
   keeping: { action: AuditAction.STUDIO_ENQUIRIES_CHANGED, first: 'kept' },
+  retention: { action: AuditAction.STUDIO_RETENTION_CHANGED, first: 'none' },
 } as const;
 
 /**

@@ -114,6 +114,8 @@ const putting = fc.oneof(
       // More than is ever used up.
       ['quota', ['500000', '600000']],
       ['keeping', ['kept', 'kept', 'not kept']],
+      // None erases anything within a life, whatever clocks show.
+      ['retention', ['30', '3650', 'none']],
       ['role', ['owner', 'owner', 'admin', 'staff', 'gone']],
       ['source', ['enabled', 'enabled', 'disabled', 'gone']],
     ] as const
@@ -134,6 +136,8 @@ function putOf({ id, memberIds, sourceIds }: KnownStudio, what: string, value: s
     return studio(what, what, { status: value === 'active' ? StudioStatus.ACTIVE : StudioStatus.SUSPENDED });
   if (what === 'region') return studio(what, 'region_code', value === 'none' ? {} : { regionCode: value });
   if (what === 'quota') return studio(what, 'quota_limit', { quotaLimit: Number(value) });
+  if (what === 'retention')
+    return studio(what, 'retention_days', value === 'none' ? {} : { retentionDays: Number(value) });
   if (what === 'keeping') {
     const keepEnquiries = value === 'kept';
     const { call } = studio(what, 'keep_enquiries', { keepEnquiries });
