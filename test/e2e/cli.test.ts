@@ -9,7 +9,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { moveLead } from '../contract/store-actions.ts';
-import { aConsumer, aLead, claimsOf, times } from '../support/builders.ts';
+import { aConsumer, aLead, claimsOf, DAY_MS, plus, times } from '../support/builders.ts';
 import { CLI, executed } from '../support/command-line.ts';
 import { leadsIn } from '../support/exported.ts';
 import { bash, run, temporaryFolder } from '../support/processes.ts';
@@ -40,6 +40,7 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     keepEnquiries: true,
     isTest: false,
     hold: null,
+    retentionDays: null,
   });
   expect(await json('studios', 'put', 's1', '--keep-enquiries', 'no')).toMatchObject({ keepEnquiries: false });
   expect(await json('studios', 'put', 's1', '--status', 'suspended', '--member', 'the-boss')).toMatchObject({
@@ -104,6 +105,40 @@ test('an operator sets up a studio, and issues, replaces, lists and revokes a ke
     removed: { studioId: 's1', id: 'owner', role: 'owner' },
   });
   expect(await json('members', 'remove', 's1', 'owner')).toEqual({ removed: null });
+});
+
+// @proves bounds-116
+test('an operator sets how long a studio keeps closed leads, once it is known how many would go', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  const store = openSqliteStore(path);
+  for (const daysAgo of [30, 32, 400]) {
+    const createdAt = plus(new Date(), -daysAgo * DAY_MS);
+    const lead = aLead({ studioId: 's1', createdAt, stage: 'lost' });
+    await store.createLead(lead, claimsOf(lead));
+  }
+  await store.close();
+  const counted = await json('studios', 'try-retention', 's1', '30');
+  expect(counted).toEqual({ wouldErase: 2, isLowerBound: false, unchangedSince: expect.any(String) });
+  expect(Date.now() - Date.parse(counted.unchangedSince)).toBeGreaterThanOrEqual(31 * DAY_MS);
+  expect(await json('studios', 'get', 's1')).toMatchObject({ retentionDays: null });
+  for (const days of ['29', '3651', '30.5', '1e9', 'soon', '-5'])
+    await expect(cli('studios', 'try-retention', 's1', '--', days)).rejects.toMatchObject({ code: 1, stdout: '' });
+  await expect(cli('studios', 'try-retention', 's2', '30')).rejects.toThrow('STUDIO_NOT_FOUND');
+
+  const put = await json('studios', 'put', 's1', '--retention', '30');
+  expect(put.retentionDays).toBe(30);
+  expect(Date.parse(put.firstErasure) - Date.now()).toBeGreaterThan(6 * DAY_MS);
+  expect(await json('studios', 'put', 's1', '--retention', 'none', '--member', 'the-boss')).not.toHaveProperty(
+    'firstErasure',
+  );
+  for (const days of ['29', '3651', '0', 'soon', '']) {
+    await expect(cli('studios', 'put', 's1', `--retention=${days}`)).rejects.toMatchObject({ code: 1, stdout: '' });
+  }
+  expect((await json('audit', 's1')).slice(0, 2)).toMatchObject([
+    { action: 'studio-retention-changed', memberId: 'the-boss', from: '30', to: null },
+    { action: 'studio-retention-changed', from: null, to: '30' },
+  ]);
 });
 
 test('an operator empties a test studio, and no other; exports and consumers have its leads if they ask', async () => {

@@ -80,9 +80,9 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'ApiKeyService/RevokeApiKey': () => ({ ...MEMBER, apiKeyId: id() }),
   'ApiKeyService/AuthenticateApiKey': () => ({ secretSha256: randomBytes(32).toString('base64') }),
   'DirectoryService/PutStudio': () => ({
-    studio: { id: 'other', status: 1, regionCode: 'DE', quotaLimit: 1 },
+    studio: { id: 'other', status: 1, regionCode: 'DE', quotaLimit: 1, retentionDays: 30 },
     memberId: 'owner',
-    updateMask: 'status,quotaLimit,regionCode,keepEnquiries',
+    updateMask: 'status,quotaLimit,regionCode,keepEnquiries,retentionDays',
   }),
   'DirectoryService/EmptyStudio': () => STUDIO,
   'DirectoryService/PutHold': () => ({ ...MEMBER, leadId: id(), reason: 'ANY' }),

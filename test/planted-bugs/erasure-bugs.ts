@@ -45,6 +45,48 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'src/usecases/erase-leads.ts', find: 'skipped.size + held.size > 0', put: 'skipped.size > 0' }],
   },
   {
+    name: 'the time that retention goes by follows a clock at once',
+    suite: 'test/unit/retention-turns.test.ts',
+    caughtBy: 'does not leap with a clock, however often cores start',
+    patches: [
+      { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#turnMs)', put: 'Infinity' },
+    ],
+  },
+  {
+    name: 'a core has a turn of retention while another has it',
+    suite: 'test/unit/retention-turns.test.ts',
+    caughtBy: 'gives one core its turns until that has ended, and then another',
+    patches: [
+      { file: 'src/usecases/retention-turns.ts', find: 'if (at - seen.at < this.#turnMs) return null;', put: '' },
+      { file: 'src/usecases/retention-turns.ts', find: 'seen?.version !== found.version', put: '!seen' },
+    ],
+  },
+  {
+    name: 'retention erases a lead that has changed since it was read',
+    suite: ON_SQLITE,
+    caughtBy: 'a lead that is moved or corrected since it was read is not erased, and holds up nothing behind it',
+    patches: [
+      {
+        file: 'src/usecases/retain-leads.ts',
+        find: 'const which = { studioId, leadId, expectedUpdatedAt: updatedAt };',
+        put: 'const which = { studioId, leadId };',
+      },
+    ],
+  },
+  {
+    name: 'a retention erases from the moment on at which it is set',
+    suite: ON_SQLITE,
+    caughtBy: 'closed leads go that have not changed for its days and one more, and no others',
+    patches: [{ file: 'src/usecases/retain-leads.ts', find: '|| firstErasure(retention) > time', put: '' }],
+  },
+  {
+    name: 'a core retains no leads',
+    suite: 'test/simulation/simulation.test.ts',
+    caughtBy: 'in a life of some minutes a core erases what a studio no longer keeps',
+    inSoak: true,
+    patches: [{ file: 'src/usecases/retain-leads.ts', find: 'if (signal.aborted) return;', put: 'return;' }],
+  },
+  {
     name: 'the log is never truncated',
     suite: REMAINS,
     caughtBy: 'leads erase beside a running core',
