@@ -1,32 +1,13 @@
 import { DAY_MS } from '../../common/units.ts';
 import { isOpen, LEAD_STAGES } from './lead.ts';
 import type { LeadFilter } from './lead-filter.ts';
-
-/** For how long a studio keeps closed leads that do not change. */
-export interface Retention {
-  /** Whole days, MIN_RETENTION_DAYS to MAX_RETENTION_DAYS. */
-  readonly days: number;
-  /** When it was set. */
-  readonly since: Date;
-}
-
-const MIN_RETENTION_DAYS = 30;
-const MAX_RETENTION_DAYS = 3650;
+import type { Retention } from './studio.ts';
 
 /** How long nothing is erased after a retention was set, so that a mistyped one can be put right; milliseconds. */
 export const RETENTION_GRACE_MS = 7 * DAY_MS;
 
 /** How much longer than its days a lead is kept: for so long a clock may be ahead, by any time, without an erasure too early. */
 const MARGIN_MS = DAY_MS;
-
-export const isRetentionDays = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= MIN_RETENTION_DAYS && (value as number) <= MAX_RETENTION_DAYS;
-
-export const retentionDaysFault = (days: number): string | undefined =>
-  isRetentionDays(days) ? undefined : `must be ${MIN_RETENTION_DAYS} to ${MAX_RETENTION_DAYS}`;
-
-/** Returns a retention as the audit log stores it; null: there is none. */
-export const retentionText = (days: number | null): string | null => (days === null ? null : String(days));
 
 /** Returns when a retention begins to erase. */
 export const firstErasure = ({ since }: Retention): Date => new Date(since.getTime() + RETENTION_GRACE_MS);

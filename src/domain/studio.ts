@@ -1,6 +1,5 @@
 import type { StudioRegions } from './contact.ts';
 import type { Hold } from './hold.ts';
-import type { Retention } from './retention.ts';
 
 /** The statuses of a studio. The public API refuses requests of a suspended one. */
 export const STUDIO_STATUSES = ['active', 'suspended'] as const;
@@ -19,6 +18,14 @@ export interface Studio extends StudioRegions {
   readonly hold: Hold | null;
   /** How long it keeps closed leads; null: until somebody erases them. */
   readonly retention: Retention | null;
+}
+
+/** For how long a studio keeps closed leads that do not change. */
+export interface Retention {
+  /** Whole days, MIN_RETENTION_DAYS to MAX_RETENTION_DAYS. */
+  readonly days: number;
+  /** When it was set. */
+  readonly since: Date;
 }
 
 export const MEMBER_ROLES = ['owner', 'admin', 'staff'] as const;
@@ -60,8 +67,17 @@ export const isQuotaLimit = (value: unknown): value is number =>
 export const quotaLimitFault = (limit: number): string | undefined =>
   isQuotaLimit(limit) ? undefined : `must be 1 to ${MAX_QUOTA_LIMIT}`;
 
+const MIN_RETENTION_DAYS = 30;
+const MAX_RETENTION_DAYS = 3650;
+
+export const isRetentionDays = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= MIN_RETENTION_DAYS && (value as number) <= MAX_RETENTION_DAYS;
+
+export const retentionDaysFault = (days: number): string | undefined =>
+  isRetentionDays(days) ? undefined : `must be ${MIN_RETENTION_DAYS} to ${MAX_RETENTION_DAYS}`;
+
 /** Returns whether enquiries are kept, as the audit log stores it. */
 export const keepingText = (keepEnquiries: boolean): string => (keepEnquiries ? 'kept' : 'not kept');
 
-/** Returns a quota as the audit log stores it; null: the gateways' default. */
-export const quotaLimitText = (limit: number | null): string | null => (limit === null ? null : String(limit));
+/** Returns a quota or the days of a retention as the audit log stores it; null: the gateways' default, or none. */
+export const numberText = (number: number | null): string | null => (number === null ? null : String(number));

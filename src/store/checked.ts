@@ -20,12 +20,13 @@ import {
 } from '../domain/lead.ts';
 import { CHANGE_KINDS, type ChangeKind, type LeadChange } from '../domain/lead-change.ts';
 import { isMatch, type LeadFilter } from '../domain/lead-filter.ts';
-import { isRetentionDays, type Retention } from '../domain/retention.ts';
 import {
   isQuotaLimit,
+  isRetentionDays,
   type LeadSource,
   MEMBER_ROLES,
   type Member,
+  type Retention,
   STUDIO_STATUSES,
   type Studio,
 } from '../domain/studio.ts';

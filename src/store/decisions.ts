@@ -18,12 +18,11 @@ import {
   withEnquiry,
 } from '../domain/lead.ts';
 import { type ChangeMark, marked } from '../domain/lead-change.ts';
-import { retentionText } from '../domain/retention.ts';
 import {
   keepingText,
   type MemberRole,
   memberText,
-  quotaLimitText,
+  numberText,
   STUDIO_STATUSES,
   type Studio,
 } from '../domain/studio.ts';
@@ -305,7 +304,7 @@ export function decideKeyQuota(
   const key = found && readableOrThrow(found.key);
   if (!key || isApplied) return { outcome: key };
   if (key.quotaLimit === quotaLimit) return { outcome: key, write: null };
-  const [from, to] = [quotaLimitText(key.quotaLimit), quotaLimitText(quotaLimit)];
+  const [from, to] = [numberText(key.quotaLimit), numberText(quotaLimit)];
   return {
     outcome: { ...key, quotaLimit },
     write: { quotaLimit },
@@ -365,13 +364,13 @@ export function decideStudio(
     events.push({ action, memberId, caller, time, from, to });
   if (status !== undefined && status !== from) record('studio-status-changed', from, status);
   if (quotaLimit !== undefined && quotaLimit !== (found?.quotaLimit ?? null))
-    record('studio-quota-changed', quotaLimitText(before.quotaLimit), quotaLimitText(quotaLimit));
+    record('studio-quota-changed', numberText(before.quotaLimit), numberText(quotaLimit));
   if (regionCode !== undefined && regionCode !== before.regionCode)
     record('studio-region-changed', before.regionCode, regionCode);
   if (keepEnquiries !== undefined && keepEnquiries !== before.keepEnquiries)
     record('studio-enquiries-changed', keepingText(before.keepEnquiries), keepingText(keepEnquiries));
   if (days !== undefined && days !== daysBefore)
-    record('studio-retention-changed', retentionText(daysBefore), retentionText(days));
+    record('studio-retention-changed', numberText(daysBefore), numberText(days));
   return {
     outcome: { ...before, ...fields, id, formerRegions } as Studio,
     write: { ...fields, formerRegions: [...new Set(noted)] },

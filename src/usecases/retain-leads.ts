@@ -2,20 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BY_RETENTION } from '../domain/audit.ts';
 import type { Lead, LeadStage } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
-import { type ExpiredLeads, expiredLeads, firstErasure, retentionDaysFault } from '../domain/retention.ts';
+import { type ExpiredLeads, expiredLeads, firstErasure } from '../domain/retention.ts';
+import { retentionDaysFault } from '../domain/studio.ts';
 import { type EraseLeadOutcome, StoreUnavailable } from '../store/store.ts';
 import { MAX_COUNTED } from './consumers.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { RetentionTurns } from './retention-turns.ts';
 import { everyStudio, existingStudio } from './studios.ts';
 
+const MAX_LEADS_PER_TURN = 500;
+
 /** The pace of all cores of a deployment together; milliseconds but for the leads. */
 const PACE = {
   /** How often a core looks whether it is its turn. */
   lookMs: 60_000,
-  /** How long a turn lasts, and for how long nobody must have had one before. */
+  /** For how long nobody must have begun a turn before one begins, and how long it lasts at most. */
+  idleMs: 50_000,
   turnMs: 50_000,
-  leadsPerTurn: 500,
+  leadsPerTurn: MAX_LEADS_PER_TURN,
   /** Between two leads, in which others write. */
   restMs: 100,
   /** How often all studios are read. A studio is looked through as often. */
@@ -65,7 +69,7 @@ export async function retainLeads(
   signal: AbortSignal,
   pace = PACE,
 ): Promise<void> {
-  const turns = new RetentionTurns(deps, pace.turnMs);
+  const turns = new RetentionTurns(deps, pace.idleMs);
   const rest = (ms: number) => sleep(ms, undefined, { signal, ref: false }).catch(() => {});
   /** The studios to look through. */
   const waiting = new Map<string, Place>();

@@ -8,16 +8,16 @@ import type { Changing } from './dependencies.ts';
  */
 export class RetentionTurns {
   readonly #deps: Changing;
-  readonly #turnMs: number;
+  readonly #idleMs: number;
   readonly #now: () => number;
   #seen: { readonly version: number; readonly at: number } | undefined;
   /** As it was seen last; null: there was none. */
   time: Date | null = null;
 
   /** @param now a clock that nobody sets; milliseconds */
-  constructor(deps: Changing, turnMs: number, now = () => performance.now()) {
+  constructor(deps: Changing, idleMs: number, now = () => performance.now()) {
     this.#deps = deps;
-    this.#turnMs = turnMs;
+    this.#idleMs = idleMs;
     this.#now = now;
   }
 
@@ -40,9 +40,9 @@ export class RetentionTurns {
       this.#seen = { version: found.version, at };
       return null;
     }
-    if (at - seen.at < this.#turnMs) return null;
+    if (at - seen.at < this.#idleMs) return null;
     // Not for all of a long silence: only for the last of it is it likely that the clock was right.
-    const elapsedMs = Math.min(at - seen.at, 2 * this.#turnMs);
+    const elapsedMs = Math.min(at - seen.at, 2 * this.#idleMs);
     const clock = clockOf().getTime();
     const time = new Date(nextRetentionTime(found.time.getTime(), clock, elapsedMs));
     if (!(await store.putRetentionTime(found.version, time))) return null;

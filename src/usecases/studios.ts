@@ -4,8 +4,7 @@ import { type AuditEvent, type Requester, requestIdentity } from '../domain/audi
 import { isRegionCode, type RegionCode, type StudioRegions } from '../domain/contact.ts';
 import { studioBeforePage, studioTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
-import { retentionDaysFault } from '../domain/retention.ts';
-import { quotaLimitFault, type Studio } from '../domain/studio.ts';
+import { quotaLimitFault, retentionDaysFault, type Studio } from '../domain/studio.ts';
 import type { DirectoryStore } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
 import { notePageFaults, noteRequester, type PageQuery } from './requests.ts';

@@ -154,6 +154,10 @@ export function auditContract(opened: () => OpenedStore): void {
         { id: STUDIO_ID, status: undefined, regionCode: undefined, keepEnquiries: false },
         by('keeper'),
       );
+      await store.putStudio(
+        { id: STUDIO_ID, status: undefined, regionCode: undefined, retentionDays: 30 },
+        by('retainer'),
+      );
       await store.putMember(aMember(), by('member-maker'));
       await store.removeMember(STUDIO_ID, aMember().id, by('member-remover'));
       const key = anApiKey();
@@ -180,6 +184,7 @@ export function auditContract(opened: () => OpenedStore): void {
         'studio-mover',
         'studio-limiter',
         'keeper',
+        'retainer',
         'member-maker',
         'member-remover',
         'holder',

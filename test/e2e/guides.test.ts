@@ -308,6 +308,13 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect((await printed(commands, env)).match(/LEGAL_CASE_7|AUDIT_2026/g)?.length).toBeGreaterThanOrEqual(5);
   });
 
+  test('erase.md: a retention is tried, put, shown and ended', async () => {
+    const { env, cli } = await aDatabase();
+    const output = await printed(commandsWith(ERASE, 'retention'), env);
+    expect(output).toMatch(/wouldErase +0\n[\s\S]*retentionDays +730\nfirstErasure/);
+    expect(await cli('studios', 'get', 'STUDIO')).toMatchObject({ retentionDays: null });
+  });
+
   test('backup.md: a restore erases again what was erased since the backup, and sends all leads once more', async () => {
     const { folder, path, env, leads, lead, cli } = await aDatabase();
     const files = {

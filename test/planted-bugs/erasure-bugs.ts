@@ -49,7 +49,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/retention-turns.test.ts',
     caughtBy: 'does not leap with a clock, however often cores start',
     patches: [
-      { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#turnMs)', put: 'Infinity' },
+      { file: 'src/usecases/retention-turns.ts', find: 'Math.min(at - seen.at, 2 * this.#idleMs)', put: 'Infinity' },
     ],
   },
   {
@@ -57,7 +57,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: 'test/unit/retention-turns.test.ts',
     caughtBy: 'gives one core its turns until that has ended, and then another',
     patches: [
-      { file: 'src/usecases/retention-turns.ts', find: 'if (at - seen.at < this.#turnMs) return null;', put: '' },
+      { file: 'src/usecases/retention-turns.ts', find: 'if (at - seen.at < this.#idleMs) return null;', put: '' },
       { file: 'src/usecases/retention-turns.ts', find: 'seen?.version !== found.version', put: '!seen' },
     ],
   },
@@ -77,14 +77,9 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'a retention erases from the moment on at which it is set',
     suite: ON_SQLITE,
     caughtBy: 'closed leads go that have not changed for its days and one more, and no others',
-    patches: [{ file: 'src/usecases/retain-leads.ts', find: '|| firstErasure(retention) > time', put: '' }],
-  },
-  {
-    name: 'a core retains no leads',
-    suite: 'test/simulation/simulation.test.ts',
-    caughtBy: 'in a life of some minutes a core erases what a studio no longer keeps',
-    inSoak: true,
-    patches: [{ file: 'src/usecases/retain-leads.ts', find: 'if (signal.aborted) return;', put: 'return;' }],
+    patches: [
+      { file: 'src/usecases/retain-leads.ts', find: '!retention || firstErasure(retention) > time', put: '!retention' },
+    ],
   },
   {
     name: 'the log is never truncated',

@@ -122,7 +122,7 @@ const studioPutter =
             regionCode,
             quotaLimit,
             keepEnquiries,
-            'retention.days': found.retention?.days ?? null,
+            retention: found.retention ?? null,
             formerRegions: sameRegions(found.formerRegions),
             'renewal.since': renewal?.since ?? null,
           } as Filter<StudioDocument>;

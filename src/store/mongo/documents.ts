@@ -14,8 +14,7 @@ import {
   type OriginalFields,
 } from '../../domain/lead.ts';
 import type { ChangeKind, Delivery } from '../../domain/lead-change.ts';
-import type { Retention } from '../../domain/retention.ts';
-import type { LeadSource, Member, MemberRole, Studio } from '../../domain/studio.ts';
+import type { LeadSource, Member, MemberRole, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,

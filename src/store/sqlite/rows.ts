@@ -4,8 +4,7 @@ import type { AuditEvent } from '../../domain/audit.ts';
 import type { Consumer } from '../../domain/consumer.ts';
 import { type ErasedLead, type Lead, type OriginalFields, TEXT_FIELDS } from '../../domain/lead.ts';
 import type { ChangeMark, Delivery } from '../../domain/lead-change.ts';
-import type { Retention } from '../../domain/retention.ts';
-import type { LeadSource, Member, Studio } from '../../domain/studio.ts';
+import type { LeadSource, Member, Retention, Studio } from '../../domain/studio.ts';
 import {
   type Checked,
   checkedApiKey,

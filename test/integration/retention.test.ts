@@ -1,0 +1,103 @@
+import { DatabaseSync } from 'node:sqlite';
+import { ConnectError } from '@connectrpc/connect';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { BadRequestSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { AuditAction } from '../../proto/gen/leadintake/v1/audit_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import { createCoreMetrics, retentionObserver } from '../../src/rpc/observation.ts';
+import { StoreUnavailable } from '../../src/store/store.ts';
+import { DAY_MS, NOW } from '../support/builders.ts';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { CORE_TOKEN, startTestCore, type TestCore } from '../support/grpc.ts';
+
+const id = 'studio';
+
+let core: TestCore;
+let operator: CoreClients;
+
+beforeEach(async () => {
+  core = await startTestCore();
+  operator = connectToCore(core.url, CORE_TOKEN);
+  await operator.directory.putStudio({ studio: { id, status: StudioStatus.ACTIVE } });
+  return async () => {
+    operator.close();
+    await core.stop();
+  };
+});
+
+const put = (fields: object, paths: string[] = []) =>
+  operator.directory
+    .putStudio({ studio: { id, ...fields }, ...(paths.length > 0 && { updateMask: { paths } }) })
+    .then(({ studio }) => studio?.retentionDays);
+
+describe('the retention of a studio', () => {
+  test('is put, kept by those who know nothing of it, and removed by its name alone', async () => {
+    expect(await put({})).toBeUndefined();
+    expect(await put({ retentionDays: 365 })).toBe(365);
+    expect(await put({ status: StudioStatus.SUSPENDED, quotaLimit: 5 })).toBe(365);
+    expect(await put({ retentionDays: 30 }, ['quota_limit'])).toBe(365);
+    expect((await operator.directory.listStudios({})).studios).toMatchObject([{ retentionDays: 365 }]);
+    expect(await put({}, ['retention_days'])).toBeUndefined();
+    const { events } = await operator.audit.listAuditEvents({ studioId: id });
+    const changes = events.filter(({ action }) => action === AuditAction.STUDIO_RETENTION_CHANGED);
+    expect(changes.map(({ from, to }) => [from, to])).toEqual([
+      ['365', undefined],
+      [undefined, '365'],
+    ]);
+  });
+
+  // @proves bounds-115
+  test('is 30 to 3650 days, and nothing else is written', async () => {
+    for (const retentionDays of [30, 3650]) expect(await put({ retentionDays })).toBe(retentionDays);
+    for (const retentionDays of [0, 1, 29, 3651, 2 ** 31, 2 ** 32 - 1]) {
+      const error = await put({ retentionDays, quotaLimit: 9 }).then(
+        () => expect.fail(`${retentionDays} is accepted`),
+        (error) => ConnectError.from(error),
+      );
+      const fields = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+      expect(fields.map(({ field }) => field)).toEqual(['studio.retentionDays']);
+    }
+    expect((await operator.directory.getStudio({ studioId: id })).studio).toMatchObject({
+      retentionDays: 3650,
+    });
+    expect((await operator.directory.getStudio({ studioId: id })).studio?.quotaLimit).toBeUndefined();
+  });
+
+  test.each([
+    [5, NOW.getTime()],
+    [2 ** 40, NOW.getTime()],
+    [30, 2 ** 62],
+  ])('that cannot be read suspends the studio until it is put again: %s days since %s', async (days, since) => {
+    {
+      using database = new DatabaseSync(core.path, { timeout: 100_000 });
+      database.prepare(`INSERT INTO studio_retentions (studio_id, days, since) VALUES (?, ${days}, ${since})`).run(id);
+    }
+    const { studio } = await operator.directory.getStudio({ studioId: id });
+    expect([studio?.status, studio?.retentionDays]).toEqual([StudioStatus.SUSPENDED, undefined]);
+    await put({}, ['retention_days']);
+    expect((await operator.directory.getStudio({ studioId: id })).studio).toMatchObject({
+      status: StudioStatus.ACTIVE,
+    });
+  });
+});
+
+test('what retention erases is counted and logged, and the lag of its time while there is any', async () => {
+  const lines: object[] = [];
+  const log = { info: (line: object) => lines.push(line), warn: (line: object) => lines.push(line) };
+  const { registry, ...metrics } = createCoreMetrics();
+  const observer = retentionObserver(log as never, { registry, ...metrics });
+  const lag = async () => /^lead_intake_core_retention_lag_seconds (\S+)$/m.exec(await registry.metrics())?.[1];
+  expect(await lag()).toBe('Nan');
+  observer.time(new Date(Date.now() - DAY_MS));
+  expect(Number(await lag())).toBeGreaterThanOrEqual(86_400);
+  observer.passed('erased', 3);
+  observer.passed('unreadable', 2);
+  observer.erased(id, 3);
+  for (const _ of [1, 2]) observer.failed(new StoreUnavailable('away'));
+  expect(await registry.metrics()).toMatch(
+    /_retention_leads_total\{outcome="erased"\} 3\n.*outcome="unreadable"\} 2\n/,
+  );
+  expect(lines).toEqual([{ studioId: id, leads: 3 }, { err: expect.any(StoreUnavailable) }]);
+  observer.time(null);
+  expect(await lag()).toBe('Nan');
+});
