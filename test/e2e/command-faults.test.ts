@@ -60,6 +60,7 @@ interface Row {
 
 const ROWS: Readonly<Record<string, Row>> = {
   'studios put': { args: ['s1'] },
+  'studios try-retention': { args: ['s1', '30'] },
   'studios empty': { args: ['trial'] },
   'holds put': { args: ['s1', lead.id, '--reason', 'LEGAL'] },
   'holds remove': { args: ['s1', '--whole-studio'] },

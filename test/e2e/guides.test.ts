@@ -311,7 +311,7 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
   test('erase.md: a retention is tried, put, shown and ended', async () => {
     const { env, cli } = await aDatabase();
     const output = await printed(commandsWith(ERASE, 'retention'), env);
-    expect(output).toMatch(/wouldErase +0\n[\s\S]*retentionDays +730\nfirstErasure/);
+    expect(output).toMatch(/wouldErase +2\n[\s\S]*retentionDays +730\nfirstErasure/);
     expect(await cli('studios', 'get', 'STUDIO')).toMatchObject({ retentionDays: null });
   });
 
