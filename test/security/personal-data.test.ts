@@ -256,6 +256,7 @@ async function validValues({ crm }: Core): Promise<Values> {
     'CreateConsumerRequest.consumer': { name: 'relay', allStudios: true },
     'RemoveConsumerRequest.consumer': 'reporting',
     'ResendLeadsRequest.all_studios': false,
+    'ResendLeadsRequest.update_time': undefined,
     'SetAsideLeadChangesRequest.consumer': 'crm',
     'TakeBackLeadChangesRequest.consumer': 'crm',
     'ListSetAsideLeadChangesRequest.consumer': 'crm',
@@ -488,6 +489,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     ],
     'changes watch': [{ args: [], within: ['timeout', '--signal', 'INT', '3'] }],
     'changes resend': [{ args: [studio] }],
+    restored: [{ args: [] }],
     'consumers create': [
       { args: ['relay', '--all-studios', '--start', 'all-leads'] },
       { args: [person.email, '--all-studios', '--start', 'now'] },
