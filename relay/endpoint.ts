@@ -10,7 +10,7 @@ import type { EndpointState } from './endpoint-health.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 import { headersOf, isWanted, messageOf } from './message.ts';
 import type { RelayMetrics } from './observation.ts';
-import { Schedule } from './schedule.ts';
+import { keyOf, Schedule } from './schedule.ts';
 import { DELIVERED, type Network, newConnections, type Outcome, send } from './send.ts';
 
 /** The pause before the next call after one to the core that failed; milliseconds. */
@@ -39,7 +39,10 @@ export class Endpoint {
   #settings: EndpointSettings;
   #hasFeed = false;
   #probe: NodeJS.Timeout | undefined;
-  readonly #connections: Agent;
+  #connections: Agent;
+  /** What the core has yet to be told was handled, by lead: all of it in one call at a time. */
+  readonly #handled = new Map<string, LeadChange>();
+  #isTelling = false;
   readonly #log: Logger;
   readonly #mayLog = new Throttle(LOG_INTERVAL_MS);
   readonly #stopping = new AbortController();
@@ -65,9 +68,10 @@ export class Endpoint {
     return this.#hasFeed;
   }
 
-  /** Puts other settings to use, from the next attempt on: one follows at once. */
+  /** Puts other settings to use, from the next attempt on: one follows at once, whatever requests with the former wait for. */
   change(settings: EndpointSettings): void {
     this.#settings = settings;
+    this.#connections = newConnections(this.#parts.concurrency);
     this.#schedule.retry();
     this.#pump();
   }
@@ -99,13 +103,28 @@ export class Endpoint {
           );
           for (const change of wanted) this.#schedule.offer(change);
           this.#pump();
-          if (others.length > 0) await this.#repeated((core) => core.acknowledge(this.#name, others));
+          await this.#acknowledge(others);
         }
       } catch (error) {
         if (!signal.aborted) this.#coreFailed(error);
       }
       await sleep(CORE_PAUSE_MS, undefined, { signal }).catch(() => {});
     }
+  }
+
+  /** Tells the core what was handled: what comes while it is being told makes one call after that. */
+  async #acknowledge(changes: readonly LeadChange[]): Promise<void> {
+    for (const change of changes) this.#handled.set(keyOf(change), change);
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    while (this.#handled.size > 0) {
+      const told = [...this.#handled.values()];
+      this.#handled.clear();
+      await this.#repeated((core) => core.acknowledge(this.#name, told));
+      for (const change of told) this.#schedule.settled(change);
+      this.#pump();
+    }
+    this.#isTelling = false;
   }
 
   /** Calls the core until it succeeds, or cannot: then it sends the leads again, with its next connection. */
@@ -150,8 +169,8 @@ export class Endpoint {
       this.#log[state === 'open' ? 'info' : 'warn']({ state, outcome: outcome.code }, `the endpoint is ${state}`);
     this.#pump();
     if (failure && !failure.setAside) return;
-    if (failure) await this.#setAside(change, outcome.code, failure.pauseMs);
-    else await this.#repeated((core) => core.acknowledge(this.#name, [change]));
+    if (!failure) return this.#acknowledge([change]);
+    await this.#setAside(change, outcome.code, failure.pauseMs);
     this.#schedule.settled(change);
     this.#pump();
   }

@@ -8,7 +8,8 @@ interface State {
   readonly attempts: number;
 }
 
-const keyOf = ({ lead }: State): string => `${lead?.studioId} ${lead?.id}`;
+/** What names the lead of a change. */
+export const keyOf = ({ lead }: Pick<State, 'lead'>): string => `${lead?.studioId} ${lead?.id}`;
 
 /**
  * Decides which lead an endpoint is sent when, and what becomes of it; does nothing itself, and knows no clock. It has the
@@ -22,7 +23,8 @@ export class Schedule<Change extends State> {
   readonly #failed = new Set<string>();
   /** The states that were begun, and that the core has yet to be told of. */
   readonly #begun = new Map<string, bigint>();
-  #inFlight = 0;
+  /** The changes that a request is in flight for, which began with the present settings of the endpoint. */
+  readonly #inFlight = new Set<Change>();
   #health = HEALTHY;
 
   /** @param concurrency the maximum number of requests in flight */
@@ -34,8 +36,12 @@ export class Schedule<Change extends State> {
     return this.#health;
   }
 
-  /** The endpoint may be mended: it is tried at once, also if it was gone. */
+  /**
+   * The endpoint may be mended: it is tried at once, also if it was gone. That a request fails which is in flight now
+   * counts for nothing.
+   */
   retry(): void {
+    this.#inFlight.clear();
     this.#health = this.#health.state === 'gone' ? HEALTHY : { ...this.#health, nextProbeAt: 0 };
   }
 
@@ -49,13 +55,13 @@ export class Schedule<Change extends State> {
 
   /** Begins with a lead, if the endpoint may have a request now: with one that has not failed, if there is one. */
   begin(now: number): Change | undefined {
-    if (!mayBegin(this.#health, this.#inFlight, this.#concurrency, now)) return undefined;
+    if (!mayBegin(this.#health, this.#inFlight.size, this.#concurrency, now)) return undefined;
     const free = [...this.#waiting].filter(([key]) => !this.#begun.has(key));
     const [key, next] = free.find(([each]) => !this.#failed.has(each)) ?? free[0] ?? [];
     if (key === undefined || !next) return undefined;
     this.#waiting.delete(key);
     this.#begun.set(key, next.revision);
-    this.#inFlight += 1;
+    this.#inFlight.add(next);
     return next;
   }
 
@@ -69,13 +75,15 @@ export class Schedule<Change extends State> {
     const key = keyOf(change);
     const unacknowledged = new Set([...this.#waiting.keys(), ...this.#begun.keys()]).size;
     const { attempts } = change;
-    const failure =
-      outcome.code === DELIVERED
-        ? undefined
-        : afterFailure(this.#health, outcome, { attempts, unacknowledged, random });
-    this.#health = healthAfter(this.#health, outcome, now, random);
-    this.#inFlight -= 1;
-    if (!failure) this.#failed.clear();
+    const isDelivered = outcome.code === DELIVERED;
+    const counts = this.#inFlight.delete(change) || isDelivered;
+    let failure: Failure | undefined;
+    if (!isDelivered) {
+      const lead = { attempts, unacknowledged, random };
+      failure = counts ? afterFailure(this.#health, outcome, lead) : { setAside: false };
+    }
+    if (counts) this.#health = healthAfter(this.#health, outcome, now, random);
+    if (isDelivered) this.#failed.clear();
     if (failure?.setAside === false) {
       // It waits after all others.
       const newest = this.#waiting.get(key) ?? change;
@@ -89,6 +97,7 @@ export class Schedule<Change extends State> {
 
   /** The core was told what became of a state. */
   settled(change: Change): void {
-    this.#begun.delete(keyOf(change));
+    const key = keyOf(change);
+    if ((this.#begun.get(key) ?? 0n) <= change.revision) this.#begun.delete(key);
   }
 }

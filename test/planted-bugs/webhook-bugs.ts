@@ -25,6 +25,19 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'relay/endpoint-health.ts', find: 'health.failures >= WINDOW', put: 'attempts < 0' }],
   },
   {
+    name: 'what a former address of an endpoint answers counts for the present one',
+    suite: SCHEDULE,
+    caughtBy:
+      'the endpoint is tried at once when its file changes, whatever is in flight, and that this fails counts for nothing',
+    patches: [
+      {
+        file: 'relay/schedule.ts',
+        find: 'this.#inFlight.delete(change) || isDelivered',
+        put: "this.#inFlight.delete(change) || key !== ''",
+      },
+    ],
+  },
+  {
     name: 'one good address among bad ones is enough',
     suite: RECEIVERS,
     caughtBy: 'one bad address refuses all, also where private ones are allowed: ["127.0.0.1","169.254.169.254"]',

@@ -250,6 +250,7 @@ const HAPPENINGS = fc.array(
       'tell',
       'wait',
       'watch',
+      'file',
       'kill',
     ),
     number: fc.nat(7),
@@ -268,6 +269,7 @@ function live(world: World, happenings: readonly { what: string; number: number;
     if (what === 'tell') world.tell(number);
     if (what === 'wait') world.now += random * 4000 * 2 ** number;
     if (what === 'watch') world.watchAgain();
+    if (what === 'file') world.schedule.retry();
     if (what === 'kill') world.restart();
   }
 }
@@ -334,6 +336,26 @@ describe('whatever happens in which order, with kills of the relay between any t
       RUNS,
     );
   });
+});
+
+// @proves relay-3
+test('the endpoint is tried at once when its file changes, whatever is in flight, and that this fails counts for nothing', () => {
+  const schedule = new Schedule<State>(1);
+  const change = (id: string) => ({ lead: { studioId: 'a', id }, revision: 1n, attempts: 0 });
+  for (let id = 0; id < 8; id += 1) schedule.offer(change(`${id}`));
+  for (let now = 0; now < 5; now += 1) schedule.ended(schedule.begin(now) as State, { code: 'HTTP_500' }, now, 0.5);
+  const former = schedule.begin(schedule.health.nextProbeAt) as State;
+  const now = schedule.health.nextProbeAt + 1;
+  expect(schedule.begin(now)).toBeUndefined();
+  schedule.retry();
+  const next = schedule.begin(now) as State;
+  expect(next.lead.id).not.toBe(former.lead.id);
+  const { health } = schedule;
+  expect(schedule.ended(former, { code: 'HTTP_410', retryAfterMs: DAY_MS }, now, 0.5)).toEqual({ setAside: false });
+  expect(schedule.health).toEqual(health);
+  expect(schedule.ended(next, { code: DELIVERED }, now, 0.5)).toBeUndefined();
+  expect(schedule.health).toEqual(HEALTHY);
+  expect(schedule.begin(now)).toBeDefined();
 });
 
 test('more leads than a window has that the receiver never takes hold up no other for ever', () => {
