@@ -10,6 +10,9 @@ import { isAllowed } from './addresses.ts';
 const MAX_HEADER_BYTES = 16 * 1024;
 const MAX_BODY_BYTES = 16 * 1024;
 
+/** How long a body may take; milliseconds. The outcome does not wait for it, but the next request may for its connection. */
+const MAX_BODY_MS = 1000;
+
 /** Interim responses (1xx) before the final one. */
 const MAX_INTERIM_RESPONSES = 8;
 
@@ -49,6 +52,15 @@ export interface Attempt {
   readonly connections: Agent | false;
 }
 
+const resolving = new Map<string, Promise<LookupAddress[]>>();
+
+/** Resolves a name, once at a time: each resolution keeps a thread until it is answered, also if nobody waits for it any more. */
+function resolveOnce(name: string): Promise<readonly LookupAddress[]> {
+  const found = resolving.get(name) ?? lookUp(name, { all: true }).finally(() => resolving.delete(name));
+  resolving.set(name, found);
+  return found;
+}
+
 /** Sends a request within RELAY_REQUEST_MS, to a checked address only. Never rejects. */
 export async function send(attempt: Attempt, signal: AbortSignal, network: Network = {}): Promise<Outcome> {
   const ending = AbortSignal.any([signal, AbortSignal.timeout(RELAY_REQUEST_MS)]);
@@ -57,7 +69,7 @@ export async function send(attempt: Attempt, signal: AbortSignal, network: Netwo
   try {
     const { hostname } = new URL(attempt.url);
     const host = hostname.replace(/^\[|\]$/g, '');
-    const resolve = network.resolve ?? ((name: string) => lookUp(name, { all: true }));
+    const resolve = network.resolve ?? resolveOnce;
     // One that is an address already needs no resolution, but the same check.
     const found = isIP(host)
       ? [{ address: host, family: isIP(host) }]
@@ -116,6 +128,8 @@ function sendTo(
     resolve({ code, retryAfterMs: retryAfter(response.headers['retry-after']) });
     // A short body is passed over, so that the connection can be used again.
     let bytes = performance.now() - (openedAt.get(socket) ?? 0) < CONNECTION_AGE_MS ? 0 : MAX_BODY_BYTES;
+    const reading = setTimeout(() => response.destroy(), MAX_BODY_MS);
+    response.on('close', () => clearTimeout(reading));
     response.on('error', () => {});
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length;

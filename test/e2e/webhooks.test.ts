@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { scrape } from '../support/metrics.ts';
 import type { RunningProcess } from '../support/processes.ts';
+import { describeIf, hasCommand } from '../support/servers.ts';
 import { aWebhookDeployment, aWebhookSecret, type WebhookDeployment } from '../support/webhooks.ts';
 
 /** The highest revision of each lead that the receiver has acknowledged, which must never fall. */
@@ -126,6 +130,20 @@ describe('the endpoints file', () => {
     expect(outcomes).toEqual(['TIMEOUT', 'DELIVERED']);
   });
 
+  test('has its endpoint tried at once when it changes, whatever a request to the former address waits for', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver } = deployment;
+    receiver.answer = () => (receiver.received.length === 1 ? 'nothing' : 204);
+    const relay = deployment.relay({ RELAY_CONCURRENCY: '1' });
+    await deployment.createLead();
+    await expect.poll(() => receiver.received.length).toBe(1);
+    await deployment.createLead();
+    deployment.putEndpoints({ url: `${receiver.url}/elsewhere` });
+    await expect.poll(() => deployment.waiting()).toBe(0);
+    const outcomes = [...relay.output().matchAll(/"outcome":"(\w+)"/g)].map(([, outcome]) => outcome);
+    expect(outcomes).toEqual(['DELIVERED', 'TIMEOUT', 'DELIVERED']);
+  });
+
   // @proves relay-10
   test('that is wrong is refused, and the former applies', async () => {
     const deployment = await aWebhookDeployment();
@@ -215,6 +233,23 @@ describe('a relay that is killed', () => {
     relay.child.kill('SIGTERM');
     expect(await relay.ended()).toBe(0);
   });
+});
+
+test('what is delivered while the core stands still is acknowledged by one call or two, and not by one each', async () => {
+  const deployment = await aWebhookDeployment({ LOG_LEVEL: 'info' });
+  const { core, receiver } = deployment;
+  const leads = 40;
+  for (let each = 0; each < leads; each += 1) await deployment.createLead();
+  receiver.answer = () => {
+    core.child.kill('SIGSTOP');
+    return 204;
+  };
+  deployment.relay();
+  await expect.poll(() => receiver.received.length).toBe(leads);
+  core.child.kill('SIGCONT');
+  await expect.poll(() => deployment.waiting()).toBe(0);
+  expect(core.output().split('"operation":"AcknowledgeLeadChanges"').length - 1).toBeLessThan(leads / 4);
+  expect(receiver.received).toHaveLength(leads);
 });
 
 // @proves relay-1
@@ -311,6 +346,43 @@ describe('a lead that the receiver does not take', () => {
     await expect.poll(() => deployment.waiting()).toBe(0);
   });
 });
+
+// @proves relay-8 bounds-125
+describeIf(
+  process.getuid?.() === 0 && hasCommand('unshare'),
+  'a name server that never answers',
+  'run as root on Linux',
+  () => {
+    test('keeps no endpoint from its webhooks whose name it is not asked for', async () => {
+      const dead = Array.from({ length: 8 }, (_, index) => `dead-${index}`);
+      const deployment = await aWebhookDeployment({}, dead);
+      const { receiver, endpointsFile } = deployment;
+      const asked = new Set<string>();
+      const nameServer = createSocket('udp4', (query) => {
+        for (const name of dead) if (query.includes(name)) asked.add(name);
+      });
+      nameServer.bind(53, '127.66.66.66');
+      await once(nameServer, 'listening');
+      onTestFinished(() => void nameServer.close());
+      const resolvConf = join(endpointsFile, '..', 'resolv.conf');
+      writeFileSync(resolvConf, 'nameserver 127.66.66.66\n');
+      const { secrets } = receiver;
+      const deadEndpoints = dead.map((name) => [name, { url: `https://${name}.example/`, secrets }]);
+      deployment.putEndpoints(JSON.stringify({ endpoints: Object.fromEntries(deadEndpoints) }));
+      const mount = `mount --bind ${resolvConf} /etc/resolv.conf && exec "$@"`;
+      const relay = deployment.relay({}, ['unshare', '--mount', 'sh', '-c', mount, 'sh']);
+      for (let each = 0; each < 8; each += 1) await deployment.createLead();
+      await expect.poll(() => asked.size).toBe(dead.length);
+
+      receiver.received.length = 0;
+      const hooks = { url: receiver.url, secrets, allowPrivate: true };
+      deployment.putEndpoints(JSON.stringify({ endpoints: { ...Object.fromEntries(deadEndpoints), hooks } }));
+      await expect.poll(() => deployment.waiting()).toBe(0);
+      const outcomes = [...relay.output().matchAll(/"endpoint":"hooks".*"outcome":"(\w+)"/g)].map(([, code]) => code);
+      expect(outcomes).toEqual(Array(8).fill('DELIVERED'));
+    });
+  },
+);
 
 describe('an endpoint', () => {
   // @proves relay-5

@@ -106,19 +106,26 @@ export interface WebhookDeployment {
   readonly endpointsFile: string;
   /** Writes the endpoints file: an endpoint for the receiver, or any text. */
   putEndpoints(changes?: object | string): void;
-  /** Starts a relay. */
-  relay(env?: Record<string, string>): RunningProcess;
+  /** Starts a relay, within a command prefix if there is one. */
+  relay(env?: Record<string, string>, within?: readonly string[]): RunningProcess;
   createLead(email?: string): Promise<string>;
   /** How many leads wait for the relay. */
   waiting(): Promise<number>;
 }
 
-export async function aWebhookDeployment(env: Record<string, string> = {}): Promise<WebhookDeployment> {
+/**
+ * @param env settings of the core
+ * @param otherConsumers of all changes from now on, which the relay may have endpoints for
+ */
+export async function aWebhookDeployment(
+  env: Record<string, string> = {},
+  otherConsumers: readonly string[] = [],
+): Promise<WebhookDeployment> {
   const folder = temporaryFolder();
   const [crmToken, relayToken] = [randomUUID(), randomUUID()];
   const callers = {
     crm: { may: ['crm', 'operator'], tokens: [{ sha256: tokenHash(crmToken) }] },
-    relay: { may: ['feed'], consumers: ['hooks'], tokens: [{ sha256: tokenHash(relayToken) }] },
+    relay: { may: ['feed'], consumers: ['hooks', ...otherConsumers], tokens: [{ sha256: tokenHash(relayToken) }] },
   };
   writeFileSync(join(folder, 'callers.json'), JSON.stringify({ callers }));
   const settings = {
@@ -132,7 +139,8 @@ export async function aWebhookDeployment(env: Record<string, string> = {}): Prom
   const crm = connectToCore(coreUrl, crmToken);
   onTestFinished(() => crm.close());
   const { studioId, memberId } = await arrangeStudio(crm);
-  await crm.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
+  for (const name of ['hooks', ...otherConsumers])
+    await crm.consumers.createConsumer({ consumer: { name, allStudios: true }, start: ConsumerStart.NOW });
   const receiver = await aWebhookReceiver(folder);
   const endpointsFile = join(folder, 'endpoints.json');
   const deployment: WebhookDeployment = {
@@ -151,8 +159,9 @@ export async function aWebhookDeployment(env: Record<string, string> = {}): Prom
       writeFileSync(`${endpointsFile}.next`, text);
       renameSync(`${endpointsFile}.next`, endpointsFile);
     },
-    relay: (more = {}) =>
+    relay: (more = {}, within = []) =>
       run('relay/main.ts', {
+        within,
         env: {
           RELAY_CORE_ADDRESS: coreUrl,
           RELAY_TOKEN: relayToken,
