@@ -406,6 +406,21 @@ export function mongoStoreContract(urlOf: (database: string) => string): void {
     },
   );
 
+  // As one that a core adds for a lead which another core deletes at that moment.
+  test('a delivery whose lead is gone goes with the next poll', async () => {
+    const { client, open, dispose } = aDatabase();
+    onTestFinished(dispose);
+    const store = await open();
+    await store.putStudio(aStudio(), BY);
+    await store.createConsumer(aConsumer());
+    const lead = aLead();
+    await store.createLead(lead, claimsOf(lead));
+    expect((await store.listDeliveries(1, 10))?.changes).toHaveLength(1);
+    await client.db().collection('leads').deleteMany();
+    expect((await store.listDeliveries(1, 10))?.changes).toEqual([]);
+    expect(await store.measureDeliveries(1, 10)).toMatchObject({ waiting: { leads: 0, since: null } });
+  });
+
   test('an erased document has no personal data', async () => {
     const { client, open, dispose } = aDatabase();
     onTestFinished(dispose);

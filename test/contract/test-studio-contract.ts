@@ -147,6 +147,29 @@ export function testStudioContract(opened: () => OpenedStore): void {
       expect(await idsOf(asked)).toEqual([kept.id, again.id].toSorted());
     });
 
+    // @proves studios-2
+    test('leaves nothing that waits for a consumer, or that it has set aside, before anybody polls', async () => {
+      await store.putStudio(aTest, BY);
+      const asked = await consumer({ includesTests: true });
+      const kept = await created();
+      const [parked, deferred, waiting] = await Promise.all(times(3, () => inTest()));
+      const states = (await changesOf(asked)).map((change) => ({ ...acknowledgementOf(change), reason: 'FAULT' }));
+      const aside = (lead: typeof parked, retryAt: Date | null) =>
+        states.filter(({ leadId }) => leadId === lead?.id).map((state) => ({ ...state, retryAt }));
+      const now = new Date();
+      const both = [...aside(parked, null), ...aside(deferred, plus(now, 60_000))];
+      expect(await store.setAsideDeliveries(asked.number, both, now)).toMatchObject({ settled: 2 });
+
+      expect(await store.deleteLeads(TEST, ALL)).toBe(3);
+      expect(await store.listDeliveriesSetAside(asked.number, null, ALL)).toEqual([]);
+      expect(await store.measureDeliveries(asked.number, ALL)).toMatchObject({
+        waiting: { leads: 1, since: kept.createdAt },
+        setAside: { leads: 0, since: null },
+      });
+      const late = aside(waiting, null);
+      expect(await store.acknowledgeDeliveries(asked.number, late)).toEqual({ settled: 0, superseded: 0, unknown: 1 });
+    });
+
     test('whose leads go while they are distributed leaves nothing that its consumers wait for', async () => {
       const another = await opened().another();
       await store.putStudio(aTest, BY);

@@ -39,8 +39,20 @@ export const STUDIO_BUGS: readonly PlantedBug[] = [
   {
     name: 'on MongoDB, deliveries of deleted leads wait for ever',
     suite: ON_MONGO,
-    caughtBy: 'loses its leads with all that is kept of them, in parts, and no other loses anything',
+    caughtBy: 'a delivery whose lead is gone goes with the next poll',
     patches: [{ file: 'src/store/mongo/consumers.ts', find: 'lost.length > 0', put: 'lost.length < 0' }],
+  },
+  {
+    name: 'on MongoDB, what a consumer has set aside of a test studio outlives its leads',
+    suite: ON_MONGO,
+    caughtBy: 'leaves nothing that waits for a consumer, or that it has set aside, before anybody polls',
+    patches: [
+      {
+        file: 'src/store/mongo/leads.ts',
+        find: 'await deliveries.deleteMany({ studioId, _id }, { maxTimeMS: STORE_SILENCE_MS });',
+        put: '',
+      },
+    ],
   },
   {
     name: 'any studio can be emptied',

@@ -17,11 +17,13 @@ import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
 import { type Connection, throwIfFinal, untilKnown } from './connection.ts';
+import { checkedConsumers } from './distribution.ts';
 import {
   alreadyOpen,
   claimsDocument,
   contactKeysIn,
   creationOf,
+  deliveryKey,
   enquiryDocument,
   enquiryTargetOf,
   erasedClaim,
@@ -34,6 +36,7 @@ import {
   leadDocument,
   leadIdsAfter,
   leadKey,
+  NO_CONSUMERS,
   nameOf,
   openClaim,
   originalDocument,
@@ -65,27 +68,35 @@ export function mongoLeadWrites(
 /** Returns whether a hold on a studio stands. */
 type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
 
-/** Their claims, keys and events are parts of leads; deliveries are removed by the consumer that finds no lead. */
+/** Their claims, keys and events are parts of leads. Deliveries that are made meanwhile go with the next poll, which finds no lead. */
 const leadDeleter =
-  ({ leads, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
+  ({ leads, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
   (studioId, limit) =>
     call(async (deadline) => {
       if (await isHeld(studioId, deadline)) return 'held';
+      const { list } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
+      const consumers = checkedConsumers(list, () => {});
       const all = { studioId, _id: leadIdsAfter(studioId, null) };
       const found = await leads
         .find(all, { ...READ, projection: { _id: 1, hold: 1, erasedAt: 1 } })
         .sort({ _id: 1 })
         .limit(limit)
         .toArray();
+      if (found.length === 0) return 0;
       if (found.some((each) => !isErased(each) && checkedHold(each.hold))) return 'held';
-      const _id = { $in: found.map((each) => each._id) };
+      const ids = found.map(({ _id }) => _id);
       // One that is held meanwhile stays.
-      const erased = found.filter(isErased).map((each) => each._id);
-      const unheld = { studioId, _id, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
-      if (found.length > 0) await leads.deleteMany(unheld, { maxTimeMS: STORE_SILENCE_MS });
-      const left = { studioId, _id, hold: { $ne: null } } as object;
-      const isLeft = found.length > 0 && (await leads.findOne(left, WITHOUT_ORIGINAL)) !== null;
-      return isLeft ? 'held' : found.length;
+      const erased = found.filter(isErased).map(({ _id }) => _id);
+      const unheld = { studioId, _id: { $in: ids }, $or: [{ hold: null }, { _id: { $in: erased } }] } as object;
+      await leads.deleteMany(unheld, { maxTimeMS: STORE_SILENCE_MS });
+      const left = { studioId, _id: { $in: ids }, hold: { $ne: null } } as object;
+      const held = new Set((await leads.find(left, WITHOUT_ORIGINAL).toArray()).map(({ _id }) => nameOf(_id)));
+      const deleted = ids.filter((id) => !held.has(nameOf(id)));
+      for (const { number } of consumers) {
+        const _id = { $in: deleted.map((id) => deliveryKey(number, id)) };
+        await deliveries.deleteMany({ studioId, _id }, { maxTimeMS: STORE_SILENCE_MS });
+      }
+      return held.size > 0 ? 'held' : found.length;
     });
 
 /** A creation that is attempted. */
