@@ -351,10 +351,14 @@ export const filterFromWire = (filter: leads.LeadFilter | undefined): GivenLeadF
     updated: rangeFromWire(filter.updateTime),
   };
 
-export const rangeFromWire = ({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange => ({
-  start: boundFromWire(startTime),
-  end: boundFromWire(endTime),
-});
+export function rangeFromWire({ startTime, endTime }: Partial<leads.TimeRange> = {}): TimeRange {
+  const [start, end] = [boundFromWire(startTime), boundFromWire(endTime)];
+  // Whole milliseconds must not hide that a range ends before it starts.
+  const isReversed = startTime && endTime && nanosOf(startTime) > nanosOf(endTime);
+  return { start, end: isReversed && end ? new Date(end.getTime() - 1) : end };
+}
+
+const nanosOf = ({ seconds, nanos }: Timestamp): bigint => seconds * 1_000_000_000n + BigInt(nanos);
 
 /** Returns whole milliseconds, never earlier than given, because times are; an invalid Date outside the range of the message. */
 function boundFromWire(time: Timestamp | undefined): Date | null {

@@ -1,9 +1,11 @@
 import {
   createRegistry,
+  type DescField,
   type DescMessage,
   type DescMethod,
   type DescService,
   fromJsonString,
+  type JsonValue,
 } from '@bufbuild/protobuf';
 import { isFieldError } from '@bufbuild/protobuf/reflect';
 import {
@@ -135,15 +137,36 @@ export const safeJson = (message: DescMessage) => ({
       try {
         const text = UTF8.decode(bytes);
         fromJsonString(message, text, LENIENT);
+        const field = fieldOfUnknownWord(message, JSON.parse(text));
+        if (field) throw unreadable(field);
         return text;
       } catch (error) {
+        if (error instanceof ConnectError) throw error;
         const { cause } = Object(error) as Error;
-        const where = isFieldError(cause) ? `: ${cause.field().name} is not` : '';
-        throw new ConnectError(
-          `the message must be JSON in UTF-8, in the form of the contract${where}`,
-          Code.InvalidArgument,
-        );
+        throw unreadable(isFieldError(cause) ? cause.field() : undefined);
       }
     },
   },
 });
+
+function unreadable(field: Pick<DescField, 'name'> | undefined): ConnectError {
+  const where = field ? `: ${field.name} is not` : '';
+  return new ConnectError(
+    `the message must be JSON in UTF-8, in the form of the contract${where}`,
+    Code.InvalidArgument,
+  );
+}
+
+/** The library passes over unknown words of enums with unknown fields: a filter of such stages would match every lead. */
+function fieldOfUnknownWord(message: DescMessage, json: JsonValue): DescField | undefined {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return undefined;
+  for (const field of message.fields) {
+    const { enum: words, message: inner } = field;
+    for (const value of [json[field.jsonName], json[field.name]].flat()) {
+      if (words && typeof value === 'string' && !words.values.some(({ name }) => name === value)) return field;
+      const within = inner && value !== undefined && fieldOfUnknownWord(inner, value);
+      if (within) return within;
+    }
+  }
+  return undefined;
+}

@@ -406,20 +406,31 @@ describe('one port, every protocol', () => {
     ]);
   });
 
-  // @proves connect-7
-  test('half of a surrogate pair, which only JSON can carry, is refused', async () => {
+  const inJson = (method: string, request: object) => {
     const session = connect(core.url);
     onTestFinished(() => session.destroy());
     const stream = session.request({
       ':method': 'POST',
-      ':path': '/leadintake.v1.LeadIntakeService/CreateLead',
+      ':path': `/leadintake.v1.LeadIntakeService/${method}`,
       'content-type': 'application/json',
       authorization: `Bearer ${CORE_TOKEN}`,
     });
-    stream.end(JSON.stringify(capture({ displayName: '\ud83e' })));
+    stream.end(JSON.stringify(request));
+    return json(stream);
+  };
 
-    expect(await json(stream)).toMatchObject({ code: 'invalid_argument' });
+  // @proves connect-7
+  test('half of a surrogate pair, which only JSON can carry, is refused', async () => {
+    expect(await inJson('CreateLead', capture({ displayName: '\ud83e' }))).toMatchObject({ code: 'invalid_argument' });
     expect(await leads('ListLeads', { studioId })).toMatchObject({ leads: [] });
+  });
+
+  test('a stage that there is not, which only JSON can carry, is no filter that matches every lead', async () => {
+    await leads('CreateLead', capture());
+    const listed = (stage: string) => inJson('ListLeads', { studioId, filter: { stages: [stage] }, more: 'ignored' });
+    expect(await listed('LEAD_STAGE_NEW')).toMatchObject({ leads: [{ studioId }] });
+    const message = expect.stringContaining('stages is not');
+    expect(await listed('LEAD_STAGE_NWE')).toMatchObject({ code: 'invalid_argument', message });
   });
 });
 

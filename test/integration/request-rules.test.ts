@@ -17,6 +17,7 @@ import {
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createValidator } from '@bufbuild/protovalidate';
 import { beforeAll, expect, test } from 'vitest';
+import { safeJson } from '../../src/rpc/routes.ts';
 import { CORE_TOKEN, type PackedStatus, refusalIn, refusalOf } from '../support/grpc.ts';
 import { ROOT } from '../support/processes.ts';
 import { aSharedCore } from './shared-core.ts';
@@ -39,7 +40,9 @@ const id = () => randomUUID();
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 const aContact = () => ({ email: `${id()}@example.org` });
 const aCreation = () => ({ idempotencyKey: id(), displayName: 'Ada', contact: aContact(), sourceId: id(), note: 'n' });
-const aRange = () => ({ startTime: inDays(-2), endTime: inDays(-1) });
+const aRange = () => ({ startTime: '2026-01-01T00:00:00Z', endTime: '2026-01-02T00:00:00Z' });
+/** Times about the ends of that range that differ by less than the milliseconds that are stored. */
+const SLIVERS = ['2026-01-01T23:59:59.999999999Z', '2026-01-02T00:00:00.000000001Z', '2025-12-31T23:59:59.999999999Z'];
 const aFilter = () => ({ stages: [1, 5], sourceIds: [id()], createTime: aRange(), updateTime: aRange() });
 
 const WATCH = 'LeadIntakeService/WatchLeadChanges';
@@ -133,7 +136,10 @@ const STRINGS = [
     `${' '.repeat(62)}123`,
   ],
 ];
-const MOMENTS = ['1969-12-31T23:59:59.999Z', '1970-01-01T00:00:00Z', ...[-1, -0.01, 0.01, 365.9, 366.1].map(inDays)];
+const MOMENTS = [
+  ...['1969-12-31T23:59:59.999Z', '1970-01-01T00:00:00Z', ...SLIVERS],
+  ...[-1, -0.01, 0.01, 365.9, 366.1].map(inDays),
+];
 const OF_TYPES: Readonly<Record<string, readonly JsonValue[]>> = {
   'google.protobuf.Timestamp': MOMENTS,
   'google.protobuf.Duration': ['-1s', '-0.001s', '0s', '0.001s'],
@@ -215,6 +221,8 @@ const ONLY_IN_CORE: Readonly<Record<string, (rpc: string, variant: Variant) => b
   'which callers must name a member': (rpc, { path }) => /ListApiKeys|RevokeApiKey/.test(rpc) && path === 'member_id',
   'fields that the field mask does not name': (rpc, { path }) =>
     /UpdateLead|PutStudio/.test(rpc) && /^(lead|studio)\.(?!id$)/.test(path),
+  'whether an expected time is in whole milliseconds': (_, { path, value }) =>
+    path === 'expected_update_time' && SLIVERS.includes(`${value}`),
   'how far ahead a retry_time is': (_, { path }) => path === 'leads.retry_time',
   'the order of the times of an imported lead': (rpc, { path }) => rpc.endsWith('ImportLeads') && /_time$/.test(path),
 };
@@ -289,6 +297,27 @@ test.each(methods)('%s: the rules in the contract and the core agree on its requ
   };
   expect(summary(looser.filter((variant) => !isOnlyInCore(variant)))).toEqual([]);
   expect(summary(unnamed.filter((variant) => !isOnlyInCore(variant)))).toEqual([]);
+});
+
+/** Yields a request with each enum in turn that has a word which is none, and the name of its field. */
+function* misspelt(desc: DescMessage, request: JsonObject): Generator<[string, JsonObject]> {
+  for (const { name, jsonName, enum: words, message } of desc.fields) {
+    const value = request[jsonName];
+    if (value === undefined) continue;
+    const none = 'NO_SUCH_WORD';
+    if (words) yield [name, { ...request, [jsonName]: Array.isArray(value) ? [...value, none] : none }];
+    if (!message || message.typeName in OF_TYPES) continue;
+    for (const [at, inner] of misspelt(message, [value].flat()[0] as JsonObject))
+      yield [at, { ...request, [jsonName]: Array.isArray(value) ? [inner] : inner }];
+  }
+}
+
+// @proves clients-7
+test.each(methods)('%s refuses a word that its enum does not have, and passes over none', (rpc, { input }) => {
+  for (const [field, request] of misspelt(input, REQUESTS[rpc]?.() as JsonObject)) {
+    const read = () => safeJson(input).textDecoder.decode(Buffer.from(JSON.stringify(request)));
+    expect(read).toThrow(`in the form of the contract: ${field} is not`);
+  }
 });
 
 /** A time or duration within a message of a request, and the names of the fields that lead to it. */

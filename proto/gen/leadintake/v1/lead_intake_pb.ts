@@ -1044,7 +1044,7 @@ export type ChangeLeadStageRequest = Message<"leadintake.v1.ChangeLeadStageReque
   requestId?: string | undefined;
 
   /**
-   * The update_time that the lead must still have, as GetLead returns it; absent: any.
+   * The update_time that the lead must still have, in whole milliseconds as GetLead returns it; absent: any.
    *
    * @generated from field: optional google.protobuf.Timestamp expected_update_time = 6;
    */
@@ -1972,7 +1972,7 @@ export type UpdateLeadRequest = Message<"leadintake.v1.UpdateLeadRequest"> & {
   updateMask?: FieldMask | undefined;
 
   /**
-   * The update_time that the lead must still have; absent: any.
+   * The update_time that the lead must still have, in whole milliseconds as GetLead returns it; absent: any.
    *
    * @generated from field: google.protobuf.Timestamp expected_update_time = 4;
    */
