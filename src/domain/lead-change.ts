@@ -127,6 +127,9 @@ export interface LeadSetAside extends SetAside {
 export const dueOf = ({ retryAt }: Pick<SetAside, 'retryAt'>, now: Date): Date =>
   new Date(retryAt ? retryAt.getTime() + DEFERRED : now.getTime() + SET_ASIDE);
 
+/** What is due before that can be set aside: what waits, and without a time also what comes again by itself. */
+export const asideBefore = ({ retryAt }: Pick<SetAside, 'retryAt'>): number => (retryAt ? DEFERRED : SET_ASIDE);
+
 /** Returns when a lead comes again by itself; null: it does not. */
 export const retryTimeOf = (due: Date): Date | null =>
   due.getTime() < SET_ASIDE ? new Date(due.getTime() - DEFERRED) : null;

@@ -65,7 +65,7 @@ export async function countLeads(
     // A store may return without waiting for I/O.
     await yieldToEventLoop();
   }
-  const isLowerBound = before !== null;
+  const isLowerBound = before !== null && (await store.listLeadsToCount(studioId, before, 1, filter)).next !== null;
   const bySource = [...sources].map(([of, count]) => ({ of, count, isLowerBound }));
   const isByStageAlone = !filter || (filter.sourceIds.length === 0 && isAnyTime(filter.created));
   const wanted = LEAD_STAGES.filter((stage) => !filter || filter.stages.length === 0 || filter.stages.includes(stage));

@@ -239,6 +239,22 @@ export function consumerContract(damages: readonly Damage[], opened: () => Opene
       expect(await waitingOf(relay)).toMatchObject({ leads: 150, since: expect.any(Date) });
     });
 
+    test('what is set aside until a time can be set aside without one, and no later time brings that back', async () => {
+      const relay = await consumer();
+      await created();
+      const [change] = (await changesOf(relay)) as [LeadChange];
+      const aside = async (retryAt: Date | null) =>
+        (await setAside(relay, [change], { retryAt, now: plus(NOW, 1000) })).settled;
+      expect(await aside(plus(NOW, 60_000))).toBe(1);
+      expect(await aside(plus(NOW, 90_000))).toBe(0);
+      expect(await asideOf(relay)).toMatchObject([{ retryAt: plus(NOW, 60_000), attempts: 1 }]);
+      expect(await aside(null)).toBe(1);
+      for (const retryAt of [null, plus(NOW, 60_000)]) expect(await aside(retryAt)).toBe(0);
+      expect(await asideOf(relay)).toMatchObject([{ retryAt: null, attempts: 2 }]);
+      await store.returnDeferredDeliveries(relay.number, plus(NOW, 1e9));
+      expect(await idsOf(relay)).toEqual([]);
+    });
+
     test.each([['for a time', plus(NOW, 1e9)] as const, ['until it is taken back', null] as const])(
       'setting aside an older state %s hides no newer one, and what is set aside comes with the next change',
       async (_, retryAt) => {

@@ -502,6 +502,12 @@ describe('SQLite', () => {
       bySource: [{ count: 5000, isLowerBound: false }],
       completeSince: null,
     });
+
+    // Exactly as many as are examined.
+    connect().exec('DELETE FROM leads WHERE created_at < 1700000020002');
+    const exact = await countLeads({ store }, { studioId: STUDIO_ID });
+    expect(exact).toMatchObject({ bySource: [{ count: 100_000, isLowerBound: false }], completeSince: null });
+    expect(exact.byStage.filter(({ isLowerBound }) => isLowerBound)).toEqual([]);
   });
 
   // @proves leads-34

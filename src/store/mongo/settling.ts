@@ -3,6 +3,7 @@ import { STORE_SILENCE_MS } from '../../../common/deadlines.ts';
 import { ofEachConsumer } from '../../domain/consumer.ts';
 import {
   type Acknowledgement,
+  asideBefore,
   DEFERRED,
   dueOf,
   retryTimeOf,
@@ -52,7 +53,8 @@ export function settlingMethods(connection: Connection) {
       call(() => {
         const updates = leads.map((lead) => {
           const { revision, reason } = lead;
-          const filter = { ...namedOf(number, [lead]), revision: { $lte: revision }, due: { $lt: new Date(DEFERRED) } };
+          const due = { $lt: new Date(asideBefore(lead)) };
+          const filter = { ...namedOf(number, [lead]), revision: { $lte: revision }, due };
           return { updateOne: { filter, update: { $set: { due: dueOf(lead, now), reason }, $inc: { attempts: 1 } } } };
         });
         return settle(number, leads, updates);

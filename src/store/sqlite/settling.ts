@@ -1,5 +1,6 @@
 import {
   type Acknowledgement,
+  asideBefore,
   DEFERRED,
   dueOf,
   retryTimeOf,
@@ -29,7 +30,7 @@ export function settlingMethods({ database, commits, studios }: Connection): Set
     DELETE FROM deliveries WHERE consumer = :consumer AND revision <= :revision AND ${OF_LEAD}`);
   const setAside = database.prepare(`
     UPDATE deliveries SET due = :due, reason = :reason, attempts = attempts + 1
-    WHERE consumer = :consumer AND revision <= :revision AND due < ${DEFERRED} AND ${OF_LEAD}`);
+    WHERE consumer = :consumer AND revision <= :revision AND due < :before AND ${OF_LEAD}`);
   const takeBack = database.prepare(`
     UPDATE deliveries SET due = since WHERE consumer = :consumer AND due >= ${DEFERRED} AND ${OF_LEAD}`);
   const selectDeferred = `SELECT consumer, lead FROM deliveries
@@ -79,8 +80,8 @@ export function settlingMethods({ database, commits, studios }: Connection): Set
 
     setAsideDeliveries: (consumer, leads, now) =>
       commits.write(() =>
-        settle(consumer, leads, ({ revision, ...lead }, { reason, retryAt }) =>
-          setAside.run({ ...lead, revision, reason, due: dueOf({ retryAt }, now).getTime() }),
+        settle(consumer, leads, (lead, aside) =>
+          setAside.run({ ...lead, reason: aside.reason, due: dueOf(aside, now).getTime(), before: asideBefore(aside) }),
         ),
       ),
 

@@ -639,7 +639,8 @@ export const ConsumerService: GenService<{
   /**
    * Sets changes aside that a consumer cannot process now, so that they hold up no others: they are not sent to it before their
    * retry_time, before they are taken back, or before the lead changes again. A lead that has changed since stays, as in
-   * AcknowledgeLeadChanges, which also settles what is set aside. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
+   * AcknowledgeLeadChanges, which also settles what is set aside. What is set aside already stays as it is, unless it has a retry_time
+   * and is now given none. Refused with INVALID_REQUEST or CONSUMER_NOT_FOUND.
    *
    * @generated from rpc leadintake.v1.ConsumerService.SetAsideLeadChanges
    */
