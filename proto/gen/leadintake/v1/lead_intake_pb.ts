@@ -410,7 +410,8 @@ export type ListLeadsResponse = Message<"leadintake.v1.ListLeadsResponse"> & {
   nextPageToken: string;
 
   /**
-   * The number of leads with an unreadable record that this page omits.
+   * The number of leads with an unreadable record that this page omits; with a filter by stages or update_time, of those whose stage and
+   * update_time can be read.
    *
    * @generated from field: int32 skipped_count = 3;
    */
@@ -671,7 +672,8 @@ export type ExportLeadsResponse = Message<"leadintake.v1.ExportLeadsResponse"> &
   resumeToken: string;
 
   /**
-   * The number of leads with an unreadable record that this message omits. If an export is resumed, those at the end of a studio may
+   * The number of leads with an unreadable record that this message omits; with a start of update_time, of those whose stage and
+   * update_time can be read. If an export is resumed, those at the end of a studio may
    * be counted again.
    *
    * @generated from field: int32 skipped_count = 3;
@@ -1914,7 +1916,8 @@ export const ResendLeadsRequestSchema: GenMessage<ResendLeadsRequest> = /*@__PUR
  */
 export type ResendLeadsResponse = Message<"leadintake.v1.ResendLeadsResponse"> & {
   /**
-   * The number of leads that this call marked, or sent to the consumer; 0 with a consumer that is to be sent all.
+   * The number of leads that this call marked, or sent to the consumer. Of lead_ids, those that the studio has: what the consumer has
+   * set aside stays so. 0 with a consumer that is to be sent all.
    *
    * @generated from field: int32 lead_count = 1;
    */
