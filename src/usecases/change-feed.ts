@@ -245,18 +245,19 @@ export async function* watchLeadChanges(
   let yieldedAt = performance.now();
   for (let poll = await poller.now(); !ending.aborted; poll = await poller.next()) {
     const heldBack = isFull(poll);
-    if (performance.now() - yieldedAt >= heartbeatMs && poll === sent) {
-      yield { changes: [], heldBack };
-      yieldedAt = performance.now();
-    }
     // Most polls find no change. Comparing by identity keeps them free of cost with many watchers.
-    if (poll === sent) continue;
-    const versions = sent?.versions;
-    const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== versionOf(change));
-    // Leads that this poll does not contain were acknowledged.
-    sent = poll;
-    for (const changes of changeParts(fresh, MAX_CHANGES_PER_MESSAGE)) {
-      yield { changes, heldBack };
+    if (poll !== sent) {
+      const versions = sent?.versions;
+      const fresh = poll.changes.filter((change) => versions?.get(keyOfChanged(change)) !== versionOf(change));
+      // Leads that this poll does not contain were acknowledged.
+      sent = poll;
+      for (const changes of changeParts(fresh, MAX_CHANGES_PER_MESSAGE)) {
+        yield { changes, heldBack };
+        yieldedAt = performance.now();
+      }
+    }
+    if (performance.now() - yieldedAt >= heartbeatMs) {
+      yield { changes: [], heldBack };
       yieldedAt = performance.now();
     }
   }

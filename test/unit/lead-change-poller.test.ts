@@ -39,3 +39,22 @@ test('a lead that waits again is sent again over the same watch, though its revi
 
   expect(sent).toEqual([change, again]);
 });
+
+test('acknowledgements between all polls keep no watch from its heartbeats', async () => {
+  const changes = [1, 2, 3].map(
+    (revision): LeadChange => ({ lead: aLead(), revision, since: NOW, kinds: [], attempts: 0 }),
+  );
+  const polls = [changes, changes.slice(1), changes.slice(2)];
+  const poller = new LeadChangePoller(async () => polls.shift() ?? []);
+  /** The number of changes in each message, and of polls that were still to come. */
+  const sent: [number, number][] = [];
+
+  const ending = new AbortController();
+  for await (const { changes } of watchLeadChanges(poller, ending.signal, 0)) {
+    sent.push([changes.length, polls.length]);
+    if (polls.length === 0) ending.abort();
+  }
+
+  const beats = [2, 1, 0].map((left) => [0, left]);
+  expect(sent).toEqual([[3, 2], ...beats]);
+});
