@@ -62,7 +62,9 @@ const OVERLAP_MS = 300_000;
 /** Has all leads sent again, at higher revisions than any before, and then raises the epoch. May be repeated. */
 async function noteRestore(deps: Dependencies, to: Date | undefined) {
   const { store, clock } = deps;
-  const begunAt = to ?? (await store.findEpoch()).backedUpAt;
+  const { backedUpAt } = await store.findEpoch();
+  // What is too early has more leads compared, what is too late has some stay.
+  const begunAt = to && backedUpAt && backedUpAt < to ? backedUpAt : (to ?? backedUpAt);
   const { resent } = await resendChanges(deps, {
     lowestRevision: clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS,
   });

@@ -128,7 +128,8 @@ test('a backup that is put in place of its database is told from that, until som
   // A backup of it has lost what the first one has.
   expect((await backUp(`sqlite:${file}`, again))[0]).toBe(0);
   expect((await epochOf(again)).backedUpAt?.getTime()).toBe(begunAt);
-  const noting = run('operator/cli.ts', { args: ['--json', 'restored'], env: { DATABASE_URL: `sqlite:${again}` } });
+  const args = ['--json', 'restored', '--to', new Date().toISOString()];
+  const noting = run('operator/cli.ts', { args, env: { DATABASE_URL: `sqlite:${again}` } });
   expect(await noting.ended()).toBe(0);
   const noted = { restoredTo: new Date((begunAt ?? 0) - 300_000), backedUpAt: null };
   expect(JSON.parse(noting.output()).restoredTo).toBe(noted.restoredTo.toISOString());

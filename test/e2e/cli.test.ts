@@ -379,6 +379,9 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
     ];
     expect(sent.map((change) => change.lead.id)).toEqual([lead.id, lead.id]);
     for (const { revision } of sent) expect(revision).toBeGreaterThanOrEqual(now + 86_400_000);
+    // That of a state of before, which a clock had stamped that was an hour ahead.
+    const late = { ...acknowledgement, revision: now + 3_600_000 };
+    expect(await store.acknowledgeDeliveries(relay.consumer.number, [late])).toMatchObject({ settled: 0 });
   }
   for (const time of ['2999-01-01', 'soon']) await expect(json('restored', '--to', time)).rejects.toThrow(/--to/);
 });
