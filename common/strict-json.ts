@@ -1,3 +1,14 @@
+/** What the names in files of settings are like, unlike addresses, secrets and tokens that stand in their place. */
+const NAME = /^(?:[a-z0-9][a-z0-9._-]{0,62}|[A-Za-z]{1,20})$/;
+
+/** Returns a JSON pointer without its first slash, and with `what` for each part that is not like a name. */
+export const placeOf = (pointer: string, what: string): string =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((part) => (NAME.test(part) ? part : what))
+    .join('/');
+
 /**
  * Parses a file of settings.
  *
@@ -12,7 +23,8 @@ export function parseStrictJson(text: string): unknown {
     throw new Error('is not JSON');
   }
   const repeated = repeatedName(text);
-  if (repeated !== undefined) throw new Error(`has ${repeated} twice; only the last would count`);
+  if (repeated !== undefined)
+    throw new Error(`has ${NAME.test(repeated) ? repeated : 'a name'} twice; only the last would count`);
   return parsed;
 }
 

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import { CONSUMER_NAME_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
 import { Secret } from '../common/secret.ts';
-import { parseStrictJson } from '../common/strict-json.ts';
+import { parseStrictJson, placeOf } from '../common/strict-json.ts';
 
 /** The kinds of change that an endpoint may name; it is sent erasures in any case. */
 export const KINDS = ['created', 'stage_changed', 'updated', 'resent', 'enquired'] as const;
@@ -57,7 +57,9 @@ interface Entry extends Partial<Pick<EndpointSettings, 'payload' | 'kinds' | 'al
   readonly secrets: readonly string[];
 }
 
-const isEndpointsFile = new Ajv({ allErrors: true }).compile<{ endpoints: Readonly<Record<string, Entry>> }>(SCHEMA);
+const isEndpointsFile = new Ajv({ allErrors: true, verbose: true }).compile<{
+  endpoints: Readonly<Record<string, Entry>>;
+}>(SCHEMA);
 
 /**
  * Parses an endpoints file.
@@ -92,11 +94,14 @@ function urlFault(text: string, name: string): string | undefined {
 }
 
 /** Describes a fault without quoting values: they are secret. */
-function sentenceOf({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
-  const where = instancePath.replace(/^\/endpoints\/?/, '') || 'the file';
+function sentenceOf({ instancePath, keyword, message, params, propertyName, parentSchema }: ErrorObject): string {
+  const where = placeOf(instancePath.replace(/^\/endpoints/, ''), 'an endpoint') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {
     return 'an endpoint has the name of its consumer: 1 to 63 of a to z, 0 to 9 and hyphens, beginning with a letter';
   }
+  if (keyword === 'additionalProperties')
+    return `${where} has another field than ${Object.keys(parentSchema?.properties).join(', ')}`;
+  if (keyword === 'maxProperties') return `there are more than ${params.limit} endpoints`;
   if (keyword === 'enum') return `${where} must be one of ${params.allowedValues.join(', ')}`;
   if (keyword === 'pattern')
     return `${where} must be whsec_ and the base64 of 24 to 64 bytes: openssl rand -base64 32 makes such`;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Ajv, type ErrorObject } from 'ajv';
 import { CONSUMER_NAME_PATTERN, CRM_ID_PATTERN, MAX_CONSUMERS } from '../common/rules/field-rules.ts';
-import { parseStrictJson } from '../common/strict-json.ts';
+import { parseStrictJson, placeOf } from '../common/strict-json.ts';
 import { CALLER_ROLES, type CallerRole } from './domain/caller.ts';
 
 /** A caller's token in the callers file. */
@@ -138,7 +138,7 @@ export const subjectForm = (subject: CertificateSubject): string =>
 
 /** Describes a fault without quoting values: a token in the place of its hash must not get into the log. */
 function sentenceOf({ instancePath, keyword, message, params, propertyName }: ErrorObject): string {
-  const where = instancePath.replace(/^\/callers\/?/, '') || 'the file';
+  const where = placeOf(instancePath.replace(/^\/callers/, ''), 'a caller') || 'the file';
   if (keyword === 'propertyNames' || propertyName !== undefined) {
     return 'names have 1 to 63 of a to z, 0 to 9, dots, underscores and hyphens, and begin with a letter or digit';
   }

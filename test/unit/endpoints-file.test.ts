@@ -38,7 +38,7 @@ test('there may be none, and at most 16', () => {
     JSON.stringify({ endpoints: Object.fromEntries(Array.from({ length: count }, (_, index) => [`e${index}`, GOOD])) });
   expect(parseEndpoints(many(0)).size).toBe(0);
   expect(parseEndpoints(many(16)).size).toBe(16);
-  expect(() => parseEndpoints(many(17))).toThrow(/must NOT have more than 16/);
+  expect(() => parseEndpoints(many(17))).toThrow(/there are more than 16 endpoints/);
 });
 
 // @proves relay-10
@@ -48,7 +48,7 @@ describe('a wrong file is refused with a reason that quotes no secret and no add
     [/^is not JSON$/, `{"endpoints": {"crm": {"url": "${GOOD.url}", "secrets": ["${SECRET}"]}`],
     [/the file must be object/, '[]'],
     [/required property 'endpoints'/, '{}'],
-    [/must NOT have additional properties/, '{"endpoints": {}, "endpoint": {}}'],
+    [/the file has another field than endpoints$/, '{"endpoints": {}, "endpoint": {}}'],
     [/name of its consumer/, file(GOOD, 'CRM')],
     [/name of its consumer/, file(GOOD, '')],
     [/has crm twice/, `{"endpoints": {"crm": ${JSON.stringify(GOOD)}, "crm": ${JSON.stringify(GOOD)}}}`],
@@ -58,7 +58,7 @@ describe('a wrong file is refused with a reason that quotes no secret and no add
     ],
     [/crm must have required property 'url'/, file({ secrets: [SECRET] })],
     [/crm must have required property 'secrets'/, file({ url: GOOD.url })],
-    [/crm must NOT have additional properties/, file({ ...GOOD, allow_private: true })],
+    [/crm has another field than url, secrets, payload, kinds, allowPrivate$/, file({ ...GOOD, allow_private: true })],
     [/crm\/url must be an https:\/\/ address/, file({ ...GOOD, url: 'http://crm.example.org/canary' })],
     [/crm\/url must be an https:\/\/ address/, file({ ...GOOD, url: 'crm.example.org/canary' })],
     [/crm\/url must be an https:\/\/ address/, file({ ...GOOD, url: 'https://user:canary@crm.example.org' })],
