@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
@@ -18,6 +18,7 @@ import { describeWithMongo } from './support/mongodb.ts';
 import { bash, ROOT, temporaryFolder } from './support/processes.ts';
 import { describeWithRedis, freePort } from './support/servers.ts';
 import { aCapture, LEADS } from './support/service.ts';
+import { aWebhookDeployment } from './support/webhooks.ts';
 
 // Each command in a container starts a Node of its own.
 vi.setConfig({ testTimeout: 120_000 });
@@ -42,6 +43,8 @@ interface Service {
   readonly healthcheck: { readonly test: string[] };
   readonly environment: Readonly<Record<string, string>>;
   readonly secrets: readonly string[];
+  /** Each `OUTSIDE:INSIDE:ro`. */
+  readonly volumes?: readonly string[];
 }
 
 const compose: Compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'));
@@ -83,6 +86,36 @@ describeWithImage('the image', () => {
 
     const help = await container.exec(...(await commandOf(image)));
     expect(help).toEqual({ status: 0, output: expect.stringContaining('doctor') });
+  });
+
+  // @proves relay-3
+  test('sends webhooks with the relay of compose.yaml, which sees that its endpoints file was replaced', async () => {
+    const { receiver, coreUrl, relayToken, createLead, waiting } = await aWebhookDeployment();
+    const { environment, command, volumes: [volume = ''] = [] } = compose.services.relay;
+    const [, inside = ''] = volume.split(':');
+    const [folder, tokenFile] = [join(temporaryFolder(), 'webhooks'), join(temporaryFolder(), 'relay-token')];
+    mkdirSync(folder);
+    writeFileSync(tokenFile, relayToken);
+    const putEndpoint = (payload: string) => {
+      const hooks = { url: receiver.url, secrets: receiver.secrets, allowPrivate: true, payload };
+      writeFileSync(join(folder, 'next'), JSON.stringify({ endpoints: { hooks } }));
+      renameSync(join(folder, 'next'), join(folder, 'endpoints.json'));
+    };
+    putEndpoint('thin');
+    const container = await createContainer(image, {
+      env: { ...environment, RELAY_CORE_ADDRESS: coreUrl, NODE_EXTRA_CA_CERTS: '/etc/receivers.pem' },
+      files: { '/run/secrets/relay-token': tokenFile, [inside]: folder, '/etc/receivers.pem': receiver.caFile },
+    });
+    expect(await container.exec('lead-intake', 'doctor', 'relay')).toMatchObject({ status: 0 });
+    const relay = container.run(...command);
+    await createLead();
+    await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(1);
+    putEndpoint('full');
+    await relay.printed(/endpoints reloaded/);
+    await createLead();
+    await expect.poll(waiting).toBe(0);
+    expect(receiver.received.map(({ body }) => 'lead' in JSON.parse(body).data)).toEqual([false, true]);
+    expect(await stop(relay)).toBe(0);
   });
 
   describeWithMongo('as compose.yaml has them', (mongoUrl) => {
