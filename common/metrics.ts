@@ -36,7 +36,7 @@ export function createRegistry(): Registry {
   }).set({ version, node: process.version }, 1);
   new Gauge({
     name: 'lead_intake_files_unusable',
-    help: 'Whether the files of a kind (certificates, callers, tokens for the core) cannot be used as they are now; the former contents are in use.',
+    help: 'Whether the files of a kind (certificates, callers, endpoints, tokens for the core) cannot be used as they are now; the former contents are in use.',
     labelNames: ['what'],
     registers: [registry],
     collect() {

@@ -55,5 +55,5 @@ function portFault(error: unknown): string | undefined {
   const { syscall, code, address, port } = Object(error) as Record<'syscall' | 'code' | 'address' | 'port', unknown>;
   const why = { EADDRINUSE: 'another process uses it', EACCES: 'this process may not use it' }[String(code)];
   if (syscall !== 'listen' || why === undefined) return undefined;
-  return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_PORT, GATEWAY_PORT, or the port of CORE_METRICS_ADDRESS or GATEWAY_METRICS_ADDRESS.`;
+  return `cannot listen on port ${port} of ${address}, because ${why} (${code}). Choose another one: CORE_PORT, GATEWAY_PORT, or the port of CORE_METRICS_ADDRESS, GATEWAY_METRICS_ADDRESS or RELAY_METRICS_ADDRESS.`;
 }
