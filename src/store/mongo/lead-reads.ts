@@ -173,9 +173,9 @@ function leadPages({ leads, call }: Pick<Connection, 'leads' | 'call'>, report: 
       });
 }
 
-/** The first period of changes that is read, and how much longer than the one before each further one is. */
-const FIRST_PERIOD_MS = 3_600_000;
-const LONGER = 16;
+/** The first period of changes that is read, of which an import may fill any, and how much longer than the one before each further one is. */
+const FIRST_PERIOD_MS = 1000;
+const LONGER = 64;
 
 /** The times that can be read are between these; milliseconds. */
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
@@ -192,6 +192,7 @@ function byUpdate(
 ) {
   const stage = { $in: stages.length === 0 ? LEAD_STAGES : stages };
   const [from, to] = [updated.start?.getTime() ?? FIRST_MS, updated.end?.getTime() ?? LAST_MS];
+  let firstPeriod = FIRST_PERIOD_MS;
   return async (position: string | null, count: number): Promise<LeadDocument[]> => {
     const [id, ms] = position === null ? [] : idAndTime(position);
     const at = ms === undefined ? undefined : new Date(ms);
@@ -203,18 +204,24 @@ function byUpdate(
     // Of equal times, the position tells which follow.
     let [start, end] = isNewest ? [from, Math.min(to, (ms ?? to) + 1)] : [Math.max(from, ms ?? from), to];
     const found: LeadDocument[] = [];
-    for (let period = FIRST_PERIOD_MS; ; period *= LONGER) {
+    for (let period = firstPeriod; ; period *= LONGER) {
       const [after, before] = isNewest
         ? [Math.max(start, Math.min(end, Date.now()) - period), end]
         : [start, Math.min(end, start + period)];
       const updatedAt = { $gte: new Date(after), $lt: new Date(before) };
       const where = { stage, erasedAt: null, updatedAt, ...(beyond && { $or: beyond }) };
       found.push(...(await find(where, count - found.length)));
+      // The next read of the page finds about as many in as long a period.
+      firstPeriod = Math.max(FIRST_PERIOD_MS, spanOf(found));
       if (found.length === count || (isNewest ? after <= start : before >= end)) return found;
       if (isNewest) end = after;
       else start = before;
     }
   };
 }
+
+/** How far apart the changes of leads are that are in the order of these; milliseconds. */
+const spanOf = (found: readonly LeadDocument[]): number =>
+  Math.abs(Number(found.at(-1)?.updatedAt ?? 0) - Number(found[0]?.updatedAt ?? 0));
 
 const idOf = ({ _id }: LeadDocument): string => _id.id.toString();
