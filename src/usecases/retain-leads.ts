@@ -51,7 +51,7 @@ export type RetentionOutcome = EraseLeadOutcome['kind'] | 'unreadable' | 'failed
 
 /** Must not throw. */
 export interface RetentionObserver {
-  /** Called with the time that retention goes by. */
+  /** Called with the time that retention goes by; null: no studio has ever had one. */
   time(time: Date | null): void;
   passed(outcome: RetentionOutcome, leads: number): void;
   /** Called after a turn for each studio of which it has erased leads. */
@@ -75,13 +75,11 @@ export async function retainLeads(
   const waiting = new Map<string, Place>();
   let listedAt = Number.NEGATIVE_INFINITY;
   let firstTime: Date | null = null;
-  let isUsed = false;
   for (;;) {
     await rest(pace.lookMs);
     if (signal.aborted) return;
     try {
       if (performance.now() - listedAt >= pace.listMs) await list();
-      if (!isUsed) continue;
       const time = await turns.next(firstTime);
       observer.time(turns.time);
       if (time) await take(time);
@@ -92,15 +90,12 @@ export async function retainLeads(
 
   async function list(): Promise<void> {
     const now = deps.clock();
-    isUsed = false;
     for await (const { id, retention } of everyStudio(deps)) {
       if (!retention) continue;
-      isUsed = true;
       if (!waiting.has(id)) waiting.set(id, START);
       // When it was set, it was that late at least. A time in the future was set by a clock that was ahead.
       if (retention.since <= now && !(firstTime && retention.since < firstTime)) firstTime = retention.since;
     }
-    if (!isUsed) observer.time(null);
     listedAt = performance.now();
   }
 
