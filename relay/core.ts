@@ -60,6 +60,10 @@ const stateOf = ({ lead, revision }: LeadChange) => ({
 /** Milliseconds since 1970; 0 without a time. */
 export const timeOf = (time: Timestamp | undefined): number => (time ? timestampMs(time) : 0);
 
+/** Whether the core says that the caller may not have the changes of a consumer, or that there is none. */
+export const isDenied = (error: unknown): boolean =>
+  [Code.NotFound, Code.PermissionDenied, Code.Unauthenticated].includes(ConnectError.from(error).code);
+
 /** Whether a call cannot succeed when it is repeated. */
 export const isRefused = (error: unknown): boolean =>
   [Code.InvalidArgument, Code.NotFound].includes(ConnectError.from(error).code);

@@ -5,7 +5,7 @@ import { RELAY_AFTER_STOP_MS } from '../common/deadlines.ts';
 import { errorSummary } from '../common/error-summary.ts';
 import { Throttle } from '../common/throttle.ts';
 import type { LeadChange } from '../proto/gen/leadintake/v1/lead_intake_pb.ts';
-import { type Core, isRefused } from './core.ts';
+import { type Core, isDenied, isRefused } from './core.ts';
 import type { EndpointState } from './endpoint-health.ts';
 import type { EndpointSettings } from './endpoints-file.ts';
 import { headersOf, isWanted, messageOf } from './message.ts';
@@ -107,6 +107,7 @@ export class Endpoint {
         }
       } catch (error) {
         if (!signal.aborted) this.#coreFailed(error);
+        if (isDenied(error)) this.#schedule.forget();
       }
       await sleep(CORE_PAUSE_MS, undefined, { signal }).catch(() => {});
     }

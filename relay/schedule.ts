@@ -45,6 +45,11 @@ export class Schedule<Change extends State> {
     this.#health = this.#health.state === 'gone' ? HEALTHY : { ...this.#health, nextProbeAt: 0 };
   }
 
+  /** The leads that wait are not to be sent any more, unless the feed sends them again. */
+  forget(): void {
+    this.#waiting.clear();
+  }
+
   /** Takes a state from the feed, which sends it again on each new connection. */
   offer(change: Change): void {
     const key = keyOf(change);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { LeadStage } from '../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { wrongWith } from '../support/doctor.ts';
 import { scrape } from '../support/metrics.ts';
@@ -401,6 +402,26 @@ describe('an endpoint', () => {
     await expect.poll(() => deployment.waiting()).toBe(0);
     expect(receiver.received).toHaveLength(3);
     expect((await metricsOf(relay)).get('lead_intake_relay_endpoint_state{endpoint="hooks",state="open"}')).toBe(1);
+  });
+
+  // @proves relay-11
+  test('whose consumer is removed is sent nothing more that had waited for it', async () => {
+    const deployment = await aWebhookDeployment();
+    const { receiver, crm } = deployment;
+    receiver.answer = () => 429;
+    for (let each = 0; each < 3; each += 1) await deployment.createLead();
+    const relay = deployment.relay({ RELAY_CONCURRENCY: '1' });
+    await relay.printed(/the endpoint is slow/);
+    await crm.consumers.removeConsumer({ consumer: 'hooks' });
+    await relay.printed(/no such consumer/);
+    receiver.answer = () => 204;
+    await crm.consumers.createConsumer({ consumer: { name: 'hooks', allStudios: true }, start: ConsumerStart.NOW });
+    const leadIds: string[] = [];
+    for (let each = 0; each < 2; each += 1) {
+      leadIds.push(await deployment.createLead());
+      await expect.poll(() => deployment.waiting()).toBe(0);
+    }
+    expect(receiver.received.slice(1).map(({ leadId }) => leadId)).toEqual(leadIds);
   });
 
   // @proves relay-6

@@ -251,6 +251,7 @@ const HAPPENINGS = fc.array(
       'wait',
       'watch',
       'file',
+      'deny',
       'kill',
     ),
     number: fc.nat(7),
@@ -268,8 +269,9 @@ function live(world: World, happenings: readonly { what: string; number: number;
     if (what === 'end') world.end(number, random);
     if (what === 'tell') world.tell(number);
     if (what === 'wait') world.now += random * 4000 * 2 ** number;
-    if (what === 'watch') world.watchAgain();
     if (what === 'file') world.schedule.retry();
+    if (what === 'deny') world.schedule.forget();
+    if (what === 'watch' || what === 'deny') world.watchAgain();
     if (what === 'kill') world.restart();
   }
 }
