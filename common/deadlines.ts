@@ -33,6 +33,12 @@ export const SQLITE_PROBE_MS = 100;
 /** Deadline of a store call including queueing and retries, and of any single command. */
 export const STORE_CALL_MS = 4000;
 
+/**
+ * How long after its studio has ended a creation may still be written: it reads the studio, an import the presence of the lead and its
+ * source, and then it writes, each with the deadline of a call; and the server may go on for less than one more.
+ */
+export const STUDIO_ENDS_MS = 5 * STORE_CALL_MS;
+
 /** Deadline of a request to the core; after it, the outcome is unknown. */
 export const CORE_CALL_MS = 5000;
 

@@ -108,6 +108,7 @@ export const CODE_OF_REASON: Record<Exclude<keyof typeof RefusalReason, 'UNSPECI
   CONSUMER_LIMIT_REACHED: 'internal_error',
   NOT_A_TEST_STUDIO: 'internal_error',
   LEAD_HELD: 'internal_error',
+  STUDIO_ENDED: 'subscription_suspended',
 };
 
 /** A fault of one part of a request: a header, a parameter, or a path into the body (`contact.value`). */

@@ -57,6 +57,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'src/store/store.ts',
   ],
   'src/usecases/': [
+    'common/deadlines.ts',
     'common/invariants.ts',
     'common/rules/',
     'common/units.ts',

@@ -1,7 +1,9 @@
 import { Option } from 'commander';
+import { eachPage } from '../../src/domain/cursor.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { firstErasure } from '../../src/domain/retention.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
+import { eraseStudio, examineStudio } from '../../src/usecases/erase-studio.ts';
 import { putHold, removeHold } from '../../src/usecases/holds.ts';
 import {
   listEveryLeadSource,
@@ -14,7 +16,7 @@ import { countExpiredLeads } from '../../src/usecases/retain-leads.ts';
 import { emptyStudio, everyStudio, getStudio, type PutStudioCommand, putStudio } from '../../src/usecases/studios.ts';
 import { BY_HAND } from '../command.ts';
 import { AUDITED_MEMBER, DEFAULT_QUOTA_HELP, positiveInteger, type QuotaOption, quotaOption } from './options.ts';
-import { program, runOnStore } from './program.ts';
+import { program, progressPrinter, runOnStore } from './program.ts';
 
 /** Adds the commands for studios, their members, lead sources and holds. */
 export function addDirectoryCommands(): void {
@@ -90,6 +92,29 @@ function addStudioCommands(): void {
           deleted += deletedLeadCount;
           if (isEmpty) return { deleted };
         }
+      }),
+    );
+  studios
+    .command('erase <studio>')
+    .description('end a studio for good: revoke its keys, erase its leads, remove its members and sources')
+    .option('--confirm <studio>', 'the same id once more: erase; without it, only what there is is printed')
+    .option(...AUDITED_MEMBER)
+    .action((studioId: string, { confirm, member: memberId }: { confirm?: string; member?: string }) =>
+      runOnStore(async (deps) => {
+        if (confirm === undefined) return { wouldErase: await examineStudio(deps, studioId) };
+        const command = { studioId, confirmStudioId: confirm, memberId, ...BY_HAND };
+        const showProgress = progressPrinter();
+        const report = { leads: 0, skippedLeads: 0, keys: 0, members: 0, sources: 0 };
+        for await (const part of eachPage((pageToken) => eraseStudio(deps, { ...command, pageToken }))) {
+          report.leads += part.erasedLeadCount;
+          report.skippedLeads += part.skippedLeadCount;
+          report.keys += part.revokedKeyCount;
+          report.members += part.removedMemberCount;
+          report.sources += part.removedSourceCount;
+          showProgress(`${report.leads} leads erased so far`);
+        }
+        if (report.skippedLeads > 0) process.exitCode = 1;
+        return { erased: report };
       }),
     );
   studios

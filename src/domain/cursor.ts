@@ -14,6 +14,8 @@ const KINDS = {
   setAside: 8,
   leadsByUpdate: 10,
   exportByUpdate: 11,
+  heldLeads: 14,
+  endedStudio: 15,
 } as const;
 type TokenKind = keyof typeof KINDS;
 
@@ -45,7 +47,7 @@ const ID_BYTES = 16;
 const TIME_BYTES = 8;
 
 /** The kinds whose positions have a time as well. */
-const WITH_TIME: readonly TokenKind[] = ['leadsByUpdate', 'exportByUpdate', 'setAside'];
+const WITH_TIME: readonly TokenKind[] = ['leadsByUpdate', 'exportByUpdate', 'setAside', 'endedStudio'];
 
 const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 
@@ -107,7 +109,15 @@ function placeIn(kind: TokenKind, scope: string, token: string): Place | undefin
 }
 
 /** The paginated lists of a studio. */
-export type ListName = 'leads' | 'leadsByUpdate' | 'sources' | 'resent' | 'leadsOfContact' | 'apiKeys';
+export type ListName =
+  | 'leads'
+  | 'leadsByUpdate'
+  | 'sources'
+  | 'resent'
+  | 'leadsOfContact'
+  | 'apiKeys'
+  | 'heldLeads'
+  | 'endedStudio';
 
 /** Returns the token of the page that follows an id, or updatePosition. It is valid only for this list, of this scope. */
 export const pageTokenAfter = (list: ListName, scope: string, position: string): string =>

@@ -1,8 +1,8 @@
 import type { StudioRegions } from './contact.ts';
 import type { Hold } from './hold.ts';
 
-/** The statuses of a studio. The public API refuses requests of a suspended one. */
-export const STUDIO_STATUSES = ['active', 'suspended'] as const;
+/** The statuses of a studio. The public API serves only an active one. One that has ended stays so, for good. */
+export const STUDIO_STATUSES = ['active', 'suspended', 'ended'] as const;
 
 /** A studio of the CRM. The CRM chooses its id. */
 export interface Studio extends StudioRegions {

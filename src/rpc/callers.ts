@@ -219,6 +219,7 @@ const BY_SERVICE = new Map([
   rolesOf(DirectoryService, {
     putStudio: ['crm', 'operator'],
     emptyStudio: ['crm'],
+    eraseStudio: ['operator'],
     putHold: ['crm', 'operator'],
     removeHold: ['crm', 'operator'],
     getStudio: ['crm', 'operator', 'read'],

@@ -35,6 +35,7 @@ import {
   type CreateConsumerOutcome,
   type CreateLeadOutcome,
   type EarlierCreation,
+  type EndStudioOutcome,
   type ErasedCreation,
   type EraseLeadOutcome,
   type HoldPut,
@@ -342,6 +343,7 @@ export function decideStudio(
 ): Decision<PutStudioOutcome, StudioWrite> {
   const { id, status, regionCode, quotaLimit, keepEnquiries, isTest, retentionDays: days } = put;
   if (!found && status === undefined) return { outcome: null };
+  if (found?.studio.status === 'ended') return { outcome: 'ended' };
   if (found && isTest !== undefined && isTest !== found.studio.isTest) return { outcome: 'other-kind' };
   if (found && isApplied) return { outcome: found.studio };
   const before = { ...NEW_STUDIO, ...found?.studio };
@@ -378,6 +380,31 @@ export function decideStudio(
   };
 }
 
+export interface EndingStudio {
+  readonly status: unknown;
+  readonly hold: Hold | null;
+  /** Their numbers. */
+  readonly members: number;
+  readonly sources: number;
+}
+
+export function decideEnd(
+  found: EndingStudio | null,
+  { memberId, caller, now: time }: AuditContext,
+): Decision<EndStudioOutcome, 'end'> {
+  if (!found) return { outcome: { kind: 'not-found' } };
+  const { status, hold, members, sources } = found;
+  if (hold) return { outcome: { kind: 'held' } };
+  const outcome = { kind: 'ended', members, sources } as const;
+  if (status === 'ended') return { outcome, write: members + sources === 0 ? null : 'end' };
+  const from = isOneOf(STUDIO_STATUSES, status) ? status : null;
+  return {
+    outcome,
+    write: 'end',
+    events: [{ action: 'studio-status-changed', memberId, caller, time, from, to: 'ended' }],
+  };
+}
+
 /** Returns the events of a member or a source that changes. @param before what was stored of it; undefined: nothing */
 export type EventsOfEntry = (before: unknown) => readonly DecidedEvent[];
 
@@ -389,13 +416,14 @@ export const memberEvents =
     return before === role ? [] : [{ action: 'studio-member-changed', memberId, caller, time, from, to }];
   };
 
-/** Decides about a new member or source of a studio, or a new value of one. */
+/** Decides about a new member or source of a studio, or a new value of one. @param status the studio's; null: there is none */
 export function decideEntry(
-  { hasStudio, before, isFull }: { readonly hasStudio: boolean; readonly before: unknown; readonly isFull: boolean },
+  { status, before, isFull }: { readonly status: unknown; readonly before: unknown; readonly isFull: boolean },
   eventsOf: EventsOfEntry,
   isApplied: boolean,
 ): Decision<PutOutcome, 'put'> {
-  if (!hasStudio) return { outcome: 'no-studio' };
+  if (status === null) return { outcome: 'no-studio' };
+  if (status === 'ended') return { outcome: 'ended' };
   if (isApplied) return { outcome: 'put' };
   if (before === undefined && isFull) return { outcome: 'limit-reached' };
   return { outcome: 'put', write: 'put', events: eventsOf(before) };

@@ -494,6 +494,11 @@ export interface ResentLeads {
   readonly next: string | null;
 }
 
+export interface UnerasedLead {
+  readonly id: string;
+  readonly isHeld: boolean;
+}
+
 export interface LeadErasureStore {
   /**
    * eraseLead must delete a lead's personal data in one write with its event: name, contact, source, note, enquiries, what
@@ -516,6 +521,16 @@ export interface LeadErasureStore {
    * @returns the number of deleted leads; fewer than `limit`: there were no more; `held`: a hold stands on the studio or one of them
    */
   deleteLeads(studioId: string, limit: number): Promise<number | 'held'>;
+
+  /**
+   * Returns the leads among the next `limit` of a studio, lowest id first, that are not erased, readable or not, with whether a
+   * hold on each stands.
+   */
+  walkUnerasedLeads(
+    studioId: string,
+    after: string | null,
+    limit: number,
+  ): Promise<{ readonly leads: readonly UnerasedLead[]; readonly next: string | null }>;
 
   /** Returns the erased leads among the next `limit` leads of a studio, lowest id first. Skips unreadable ones. */
   walkErasedLeads(
@@ -654,11 +669,17 @@ export interface StudioPut {
   readonly retentionDays?: number | null | undefined;
 }
 
-/** Null: the studio does not exist, and `status` is undefined; `other-kind`: `isTest` differs. Neither writes anything. */
-export type PutStudioOutcome = Studio | null | 'other-kind';
+/** Null: the studio does not exist, and `status` is undefined; `other-kind`: `isTest` differs; `ended`: it has. None of them writes anything. */
+export type PutStudioOutcome = Studio | null | 'other-kind' | 'ended';
+
+/** The outcome of ending a studio, with the numbers of its members and sources; `held`: a hold on it stands. */
+export type EndStudioOutcome =
+  | { readonly kind: 'ended'; readonly members: number; readonly sources: number }
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'held' };
 
 /** The outcome of putting a member or a source, whose number is limited. */
-export type PutOutcome = 'put' | 'no-studio' | 'limit-reached';
+export type PutOutcome = 'put' | 'no-studio' | 'ended' | 'limit-reached';
 
 export interface DirectoryStore {
   /**
@@ -670,6 +691,13 @@ export interface DirectoryStore {
    * @returns the studio after the change
    */
   putStudio(studio: StudioPut, by: AuditContext): Promise<PutStudioOutcome>;
+
+  /**
+   * endStudio must end a studio, and remove its members and sources, in one write; a new status must be stored with an event. Unless
+   * a hold on it stands: then it must write nothing. From then on no putStudio may change it, and no member or source may come
+   * from a call that begins later. A studio that has ended loses those that have come since.
+   */
+  endStudio(studioId: string, by: AuditContext): Promise<EndStudioOutcome>;
 
   /** Returns a studio; an unreadable one is suspended and has no region. */
   findStudio(studioId: string): Promise<Studio | null>;

@@ -52,6 +52,7 @@ export async function createLead(
 
   const { studio, source } = read ?? (await readLeadContext(store, studioId, capture.sourceId));
   if (!studio) throw new Refusal('STUDIO_NOT_FOUND');
+  if (studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
 
   if (capture.sourceId !== null && !source?.enabled) {
     // The source may have been disabled after the lead was created; a retry still gets the original response.

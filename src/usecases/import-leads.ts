@@ -39,7 +39,7 @@ export type ImportedLead =
  * became of it: it may have been corrected, closed or erased since it was exported, and nothing is written.
  *
  * @returns a result per lead, in their order
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND for the whole request
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED for the whole request
  */
 export async function importLeads(
   { store, clock }: Changing,
@@ -50,6 +50,7 @@ export async function importLeads(
     faults.note('leads', `must have 1 to ${MAX_IMPORTED_LEADS} elements`);
   }
   const studio = await existingStudio(store, studioId, faults);
+  if (studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
   const now = clock();
   return Promise.all(
     leads.map((lead) =>

@@ -40,7 +40,7 @@ export interface CreateApiKeyCommand extends KeyManager {
 }
 
 /**
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_LIMIT_REACHED
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, MEMBER_FORBIDDEN, KEY_LIMIT_REACHED
  *
  * @rule 2.6.creation 5.6
  */
@@ -55,7 +55,7 @@ export async function createApiKey(deps: Dependencies, command: CreateApiKeyComm
   if (scopes.includes(undefined)) faults.note('scopes', 'must name known scopes only');
   faults.note('expireTime', expiresAt ? expiryFault(expiresAt, now) : 'must be given');
   faults.refuseIfAny();
-  await authorise(store, command);
+  await authorise(store, command, 'issues');
 
   const secret = newKeySecret();
   const id = newId();
@@ -114,7 +114,7 @@ export interface ReplaceApiKeyCommand extends KeyManager {
 }
 
 /**
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED,
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, MEMBER_FORBIDDEN, KEY_NOT_FOUND, KEY_REVOKED, KEY_EXPIRED,
  * KEY_LIMIT_REACHED
  * @rule 3.2.replaced 3.2.renewed 5.7
  */
@@ -125,7 +125,7 @@ export async function replaceApiKey({ store, clock }: Changing, command: Replace
   faults.note('apiKeyId', uuidFault(command.keyId));
   if (expiresAt) faults.note('expireTime', expiryFault(expiresAt, now));
   faults.refuseIfAny();
-  await authorise(store, command);
+  await authorise(store, command, 'issues');
 
   const secret = newKeySecret();
   const outcome = await store.replaceApiKey({
@@ -176,8 +176,14 @@ function managerFaults({ studioId, memberId }: KeyManagerOrOperator): Faults {
 }
 
 // @rule 5.4
-async function authorise(store: Reading['store'], { studioId, memberId }: KeyManagerOrOperator): Promise<void> {
-  if (!(await store.findStudio(studioId))) throw new Refusal('STUDIO_NOT_FOUND');
+async function authorise(
+  store: Reading['store'],
+  { studioId, memberId }: KeyManagerOrOperator,
+  issues?: 'issues',
+): Promise<void> {
+  const studio = await store.findStudio(studioId);
+  if (!studio) throw new Refusal('STUDIO_NOT_FOUND');
+  if (issues && studio.status === 'ended') throw new Refusal('STUDIO_ENDED');
   if (memberId === null) return;
   const member = await store.findMember(studioId, memberId);
   if (!mayManageKeys(member?.role ?? null)) {

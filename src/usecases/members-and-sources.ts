@@ -23,7 +23,7 @@ export interface PutMemberCommand extends MemberRequester {
 
 /**
  * @returns the member as stored; null: the call is a repetition, and the member was removed since
- * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, DIRECTORY_LIMIT_REACHED
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, DIRECTORY_LIMIT_REACHED
  */
 export async function putMember(
   { store, clock }: Changing,
@@ -115,6 +115,7 @@ export async function listEveryLeadSource(deps: Reading, studioId: string): Prom
 
 function refuseUnlessPut(outcome: PutOutcome, limit: string): void {
   if (outcome === 'no-studio') throw new Refusal('STUDIO_NOT_FOUND');
+  if (outcome === 'ended') throw new Refusal('STUDIO_ENDED');
   if (outcome === 'limit-reached') throw new Refusal('DIRECTORY_LIMIT_REACHED', `The studio has ${limit}.`);
 }
 

@@ -30,7 +30,7 @@ export interface PutStudioCommand extends Requester {
   readonly retentionDays?: number | null | undefined;
 }
 
-/** @throws Refusal INVALID_REQUEST, also if the studio does not exist and no status is given */
+/** @throws Refusal STUDIO_ENDED, INVALID_REQUEST, also if the studio does not exist and no status is given */
 export async function putStudio({ store, clock }: Changing, command: PutStudioCommand | undefined): Promise<Studio> {
   const faults = new Faults();
   const idFault = crmIdFault(command?.id ?? '');
@@ -61,6 +61,7 @@ export async function putStudio({ store, clock }: Changing, command: PutStudioCo
   };
   const requestId = requestIdentity(command?.requestId, 'put studio', id);
   const studio = await store.putStudio(put, { memberId, caller, now: clock(), requestId });
+  if (studio === 'ended') throw new Refusal('STUDIO_ENDED');
   if (studio === 'other-kind') faults.note('studio.isTest', 'must stay as it was when the studio was created');
   else if (studio) return studio;
   else faults.note('studio.status', 'must be given for a new studio');

@@ -3,7 +3,7 @@ import type { Lead } from '../../src/domain/lead.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { NO_TIME } from '../../src/store/checked.ts';
 import type { HoldPut, Store } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
+import { aLead, aLeadSource, aMember, aStudio, BY, NOW, plus, STUDIO_ID, times } from '../support/builders.ts';
 import { type Damage, type OpenedStore, tryEach } from './opened-store.ts';
 import { actionsOn, moveLead } from './store-actions.ts';
 
@@ -177,6 +177,64 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
         const events = (await eventsOf(leadId)).toReversed();
         expect(events.at(-1)?.[2] ?? null).toBe(now?.hold?.reason ?? null);
         for (const [index, event] of events.entries()) expect(event[1]).toBe(events[index - 1]?.[2] ?? null);
+      }
+    });
+
+    // @proves erasure-6
+    test('a studio ends for good, without members and sources, unless it is held; its leads stay until they are erased', async () => {
+      const ended = { kind: 'ended', members: 0, sources: 0 };
+      const lead = await created();
+      const [gone, held] = [await created(), await created()];
+      await erase(gone);
+      await put(held.id);
+      for (const id of ['one', 'two']) await store.putMember(aMember({ id }), BY);
+      await store.putLeadSource(aLeadSource());
+      await put(null);
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual({ kind: 'held' });
+      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ hold }));
+      expect(await store.findMember(STUDIO_ID, 'one')).toBeTruthy();
+      await remove(null);
+      expect(await store.endStudio('studio-none', BY)).toEqual({ kind: 'not-found' });
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual({ kind: 'ended', members: 2, sources: 1 });
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual(ended);
+
+      store = await opened().reopen();
+      expect(await store.endStudio(STUDIO_ID, BY)).toEqual(ended);
+      expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ status: 'ended' }));
+      expect(await store.findMember(STUDIO_ID, 'one')).toBeNull();
+      expect((await store.listLeadSources(STUDIO_ID, null, 10)).records).toEqual([]);
+      expect(await store.putMember(aMember(), BY)).toBe('ended');
+      expect(await store.putLeadSource(aLeadSource())).toBe('ended');
+      for (const more of [{}, { status: 'suspended' as const }, { quotaLimit: 5 }])
+        expect(await store.putStudio({ ...aStudio(), ...more }, BY)).toBe('ended');
+      expect(await store.walkUnerasedLeads(STUDIO_ID, null, 10)).toEqual({
+        leads: [
+          { id: lead.id, isHeld: false },
+          { id: held.id, isHeld: true },
+        ],
+        next: null,
+      });
+      const page = await store.walkUnerasedLeads(STUDIO_ID, lead.id, 1);
+      expect(page).toEqual({ leads: [], next: gone.id });
+      const events = (await store.listAuditEvents(STUDIO_ID, null)).filter(({ to }) => to === 'ended');
+      expect(events).toMatchObject([{ action: 'studio-status-changed', from: 'active', memberId: BY.memberId }]);
+    });
+
+    // @proves erasure-6
+    test('no put of a studio revives one that ends at the same time, and no hold is passed', async () => {
+      const another = await opened().another();
+      for (let round = 0; round < 5; round += 1) {
+        const id = `studio-ending-${round}`;
+        await store.putStudio(aStudio({ id }), BY);
+        const [end, held] = await Promise.all([
+          store.endStudio(id, BY),
+          put(null, { studioId: id }, another),
+          ...times(4, (index) => another.putStudio(aStudio({ id, quotaLimit: index + 1 }), BY)),
+        ]);
+        const studio = await store.findStudio(id);
+        expect(studio).toMatchObject({ status: end.kind === 'ended' ? 'ended' : 'active', hold });
+        expect(held).toMatchObject({ kind: 'put' });
+        expect(await store.endStudio(id, BY)).toEqual({ kind: 'held' });
       }
     });
 

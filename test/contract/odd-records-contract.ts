@@ -140,6 +140,14 @@ const ODD_CASES: { readonly [Name in ListMethod]: OddCase } & { readonly [Name i
       return [good.map(({ id }) => id).filter((id) => found.includes(id)), null];
     },
   },
+  walkUnerasedLeads: {
+    async call({ store }, after) {
+      const { leads, next } = await store.walkUnerasedLeads(STUDIO_ID, after, LIMIT);
+      return [idsOf(leads), next];
+    },
+    // An unreadable lead can be erased, too.
+    finds: ({ good, odd }) => idsOf([...good, ...odd]),
+  },
   walkErasedLeads: {
     async call({ store, good }, after) {
       for (const { studioId, id: leadId } of good)
@@ -264,6 +272,11 @@ const BOUNDS: { readonly [Name in ListMethod]: BoundCase } = {
       await MANY_LEADS(opened);
     },
     list: async (store) => (await store.listDeliveries(1, 10))?.changes ?? [],
+  },
+  walkUnerasedLeads: {
+    bound: 10,
+    exceed: MANY_LEADS,
+    list: async (store) => (await store.walkUnerasedLeads(STUDIO_ID, null, 10)).leads,
   },
   walkErasedLeads: {
     bound: 10,

@@ -207,6 +207,7 @@ export const HARMLESS_WHEN_REPEATED = {
   takeBackDeliveries: 'the consumer gets the leads once more',
   raiseEpoch: 'it names the epoch that it raises',
   eraseLead: 'no one can restore a lead',
+  endStudio: 'no one can put it again',
   putRetentionTime: 'it names the version',
   deleteLeads: 'no one needs the leads of a test studio',
   revokeApiKey: 'no one can restore a key',

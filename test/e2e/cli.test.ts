@@ -211,6 +211,34 @@ test('an operator holds leads and studios, which no command then erases', async 
   expect(await eraseOld('--yes')).toEqual({ erased: 1, held: 0 });
 });
 
+test('an operator ends a studio and erases what it has, once its id is given again', async () => {
+  const { path, cli, json } = commandLine();
+  await cli('studios', 'put', 's1');
+  await cli('members', 'put', 's1', 'owner', '--role', 'owner');
+  await cli('sources', 'put', 's1', '--name', 'Form');
+  await cli('keys', 'create', 's1', '--member', 'owner', '--name', 'Site');
+  const store = openSqliteStore(path);
+  const leads = times(3, () => aLead({ studioId: 's1' }));
+  for (const lead of leads) await store.createLead(lead, claimsOf(lead));
+  await store.close();
+  const [lead] = leads;
+  const refused = (pattern: RegExp) => ({ code: 1, stderr: expect.stringMatching(pattern) });
+
+  expect(await json('studios', 'erase', 's1')).toEqual({ wouldErase: { leads: 3, held: 0, keys: 1, sources: 1 } });
+  await expect(cli('studios', 'erase', 's1', '--confirm', 's2')).rejects.toMatchObject(refused(/^INVALID_REQUEST: /));
+  await cli('holds', 'put', 's1', lead?.id ?? '', '--reason', 'LEGAL');
+  expect(await json('studios', 'erase', 's1')).toMatchObject({ wouldErase: { leads: 3, held: 1 } });
+  await expect(cli('studios', 'erase', 's1', '--confirm', 's1')).rejects.toMatchObject(refused(/^LEAD_HELD: /));
+  await cli('holds', 'remove', 's1', lead?.id ?? '');
+  expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'active' });
+  // It waits until no creation that had begun can be written.
+  expect(await json('studios', 'erase', 's1', '--confirm', 's1')).toEqual({
+    erased: { leads: 3, skippedLeads: 0, keys: 1, members: 1, sources: 1 },
+  });
+  expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'ended' });
+  await expect(cli('studios', 'put', 's1')).rejects.toMatchObject(refused(/^STUDIO_ENDED: /));
+});
+
 test('an operator finds a lead by a contact from standard input', async () => {
   const { path, cli, given } = commandLine();
   await cli('studios', 'put', 's1');

@@ -62,6 +62,8 @@ const ROWS: Readonly<Record<string, Row>> = {
   'studios put': { args: ['s1'] },
   'studios try-retention': { args: ['s1', '30'] },
   'studios empty': { args: ['trial'] },
+  // With a confirmation it waits.
+  'studios erase': { args: ['s1'], onlyReads: true },
   'holds put': { args: ['s1', lead.id, '--reason', 'LEGAL'] },
   'holds remove': { args: ['s1', '--whole-studio'] },
   'studios get': { args: ['s1'] },

@@ -302,6 +302,13 @@ describe.skipIf(!hasShellAndCurl)('the commands of the guides', () => {
     expect(await names()).toEqual([]);
   });
 
+  test('erase.md: a studio that has left', async () => {
+    const { env, leads } = await aDatabase();
+    const output = await printed(commandsWith(ERASE, 'erase-studio', {}), env);
+    expect(output).toMatch(/wouldErase.*erased/s);
+    expect(await leads()).toEqual([]);
+  });
+
   test('erase.md: what is held is kept until it is not held any more', async () => {
     const { env, lead } = await aDatabase();
     const commands = commandsWith(ERASE, 'holds', { LEAD: lead.id });

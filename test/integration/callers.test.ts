@@ -39,6 +39,7 @@ const METHODS: ReadonlyMap<string, readonly CallerRole[]> = new Map(
       ['PutStudio PutApiKeyQuota PutMember RemoveMember PutLeadSource RemoveLeadSource', ['crm', 'operator']],
       ['RevokeApiKey PutHold RemoveHold', ['crm', 'operator']],
       ['CreateApiKey ReplaceApiKey EmptyStudio', ['crm']],
+      ['EraseStudio', ['operator']],
     ] as const
   ).flatMap(([names, roles]) => names.split(' ').map((name) => [name, roles] as const)),
 );

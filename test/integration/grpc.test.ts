@@ -276,6 +276,7 @@ test.each<[rpc: string, request: () => object]>([
   ['ApiKeyService/RevokeApiKey', () => ({ memberId: 'a', apiKeyId: newId() })],
   ['DirectoryService/EmptyStudio', () => ({})],
   ['DirectoryService/GetStudio', () => ({})],
+  ['DirectoryService/EraseStudio', () => ({ confirmStudioId: 'nowhere' })],
   ['DirectoryService/PutHold', () => ({ wholeStudio: true, reason: 'ANY' })],
   ['DirectoryService/RemoveHold', () => ({ wholeStudio: true })],
   ['DirectoryService/PutMember', () => ({ member: { studioId: 'nowhere', id: 'a', role: 1 } })],

@@ -56,6 +56,7 @@ const REPETITIONS: Readonly<Record<string, 'nothing' | 'by request_id' | 'someth
   AuthenticateApiKey: 'nothing',
   PutStudio: 'by request_id',
   EmptyStudio: 'something',
+  EraseStudio: 'nothing',
   PutHold: 'by request_id',
   RemoveHold: 'by request_id',
   GetStudio: 'nothing',

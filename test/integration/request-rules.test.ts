@@ -90,6 +90,7 @@ const REQUESTS: Readonly<Record<string, () => JsonObject>> = {
   'DirectoryService/EmptyStudio': () => STUDIO,
   'DirectoryService/PutHold': () => ({ ...MEMBER, leadId: id(), reason: 'ANY' }),
   'DirectoryService/RemoveHold': () => ({ ...MEMBER, leadId: id() }),
+  'DirectoryService/EraseStudio': () => ({ ...MEMBER, studioId: 'none', confirmStudioId: 'none', pageToken: '' }),
   'DirectoryService/GetStudio': () => STUDIO,
   'DirectoryService/ListStudios': () => ({ pageSize: 1, pageToken: '' }),
   'DirectoryService/PutApiKeyQuota': () => ({ ...MEMBER, apiKeyId: id(), quotaLimit: 1 }),

@@ -228,6 +228,8 @@ async function validValues({ crm }: Core): Promise<Values> {
     'EmptyStudioRequest.studio_id': 'trial',
     'PutHoldRequest.whole_studio': false,
     'RemoveHoldRequest.whole_studio': false,
+    'EraseStudioRequest.studio_id': 'trial',
+    'EraseStudioRequest.confirm_studio_id': 'trial',
     region_code: 'DE',
     member_id: memberId,
     'Member.id': memberId,
@@ -440,6 +442,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
   const runs: Readonly<Record<string, readonly CommandRun[]>> = {
     'studios put': [{ args: [studio] }],
     'studios empty': [{ args: [studio] }],
+    'studios erase': [{ args: [studio] }, { args: [studio, '--confirm', person.name] }],
     'holds put': [
       { args: [studio, lead, '--reason', 'LEGAL'] },
       { args: [studio, person.email, '--reason', person.name] },

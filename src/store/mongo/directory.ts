@@ -1,10 +1,17 @@
 import type { Filter } from 'mongodb';
 import type { Repeatable } from '../../domain/audit.ts';
 import { type LeadSource, MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
-import { decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
+import { type Checked, checkedHold, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import {
+  decideEnd,
+  decideEntry,
+  decideStudio,
+  type EndingStudio,
+  type EventsOfEntry,
+  memberEvents,
+} from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, PutOutcome, PutStudioOutcome, ReportUnreadable } from '../store.ts';
+import type { DirectoryStore, EndStudioOutcome, PutOutcome, PutStudioOutcome, ReportUnreadable } from '../store.ts';
 import { applyOnce, type DocumentDecision } from './apply-once.ts';
 import type { StudioReads } from './collections.ts';
 import { type Connection, untilKnown } from './connection.ts';
@@ -20,6 +27,7 @@ import {
   sourceOf,
   studioIn,
 } from './documents.ts';
+import { sameHold } from './marks.ts';
 
 export function mongoDirectory(connection: Connection, reads: StudioReads, report: ReportUnreadable): DirectoryStore {
   const { studios, call } = connection;
@@ -27,6 +35,8 @@ export function mongoDirectory(connection: Connection, reads: StudioReads, repor
 
   return {
     putStudio: studioPutter(connection, report),
+
+    endStudio: studioEnder(connection),
 
     findStudio: (studioId) =>
       call(async (deadline) => {
@@ -131,6 +141,27 @@ const studioPutter =
       });
     });
 
+/** What is put by a call that has begun before is removed by the next one. */
+const studioEnder =
+  ({ studios, call }: Connection): DirectoryStore['endStudio'] =>
+  (studioId, by) =>
+    call((deadline) =>
+      applyOnce<StudioDocument, EndStudioOutcome>(studios, deadline, {
+        which: { _id: studioId },
+        fields: { status: 1, hold: 1, members: 1, sources: 1 },
+        requestId: undefined,
+        async decide(found) {
+          const [members, sources] = [found?.members, found?.sources].map((list) => Object.keys(Object(list)).length);
+          const ending = found && { status: found.status, hold: checkedHold(found.hold), members, sources };
+          const decision = decideEnd(ending as EndingStudio | null, by);
+          if (!found || !('write' in decision) || !decision.write) return { outcome: decision.outcome };
+          const where = { status: found.status ?? null, ...sameHold(found) } as Filter<StudioDocument>;
+          const $set = { status: 'ended', members: {}, sources: {} } as const;
+          return { outcome: decision.outcome, where, update: { $set }, events: decision.events };
+        },
+      }),
+    );
+
 const WITH_TEST_STUDIOS: Parameters<Connection['feed']['updateOne']> = [
   { _id: 'consumers' },
   { $set: { hasTestStudios: true }, $setOnInsert: NO_CONSUMERS },
@@ -157,7 +188,7 @@ function entryWriter({ studios, call }: Connection) {
       const path = `${list}.${id}`;
       return applyOnce<StudioDocument, Outcome>(studios, deadline, {
         which: { _id: studioId },
-        fields: { [path]: 1 },
+        fields: { [path]: 1, status: 1 },
         requestId,
         async decide(found, isApplied) {
           const value = found?.[list] && entryOf<unknown>(found[list], id);
@@ -185,7 +216,7 @@ function entryWriter({ studios, call }: Connection) {
         // An entry that another call has put meanwhile is not one too many: it is read again.
         const full = { ...still, $expr: { $gte: [count, max] } };
         const isFull = Boolean(isNew && (await studios.findOne({ _id: studio._id, ...full }, ID_ONLY)));
-        const decision = decideEntry({ hasStudio: studio !== null, before, isFull }, eventsOf, isApplied);
+        const decision = decideEntry({ status: studio && (studio.status ?? ''), before, isFull }, eventsOf, isApplied);
         if (!('write' in decision)) return decision;
         return { ...decision, where, update: { $set: { [path]: value } } };
       }),

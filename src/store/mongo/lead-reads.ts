@@ -3,7 +3,14 @@ import { idAndTime } from '../../domain/cursor.ts';
 import { LEAD_STAGES, MAX_LEADS_PER_CONTACT } from '../../domain/lead.ts';
 import { isByUpdate, type LeadFilter } from '../../domain/lead-filter.ts';
 import { idBelow } from '../../domain/new-id.ts';
-import { checkedCountedLead, leadsOfContact, matching, readableOrNull, readableOrThrow } from '../checked.ts';
+import {
+  checkedCountedLead,
+  checkedHold,
+  leadsOfContact,
+  matching,
+  readableOrNull,
+  readableOrThrow,
+} from '../checked.ts';
 import { filteredPage, readPage } from '../pages.ts';
 import type { LeadErasureStore, LeadStore, ReportUnreadable } from '../store.ts';
 import type { Connection } from './connection.ts';
@@ -33,6 +40,9 @@ import { leadFinder } from './leads.ts';
 
 /** The maximum number of leads of a contact that are read, if some are unreadable. */
 const MAX_EXAMINED_OF_CONTACT = 10 * MAX_LEADS_PER_CONTACT;
+
+/** Reads of a lead whether there is something to erase. */
+const FOR_ERASURE = { ...READ, projection: { hold: 1, erasedAt: 1 } } as const;
 
 /** Reads of a lead what a count needs. */
 const FOR_COUNT = {
@@ -106,6 +116,8 @@ export function mongoLeadReads(
 
     ...leadCounts({ leads, call }, report),
 
+    walkUnerasedLeads: unerasedWalker({ leads, call }),
+
     walkErasedLeads: (studioId, after, limit) =>
       call(async () => {
         const _id = leadIdsAfter(studioId, after);
@@ -115,6 +127,19 @@ export function mongoLeadReads(
       }),
   };
 }
+
+const unerasedWalker =
+  ({ leads, call }: Pick<Connection, 'leads' | 'call'>): LeadErasureStore['walkUnerasedLeads'] =>
+  (studioId, after, limit) =>
+    call(async () => {
+      const _id = leadIdsAfter(studioId, after);
+      const found = await leads.find({ studioId, _id }, FOR_ERASURE).sort({ _id: 1 }).limit(limit).toArray();
+      const present = found.filter((each) => !isErased(each));
+      return {
+        leads: present.map((each) => ({ id: each._id.id.toString(), isHeld: checkedHold(each.hold) !== null })),
+        next: lastIdOfFull(found, limit),
+      };
+    });
 
 function leadCounts(
   { leads, call }: Pick<Connection, 'leads' | 'call'>,

@@ -1,11 +1,11 @@
 import type { Repeatable } from '../../domain/audit.ts';
 import { MAX_LEAD_SOURCES, MAX_MEMBERS } from '../../domain/studio.ts';
-import { type Checked, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
-import { decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
+import { type Checked, checkedHold, checkedListedStudio, checkedStudio, readableOrNull } from '../checked.ts';
+import { decideEnd, decideEntry, decideStudio, type EventsOfEntry, memberEvents } from '../decisions.ts';
 import { readPage } from '../pages.ts';
-import type { DirectoryStore, PutOutcome } from '../store.ts';
+import type { DirectoryStore, EndStudioOutcome, PutOutcome } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
+import { holdIn, leadSourceOf, memberOf, type Row, STUDIO_FIELDS, studioIn } from './rows.ts';
 
 const MEMBERS = { table: 'members', columns: 'studio_id, id, role', max: MAX_MEMBERS } as const;
 const SOURCES = {
@@ -57,7 +57,7 @@ function sqliteStudios({
   database,
   applyOnce,
   report,
-}: Connection): Pick<DirectoryStore, 'putStudio' | 'findStudio' | 'listStudios'> {
+}: Connection): Pick<DirectoryStore, 'putStudio' | 'endStudio' | 'findStudio' | 'listStudios'> {
   const select = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id = ?`);
   const selectPage = database.prepare(`SELECT id, ${STUDIO_FIELDS} FROM studios WHERE id > ? ORDER BY id LIMIT ? + 0`);
   const upsert = database.prepare(`
@@ -72,7 +72,31 @@ function sqliteStudios({
   const endRetention = database.prepare('DELETE FROM studio_retentions WHERE studio_id = ?');
   const insertFormerRegion = database.prepare(`
     INSERT OR IGNORE INTO former_regions (studio_id, region_code) VALUES (?, ?)`);
+  const selectEnding = database.prepare(`
+    SELECT id, ${STUDIO_FIELDS},
+      (SELECT count(*) FROM members WHERE studio_id = studios.id) AS members,
+      (SELECT count(*) FROM lead_sources WHERE studio_id = studios.id) AS sources
+    FROM studios WHERE id = ?`);
+  const endings = [
+    "UPDATE studios SET status = 'ended' WHERE id = ?",
+    'DELETE FROM members WHERE studio_id = ?',
+    'DELETE FROM lead_sources WHERE studio_id = ?',
+  ].map((sql) => database.prepare(sql));
   return {
+    endStudio: (studioId, by) =>
+      applyOnce<Row | undefined, 'end', EndStudioOutcome>({
+        subject: { studioId },
+        read: () => selectEnding.get(studioId),
+        decide(row) {
+          const [members, sources] = [row?.members as number, row?.sources as number];
+          return decideEnd(
+            row ? { status: row.status, hold: checkedHold(holdIn(row.hold)), members, sources } : null,
+            by,
+          );
+        },
+        write: () => void endings.map((each) => each.run(studioId)),
+      }),
+
     putStudio: (put, by) =>
       applyOnce({
         subject: { studioId: put.id },
@@ -118,7 +142,7 @@ function entriesIn<Entry>(
   { table, columns, max }: typeof MEMBERS | typeof SOURCES,
   entryOf: (row: Row) => Checked<Entry>,
 ) {
-  const selectStudio = database.prepare('SELECT 1 FROM studios WHERE id = ?');
+  const selectStudio = database.prepare('SELECT status FROM studios WHERE id = ?');
   const select = database.prepare(`SELECT ${columns} FROM ${table} WHERE studio_id = ? AND id = ?`);
   const remove = database.prepare(`DELETE FROM ${table} WHERE studio_id = ? AND id = ?`);
   const count = database.prepare(`SELECT count(*) AS count FROM ${table} WHERE studio_id = ?`);
@@ -137,8 +161,8 @@ function entriesIn<Entry>(
         read: () => select.get(studioId, id),
         decide(found, isApplied) {
           const isFull = !found && (count.get(studioId)?.count as number) >= max;
-          const hasStudio = selectStudio.get(studioId) !== undefined;
-          return decideEntry({ hasStudio, before: roleOrName(found), isFull }, eventsOf, isApplied);
+          const status = selectStudio.get(studioId)?.status ?? null;
+          return decideEntry({ status, before: roleOrName(found), isFull }, eventsOf, isApplied);
         },
         write: () => void write(),
       }),

@@ -12,6 +12,7 @@ import {
   COUNTED,
   countedLeadOf,
   erasedLeadOf,
+  HOLD_OF_LEAD,
   hashBytes,
   idText,
   isErased,
@@ -103,6 +104,8 @@ export function sqliteLeadReads(
 
     ...leadCounts(connection),
 
+    walkUnerasedLeads: unerasedWalker(connection),
+
     async walkErasedLeads(studioId, after, limit) {
       const studio = studios.of(studioId);
       const rows = studio === undefined ? [] : oldest.byId.all(studio, after ?? '', AFTER_ALL_IDS, limit);
@@ -145,6 +148,20 @@ const LAST_MS = 9e15;
 /** The range of `updated_at`, without its end. */
 const changesOf = (filter?: Pick<LeadFilter, 'updated'>) =>
   [filter?.updated.start?.getTime() ?? -LAST_MS, filter?.updated.end?.getTime() ?? LAST_MS] as const;
+
+function unerasedWalker({ database, studios }: Connection): LeadErasureStore['walkUnerasedLeads'] {
+  const select = prepareLists(
+    database,
+    `SELECT hex(id), erased_at IS NULL, ${HOLD_OF_LEAD} IS NOT NULL FROM leads WHERE studio_number = ? AND ${BETWEEN} LIMIT ? + 0`,
+  );
+  return async (studioId, after, limit) => {
+    const rows = select.all(studios.of(studioId) ?? null, after ?? '', AFTER_ALL_IDS, limit);
+    const leads = rows.flatMap(([id, isPresent, isHeld]) =>
+      isPresent ? [{ id: idText(id as string), isHeld: isHeld === 1 }] : [],
+    );
+    return { leads, next: lastIdOfFull(rows, limit) };
+  };
+}
 
 function leadCounts({ database, studios, report }: Connection): Pick<LeadStore, 'listLeadsToCount' | 'measureStage'> {
   const selectToCount = prepareLists(

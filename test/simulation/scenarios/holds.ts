@@ -1,7 +1,10 @@
 import fc from 'fast-check';
+import { StudioStatus } from '../../../proto/gen/leadintake/v1/directory_pb.ts';
 import { LeadView } from '../../../proto/gen/leadintake/v1/lead_intake_pb.ts';
 import { times } from '../../support/builders.ts';
+import { now } from '../history.ts';
 import { CRM_TIMEOUT } from '../simulation.ts';
+import { CLOCKS } from './clocks.ts';
 import { asFarAsDefinite, definiteOutcome } from './definite-outcomes.ts';
 import { command } from './operations.ts';
 import { aScenario } from './scenario.ts';
@@ -61,5 +64,51 @@ export const holdLeads = aScenario({
         if (!('answer' in (await erase(leadId)))) sim.history.fail(`in ${studioId} a lead cannot be erased`);
         if (await isThere(leadId)) sim.history.fail(`in ${studioId} an erased lead is there`);
       }
+    }),
+});
+
+/** A studio ends while leads are created in it: once it is reported to be erased, none is there, and none comes. */
+export const endStudio = aScenario({
+  weight: 1,
+  choice: fc.record({ core: fc.nat(1), leads: fc.integer({ min: 1, max: 6 }) }),
+  run: (sim, { core, leads: count }) =>
+    asFarAsDefinite(async () => {
+      const begin = now();
+      const studio = await makeSeparateStudio(sim);
+      const { id: studioId } = studio;
+      const [crm, other] = [sim.crmAt(core), sim.crmAt(core + 1)];
+      const create = (name: string) => createSeparateLead(sim, studio, separateLead(sim, studioId, name));
+      await create('first');
+      const erase = async () => {
+        let erased = 0;
+        for (let pageToken = ''; ; ) {
+          const call = () => crm.directory.eraseStudio({ studioId, confirmStudioId: studioId, pageToken }, CRM_TIMEOUT);
+          const part = await definiteOutcome(sim, `${studioId} is erased`, call);
+          if ('refused' in part) return part.refused;
+          erased += Number(part.answer.erasedLeadCount);
+          pageToken = part.answer.nextPageToken;
+          if (pageToken === '') return erased;
+        }
+      };
+      // A clock that is set ahead meanwhile would end the time early.
+      const [erased, ...answers] = await sim.inTurn(CLOCKS, () =>
+        Promise.all([erase(), ...times(count, (index) => create(`${index}`))]),
+      );
+      for (const { status } of answers)
+        if (![201, 401, 402].includes(status)) sim.history.fail(`in the ending ${studioId} a creation gets ${status}`);
+      if (typeof erased === 'string') sim.history.fail(`${studioId} is not erased: ${erased}`);
+      const list = () => other.leads.listLeads({ studioId, pageSize: 100 }, CRM_TIMEOUT);
+      const left = await definiteOutcome(sim, `the leads of ${studioId} are listed`, list);
+      // A core that stands still may write when it goes on.
+      if (!('answer' in left && left.answer.leads.length === 0) && !sim.isDisturbedSince(begin))
+        sim.history.fail(`the erased ${studioId} has leads`);
+      const late = await create('late');
+      if (![401, 402].includes(late.status))
+        sim.history.fail(`in the erased ${studioId} a creation gets ${late.status}`);
+      const studioNow = { id: studioId, status: StudioStatus.ACTIVE };
+      const put = () => other.directory.putStudio({ studio: studioNow }, CRM_TIMEOUT);
+      const again = await definiteOutcome(sim, `${studioId} is put again`, put);
+      if (!('refused' in again && again.refused === 'STUDIO_ENDED'))
+        sim.history.fail(`the erased ${studioId} is put again`);
     }),
 });

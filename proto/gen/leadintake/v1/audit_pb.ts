@@ -172,7 +172,7 @@ export const AuditAction = {
   API_KEY_REVOKED: 3,
 
   /**
-   * A studio was created, suspended or reactivated.
+   * A studio was created, suspended or reactivated, or has ended.
    *
    * @generated from enum value: AUDIT_ACTION_STUDIO_STATUS_CHANGED = 4;
    */

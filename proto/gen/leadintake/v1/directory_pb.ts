@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSK3AgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEhsKDnJldGVudGlvbl9kYXlzGAYgASgNSAOIAQESDwoHaXNfdGVzdBgHIAEoCBImCgRob2xkGAggASgLMhMubGVhZGludGFrZS52MS5Ib2xkSASIAQFCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXNCEQoPX3JldGVudGlvbl9kYXlzQgcKBV9ob2xkIkcKBEhvbGQSDgoGcmVhc29uGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJQCgZNZW1iZXISEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEicKBHJvbGUYAyABKA4yGS5sZWFkaW50YWtlLnYxLk1lbWJlclJvbGUiSgoKTGVhZFNvdXJjZRIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgdlbmFibGVkGAQgASgIIrgBChBQdXRTdHVkaW9SZXF1ZXN0EiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhYKCW1lbWJlcl9pZBgCIAEoCUgAiAEBEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIXCgpyZXF1ZXN0X2lkGAQgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyInChJFbXB0eVN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIkMKE0VtcHR5U3R1ZGlvUmVzcG9uc2USGgoSZGVsZXRlZF9sZWFkX2NvdW50GAEgASgFEhAKCGlzX2VtcHR5GAIgASgIIrkBCg5QdXRIb2xkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBEhQKDHdob2xlX3N0dWRpbxgDIAEoCBIOCgZyZWFzb24YBCABKAkSFgoJbWVtYmVyX2lkGAUgASgJSAGIAQESFwoKcmVxdWVzdF9pZBgGIAEoCUgCiAEBQgoKCF9sZWFkX2lkQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiNAoPUHV0SG9sZFJlc3BvbnNlEiEKBGhvbGQYASABKAsyEy5sZWFkaW50YWtlLnYxLkhvbGQirAEKEVJlbW92ZUhvbGRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQESFAoMd2hvbGVfc3R1ZGlvGAMgASgIEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIKCghfbGVhZF9pZEIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjcKElJlbW92ZUhvbGRSZXNwb25zZRIhCgRob2xkGAEgASgLMhMubGVhZGludGFrZS52MS5Ib2xkIjsKEkxpc3RTdHVkaW9zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJWChNMaXN0U3R1ZGlvc1Jlc3BvbnNlEiYKB3N0dWRpb3MYASADKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkitgEKFVB1dEFwaUtleVF1b3RhUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEgoKYXBpX2tleV9pZBgCIAEoCRIYCgtxdW90YV9saW1pdBgDIAEoDUgAiAEBEhYKCW1lbWJlcl9pZBgEIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBSABKAlIAogBAUIOCgxfcXVvdGFfbGltaXRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCJAChZQdXRBcGlLZXlRdW90YVJlc3BvbnNlEiYKB2FwaV9rZXkYASABKAsyFS5sZWFkaW50YWtlLnYxLkFwaUtleSKVAQoQUHV0TWVtYmVyUmVxdWVzdBIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlchIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQESHQoQYWN0aW5nX21lbWJlcl9pZBgDIAEoCUgBiAEBQg0KC19yZXF1ZXN0X2lkQhMKEV9hY3RpbmdfbWVtYmVyX2lkIjoKEVB1dE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIpcBChNSZW1vdmVNZW1iZXJSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCgltZW1iZXJfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYBCABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI9ChRSZW1vdmVNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciJuChRQdXRMZWFkU291cmNlUmVxdWVzdBIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCgpyZXF1ZXN0X2lkGAIgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiRwoVUHV0TGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlImwKF1JlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIWCg5sZWFkX3NvdXJjZV9pZBgCIAEoCRIXCgpyZXF1ZXN0X2lkGAMgASgJSACIAQFCDQoLX3JlcXVlc3RfaWQiSgoYUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEi4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlIlIKFkxpc3RMZWFkU291cmNlc1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJImMKF0xpc3RMZWFkU291cmNlc1Jlc3BvbnNlEi8KDGxlYWRfc291cmNlcxgBIAMoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqZAoMU3R1ZGlvU3RhdHVzEh0KGVNUVURJT19TVEFUVVNfVU5TUEVDSUZJRUQQABIYChRTVFVESU9fU1RBVFVTX0FDVElWRRABEhsKF1NUVURJT19TVEFUVVNfU1VTUEVOREVEEAIqbgoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhUKEU1FTUJFUl9ST0xFX09XTkVSEAESFQoRTUVNQkVSX1JPTEVfQURNSU4QAhIVChFNRU1CRVJfUk9MRV9TVEFGRhADMrUIChBEaXJlY3RvcnlTZXJ2aWNlEk4KCVB1dFN0dWRpbxIfLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVzcG9uc2USUwoJR2V0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXNwb25zZSIDkAIBElQKC0VtcHR5U3R1ZGlvEiEubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkVtcHR5U3R1ZGlvUmVzcG9uc2USSAoHUHV0SG9sZBIdLmxlYWRpbnRha2UudjEuUHV0SG9sZFJlcXVlc3QaHi5sZWFkaW50YWtlLnYxLlB1dEhvbGRSZXNwb25zZRJRCgpSZW1vdmVIb2xkEiAubGVhZGludGFrZS52MS5SZW1vdmVIb2xkUmVxdWVzdBohLmxlYWRpbnRha2UudjEuUmVtb3ZlSG9sZFJlc3BvbnNlElkKC0xpc3RTdHVkaW9zEiEubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVzcG9uc2UiA5ACARJdCg5QdXRBcGlLZXlRdW90YRIkLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXF1ZXN0GiUubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlc3BvbnNlEk4KCVB1dE1lbWJlchIfLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0TWVtYmVyUmVzcG9uc2USVwoMUmVtb3ZlTWVtYmVyEiIubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0GiMubGVhZGludGFrZS52MS5SZW1vdmVNZW1iZXJSZXNwb25zZRJaCg1QdXRMZWFkU291cmNlEiMubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVxdWVzdBokLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlc3BvbnNlEmMKEFJlbW92ZUxlYWRTb3VyY2USJi5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXF1ZXN0GicubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVzcG9uc2USZQoPTGlzdExlYWRTb3VyY2VzEiUubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXF1ZXN0GiYubGVhZGludGFrZS52MS5MaXN0TGVhZFNvdXJjZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_leadintake_v1_api_key]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSK3AgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEhsKDnJldGVudGlvbl9kYXlzGAYgASgNSAOIAQESDwoHaXNfdGVzdBgHIAEoCBImCgRob2xkGAggASgLMhMubGVhZGludGFrZS52MS5Ib2xkSASIAQFCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXNCEQoPX3JldGVudGlvbl9kYXlzQgcKBV9ob2xkIkcKBEhvbGQSDgoGcmVhc29uGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJQCgZNZW1iZXISEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEicKBHJvbGUYAyABKA4yGS5sZWFkaW50YWtlLnYxLk1lbWJlclJvbGUiSgoKTGVhZFNvdXJjZRIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgdlbmFibGVkGAQgASgIIrgBChBQdXRTdHVkaW9SZXF1ZXN0EiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhYKCW1lbWJlcl9pZBgCIAEoCUgAiAEBEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIXCgpyZXF1ZXN0X2lkGAQgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyInChJFbXB0eVN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIkMKE0VtcHR5U3R1ZGlvUmVzcG9uc2USGgoSZGVsZXRlZF9sZWFkX2NvdW50GAEgASgFEhAKCGlzX2VtcHR5GAIgASgIInwKEkVyYXNlU3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSGQoRY29uZmlybV9zdHVkaW9faWQYAiABKAkSEgoKcGFnZV90b2tlbhgDIAEoCRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIrwBChNFcmFzZVN0dWRpb1Jlc3BvbnNlEhkKEWVyYXNlZF9sZWFkX2NvdW50GAEgASgDEhkKEXJldm9rZWRfa2V5X2NvdW50GAIgASgFEhwKFHJlbW92ZWRfbWVtYmVyX2NvdW50GAMgASgFEhwKFHJlbW92ZWRfc291cmNlX2NvdW50GAQgASgFEhcKD25leHRfcGFnZV90b2tlbhgFIAEoCRIaChJza2lwcGVkX2xlYWRfY291bnQYBiABKAUiuQEKDlB1dEhvbGRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQESFAoMd2hvbGVfc3R1ZGlvGAMgASgIEg4KBnJlYXNvbhgEIAEoCRIWCgltZW1iZXJfaWQYBSABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAYgASgJSAKIAQFCCgoIX2xlYWRfaWRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI0Cg9QdXRIb2xkUmVzcG9uc2USIQoEaG9sZBgBIAEoCzITLmxlYWRpbnRha2UudjEuSG9sZCKsAQoRUmVtb3ZlSG9sZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhQKB2xlYWRfaWQYAiABKAlIAIgBARIUCgx3aG9sZV9zdHVkaW8YAyABKAgSFgoJbWVtYmVyX2lkGAQgASgJSAGIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgCiAEBQgoKCF9sZWFkX2lkQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiNwoSUmVtb3ZlSG9sZFJlc3BvbnNlEiEKBGhvbGQYASABKAsyEy5sZWFkaW50YWtlLnYxLkhvbGQiOwoSTGlzdFN0dWRpb3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlYKE0xpc3RTdHVkaW9zUmVzcG9uc2USJgoHc3R1ZGlvcxgBIAMoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK2AQoVUHV0QXBpS2V5UXVvdGFSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgphcGlfa2V5X2lkGAIgASgJEhgKC3F1b3RhX2xpbWl0GAMgASgNSACIAQESFgoJbWVtYmVyX2lkGAQgASgJSAGIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgCiAEBQg4KDF9xdW90YV9saW1pdEIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIkAKFlB1dEFwaUtleVF1b3RhUmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5IpUBChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyEhcKCnJlcXVlc3RfaWQYAiABKAlIAIgBARIdChBhY3RpbmdfbWVtYmVyX2lkGAMgASgJSAGIAQFCDQoLX3JlcXVlc3RfaWRCEwoRX2FjdGluZ19tZW1iZXJfaWQiOgoRUHV0TWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIilwEKE1JlbW92ZU1lbWJlclJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRIXCgpyZXF1ZXN0X2lkGAMgASgJSACIAQESHQoQYWN0aW5nX21lbWJlcl9pZBgEIAEoCUgBiAEBQg0KC19yZXF1ZXN0X2lkQhMKEV9hY3RpbmdfbWVtYmVyX2lkIj0KFFJlbW92ZU1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIm4KFFB1dExlYWRTb3VyY2VSZXF1ZXN0Ei4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKCnJlcXVlc3RfaWQYAiABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UibAoXUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhYKDmxlYWRfc291cmNlX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCJKChhSZW1vdmVMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiUgoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiYwoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSp9CgxTdHVkaW9TdGF0dXMSHQoZU1RVRElPX1NUQVRVU19VTlNQRUNJRklFRBAAEhgKFFNUVURJT19TVEFUVVNfQUNUSVZFEAESGwoXU1RVRElPX1NUQVRVU19TVVNQRU5ERUQQAhIXChNTVFVESU9fU1RBVFVTX0VOREVEEAMqbgoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhUKEU1FTUJFUl9ST0xFX09XTkVSEAESFQoRTUVNQkVSX1JPTEVfQURNSU4QAhIVChFNRU1CRVJfUk9MRV9TVEFGRhADMosJChBEaXJlY3RvcnlTZXJ2aWNlEk4KCVB1dFN0dWRpbxIfLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVzcG9uc2USUwoJR2V0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXNwb25zZSIDkAIBElQKC0VtcHR5U3R1ZGlvEiEubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkVtcHR5U3R1ZGlvUmVzcG9uc2USVAoLRXJhc2VTdHVkaW8SIS5sZWFkaW50YWtlLnYxLkVyYXNlU3R1ZGlvUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuRXJhc2VTdHVkaW9SZXNwb25zZRJICgdQdXRIb2xkEh0ubGVhZGludGFrZS52MS5QdXRIb2xkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuUHV0SG9sZFJlc3BvbnNlElEKClJlbW92ZUhvbGQSIC5sZWFkaW50YWtlLnYxLlJlbW92ZUhvbGRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5SZW1vdmVIb2xkUmVzcG9uc2USWQoLTGlzdFN0dWRpb3MSIS5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXNwb25zZSIDkAIBEl0KDlB1dEFwaUtleVF1b3RhEiQubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVzcG9uc2USTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USYwoQUmVtb3ZlTGVhZFNvdXJjZRImLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QaJy5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_leadintake_v1_api_key]);
 
 /**
  * A studio of the CRM.
@@ -353,6 +353,105 @@ export const EmptyStudioResponseSchema: GenMessage<EmptyStudioResponse> = /*@__P
   messageDesc(file_leadintake_v1_directory, 9);
 
 /**
+ * Request of EraseStudio.
+ *
+ * @generated from message leadintake.v1.EraseStudioRequest
+ */
+export type EraseStudioRequest = Message<"leadintake.v1.EraseStudioRequest"> & {
+  /**
+   * 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: string studio_id = 1;
+   */
+  studioId: string;
+
+  /**
+   * The same once more.
+   *
+   * @generated from field: string confirm_studio_id = 2;
+   */
+  confirmStudioId: string;
+
+  /**
+   * Empty for the first call, else the next_page_token of the previous call, unchanged.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * The member who does it, for the audit log: 1 to 64 of `[A-Za-z0-9_-]`.
+   *
+   * @generated from field: optional string member_id = 4;
+   */
+  memberId?: string | undefined;
+};
+
+/**
+ * Describes the message leadintake.v1.EraseStudioRequest.
+ * Use `create(EraseStudioRequestSchema)` to create a new message.
+ */
+export const EraseStudioRequestSchema: GenMessage<EraseStudioRequest> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 10);
+
+/**
+ * Response of EraseStudio: what this call has done, as far as it knows; another attempt may have done the rest.
+ *
+ * @generated from message leadintake.v1.EraseStudioResponse
+ */
+export type EraseStudioResponse = Message<"leadintake.v1.EraseStudioResponse"> & {
+  /**
+   * The number of leads that it erased.
+   *
+   * @generated from field: int64 erased_lead_count = 1;
+   */
+  erasedLeadCount: bigint;
+
+  /**
+   * The number of keys that it revoked.
+   *
+   * @generated from field: int32 revoked_key_count = 2;
+   */
+  revokedKeyCount: number;
+
+  /**
+   * The number of members that it removed.
+   *
+   * @generated from field: int32 removed_member_count = 3;
+   */
+  removedMemberCount: number;
+
+  /**
+   * The number of lead sources that it removed.
+   *
+   * @generated from field: int32 removed_source_count = 4;
+   */
+  removedSourceCount: number;
+
+  /**
+   * Empty once all is erased; else at most 512 of `[A-Za-z0-9_-]`. While creations may still be written, a call takes up to a second, and
+   * returns another one.
+   *
+   * @generated from field: string next_page_token = 5;
+   */
+  nextPageToken: string;
+
+  /**
+   * The number of leads that cannot be erased, because not even their stage and times can be read.
+   *
+   * @generated from field: int32 skipped_lead_count = 6;
+   */
+  skippedLeadCount: number;
+};
+
+/**
+ * Describes the message leadintake.v1.EraseStudioResponse.
+ * Use `create(EraseStudioResponseSchema)` to create a new message.
+ */
+export const EraseStudioResponseSchema: GenMessage<EraseStudioResponse> = /*@__PURE__*/
+  messageDesc(file_leadintake_v1_directory, 11);
+
+/**
  * Request of PutHold.
  *
  * @generated from message leadintake.v1.PutHoldRequest
@@ -407,7 +506,7 @@ export type PutHoldRequest = Message<"leadintake.v1.PutHoldRequest"> & {
  * Use `create(PutHoldRequestSchema)` to create a new message.
  */
 export const PutHoldRequestSchema: GenMessage<PutHoldRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 10);
+  messageDesc(file_leadintake_v1_directory, 12);
 
 /**
  * Response of PutHold.
@@ -428,7 +527,7 @@ export type PutHoldResponse = Message<"leadintake.v1.PutHoldResponse"> & {
  * Use `create(PutHoldResponseSchema)` to create a new message.
  */
 export const PutHoldResponseSchema: GenMessage<PutHoldResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 11);
+  messageDesc(file_leadintake_v1_directory, 13);
 
 /**
  * Request of RemoveHold.
@@ -478,7 +577,7 @@ export type RemoveHoldRequest = Message<"leadintake.v1.RemoveHoldRequest"> & {
  * Use `create(RemoveHoldRequestSchema)` to create a new message.
  */
 export const RemoveHoldRequestSchema: GenMessage<RemoveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 12);
+  messageDesc(file_leadintake_v1_directory, 14);
 
 /**
  * Response of RemoveHold.
@@ -499,7 +598,7 @@ export type RemoveHoldResponse = Message<"leadintake.v1.RemoveHoldResponse"> & {
  * Use `create(RemoveHoldResponseSchema)` to create a new message.
  */
 export const RemoveHoldResponseSchema: GenMessage<RemoveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Request of ListStudios.
@@ -527,7 +626,7 @@ export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
  * Use `create(ListStudiosRequestSchema)` to create a new message.
  */
 export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Response of ListStudios.
@@ -555,7 +654,7 @@ export type ListStudiosResponse = Message<"leadintake.v1.ListStudiosResponse"> &
  * Use `create(ListStudiosResponseSchema)` to create a new message.
  */
 export const ListStudiosResponseSchema: GenMessage<ListStudiosResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 15);
+  messageDesc(file_leadintake_v1_directory, 17);
 
 /**
  * Request of PutApiKeyQuota.
@@ -605,7 +704,7 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
  * Use `create(PutApiKeyQuotaRequestSchema)` to create a new message.
  */
 export const PutApiKeyQuotaRequestSchema: GenMessage<PutApiKeyQuotaRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 16);
+  messageDesc(file_leadintake_v1_directory, 18);
 
 /**
  * Response of PutApiKeyQuota.
@@ -626,7 +725,7 @@ export type PutApiKeyQuotaResponse = Message<"leadintake.v1.PutApiKeyQuotaRespon
  * Use `create(PutApiKeyQuotaResponseSchema)` to create a new message.
  */
 export const PutApiKeyQuotaResponseSchema: GenMessage<PutApiKeyQuotaResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 17);
+  messageDesc(file_leadintake_v1_directory, 19);
 
 /**
  * Request of PutMember.
@@ -662,7 +761,7 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
  * Use `create(PutMemberRequestSchema)` to create a new message.
  */
 export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 18);
+  messageDesc(file_leadintake_v1_directory, 20);
 
 /**
  * Response of PutMember.
@@ -683,7 +782,7 @@ export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
  * Use `create(PutMemberResponseSchema)` to create a new message.
  */
 export const PutMemberResponseSchema: GenMessage<PutMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 19);
+  messageDesc(file_leadintake_v1_directory, 21);
 
 /**
  * Request of RemoveMember.
@@ -726,7 +825,7 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 20);
+  messageDesc(file_leadintake_v1_directory, 22);
 
 /**
  * Response of RemoveMember.
@@ -747,7 +846,7 @@ export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 21);
+  messageDesc(file_leadintake_v1_directory, 23);
 
 /**
  * Request of PutLeadSource.
@@ -776,7 +875,7 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
  * Use `create(PutLeadSourceRequestSchema)` to create a new message.
  */
 export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 22);
+  messageDesc(file_leadintake_v1_directory, 24);
 
 /**
  * Response of PutLeadSource.
@@ -797,7 +896,7 @@ export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse
  * Use `create(PutLeadSourceResponseSchema)` to create a new message.
  */
 export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 23);
+  messageDesc(file_leadintake_v1_directory, 25);
 
 /**
  * Request of RemoveLeadSource.
@@ -833,7 +932,7 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
  * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
  */
 export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 24);
+  messageDesc(file_leadintake_v1_directory, 26);
 
 /**
  * Response of RemoveLeadSource.
@@ -854,7 +953,7 @@ export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceRe
  * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
  */
 export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 25);
+  messageDesc(file_leadintake_v1_directory, 27);
 
 /**
  * Request of ListLeadSources.
@@ -889,7 +988,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 26);
+  messageDesc(file_leadintake_v1_directory, 28);
 
 /**
  * Response of ListLeadSources.
@@ -918,7 +1017,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 27);
+  messageDesc(file_leadintake_v1_directory, 29);
 
 /**
  * Whether the public API serves a studio.
@@ -942,6 +1041,13 @@ export const StudioStatus = {
    * @generated from enum value: STUDIO_STATUS_SUSPENDED = 2;
    */
   SUSPENDED: 2,
+
+  /**
+   * EraseStudio has begun, and ends it for good: nothing can be created in it. Only in responses.
+   *
+   * @generated from enum value: STUDIO_STATUS_ENDED = 3;
+   */
+  ENDED: 3,
 } as const;
 
 /**
@@ -1013,7 +1119,7 @@ export const MemberRoleSchema: GenEnum<MemberRole> = /*@__PURE__*/
 export const DirectoryService: GenService<{
   /**
    * Creates a studio, or changes the given fields of its record. Its members and sources do not change. A changed region counts
-   * for leads that are opened, reopened or corrected from then on. Refused with INVALID_REQUEST.
+   * for leads that are opened, reopened or corrected from then on. Refused with INVALID_REQUEST or STUDIO_ENDED.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutStudio
    */
@@ -1042,6 +1148,21 @@ export const DirectoryService: GenService<{
     methodKind: "unary";
     input: typeof EmptyStudioRequestSchema;
     output: typeof EmptyStudioResponseSchema;
+  },
+  /**
+   * Ends a studio, for good, and erases what it has: repeat it with the next_page_token until that is empty. First it looks for holds.
+   * Then the studio is ended: its keys are revoked, its members and sources removed, and nothing can be created. After the time in
+   * which a creation that had begun before may still be written, each lead is erased as EraseLead does it. What remains: the studio,
+   * that it has ended, its audit log, and of each lead what an erasure leaves. Any call may be repeated, and begun again without a
+   * token. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or LEAD_HELD while a hold stands on the studio or on one of its leads
+   * (ErrorInfo metadata `leadId`): before the studio is ended if it was put before, else with what was erased until then.
+   *
+   * @generated from rpc leadintake.v1.DirectoryService.EraseStudio
+   */
+  eraseStudio: {
+    methodKind: "unary";
+    input: typeof EraseStudioRequestSchema;
+    output: typeof EraseStudioResponseSchema;
   },
   /**
    * Forbids to erase a lead, or all leads of a studio, until the hold is removed: every erasure that begins after the response is
@@ -1087,8 +1208,8 @@ export const DirectoryService: GenService<{
     output: typeof PutApiKeyQuotaResponseSchema;
   },
   /**
-   * Creates or replaces a member. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or DIRECTORY_LIMIT_REACHED when it would be
-   * the studio's 1,001st.
+   * Creates or replaces a member. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, or DIRECTORY_LIMIT_REACHED when
+   * it would be the studio's 1,001st.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutMember
    */
@@ -1109,8 +1230,8 @@ export const DirectoryService: GenService<{
     output: typeof RemoveMemberResponseSchema;
   },
   /**
-   * Creates or replaces a lead source. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, or DIRECTORY_LIMIT_REACHED when it would
-   * be the studio's 1,001st.
+   * Creates or replaces a lead source. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, or DIRECTORY_LIMIT_REACHED
+   * when it would be the studio's 1,001st.
    *
    * @generated from rpc leadintake.v1.DirectoryService.PutLeadSource
    */

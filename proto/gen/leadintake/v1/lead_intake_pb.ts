@@ -2202,7 +2202,7 @@ export const LeadViewSchema: GenEnum<LeadView> = /*@__PURE__*/
 export const LeadIntakeService: GenService<{
   /**
    * Creates a lead, or replays an earlier creation with the same idempotency key. The key is unique within the studio and
-   * stored as long as the lead. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, SOURCE_INVALID,
+   * stored as long as the lead. Refused with INVALID_REQUEST, STUDIO_NOT_FOUND, STUDIO_ENDED, SOURCE_INVALID,
    * IDEMPOTENCY_CONFLICT (the key was used with other data) or LEAD_ALREADY_OPEN (ErrorInfo metadata `leadId`). What the last one
    * refuses is kept at the open lead as an Enquiry, unless the studio switches that off.
    *
@@ -2316,7 +2316,7 @@ export const LeadIntakeService: GenService<{
    * Imports leads from another system with their stages and times. Each is independent and follows the rules of CreateLead: its
    * idempotency key is unique, and an open lead claims its contact. A repeated call does not write a lead twice. A source must
    * belong to the studio, enabled or not. A refused lead is not an enquiry: nothing of it is kept. Refused as a whole with
-   * INVALID_REQUEST or STUDIO_NOT_FOUND.
+   * INVALID_REQUEST, STUDIO_NOT_FOUND or STUDIO_ENDED.
    *
    * @generated from rpc leadintake.v1.LeadIntakeService.ImportLeads
    */

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { STUDIO_ENDS_MS } from '../../common/deadlines.ts';
+import { crmIdFault } from '../../common/rules/field-rules.ts';
+import type { Actor, Requester } from '../domain/audit.ts';
+import { idAndTime, idBeforePage, pageTokenAfter, updatePosition } from '../domain/cursor.ts';
+import { Faults, Refusal } from '../domain/refusal.ts';
+import { UnreadableRecord } from '../store/store.ts';
+import type { Changing, Reading } from './dependencies.ts';
+import { listEveryLeadSource } from './members-and-sources.ts';
+import { notePageFaults, noteRequester } from './requests.ts';
+import { existingStudio } from './studios.ts';
+
+/** A request to erase a studio, not yet checked. */
+export interface EraseStudioCommand extends Requester {
+  readonly studioId: string;
+  /** The same once more. */
+  readonly confirmStudioId: string;
+  /** Empty: from the beginning. */
+  readonly pageToken: string;
+}
+
+/** What a call has done. */
+export interface StudioErasure {
+  readonly erasedLeadCount: number;
+  readonly skippedLeadCount: number;
+  readonly revokedKeyCount: number;
+  readonly removedMemberCount: number;
+  readonly removedSourceCount: number;
+  /** Empty: all is erased. */
+  readonly nextPageToken: string;
+}
+
+const NOTHING = {
+  erasedLeadCount: 0,
+  skippedLeadCount: 0,
+  revokedKeyCount: 0,
+  removedMemberCount: 0,
+  removedSourceCount: 0,
+} as const;
+
+/** The numbers of leads that a call looks for holds at, and that it erases. */
+const MAX_EXAMINED = 5000;
+const MAX_ERASED = 200;
+
+/** How long a call waits, so that its caller does not ask all the time; milliseconds. */
+const WAIT_MS = 1000;
+
+/** Lower than the id of any lead. */
+const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
+
+/** Which studio is erased, and by whom. */
+type Erasing = Actor & Pick<EraseStudioCommand, 'studioId'>;
+
+/**
+ * Does a part of ending a studio and erasing what it has: it looks for holds, page by page, then ends the studio, waits until no
+ * creation that has begun before can be written any more, and erases the leads, page by page. Nothing is kept between the
+ * calls but the studio's end and their tokens, so any of them may be repeated, or all from the beginning.
+ *
+ * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, LEAD_HELD
+ */
+export async function eraseStudio(
+  deps: Changing,
+  { studioId, confirmStudioId, pageToken, memberId, caller }: EraseStudioCommand,
+): Promise<StudioErasure> {
+  const faults = new Faults();
+  if (confirmStudioId !== studioId)
+    for (const field of ['studioId', 'confirmStudioId'])
+      faults.note(field, 'must be the same in studioId and confirmStudioId');
+  noteRequester(faults, { memberId });
+  const examined = pageToken === '' ? BEFORE_ALL_IDS : idBeforePage('heldLeads', studioId, pageToken);
+  const ended = idBeforePage('endedStudio', studioId, pageToken);
+  notePageFaults(faults, { pageSize: 0, pageToken }, examined ?? ended, 'must be unchanged, of this studio');
+  const { status } = await existingStudio(deps.store, studioId, faults);
+  const erasing = { studioId, memberId: memberId ?? null, caller };
+  // A core of release 1.1 may have put it since.
+  const isEnded = ended !== undefined && status === 'ended';
+  return isEnded ? eraseLeads(deps, erasing, ended) : examineAndEnd(deps, erasing, examined ?? BEFORE_ALL_IDS);
+}
+
+async function examineAndEnd(deps: Changing, erasing: Erasing, after: string): Promise<StudioErasure> {
+  const { studioId } = erasing;
+  const { leads, next } = await deps.store.walkUnerasedLeads(studioId, after, MAX_EXAMINED);
+  const held = leads.find(({ isHeld }) => isHeld);
+  if (held) throw leadHeld(held.id);
+  if (next !== null) return { ...NOTHING, nextPageToken: pageTokenAfter('heldLeads', studioId, next) };
+  const ended = await end(deps, erasing);
+  return { ...NOTHING, ...ended, nextPageToken: tokenAfter(studioId, BEFORE_ALL_IDS, deps.clock()) };
+}
+
+/** @param position behind which lead to go on, and when the studio had ended */
+async function eraseLeads(deps: Changing, erasing: Erasing, position: string): Promise<StudioErasure> {
+  const { store, clock } = deps;
+  const { studioId } = erasing;
+  const [after, endedMs] = idAndTime(position);
+  const passedMs = clock().getTime() - endedMs;
+  // A clock that was set back tells nothing.
+  if (passedMs < 0) return { ...NOTHING, nextPageToken: tokenAfter(studioId, BEFORE_ALL_IDS, clock()) };
+  if (passedMs < STUDIO_ENDS_MS) {
+    await sleep(Math.min(STUDIO_ENDS_MS - passedMs, WAIT_MS));
+    return { ...NOTHING, nextPageToken: tokenAfter(studioId, after, new Date(endedMs)) };
+  }
+  const { leads, next } = await store.walkUnerasedLeads(studioId, after, MAX_ERASED);
+  const outcomes = await Promise.all(leads.map(({ id }) => eraseOne(deps, erasing, id)));
+  const count = (kind: (typeof outcomes)[number]) => outcomes.filter((each) => each === kind).length;
+  const report = { ...NOTHING, erasedLeadCount: count('erased'), skippedLeadCount: count('skipped') };
+  if (next !== null) return { ...report, nextPageToken: tokenAfter(studioId, next, new Date(endedMs)) };
+  // Keys, members and sources, too, may have come by calls that had begun before.
+  return { ...report, ...(await end(deps, erasing)), nextPageToken: '' };
+}
+
+async function eraseOne({ store, clock }: Changing, erasing: Erasing, leadId: string) {
+  try {
+    const { kind } = await store.eraseLead({ ...erasing, leadId, now: clock() });
+    if (kind === 'held') throw leadHeld(leadId);
+    return kind;
+  } catch (error) {
+    if (!(error instanceof UnreadableRecord)) throw error;
+    return 'skipped';
+  }
+}
+
+/** Ends the studio; returns what went with it. */
+async function end({ store, clock }: Changing, { studioId, ...actor }: Erasing) {
+  const by = { ...actor, now: clock() };
+  const outcome = await store.endStudio(studioId, by);
+  if (outcome.kind !== 'ended') throw new Refusal(outcome.kind === 'held' ? 'LEAD_HELD' : 'STUDIO_NOT_FOUND');
+  const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null);
+  await Promise.all(keys.map(({ id }) => store.revokeApiKey(studioId, id, by)));
+  const { members: removedMemberCount, sources: removedSourceCount } = outcome;
+  return { revokedKeyCount: keys.length, removedMemberCount, removedSourceCount };
+}
+
+/** The token of an erasure of the leads after an id, of a studio that has ended by then. */
+const tokenAfter = (studioId: string, id: string, ended: Date): string =>
+  pageTokenAfter('endedStudio', studioId, updatePosition({ id, updatedAt: ended }));
+
+const leadHeld = (leadId: string): Refusal => new Refusal('LEAD_HELD', undefined, { metadata: { leadId } });
+
+/** What there is to erase in a studio. */
+export async function examineStudio({ store }: Reading, studioId: string) {
+  const faults = new Faults();
+  faults.note('studioId', crmIdFault(studioId));
+  const { hold } = await existingStudio(store, studioId, faults);
+  const counts = { leads: 0, held: 0 };
+  for (let after: string | null = BEFORE_ALL_IDS; after !== null; ) {
+    const page: Awaited<ReturnType<typeof store.walkUnerasedLeads>> = await store.walkUnerasedLeads(
+      studioId,
+      after,
+      MAX_EXAMINED,
+    );
+    counts.leads += page.leads.length;
+    counts.held += page.leads.filter(({ isHeld }) => hold || isHeld).length;
+    after = page.next;
+  }
+  const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null).length;
+  const sources = (await listEveryLeadSource({ store }, studioId)).length;
+  return { ...counts, keys, sources };
+}

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import { Code, ConnectError } from '@connectrpc/connect';
+import pino from 'pino';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { STUDIO_ENDS_MS } from '../../common/deadlines.ts';
+import { hashKeySecret } from '../../common/rules/key-secret.ts';
+import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
+import { StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
+import type { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts';
+import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { Store } from '../../src/store/store.ts';
+import {
+  aLead,
+  aLeadSource,
+  aMember,
+  anApiKey,
+  aStudio,
+  BY,
+  claimsOf,
+  plus,
+  STUDIO_ID,
+  times,
+} from '../support/builders.ts';
+import { type CoreClients, connectToCore } from '../support/core-clients.ts';
+import { CORE_TOKEN } from '../support/grpc.ts';
+import { aCoreOn } from './a-core.ts';
+
+const studioId = STUDIO_ID;
+const NOTHING = { erasedLeadCount: 0n, revokedKeyCount: 0, removedMemberCount: 0, removedSourceCount: 0 };
+
+let store: Store;
+let crm: CoreClients;
+/** The core's clock. */
+let now: Date;
+
+beforeEach(async () => {
+  store = openSqliteStore(':memory:');
+  now = new Date();
+  const core = await aCoreOn(store, callRunner(pino({ level: 'silent' }), createCoreMetrics()), () => now);
+  crm = connectToCore(core.url, CORE_TOKEN);
+  for (const id of [studioId, 'two']) await store.putStudio(aStudio({ id }), BY);
+  return async () => {
+    crm.close();
+    core.close();
+    await core.stop();
+    await store.close();
+  };
+});
+
+const refusalOf = (call: Promise<unknown>) => call.then(() => expect.fail('it is not refused'), ConnectError.from);
+const reasonOf = async (call: Promise<unknown>) => (await refusalOf(call)).findDetails(ErrorInfoSchema)[0]?.reason;
+const HELD = 'LEAD_HELD' satisfies keyof typeof RefusalReason;
+const ENDED = 'STUDIO_ENDED' satisfies keyof typeof RefusalReason;
+
+const erase = (pageToken = '', id: string = studioId) =>
+  crm.directory.eraseStudio({ studioId: id, confirmStudioId: id, pageToken, memberId: 'boss' });
+
+/** Calls until all is erased, and returns the sum of the reports. */
+async function eraseAll(pageToken = '') {
+  const sum = { leads: 0, skipped: 0, keys: 0, members: 0, sources: 0 };
+  for (let token = pageToken; ; ) {
+    const part = await erase(token);
+    sum.leads += Number(part.erasedLeadCount);
+    sum.skipped += part.skippedLeadCount;
+    sum.keys += part.revokedKeyCount;
+    sum.members += part.removedMemberCount;
+    sum.sources += part.removedSourceCount;
+    token = part.nextPageToken;
+    if (token === '') return sum;
+    now = plus(now, STUDIO_ENDS_MS);
+  }
+}
+
+async function created(count: number, of: string = studioId) {
+  const leads = times(count, () => aLead({ studioId: of }));
+  await Promise.all(leads.map((lead) => store.createLead(lead, claimsOf(lead))));
+  return leads;
+}
+
+const statusOf = async () => (await crm.directory.getStudio({ studioId })).studio?.status;
+
+// @proves erasure-6
+describe('EraseStudio', () => {
+  // @proves bounds-111
+  test('ends a studio and its keys at once, and erases all that it has, and nothing of another', async () => {
+    const leads = await created(450);
+    const [theirs] = await created(1, 'two');
+    for (const id of ['owner', 'other']) await store.putMember(aMember({ id }), BY);
+    await store.putLeadSource(aLeadSource());
+    const secret = 'x';
+    const key = anApiKey({ secretSha256: hashKeySecret(secret), memberId: 'owner', expiresAt: plus(now, 1e9) });
+    await store.createApiKey(key, now);
+
+    const first = await erase();
+    expect(first).toMatchObject({ ...NOTHING, revokedKeyCount: 1, removedMemberCount: 2, removedSourceCount: 1 });
+    expect(first.nextPageToken).not.toBe('');
+    expect(await statusOf()).toBe(StudioStatus.ENDED);
+    const secretSha256 = hashKeySecret(secret);
+    expect(await reasonOf(crm.apiKeys.authenticateApiKey({ secretSha256 }))).toBe('KEY_INVALID');
+    expect(await store.findMember(studioId, 'owner')).toBeNull();
+
+    now = plus(now, STUDIO_ENDS_MS);
+    expect(await erase(first.nextPageToken)).toMatchObject({ ...NOTHING, erasedLeadCount: 200n });
+    expect(await eraseAll(first.nextPageToken)).toEqual({ leads: 250, skipped: 0, keys: 0, members: 0, sources: 0 });
+    expect(await crm.leads.listLeads({ studioId })).toMatchObject({ leads: [] });
+    expect((await store.walkErasedLeads(studioId, null, 1000)).leads).toHaveLength(450);
+    const { changes } = await crm.leads.pullLeadChanges({ max: 100 });
+    expect(changes.filter(({ lead }) => lead?.studioId === studioId).every(({ lead }) => lead?.eraseTime)).toBe(true);
+    const { events } = await crm.audit.listAuditEvents({ studioId, leadId: leads[0]?.id ?? '' });
+    expect(events).toMatchObject([{ memberId: 'boss' }]);
+    // Again from the beginning: there is nothing left.
+    expect(await eraseAll()).toEqual({ leads: 0, skipped: 0, keys: 0, members: 0, sources: 0 });
+    expect(await store.findLead('two', theirs?.id ?? '')).toEqual(theirs);
+    expect(await store.findStudio('two')).toEqual(aStudio({ id: 'two' }));
+  });
+
+  // @proves bounds-110
+  test('does not report to be complete before what had begun before can have been written', async () => {
+    const { nextPageToken: token } = await erase();
+    const began = now;
+    // A creation that has read the studio before it ended.
+    const [late] = await created(1);
+    now = plus(began, STUDIO_ENDS_MS - 1);
+    const waiting = await erase(token);
+    expect(waiting).toMatchObject({ ...NOTHING, nextPageToken: token });
+    const [later] = await created(1);
+    await store.createApiKey(anApiKey({ expiresAt: plus(now, 1e9) }), now);
+    now = plus(began, STUDIO_ENDS_MS);
+    expect(await erase(token)).toMatchObject({ erasedLeadCount: 2n, revokedKeyCount: 1, nextPageToken: '' });
+    for (const lead of [late, later]) expect(await store.findLead(studioId, lead?.id ?? '')).toBeNull();
+    // A clock that was set back tells nothing: the time begins again.
+    now = plus(began, -1);
+    const again = await erase(token);
+    expect(again.nextPageToken).not.toBe('');
+    expect(again.nextPageToken).not.toBe(token);
+    now = plus(now, STUDIO_ENDS_MS);
+    expect(await erase(again.nextPageToken)).toMatchObject({ ...NOTHING, nextPageToken: '' });
+  });
+
+  test('refuses all that would create something in a studio that has ended, or change it', async () => {
+    await store.putMember(aMember({ id: 'owner' }), BY);
+    await erase();
+    const contact = { value: { case: 'email', value: 'ada@example.org' } } as const;
+    const lead = { displayName: 'Ada', idempotencyKey: randomUUID(), contact };
+    const expireTime = { seconds: BigInt(Math.trunc(now.getTime() / 1000) + 86_400) };
+    const calls = [
+      crm.leads.createLead({ studioId, ...lead }),
+      crm.leads.importLeads({ studioId, leads: [lead] }),
+      crm.directory.putStudio({ studio: { id: studioId, status: StudioStatus.ACTIVE } }),
+      crm.directory.putStudio({ studio: { id: studioId, quotaLimit: 5 } }),
+      crm.directory.putMember({ member: { studioId, id: 'owner', role: 1 } }),
+      crm.directory.putLeadSource({ leadSource: { studioId, id: randomUUID(), name: 'Form', enabled: true } }),
+      crm.apiKeys.createApiKey({ studioId, memberId: 'owner', name: 'Site', scopes: [1], expireTime }),
+      crm.apiKeys.replaceApiKey({ studioId, memberId: 'owner', apiKeyId: randomUUID() }),
+    ];
+    expect(new Set(await Promise.all(calls.map(reasonOf)))).toEqual(new Set([ENDED]));
+    expect(await statusOf()).toBe(StudioStatus.ENDED);
+    for (const id of [studioId, 'two', 'new']) {
+      const put = crm.directory.putStudio({ studio: { id, status: StudioStatus.ENDED } });
+      expect(await refusalOf(put)).toMatchObject({ code: Code.InvalidArgument });
+    }
+  });
+
+  test('is refused while a hold stands, before it begins, and stops at one that is put later', async () => {
+    const [first, held, last] = await created(3);
+    const hold = (what: object) => crm.directory.putHold({ studioId, reason: 'LEGAL', ...what });
+    const leadId = held?.id ?? '';
+    await hold({ leadId });
+    const refusal = await refusalOf(erase());
+    expect(refusal.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: HELD, metadata: { leadId } }]);
+    await crm.directory.removeHold({ studioId, leadId });
+    await hold({ wholeStudio: true });
+    expect(await reasonOf(erase())).toBe(HELD);
+    expect(await statusOf()).toBe(StudioStatus.ACTIVE);
+    await crm.directory.removeHold({ studioId, wholeStudio: true });
+    const { nextPageToken: token } = await erase();
+    await hold({ leadId });
+    now = plus(now, STUDIO_ENDS_MS);
+    expect(await reasonOf(erase(token))).toBe(HELD);
+    expect(await store.findLead(studioId, leadId)).toMatchObject({ id: leadId });
+    expect(await reasonOf(erase())).toBe(HELD);
+    await crm.directory.removeHold({ studioId, leadId });
+    expect((await eraseAll()).leads).toBeLessThanOrEqual(3);
+    for (const lead of [first, held, last]) expect(await store.presenceOfLead(studioId, lead?.id ?? '')).toBe('erased');
+  });
+
+  test('is refused for what is wrong, and with tokens that are of something else', async () => {
+    const faultsOf = async (request: object) =>
+      (await refusalOf(crm.directory.eraseStudio({ studioId, confirmStudioId: studioId, ...request })))
+        .findDetails(BadRequestSchema)
+        .flatMap(({ fieldViolations }) => fieldViolations.map(({ field }) => field));
+    for (const confirmStudioId of ['', 'two', studioId.toUpperCase(), `${studioId} `])
+      expect(await faultsOf({ confirmStudioId })).toEqual(['studioId', 'confirmStudioId']);
+    for (const id of ['', 'a b', 'x'.repeat(65)])
+      expect(await faultsOf({ studioId: id, confirmStudioId: id })).toEqual(['studioId']);
+    expect(await faultsOf({ memberId: '' })).toEqual(['memberId']);
+    const { nextPageToken: theirs } = await erase('', 'two');
+    for (const pageToken of ['x', 'x'.repeat(600), theirs, `${theirs}A`])
+      expect(await faultsOf({ pageToken })).toEqual(['pageToken']);
+    expect(await reasonOf(erase('', 'none'))).toBe('STUDIO_NOT_FOUND');
+    expect(await statusOf()).toBe(StudioStatus.ACTIVE);
+  });
+});
