@@ -227,7 +227,8 @@ class World {
       const { state, nextProbeAt } = this.schedule.health;
       const dues = [...this.deliveries.values()].map(({ due }) => due).filter((due) => due > this.now);
       if (state !== 'open') this.now = Math.max(this.now, nextProbeAt);
-      else if (dues.length === this.deliveries.size) this.now = Math.min(...dues);
+      // Also of a slow endpoint: it may have nothing to be probed with before.
+      if (dues.length > 0 && dues.length === this.deliveries.size) this.now = Math.max(this.now, Math.min(...dues));
     }
   }
 
