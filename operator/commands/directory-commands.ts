@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { eachPage } from '../../src/domain/cursor.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { firstErasure } from '../../src/domain/retention.ts';
@@ -77,6 +77,19 @@ function addStudioCommands(): void {
       },
     );
   studios
+    .command('get <studio>')
+    .description('show a studio')
+    .action((id: string) => runOnStore(async (deps) => publicStudio(await getStudio(deps, id))));
+  studios
+    .command('list')
+    .description('list all studios')
+    .action(() => runOnStore(async (deps) => (await Array.fromAsync(everyStudio(deps))).map(publicStudio)));
+  addStudioErasures(studios);
+}
+
+/** Commands that erase all of a studio, or tell what would go. */
+function addStudioErasures(studios: Command): void {
+  studios
     .command('try-retention <studio> <days>')
     .description('count the closed leads that a retention of so many days would erase now; changes nothing')
     .action((studioId: string, days: string) =>
@@ -117,14 +130,6 @@ function addStudioCommands(): void {
         return { erased: report };
       }),
     );
-  studios
-    .command('get <studio>')
-    .description('show a studio')
-    .action((id: string) => runOnStore(async (deps) => publicStudio(await getStudio(deps, id))));
-  studios
-    .command('list')
-    .description('list all studios')
-    .action(() => runOnStore(async (deps) => (await Array.fromAsync(everyStudio(deps))).map(publicStudio)));
 }
 
 function addMemberCommands(): void {

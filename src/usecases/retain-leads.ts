@@ -130,8 +130,8 @@ export async function retainLeads(
 
 /** Returns some leads of a studio that are not kept any more, and where to go on; null: there are no more. */
 async function expired({ store }: Reading, studioId: string, { from, within }: Place, time: Date) {
-  const retention = (await store.findStudio(studioId))?.retention;
-  if (!retention || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
+  const { retention, hold } = (await store.findStudio(studioId)) ?? {};
+  if (!retention || hold || firstErasure(retention) > time) return { records: [], next: null, skipped: 0 };
   const all = expiredLeads(retention.days, time, from);
   const { end } = all.updated;
   const to = within

@@ -78,7 +78,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     suite: ON_SQLITE,
     caughtBy: 'closed leads go that have not changed for its days and one more, and no others',
     patches: [
-      { file: 'src/usecases/retain-leads.ts', find: '!retention || firstErasure(retention) > time', put: '!retention' },
+      { file: 'src/usecases/retain-leads.ts', find: '|| firstErasure(retention) > time', put: '' },
     ],
   },
   {
