@@ -220,6 +220,8 @@ async function validValues({ crm }: Core): Promise<Values> {
   await crm.consumers.createConsumer({ consumer: { name: 'crm', allStudios: true }, start: ConsumerStart.NOW });
   const { lead } = await crm.leads.createLead({ studioId, idempotencyKey: newId(), displayName: 'Ada', contact });
   await crm.directory.putStudio({ studio: { id: 'trial', status: StudioStatus.ACTIVE, isTest: true } });
+  const erased = `studio-${randomUUID()}`;
+  await crm.directory.putStudio({ studio: { id: erased, status: StudioStatus.ACTIVE } });
   const secretSha256 = Buffer.from(hashKeySecret(secret)).toString('base64');
   return {
     studio_id: studioId,
@@ -228,8 +230,8 @@ async function validValues({ crm }: Core): Promise<Values> {
     'EmptyStudioRequest.studio_id': 'trial',
     'PutHoldRequest.whole_studio': false,
     'RemoveHoldRequest.whole_studio': false,
-    'EraseStudioRequest.studio_id': 'trial',
-    'EraseStudioRequest.confirm_studio_id': 'trial',
+    'EraseStudioRequest.studio_id': erased,
+    'EraseStudioRequest.confirm_studio_id': erased,
     region_code: 'DE',
     member_id: memberId,
     'Member.id': memberId,
