@@ -233,6 +233,7 @@ async function validValues({ crm }: Core): Promise<Values> {
     'EraseStudioRequest.studio_id': erased,
     'EraseStudioRequest.confirm_studio_id': erased,
     region_code: 'DE',
+    retention_days: 30,
     member_id: memberId,
     'Member.id': memberId,
     source_id: sourceId,
@@ -443,6 +444,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
   const printsLeads = true;
   const runs: Readonly<Record<string, readonly CommandRun[]>> = {
     'studios put': [{ args: [studio] }],
+    'studios try-retention': [{ args: [studio, '30'] }, { args: [person.name, person.email] }],
     'studios empty': [{ args: [studio] }],
     'studios erase': [{ args: [studio] }, { args: [studio, '--confirm', person.name] }],
     'holds put': [
