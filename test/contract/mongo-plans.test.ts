@@ -206,7 +206,7 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       () => store.walkLeads(studioId, null, PAGE, { ...ANY, updated: AN_HOUR }),
     ],
     'the leads that retention does not keep': [
-      times(6, () => 'stage'),
+      times(7, () => 'stage'),
       PAGE + 2,
       () => store.walkLeads(studioId, null, PAGE, expiredLeads(30, new Date())),
     ],
