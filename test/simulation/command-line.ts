@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { openSync } from 'node:fs';
 import { type LoadHookContext, registerHooks, stripTypeScriptTypes } from 'node:module';
-import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -25,8 +24,8 @@ const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
 /** Between the start of a process and its first step; milliseconds. */
 const MAX_START_MS = 500;
 
-/** What a command takes its output for, whatever the output of the simulation is. */
-const NO_FILE = openSync(devNull, 'w');
+/** What a command takes its output for, whatever the output of the simulation is: no file of bytes, and not the null device. */
+const NO_FILE = openSync(import.meta.dirname, 'r');
 
 /** What the modules of a command see as `process`, beside what all share. */
 class Process extends EventEmitter {
