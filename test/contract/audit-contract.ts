@@ -94,13 +94,15 @@ export function auditContract(opened: () => OpenedStore): void {
 
     test('record who may manage keys and what region counts: the coming, role and going of each member, and each region', async () => {
       const at = (ms: number) => ({ memberId: 'member-1', caller: 'crm', now: plus(NOW, ms) });
-      const member = (role: MemberRole) => aMember({ id: 'member-2', role });
+      // The longest id that there is.
+      const id = 'm'.repeat(64);
+      const member = (role: MemberRole) => aMember({ id, role });
       await store.putStudio(aStudio({ regionCode: 'DE' }), at(0));
       await store.putMember(member('staff'), at(1));
       await store.putMember(member('staff'), at(2));
       await store.putMember(member('admin'), at(3));
-      await store.removeMember(STUDIO_ID, 'member-2', at(4));
-      await store.removeMember(STUDIO_ID, 'member-2', at(5));
+      await store.removeMember(STUDIO_ID, id, at(4));
+      await store.removeMember(STUDIO_ID, id, at(5));
       expect(await store.putMember(aMember({ studioId: 'studio-2' }), at(6))).toBe('no-studio');
       await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: 'DE' }, at(7));
       await store.putStudio({ id: STUDIO_ID, status: undefined, regionCode: null }, at(8));
@@ -111,9 +113,9 @@ export function auditContract(opened: () => OpenedStore): void {
         [
           event('studio-status-changed', 0, { ...by, to: 'active' }),
           event('studio-region-changed', 0, { ...by, to: 'DE' }),
-          event('studio-member-changed', 1, { ...by, to: 'member-2 staff' }),
-          event('studio-member-changed', 3, { ...by, from: 'member-2 staff', to: 'member-2 admin' }),
-          event('studio-member-changed', 4, { ...by, from: 'member-2 admin' }),
+          event('studio-member-changed', 1, { ...by, to: `${id} staff` }),
+          event('studio-member-changed', 3, { ...by, from: `${id} staff`, to: `${id} admin` }),
+          event('studio-member-changed', 4, { ...by, from: `${id} admin` }),
           event('studio-region-changed', 8, { ...by, from: 'DE' }),
         ].toReversed(),
       );
