@@ -122,8 +122,8 @@ export const leadRecordToWire = ({ lead, idempotencyKey, original }: LeadRecord)
   }),
 });
 
-export const holdToWire = ({ reason, createdAt }: Hold): directory.Hold => ({
-  $typeName: directory.HoldSchema.typeName,
+export const holdToWire = ({ reason, createdAt }: Hold): leads.Hold => ({
+  $typeName: leads.HoldSchema.typeName,
   reason,
   createTime: timestampToWire(createdAt),
 });

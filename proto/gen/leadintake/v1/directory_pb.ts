@@ -4,17 +4,19 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "./api_key_pb.ts";
 import { file_leadintake_v1_api_key } from "./api_key_pb.ts";
+import type { Hold } from "./lead_intake_pb.ts";
+import { file_leadintake_v1_lead_intake } from "./lead_intake_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file leadintake/v1/directory.proto.
  */
 export const file_leadintake_v1_directory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSK3AgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEhsKDnJldGVudGlvbl9kYXlzGAYgASgNSAOIAQESDwoHaXNfdGVzdBgHIAEoCBImCgRob2xkGAggASgLMhMubGVhZGludGFrZS52MS5Ib2xkSASIAQFCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXNCEQoPX3JldGVudGlvbl9kYXlzQgcKBV9ob2xkIkcKBEhvbGQSDgoGcmVhc29uGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJQCgZNZW1iZXISEQoJc3R1ZGlvX2lkGAEgASgJEgoKAmlkGAIgASgJEicKBHJvbGUYAyABKA4yGS5sZWFkaW50YWtlLnYxLk1lbWJlclJvbGUiSgoKTGVhZFNvdXJjZRIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgdlbmFibGVkGAQgASgIIrgBChBQdXRTdHVkaW9SZXF1ZXN0EiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhYKCW1lbWJlcl9pZBgCIAEoCUgAiAEBEi8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIXCgpyZXF1ZXN0X2lkGAQgASgJSAGIAQFCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI6ChFQdXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyIlChBHZXRTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCSI6ChFHZXRTdHVkaW9SZXNwb25zZRIlCgZzdHVkaW8YASABKAsyFS5sZWFkaW50YWtlLnYxLlN0dWRpbyInChJFbXB0eVN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIkMKE0VtcHR5U3R1ZGlvUmVzcG9uc2USGgoSZGVsZXRlZF9sZWFkX2NvdW50GAEgASgFEhAKCGlzX2VtcHR5GAIgASgIInwKEkVyYXNlU3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSGQoRY29uZmlybV9zdHVkaW9faWQYAiABKAkSEgoKcGFnZV90b2tlbhgDIAEoCRIWCgltZW1iZXJfaWQYBCABKAlIAIgBAUIMCgpfbWVtYmVyX2lkIrwBChNFcmFzZVN0dWRpb1Jlc3BvbnNlEhkKEWVyYXNlZF9sZWFkX2NvdW50GAEgASgDEhkKEXJldm9rZWRfa2V5X2NvdW50GAIgASgFEhwKFHJlbW92ZWRfbWVtYmVyX2NvdW50GAMgASgFEhwKFHJlbW92ZWRfc291cmNlX2NvdW50GAQgASgFEhcKD25leHRfcGFnZV90b2tlbhgFIAEoCRIaChJza2lwcGVkX2xlYWRfY291bnQYBiABKAUiuQEKDlB1dEhvbGRSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIUCgdsZWFkX2lkGAIgASgJSACIAQESFAoMd2hvbGVfc3R1ZGlvGAMgASgIEg4KBnJlYXNvbhgEIAEoCRIWCgltZW1iZXJfaWQYBSABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAYgASgJSAKIAQFCCgoIX2xlYWRfaWRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI0Cg9QdXRIb2xkUmVzcG9uc2USIQoEaG9sZBgBIAEoCzITLmxlYWRpbnRha2UudjEuSG9sZCKsAQoRUmVtb3ZlSG9sZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhQKB2xlYWRfaWQYAiABKAlIAIgBARIUCgx3aG9sZV9zdHVkaW8YAyABKAgSFgoJbWVtYmVyX2lkGAQgASgJSAGIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgCiAEBQgoKCF9sZWFkX2lkQgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiNwoSUmVtb3ZlSG9sZFJlc3BvbnNlEiEKBGhvbGQYASABKAsyEy5sZWFkaW50YWtlLnYxLkhvbGQiOwoSTGlzdFN0dWRpb3NSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlYKE0xpc3RTdHVkaW9zUmVzcG9uc2USJgoHc3R1ZGlvcxgBIAMoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSK2AQoVUHV0QXBpS2V5UXVvdGFSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRISCgphcGlfa2V5X2lkGAIgASgJEhgKC3F1b3RhX2xpbWl0GAMgASgNSACIAQESFgoJbWVtYmVyX2lkGAQgASgJSAGIAQESFwoKcmVxdWVzdF9pZBgFIAEoCUgCiAEBQg4KDF9xdW90YV9saW1pdEIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIkAKFlB1dEFwaUtleVF1b3RhUmVzcG9uc2USJgoHYXBpX2tleRgBIAEoCzIVLmxlYWRpbnRha2UudjEuQXBpS2V5IpUBChBQdXRNZW1iZXJSZXF1ZXN0EiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyEhcKCnJlcXVlc3RfaWQYAiABKAlIAIgBARIdChBhY3RpbmdfbWVtYmVyX2lkGAMgASgJSAGIAQFCDQoLX3JlcXVlc3RfaWRCEwoRX2FjdGluZ19tZW1iZXJfaWQiOgoRUHV0TWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIilwEKE1JlbW92ZU1lbWJlclJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhEKCW1lbWJlcl9pZBgCIAEoCRIXCgpyZXF1ZXN0X2lkGAMgASgJSACIAQESHQoQYWN0aW5nX21lbWJlcl9pZBgEIAEoCUgBiAEBQg0KC19yZXF1ZXN0X2lkQhMKEV9hY3RpbmdfbWVtYmVyX2lkIj0KFFJlbW92ZU1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLmxlYWRpbnRha2UudjEuTWVtYmVyIm4KFFB1dExlYWRTb3VyY2VSZXF1ZXN0Ei4KC2xlYWRfc291cmNlGAEgASgLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKCnJlcXVlc3RfaWQYAiABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCJHChVQdXRMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UibAoXUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhYKDmxlYWRfc291cmNlX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBAUINCgtfcmVxdWVzdF9pZCJKChhSZW1vdmVMZWFkU291cmNlUmVzcG9uc2USLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2UiUgoWTGlzdExlYWRTb3VyY2VzUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiYwoXTGlzdExlYWRTb3VyY2VzUmVzcG9uc2USLwoMbGVhZF9zb3VyY2VzGAEgAygLMhkubGVhZGludGFrZS52MS5MZWFkU291cmNlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSp9CgxTdHVkaW9TdGF0dXMSHQoZU1RVRElPX1NUQVRVU19VTlNQRUNJRklFRBAAEhgKFFNUVURJT19TVEFUVVNfQUNUSVZFEAESGwoXU1RVRElPX1NUQVRVU19TVVNQRU5ERUQQAhIXChNTVFVESU9fU1RBVFVTX0VOREVEEAMqbgoKTWVtYmVyUm9sZRIbChdNRU1CRVJfUk9MRV9VTlNQRUNJRklFRBAAEhUKEU1FTUJFUl9ST0xFX09XTkVSEAESFQoRTUVNQkVSX1JPTEVfQURNSU4QAhIVChFNRU1CRVJfUk9MRV9TVEFGRhADMosJChBEaXJlY3RvcnlTZXJ2aWNlEk4KCVB1dFN0dWRpbxIfLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVxdWVzdBogLmxlYWRpbnRha2UudjEuUHV0U3R1ZGlvUmVzcG9uc2USUwoJR2V0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5HZXRTdHVkaW9SZXNwb25zZSIDkAIBElQKC0VtcHR5U3R1ZGlvEiEubGVhZGludGFrZS52MS5FbXB0eVN0dWRpb1JlcXVlc3QaIi5sZWFkaW50YWtlLnYxLkVtcHR5U3R1ZGlvUmVzcG9uc2USVAoLRXJhc2VTdHVkaW8SIS5sZWFkaW50YWtlLnYxLkVyYXNlU3R1ZGlvUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuRXJhc2VTdHVkaW9SZXNwb25zZRJICgdQdXRIb2xkEh0ubGVhZGludGFrZS52MS5QdXRIb2xkUmVxdWVzdBoeLmxlYWRpbnRha2UudjEuUHV0SG9sZFJlc3BvbnNlElEKClJlbW92ZUhvbGQSIC5sZWFkaW50YWtlLnYxLlJlbW92ZUhvbGRSZXF1ZXN0GiEubGVhZGludGFrZS52MS5SZW1vdmVIb2xkUmVzcG9uc2USWQoLTGlzdFN0dWRpb3MSIS5sZWFkaW50YWtlLnYxLkxpc3RTdHVkaW9zUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXNwb25zZSIDkAIBEl0KDlB1dEFwaUtleVF1b3RhEiQubGVhZGludGFrZS52MS5QdXRBcGlLZXlRdW90YVJlcXVlc3QaJS5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVzcG9uc2USTgoJUHV0TWVtYmVyEh8ubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRNZW1iZXJSZXNwb25zZRJXCgxSZW1vdmVNZW1iZXISIi5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlcXVlc3QaIy5sZWFkaW50YWtlLnYxLlJlbW92ZU1lbWJlclJlc3BvbnNlEloKDVB1dExlYWRTb3VyY2USIy5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXF1ZXN0GiQubGVhZGludGFrZS52MS5QdXRMZWFkU291cmNlUmVzcG9uc2USYwoQUmVtb3ZlTGVhZFNvdXJjZRImLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlcXVlc3QaJy5sZWFkaW50YWtlLnYxLlJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRJlCg9MaXN0TGVhZFNvdXJjZXMSJS5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1JlcXVlc3QaJi5sZWFkaW50YWtlLnYxLkxpc3RMZWFkU291cmNlc1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_leadintake_v1_api_key]);
+  fileDesc("Ch1sZWFkaW50YWtlL3YxL2RpcmVjdG9yeS5wcm90bxINbGVhZGludGFrZS52MSK3AgoGU3R1ZGlvEgoKAmlkGAEgASgJEisKBnN0YXR1cxgCIAEoDjIbLmxlYWRpbnRha2UudjEuU3R1ZGlvU3RhdHVzEhgKC3JlZ2lvbl9jb2RlGAMgASgJSACIAQESGAoLcXVvdGFfbGltaXQYBCABKA1IAYgBARIbCg5rZWVwX2VucXVpcmllcxgFIAEoCEgCiAEBEhsKDnJldGVudGlvbl9kYXlzGAYgASgNSAOIAQESDwoHaXNfdGVzdBgHIAEoCBImCgRob2xkGAggASgLMhMubGVhZGludGFrZS52MS5Ib2xkSASIAQFCDgoMX3JlZ2lvbl9jb2RlQg4KDF9xdW90YV9saW1pdEIRCg9fa2VlcF9lbnF1aXJpZXNCEQoPX3JldGVudGlvbl9kYXlzQgcKBV9ob2xkIlAKBk1lbWJlchIRCglzdHVkaW9faWQYASABKAkSCgoCaWQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmxlYWRpbnRha2UudjEuTWVtYmVyUm9sZSJKCgpMZWFkU291cmNlEhEKCXN0dWRpb19pZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB2VuYWJsZWQYBCABKAgiuAEKEFB1dFN0dWRpb1JlcXVlc3QSJQoGc3R1ZGlvGAEgASgLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFgoJbWVtYmVyX2lkGAIgASgJSACIAQESLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhcKCnJlcXVlc3RfaWQYBCABKAlIAYgBAUIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjoKEVB1dFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIiUKEEdldFN0dWRpb1JlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJIjoKEUdldFN0dWRpb1Jlc3BvbnNlEiUKBnN0dWRpbxgBIAEoCzIVLmxlYWRpbnRha2UudjEuU3R1ZGlvIicKEkVtcHR5U3R1ZGlvUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkiQwoTRW1wdHlTdHVkaW9SZXNwb25zZRIaChJkZWxldGVkX2xlYWRfY291bnQYASABKAUSEAoIaXNfZW1wdHkYAiABKAgifAoSRXJhc2VTdHVkaW9SZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIZChFjb25maXJtX3N0dWRpb19pZBgCIAEoCRISCgpwYWdlX3Rva2VuGAMgASgJEhYKCW1lbWJlcl9pZBgEIAEoCUgAiAEBQgwKCl9tZW1iZXJfaWQivAEKE0VyYXNlU3R1ZGlvUmVzcG9uc2USGQoRZXJhc2VkX2xlYWRfY291bnQYASABKAMSGQoRcmV2b2tlZF9rZXlfY291bnQYAiABKAUSHAoUcmVtb3ZlZF9tZW1iZXJfY291bnQYAyABKAUSHAoUcmVtb3ZlZF9zb3VyY2VfY291bnQYBCABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAUgASgJEhoKEnNraXBwZWRfbGVhZF9jb3VudBgGIAEoBSK5AQoOUHV0SG9sZFJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhQKB2xlYWRfaWQYAiABKAlIAIgBARIUCgx3aG9sZV9zdHVkaW8YAyABKAgSDgoGcmVhc29uGAQgASgJEhYKCW1lbWJlcl9pZBgFIAEoCUgBiAEBEhcKCnJlcXVlc3RfaWQYBiABKAlIAogBAUIKCghfbGVhZF9pZEIMCgpfbWVtYmVyX2lkQg0KC19yZXF1ZXN0X2lkIjQKD1B1dEhvbGRSZXNwb25zZRIhCgRob2xkGAEgASgLMhMubGVhZGludGFrZS52MS5Ib2xkIqwBChFSZW1vdmVIb2xkUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFAoHbGVhZF9pZBgCIAEoCUgAiAEBEhQKDHdob2xlX3N0dWRpbxgDIAEoCBIWCgltZW1iZXJfaWQYBCABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAKIAQFCCgoIX2xlYWRfaWRCDAoKX21lbWJlcl9pZEINCgtfcmVxdWVzdF9pZCI3ChJSZW1vdmVIb2xkUmVzcG9uc2USIQoEaG9sZBgBIAEoCzITLmxlYWRpbnRha2UudjEuSG9sZCI7ChJMaXN0U3R1ZGlvc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoTTGlzdFN0dWRpb3NSZXNwb25zZRImCgdzdHVkaW9zGAEgAygLMhUubGVhZGludGFrZS52MS5TdHVkaW8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrYBChVQdXRBcGlLZXlRdW90YVJlcXVlc3QSEQoJc3R1ZGlvX2lkGAEgASgJEhIKCmFwaV9rZXlfaWQYAiABKAkSGAoLcXVvdGFfbGltaXQYAyABKA1IAIgBARIWCgltZW1iZXJfaWQYBCABKAlIAYgBARIXCgpyZXF1ZXN0X2lkGAUgASgJSAKIAQFCDgoMX3F1b3RhX2xpbWl0QgwKCl9tZW1iZXJfaWRCDQoLX3JlcXVlc3RfaWQiQAoWUHV0QXBpS2V5UXVvdGFSZXNwb25zZRImCgdhcGlfa2V5GAEgASgLMhUubGVhZGludGFrZS52MS5BcGlLZXkilQEKEFB1dE1lbWJlclJlcXVlc3QSJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXISFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBEh0KEGFjdGluZ19tZW1iZXJfaWQYAyABKAlIAYgBAUINCgtfcmVxdWVzdF9pZEITChFfYWN0aW5nX21lbWJlcl9pZCI6ChFQdXRNZW1iZXJSZXNwb25zZRIlCgZtZW1iZXIYASABKAsyFS5sZWFkaW50YWtlLnYxLk1lbWJlciKXAQoTUmVtb3ZlTWVtYmVyUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSEQoJbWVtYmVyX2lkGAIgASgJEhcKCnJlcXVlc3RfaWQYAyABKAlIAIgBARIdChBhY3RpbmdfbWVtYmVyX2lkGAQgASgJSAGIAQFCDQoLX3JlcXVlc3RfaWRCEwoRX2FjdGluZ19tZW1iZXJfaWQiPQoUUmVtb3ZlTWVtYmVyUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUubGVhZGludGFrZS52MS5NZW1iZXIibgoUUHV0TGVhZFNvdXJjZVJlcXVlc3QSLgoLbGVhZF9zb3VyY2UYASABKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoKcmVxdWVzdF9pZBgCIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkcKFVB1dExlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJsChdSZW1vdmVMZWFkU291cmNlUmVxdWVzdBIRCglzdHVkaW9faWQYASABKAkSFgoObGVhZF9zb3VyY2VfaWQYAiABKAkSFwoKcmVxdWVzdF9pZBgDIAEoCUgAiAEBQg0KC19yZXF1ZXN0X2lkIkoKGFJlbW92ZUxlYWRTb3VyY2VSZXNwb25zZRIuCgtsZWFkX3NvdXJjZRgBIAEoCzIZLmxlYWRpbnRha2UudjEuTGVhZFNvdXJjZSJSChZMaXN0TGVhZFNvdXJjZXNSZXF1ZXN0EhEKCXN0dWRpb19pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJjChdMaXN0TGVhZFNvdXJjZXNSZXNwb25zZRIvCgxsZWFkX3NvdXJjZXMYASADKAsyGS5sZWFkaW50YWtlLnYxLkxlYWRTb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKn0KDFN0dWRpb1N0YXR1cxIdChlTVFVESU9fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUU1RVRElPX1NUQVRVU19BQ1RJVkUQARIbChdTVFVESU9fU1RBVFVTX1NVU1BFTkRFRBACEhcKE1NUVURJT19TVEFUVVNfRU5ERUQQAypuCgpNZW1iZXJSb2xlEhsKF01FTUJFUl9ST0xFX1VOU1BFQ0lGSUVEEAASFQoRTUVNQkVSX1JPTEVfT1dORVIQARIVChFNRU1CRVJfUk9MRV9BRE1JThACEhUKEU1FTUJFUl9ST0xFX1NUQUZGEAMyiwkKEERpcmVjdG9yeVNlcnZpY2USTgoJUHV0U3R1ZGlvEh8ubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXF1ZXN0GiAubGVhZGludGFrZS52MS5QdXRTdHVkaW9SZXNwb25zZRJTCglHZXRTdHVkaW8SHy5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1JlcXVlc3QaIC5sZWFkaW50YWtlLnYxLkdldFN0dWRpb1Jlc3BvbnNlIgOQAgESVAoLRW1wdHlTdHVkaW8SIS5sZWFkaW50YWtlLnYxLkVtcHR5U3R1ZGlvUmVxdWVzdBoiLmxlYWRpbnRha2UudjEuRW1wdHlTdHVkaW9SZXNwb25zZRJUCgtFcmFzZVN0dWRpbxIhLmxlYWRpbnRha2UudjEuRXJhc2VTdHVkaW9SZXF1ZXN0GiIubGVhZGludGFrZS52MS5FcmFzZVN0dWRpb1Jlc3BvbnNlEkgKB1B1dEhvbGQSHS5sZWFkaW50YWtlLnYxLlB1dEhvbGRSZXF1ZXN0Gh4ubGVhZGludGFrZS52MS5QdXRIb2xkUmVzcG9uc2USUQoKUmVtb3ZlSG9sZBIgLmxlYWRpbnRha2UudjEuUmVtb3ZlSG9sZFJlcXVlc3QaIS5sZWFkaW50YWtlLnYxLlJlbW92ZUhvbGRSZXNwb25zZRJZCgtMaXN0U3R1ZGlvcxIhLmxlYWRpbnRha2UudjEuTGlzdFN0dWRpb3NSZXF1ZXN0GiIubGVhZGludGFrZS52MS5MaXN0U3R1ZGlvc1Jlc3BvbnNlIgOQAgESXQoOUHV0QXBpS2V5UXVvdGESJC5sZWFkaW50YWtlLnYxLlB1dEFwaUtleVF1b3RhUmVxdWVzdBolLmxlYWRpbnRha2UudjEuUHV0QXBpS2V5UXVvdGFSZXNwb25zZRJOCglQdXRNZW1iZXISHy5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlcXVlc3QaIC5sZWFkaW50YWtlLnYxLlB1dE1lbWJlclJlc3BvbnNlElcKDFJlbW92ZU1lbWJlchIiLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLmxlYWRpbnRha2UudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2USWgoNUHV0TGVhZFNvdXJjZRIjLmxlYWRpbnRha2UudjEuUHV0TGVhZFNvdXJjZVJlcXVlc3QaJC5sZWFkaW50YWtlLnYxLlB1dExlYWRTb3VyY2VSZXNwb25zZRJjChBSZW1vdmVMZWFkU291cmNlEiYubGVhZGludGFrZS52MS5SZW1vdmVMZWFkU291cmNlUmVxdWVzdBonLmxlYWRpbnRha2UudjEuUmVtb3ZlTGVhZFNvdXJjZVJlc3BvbnNlEmUKD0xpc3RMZWFkU291cmNlcxIlLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVxdWVzdBomLmxlYWRpbnRha2UudjEuTGlzdExlYWRTb3VyY2VzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_field_mask, file_leadintake_v1_api_key, file_leadintake_v1_lead_intake]);
 
 /**
  * A studio of the CRM.
@@ -92,34 +94,6 @@ export const StudioSchema: GenMessage<Studio> = /*@__PURE__*/
   messageDesc(file_leadintake_v1_directory, 0);
 
 /**
- * Forbids to erase a lead, or all leads of a studio.
- *
- * @generated from message leadintake.v1.Hold
- */
-export type Hold = Message<"leadintake.v1.Hold"> & {
-  /**
-   * A code, never personal data: `^[A-Z][A-Z0-9_]{0,62}$`; UNREADABLE if it cannot be read.
-   *
-   * @generated from field: string reason = 1;
-   */
-  reason: string;
-
-  /**
-   * When it was put; whole milliseconds.
-   *
-   * @generated from field: google.protobuf.Timestamp create_time = 2;
-   */
-  createTime?: Timestamp | undefined;
-};
-
-/**
- * Describes the message leadintake.v1.Hold.
- * Use `create(HoldSchema)` to create a new message.
- */
-export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 1);
-
-/**
  * A person who works in a studio.
  *
  * @generated from message leadintake.v1.Member
@@ -152,7 +126,7 @@ export type Member = Message<"leadintake.v1.Member"> & {
  * Use `create(MemberSchema)` to create a new message.
  */
 export const MemberSchema: GenMessage<Member> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 2);
+  messageDesc(file_leadintake_v1_directory, 1);
 
 /**
  * Where leads come from: a form, a campaign, a page.
@@ -194,7 +168,7 @@ export type LeadSource = Message<"leadintake.v1.LeadSource"> & {
  * Use `create(LeadSourceSchema)` to create a new message.
  */
 export const LeadSourceSchema: GenMessage<LeadSource> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 3);
+  messageDesc(file_leadintake_v1_directory, 2);
 
 /**
  * Request of PutStudio.
@@ -238,7 +212,7 @@ export type PutStudioRequest = Message<"leadintake.v1.PutStudioRequest"> & {
  * Use `create(PutStudioRequestSchema)` to create a new message.
  */
 export const PutStudioRequestSchema: GenMessage<PutStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 4);
+  messageDesc(file_leadintake_v1_directory, 3);
 
 /**
  * Response of PutStudio.
@@ -259,7 +233,7 @@ export type PutStudioResponse = Message<"leadintake.v1.PutStudioResponse"> & {
  * Use `create(PutStudioResponseSchema)` to create a new message.
  */
 export const PutStudioResponseSchema: GenMessage<PutStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 5);
+  messageDesc(file_leadintake_v1_directory, 4);
 
 /**
  * Request of GetStudio.
@@ -280,7 +254,7 @@ export type GetStudioRequest = Message<"leadintake.v1.GetStudioRequest"> & {
  * Use `create(GetStudioRequestSchema)` to create a new message.
  */
 export const GetStudioRequestSchema: GenMessage<GetStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 6);
+  messageDesc(file_leadintake_v1_directory, 5);
 
 /**
  * Response of GetStudio.
@@ -301,7 +275,7 @@ export type GetStudioResponse = Message<"leadintake.v1.GetStudioResponse"> & {
  * Use `create(GetStudioResponseSchema)` to create a new message.
  */
 export const GetStudioResponseSchema: GenMessage<GetStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 7);
+  messageDesc(file_leadintake_v1_directory, 6);
 
 /**
  * Request of EmptyStudio.
@@ -322,7 +296,7 @@ export type EmptyStudioRequest = Message<"leadintake.v1.EmptyStudioRequest"> & {
  * Use `create(EmptyStudioRequestSchema)` to create a new message.
  */
 export const EmptyStudioRequestSchema: GenMessage<EmptyStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 8);
+  messageDesc(file_leadintake_v1_directory, 7);
 
 /**
  * Response of EmptyStudio.
@@ -350,7 +324,7 @@ export type EmptyStudioResponse = Message<"leadintake.v1.EmptyStudioResponse"> &
  * Use `create(EmptyStudioResponseSchema)` to create a new message.
  */
 export const EmptyStudioResponseSchema: GenMessage<EmptyStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 9);
+  messageDesc(file_leadintake_v1_directory, 8);
 
 /**
  * Request of EraseStudio.
@@ -392,7 +366,7 @@ export type EraseStudioRequest = Message<"leadintake.v1.EraseStudioRequest"> & {
  * Use `create(EraseStudioRequestSchema)` to create a new message.
  */
 export const EraseStudioRequestSchema: GenMessage<EraseStudioRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 10);
+  messageDesc(file_leadintake_v1_directory, 9);
 
 /**
  * Response of EraseStudio: what this call has done, as far as it knows; another attempt may have done the rest.
@@ -449,7 +423,7 @@ export type EraseStudioResponse = Message<"leadintake.v1.EraseStudioResponse"> &
  * Use `create(EraseStudioResponseSchema)` to create a new message.
  */
 export const EraseStudioResponseSchema: GenMessage<EraseStudioResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 11);
+  messageDesc(file_leadintake_v1_directory, 10);
 
 /**
  * Request of PutHold.
@@ -506,7 +480,7 @@ export type PutHoldRequest = Message<"leadintake.v1.PutHoldRequest"> & {
  * Use `create(PutHoldRequestSchema)` to create a new message.
  */
 export const PutHoldRequestSchema: GenMessage<PutHoldRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 12);
+  messageDesc(file_leadintake_v1_directory, 11);
 
 /**
  * Response of PutHold.
@@ -527,7 +501,7 @@ export type PutHoldResponse = Message<"leadintake.v1.PutHoldResponse"> & {
  * Use `create(PutHoldResponseSchema)` to create a new message.
  */
 export const PutHoldResponseSchema: GenMessage<PutHoldResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 13);
+  messageDesc(file_leadintake_v1_directory, 12);
 
 /**
  * Request of RemoveHold.
@@ -577,7 +551,7 @@ export type RemoveHoldRequest = Message<"leadintake.v1.RemoveHoldRequest"> & {
  * Use `create(RemoveHoldRequestSchema)` to create a new message.
  */
 export const RemoveHoldRequestSchema: GenMessage<RemoveHoldRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 14);
+  messageDesc(file_leadintake_v1_directory, 13);
 
 /**
  * Response of RemoveHold.
@@ -598,7 +572,7 @@ export type RemoveHoldResponse = Message<"leadintake.v1.RemoveHoldResponse"> & {
  * Use `create(RemoveHoldResponseSchema)` to create a new message.
  */
 export const RemoveHoldResponseSchema: GenMessage<RemoveHoldResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 15);
+  messageDesc(file_leadintake_v1_directory, 14);
 
 /**
  * Request of ListStudios.
@@ -626,7 +600,7 @@ export type ListStudiosRequest = Message<"leadintake.v1.ListStudiosRequest"> & {
  * Use `create(ListStudiosRequestSchema)` to create a new message.
  */
 export const ListStudiosRequestSchema: GenMessage<ListStudiosRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 16);
+  messageDesc(file_leadintake_v1_directory, 15);
 
 /**
  * Response of ListStudios.
@@ -654,7 +628,7 @@ export type ListStudiosResponse = Message<"leadintake.v1.ListStudiosResponse"> &
  * Use `create(ListStudiosResponseSchema)` to create a new message.
  */
 export const ListStudiosResponseSchema: GenMessage<ListStudiosResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 17);
+  messageDesc(file_leadintake_v1_directory, 16);
 
 /**
  * Request of PutApiKeyQuota.
@@ -704,7 +678,7 @@ export type PutApiKeyQuotaRequest = Message<"leadintake.v1.PutApiKeyQuotaRequest
  * Use `create(PutApiKeyQuotaRequestSchema)` to create a new message.
  */
 export const PutApiKeyQuotaRequestSchema: GenMessage<PutApiKeyQuotaRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 18);
+  messageDesc(file_leadintake_v1_directory, 17);
 
 /**
  * Response of PutApiKeyQuota.
@@ -725,7 +699,7 @@ export type PutApiKeyQuotaResponse = Message<"leadintake.v1.PutApiKeyQuotaRespon
  * Use `create(PutApiKeyQuotaResponseSchema)` to create a new message.
  */
 export const PutApiKeyQuotaResponseSchema: GenMessage<PutApiKeyQuotaResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 19);
+  messageDesc(file_leadintake_v1_directory, 18);
 
 /**
  * Request of PutMember.
@@ -761,7 +735,7 @@ export type PutMemberRequest = Message<"leadintake.v1.PutMemberRequest"> & {
  * Use `create(PutMemberRequestSchema)` to create a new message.
  */
 export const PutMemberRequestSchema: GenMessage<PutMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 20);
+  messageDesc(file_leadintake_v1_directory, 19);
 
 /**
  * Response of PutMember.
@@ -782,7 +756,7 @@ export type PutMemberResponse = Message<"leadintake.v1.PutMemberResponse"> & {
  * Use `create(PutMemberResponseSchema)` to create a new message.
  */
 export const PutMemberResponseSchema: GenMessage<PutMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 21);
+  messageDesc(file_leadintake_v1_directory, 20);
 
 /**
  * Request of RemoveMember.
@@ -825,7 +799,7 @@ export type RemoveMemberRequest = Message<"leadintake.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 22);
+  messageDesc(file_leadintake_v1_directory, 21);
 
 /**
  * Response of RemoveMember.
@@ -846,7 +820,7 @@ export type RemoveMemberResponse = Message<"leadintake.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 23);
+  messageDesc(file_leadintake_v1_directory, 22);
 
 /**
  * Request of PutLeadSource.
@@ -875,7 +849,7 @@ export type PutLeadSourceRequest = Message<"leadintake.v1.PutLeadSourceRequest">
  * Use `create(PutLeadSourceRequestSchema)` to create a new message.
  */
 export const PutLeadSourceRequestSchema: GenMessage<PutLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 24);
+  messageDesc(file_leadintake_v1_directory, 23);
 
 /**
  * Response of PutLeadSource.
@@ -896,7 +870,7 @@ export type PutLeadSourceResponse = Message<"leadintake.v1.PutLeadSourceResponse
  * Use `create(PutLeadSourceResponseSchema)` to create a new message.
  */
 export const PutLeadSourceResponseSchema: GenMessage<PutLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 25);
+  messageDesc(file_leadintake_v1_directory, 24);
 
 /**
  * Request of RemoveLeadSource.
@@ -932,7 +906,7 @@ export type RemoveLeadSourceRequest = Message<"leadintake.v1.RemoveLeadSourceReq
  * Use `create(RemoveLeadSourceRequestSchema)` to create a new message.
  */
 export const RemoveLeadSourceRequestSchema: GenMessage<RemoveLeadSourceRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 26);
+  messageDesc(file_leadintake_v1_directory, 25);
 
 /**
  * Response of RemoveLeadSource.
@@ -953,7 +927,7 @@ export type RemoveLeadSourceResponse = Message<"leadintake.v1.RemoveLeadSourceRe
  * Use `create(RemoveLeadSourceResponseSchema)` to create a new message.
  */
 export const RemoveLeadSourceResponseSchema: GenMessage<RemoveLeadSourceResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 27);
+  messageDesc(file_leadintake_v1_directory, 26);
 
 /**
  * Request of ListLeadSources.
@@ -988,7 +962,7 @@ export type ListLeadSourcesRequest = Message<"leadintake.v1.ListLeadSourcesReque
  * Use `create(ListLeadSourcesRequestSchema)` to create a new message.
  */
 export const ListLeadSourcesRequestSchema: GenMessage<ListLeadSourcesRequest> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 28);
+  messageDesc(file_leadintake_v1_directory, 27);
 
 /**
  * Response of ListLeadSources.
@@ -1017,7 +991,7 @@ export type ListLeadSourcesResponse = Message<"leadintake.v1.ListLeadSourcesResp
  * Use `create(ListLeadSourcesResponseSchema)` to create a new message.
  */
 export const ListLeadSourcesResponseSchema: GenMessage<ListLeadSourcesResponse> = /*@__PURE__*/
-  messageDesc(file_leadintake_v1_directory, 29);
+  messageDesc(file_leadintake_v1_directory, 28);
 
 /**
  * Whether the public API serves a studio.
