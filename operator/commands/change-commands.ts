@@ -62,14 +62,15 @@ const OVERLAP_MS = 300_000;
 /** Has all leads sent again, at higher revisions than any before, and then raises the epoch. May be repeated. */
 async function noteRestore(deps: Dependencies, to: Date | undefined) {
   const { store, clock } = deps;
-  const { backedUpAt } = await store.findEpoch();
+  const { backedUpAt, restoredTo: before } = await store.findEpoch();
   // What is too early has more leads compared, what is too late has some stay.
   const begunAt = to && backedUpAt && backedUpAt < to ? backedUpAt : (to ?? backedUpAt);
   const { resent } = await resendChanges(deps, {
     lowestRevision: clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS,
   });
-  const everythingBefore = new Date(Math.max(0, (begunAt?.getTime() ?? 0) - OVERLAP_MS));
-  const { epoch, restoredTo } = await store.raiseEpoch(everythingBefore, clock());
+  // A database that knows of an earlier restore was backed up after it.
+  const everythingBefore = begunAt ? begunAt.getTime() - OVERLAP_MS : (before?.getTime() ?? 0);
+  const { epoch, restoredTo } = await store.raiseEpoch(new Date(Math.max(0, everythingBefore)), clock());
   return { epoch, restoredTo, resent };
 }
 

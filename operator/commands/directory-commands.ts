@@ -91,7 +91,9 @@ function addStudioCommands(): void {
 function addStudioErasures(studios: Command): void {
   studios
     .command('try-retention <studio> <days>')
-    .description('count the closed leads that a retention of so many days would erase now; changes nothing')
+    .description(
+      'count the closed leads that a retention of so many days would erase now, held ones among them; changes nothing',
+    )
     .action((studioId: string, days: string) =>
       runOnStore((deps) => countExpiredLeads(deps, { studioId, days: Number(days) })),
     );
@@ -114,20 +116,23 @@ function addStudioErasures(studios: Command): void {
     .option(...AUDITED_MEMBER)
     .action((studioId: string, { confirm, member: memberId }: { confirm?: string; member?: string }) =>
       runOnStore(async (deps) => {
-        if (confirm === undefined) return { wouldErase: await examineStudio(deps, studioId) };
+        if (confirm === undefined) {
+          const { leads, held, keys, sources } = await examineStudio(deps, studioId);
+          return { leadsToErase: leads, heldLeads: held, keysToRevoke: keys, sourcesToRemove: sources };
+        }
         const command = { studioId, confirmStudioId: confirm, memberId, ...BY_HAND };
         const showProgress = progressPrinter();
-        const report = { leads: 0, skippedLeads: 0, keys: 0, members: 0, sources: 0 };
+        const report = { erasedLeads: 0, skippedLeads: 0, revokedKeys: 0, removedMembers: 0, removedSources: 0 };
         for await (const part of eachPage((pageToken) => eraseStudio(deps, { ...command, pageToken }))) {
-          report.leads += part.erasedLeadCount;
+          report.erasedLeads += part.erasedLeadCount;
           report.skippedLeads += part.skippedLeadCount;
-          report.keys += part.revokedKeyCount;
-          report.members += part.removedMemberCount;
-          report.sources += part.removedSourceCount;
-          showProgress(`${report.leads} leads erased so far`);
+          report.revokedKeys += part.revokedKeyCount;
+          report.removedMembers += part.removedMemberCount;
+          report.removedSources += part.removedSourceCount;
+          showProgress(`${report.erasedLeads} leads erased so far`);
         }
         if (report.skippedLeads > 0) process.exitCode = 1;
-        return { erased: report };
+        return report;
       }),
     );
 }

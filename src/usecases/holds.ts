@@ -1,6 +1,6 @@
 import { crmIdFault, reasonFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
-import type { Hold } from '../domain/hold.ts';
+import { type Hold, UNREADABLE_REASON } from '../domain/hold.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import type { PutHoldOutcome } from '../store/store.ts';
 import type { Changing } from './dependencies.ts';
@@ -21,7 +21,8 @@ export interface HeldCommand extends Requester {
  */
 export async function putHold(deps: Changing, command: HeldCommand & Pick<Hold, 'reason'>): Promise<Hold | null> {
   const faults = new Faults();
-  faults.note('reason', reasonFault(command.reason));
+  const isReserved = command.reason === UNREADABLE_REASON;
+  faults.note('reason', isReserved ? `must not be ${UNREADABLE_REASON}` : reasonFault(command.reason));
   return (await changeHold(deps, command, command.reason, faults)).hold;
 }
 

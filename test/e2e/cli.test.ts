@@ -224,16 +224,25 @@ test('an operator ends a studio and erases what it has, once its id is given aga
   const [lead] = leads;
   const refused = (pattern: RegExp) => ({ code: 1, stderr: expect.stringMatching(pattern) });
 
-  expect(await json('studios', 'erase', 's1')).toEqual({ wouldErase: { leads: 3, held: 0, keys: 1, sources: 1 } });
+  expect(await json('studios', 'erase', 's1')).toEqual({
+    leadsToErase: 3,
+    heldLeads: 0,
+    keysToRevoke: 1,
+    sourcesToRemove: 1,
+  });
   await expect(cli('studios', 'erase', 's1', '--confirm', 's2')).rejects.toMatchObject(refused(/^INVALID_REQUEST: /));
   await cli('holds', 'put', 's1', lead?.id ?? '', '--reason', 'LEGAL');
-  expect(await json('studios', 'erase', 's1')).toMatchObject({ wouldErase: { leads: 3, held: 1 } });
+  expect(await json('studios', 'erase', 's1')).toMatchObject({ leadsToErase: 3, heldLeads: 1 });
   await expect(cli('studios', 'erase', 's1', '--confirm', 's1')).rejects.toMatchObject(refused(/^LEAD_HELD: /));
   await cli('holds', 'remove', 's1', lead?.id ?? '');
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'active' });
   // It waits until no creation that had begun can be written.
   expect(await json('studios', 'erase', 's1', '--confirm', 's1')).toEqual({
-    erased: { leads: 3, skippedLeads: 0, keys: 1, members: 1, sources: 1 },
+    erasedLeads: 3,
+    skippedLeads: 0,
+    revokedKeys: 1,
+    removedMembers: 1,
+    removedSources: 1,
   });
   expect(await json('studios', 'get', 's1')).toMatchObject({ status: 'ended' });
   await expect(cli('studios', 'put', 's1')).rejects.toMatchObject(refused(/^STUDIO_ENDED: /));
@@ -395,7 +404,8 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
     [['--to', '2026-05-01T00:00:00Z'], '2026-04-30T23:55:00.000Z'],
     // Consumers may have heard of none of them.
     [['--to', '2026-06-01'], '2026-04-30T23:55:00.000Z'],
-    [[], '1970-01-01T00:00:00.000Z'],
+    // It was backed up after the former restore.
+    [[], '2026-04-30T23:55:00.000Z'],
   ] as const) {
     const now = Date.now();
     const noted = await json('restored', ...args);
@@ -412,6 +422,9 @@ test('an operator notes a restore: consumers look behind the backup, or behind t
     expect(await store.acknowledgeDeliveries(relay.consumer.number, [late])).toMatchObject({ settled: 0 });
   }
   for (const time of ['2999-01-01', 'soon']) await expect(json('restored', '--to', time)).rejects.toThrow(/--to/);
+  const other = commandLine();
+  await other.cli('studios', 'put', 'studio-1');
+  expect(await other.json('restored')).toMatchObject({ restoredTo: '1970-01-01T00:00:00.000Z', resent: 0 });
 });
 
 // @proves feed-7

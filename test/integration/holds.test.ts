@@ -148,7 +148,7 @@ describe('a hold', () => {
       expect(await faultsOf(put(what))).toEqual(fields);
       expect(await faultsOf(remove(what))).toEqual(fields);
     }
-    for (const wrong of ['', 'lower', '7', 'A B', `A${'B'.repeat(63)}`, 'A\n', 'Ä', 'x'.repeat(5000)])
+    for (const wrong of ['', 'lower', '7', 'A B', `A${'B'.repeat(63)}`, 'A\n', 'Ä', 'x'.repeat(5000), 'UNREADABLE'])
       expect(await faultsOf(put({ leadId, reason: wrong }))).toEqual(['reason']);
     for (const call of [put, remove]) {
       expect(await reasonOf(call({ leadId: theirs }))).toBe('LEAD_NOT_FOUND');

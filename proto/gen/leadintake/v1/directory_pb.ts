@@ -453,7 +453,7 @@ export type PutHoldRequest = Message<"leadintake.v1.PutHoldRequest"> & {
   wholeStudio: boolean;
 
   /**
-   * A code, never personal data.
+   * A code, never personal data, and not UNREADABLE.
    *
    * @generated from field: string reason = 4;
    */
