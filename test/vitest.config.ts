@@ -14,10 +14,8 @@ const LONGEST = [
   'test/examples/nextjs',
   'test/examples/wordpress',
   'test/examples/rest',
-  'test/simulation/mongo-contract',
   'test/examples/rails',
   'test/contract/mongo-store',
-  'test/e2e/alerts',
   'test/upgrade/neighbours',
   'test/generated-clients',
   'test/examples/django',
@@ -28,8 +26,13 @@ const LONGEST = [
   'test/outbox/',
 ];
 
-/** Suites that load the whole machine. Concurrently, each would measure the load of the others. */
+/**
+ * Suites that load the whole machine: concurrently, each would measure the load of the others. And suites that wait for
+ * deadlines of others than themselves: of calls whose servers are in their own process, and of alerts.
+ */
 const ALONE = [
+  'test/simulation/mongo-contract.test.ts',
+  'test/e2e/alerts.test.ts',
   'test/e2e/client-conformance.test.ts',
   'test/security/core-port-bounds.test.ts',
   'test/crash/overload.test.ts',

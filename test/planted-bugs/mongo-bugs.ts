@@ -34,6 +34,8 @@ export const MONGO_BUGS: readonly PlantedBug[] = [
     name: 'a core reads from a secondary to which its address leads directly',
     suite: ADDRESS,
     caughtBy: 'a secondary is neither read nor reported as ready',
+    // Caught alone, beside busy loops too, and twice not beside the other suites of CI: why is not known yet.
+    inSoak: true,
     patches: [
       {
         file: 'src/store/mongo/client.ts',
