@@ -28,11 +28,13 @@ const LONGEST = [
 
 /**
  * Suites that load the whole machine: concurrently, each would measure the load of the others. And suites that wait for
- * deadlines of others than themselves: of calls whose servers are in their own process, and of alerts.
+ * deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of
+ * processes that are replaced under load.
  */
 const ALONE = [
   'test/simulation/mongo-contract.test.ts',
   'test/e2e/alerts.test.ts',
+  'test/e2e/reused-port.test.ts',
   'test/e2e/client-conformance.test.ts',
   'test/security/core-port-bounds.test.ts',
   'test/crash/overload.test.ts',
