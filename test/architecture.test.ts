@@ -183,7 +183,7 @@ const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
   ],
   standardwebhooks: ['relay/message.ts'],
   '@fastify/static': ['gateway/operations/docs.ts'],
-  marked: ['gateway/docs/pages.ts'],
+  marked: ['gateway/docs/rendering.ts'],
   // Not loaded by a gateway: `npm ci` copies the script out.
   '@scalar/': ['gateway/docs/build/'],
 };

@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';
 import { basename, join } from 'node:path';
-import GithubSlugger from 'github-slugger';
-import { Marked, Renderer } from 'marked';
 import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
 import { exampleOf, REQUEST_ID } from './examples.ts';
 import { openApiInfo } from './openapi.ts';
+import { referencePage } from './reference-page.ts';
+import { render, type Section } from './rendering.ts';
 
 /** The path and the name of every page, in the order of the menu. */
 const MENU = [
-  ['/docs', 'Reference'],
   ['/docs/quick-start', 'Quick start'],
   ['/docs/clients', 'Clients'],
   ['/docs/retries', 'Retries'],
@@ -17,12 +16,14 @@ const MENU = [
   ['/docs/limits', 'Limits'],
   ['/docs/keys', 'Keys'],
   ['/docs/problems', 'Problems'],
+  ['/docs/reference', 'Reference'],
+  ['/docs', 'Try it out'],
 ] as const;
 
 /** Values on the pages that are known only once the service starts; `limit` is that of a key per window. */
 type PageValues = Readonly<{ publicUrl: string; limit: number; windowSeconds: number }>;
 
-/** A page of the documentation, in HTML, in Markdown, or as plain text. */
+/** A page of the documentation, in HTML, in Markdown, or as plain text; or what the search looks through. */
 export interface DocsPage {
   readonly path: string;
   readonly mediaType: string;
@@ -32,7 +33,7 @@ export interface DocsPage {
 /** Returns the pages, with the `{{name}}` of each value replaced by it. */
 export function pagesOf(values: PageValues): DocsPage[] {
   return PAGES.map((each) => {
-    const escaped = isHtml(each) ? escapeHtml : String;
+    const escaped = isHtml(each) ? escapeHtml : each.path.endsWith('.json') ? escapeJson : String;
     const fill = (placeholder: string, name: string) =>
       name in values ? escaped(String(values[name as keyof PageValues])) : placeholder;
     return { ...each, text: each.text.replace(/\{\{(\w+)\}\}/g, fill) };
@@ -43,6 +44,8 @@ export function pagesOf(values: PageValues): DocsPage[] {
 export const isHtml = ({ mediaType }: DocsPage): boolean => mediaType.startsWith('text/html');
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1);
 
 const page = (path: string, type: 'html' | 'markdown' | 'plain', text: string): DocsPage => ({
   path,
@@ -71,13 +74,19 @@ function htmlPage(path: string, title: string, body: string, markdown?: string):
 <title>${escapeHtml(title)} · Lead Intake API</title>
 ${alternate}<link rel="icon" href="${link('/docs/assets/icon.svg')}">
 <link rel="stylesheet" href="${link('/docs/assets/style.css')}">
+<script type="module" src="${link('/docs/assets/site.js')}"></script>
 </head>
 <body>
-<header>
-<nav class="site">
+<a class="skip" href="#content">Skip to the content</a>
+<header class="site">
 <strong>Lead Intake API</strong>
+<nav class="menu" aria-label="Pages">
 ${menu.join('\n')}
 </nav>
+<form role="search" hidden>
+<input type="search" aria-label="Search the docs" placeholder="Search" autocomplete="off">
+<ul class="results" aria-label="Results" aria-live="polite"></ul>
+</form>
 </header>
 ${body}
 </body>
@@ -93,10 +102,10 @@ function relativeFrom(path: string): (to: string) => string {
 }
 
 /** Renders the OpenAPI document and can send its requests. */
-const REFERENCE = `\
-<noscript><p class="page">The reference needs JavaScript; the other pages and the
-<a href="v1/openapi.json">OpenAPI document</a> do not.</p></noscript>
-<main id="reference"></main>
+const TRY_IT_OUT = `\
+<noscript><p class="page">This page needs JavaScript; <a href="docs/reference">the reference</a> and all other pages
+do not.</p></noscript>
+<main id="content"></main>
 <script src="docs/assets/scalar.js"></script>
 <script type="module" src="docs/assets/reference.js"></script>`;
 
@@ -138,6 +147,8 @@ function indexForPrograms(): string {
 
 Each page is also available as HTML, without \`.md\`.
 
+All of them in one file: [llms-full.txt](/llms-full.txt).
+
 ## Pages
 
 - [Quick start](/docs/quick-start): get a key, create a first lead, and read leads.
@@ -151,27 +162,24 @@ const withAbsoluteLinks = (markdown: string): string =>
     .replaceAll(/\]\((\/docs\/[\w/-]+)\)/g, ']({{publicUrl}}$1.md)')
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
 
-function writtenPage(path: string, markdown: string): [DocsPage, DocsPage] {
-  const link = relativeFrom(path);
-  const slugger = new GithubSlugger();
-  const marked = new Marked({
-    renderer: {
-      heading({ depth, tokens }) {
-        const text = this.parser.parseInline(tokens);
-        return `<h${depth} id="${slugger.slug(text.replaceAll(/<[^>]*>/g, ''))}">${text}</h${depth}>\n`;
-      },
-      table(token) {
-        return `<div class="table">\n${Renderer.prototype.table.call(this, token)}</div>\n`;
-      },
-    },
-    walkTokens(token) {
-      if (token.type === 'link' && token.href.startsWith('/')) token.href = link(token.href);
-    },
-  });
-  const [, title = ''] = /^# (.+)$/m.exec(markdown) ?? [];
-  const body = `<main class="page">\n${marked.parse(markdown)}</main>`;
+/** A page in Markdown, with placeholders. */
+interface WrittenPage {
+  readonly path: string;
+  readonly markdown: string;
+}
+
+/** A section of a page, as the search has it. */
+type IndexEntry = Section & { readonly path: string; readonly page: string };
+
+function formsOf({ path, markdown }: WrittenPage): { forms: DocsPage[]; index: IndexEntry[] } {
+  const { html, sections } = render(markdown, relativeFrom(path));
+  const title = sections[0]?.title ?? '';
   const address = `${path}.md`;
-  return [htmlPage(path, title, body, address), page(address, 'markdown', withAbsoluteLinks(markdown))];
+  const body = `<main class="page" id="content">\n${html}</main>`;
+  return {
+    forms: [htmlPage(path, title, body, address), page(address, 'markdown', withAbsoluteLinks(markdown))],
+    index: sections.map((section) => ({ path, page: title, ...section })),
+  };
 }
 
 function read(folder: string, name: string): string {
@@ -179,11 +187,28 @@ function read(folder: string, name: string): string {
 }
 
 /** Every page, where values of a running service are `{{name}}`. `llms.txt` is at the root, where programs look for it. */
-const PAGES: readonly DocsPage[] = [
-  htmlPage('/docs', 'Reference', REFERENCE),
-  page('/llms.txt', 'plain', indexForPrograms()),
-  ...MENU.slice(1).flatMap(([path]) =>
-    writtenPage(path, read('pages', basename(path)).replace('{{problems}}', problemList)),
-  ),
-  ...PROBLEM_CODES.flatMap((code) => writtenPage(`/docs/problems/${code}`, problemPage(code))),
-];
+const PAGES: readonly DocsPage[] = allPages();
+
+function allPages(): DocsPage[] {
+  const written: WrittenPage[] = [
+    ...MENU.slice(0, -2).map(([path]) => ({
+      path,
+      markdown: read('pages', basename(path)).replace('{{problems}}', problemList),
+    })),
+    { path: '/docs/reference', markdown: referencePage('{{publicUrl}}') },
+    ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),
+  ];
+  const rendered = written.map(formsOf);
+  const whole = written.map(({ markdown }) => withAbsoluteLinks(markdown)).join('\n');
+  return [
+    htmlPage('/docs', 'Try it out', TRY_IT_OUT),
+    page('/llms.txt', 'plain', indexForPrograms()),
+    page('/llms-full.txt', 'plain', whole),
+    {
+      path: '/docs/search.json',
+      mediaType: 'application/json',
+      text: JSON.stringify(rendered.flatMap(({ index }) => index)),
+    },
+    ...rendered.flatMap(({ forms }) => forms),
+  ];
+}

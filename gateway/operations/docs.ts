@@ -18,9 +18,11 @@ const MAX_AGE_SECONDS = 300;
 /** The size of a file chunk; bytes. A client that reads nothing holds one chunk, and the 64 KiB that Node buffers. */
 export const READ_AHEAD_BYTES = 16 * 1024;
 
-/** A page may load its own style and images, and nothing else. */
+/** A page may load its own style, images and script, which may read from this service, and nothing else. */
 const CONTENT_POLICY = [
   "default-src 'none'",
+  "script-src 'self'",
+  "connect-src 'self'",
   "style-src 'self'",
   "img-src 'self'",
   "base-uri 'none'",
@@ -28,12 +30,10 @@ const CONTENT_POLICY = [
   "frame-ancestors 'none'",
 ];
 
-/** The reference runs a script, which writes styles into the page and sends requests to this service. */
+/** The reference's script writes styles into the page. */
 const REFERENCE_CONTENT_POLICY = [
   ...CONTENT_POLICY.filter((directive) => !directive.startsWith('style-src')),
   "style-src 'self' 'unsafe-inline'",
-  "script-src 'self'",
-  "connect-src 'self'",
 ];
 
 const DOCS = { config: { operation: 'docs' } } as const;
@@ -92,7 +92,7 @@ function serveFiles(app: FastifyInstance): void {
     });
     allowOnly(app, path, 'GET');
   };
-  for (const name of ['style.css', 'icon.svg', 'reference.js']) serve(name, ASSETS_FOLDER);
+  for (const name of ['style.css', 'icon.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
   serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);
 }
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import axe from 'axe-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PROBLEMS } from '../../gateway/problems.ts';
 import { describeWithChromium } from '../support/browser.ts';
@@ -9,7 +10,9 @@ import { aService, leadOf } from '../support/service.ts';
 const PREFIX = '/some/prefix';
 const PHONE = { width: 390, height: 844 };
 const WRITTEN_PAGES = [
-  ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
+  ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems', 'reference'].map(
+    (name) => `/docs/${name}`,
+  ),
   ...Object.keys(PROBLEMS).map((code) => `/docs/problems/${code}`),
 ];
 
@@ -63,6 +66,63 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     }
   });
 
+  // @proves docs-3
+  test.each(['light', 'dark'] as const)('every page has what WCAG AA asks of it: %s', async (colorScheme) => {
+    const page = await open(`${publicUrl}/docs/quick-start`, { colorScheme });
+    for (const path of WRITTEN_PAGES) {
+      await page.goto(publicUrl + path);
+      await page.getByRole('searchbox').waitFor();
+      await page.evaluate(axe.source);
+      expect({ path, faults: await page.evaluate(FAULTS_OF_ACCESS) }).toEqual({ path, faults: [] });
+    }
+  });
+
+  test('a language is chosen once, for every page', async () => {
+    const page = await open(`${publicUrl}/docs/clients`);
+    const shown = () => page.locator('figure:visible').allTextContents();
+    expect(await shown()).toEqual([expect.stringContaining('createLeadIntakeClient')]);
+    await page.getByRole('tab', { name: 'TypeScript' }).press('ArrowRight');
+    expect(await shown()).toEqual([expect.stringContaining('new LeadIntakeClient')]);
+    await page.getByRole('tab', { name: 'Python' }).click();
+    await page.goto(`${publicUrl}/docs/reference`);
+    expect(await page.getByRole('tab', { selected: true }).allTextContents()).toEqual(['Python', 'Python', 'Python']);
+    for (const text of await shown()) expect(text).toContain('from lead_intake import');
+  });
+
+  // @proves docs-3
+  test('the search leads to the section that has the words', async () => {
+    const page = await open(`${publicUrl}/docs/keys`);
+    const search = page.getByRole('searchbox');
+    await search.fill('IDEMPOTENCY different nosuchword');
+    await page.getByText('Nothing has all of these words.').waitFor();
+    await search.fill('back off jitter');
+    await page.getByRole('link', { name: 'Idempotency and retries › What to repeat, and when' }).click();
+    await page.waitForURL(`${publicUrl}/docs/retries#what-to-repeat-and-when`);
+    await search.fill('oapi-codegen');
+    await search.press('Enter');
+    await page.waitForURL(`${publicUrl}/docs/quick-start#next`);
+  });
+
+  test('a block of code is copied as it is, and a heading has an address', async () => {
+    const page = await open(`${publicUrl}/docs/quick-start`, { permissions: ['clipboard-read', 'clipboard-write'] });
+    const block = page.locator('.block').filter({ hasText: 'curl -i' });
+    await block.getByRole('button', { name: 'Copy' }).click();
+    await block.getByRole('button', { name: 'Copied' }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await block.locator('code').textContent());
+    await page.getByRole('heading', { name: 'Read leads' }).getByRole('link').click();
+    expect(page.url()).toBe(`${publicUrl}/docs/quick-start#read-leads`);
+  });
+
+  // @proves docs-3
+  test('without scripts every page shows all that it has', async () => {
+    const page = await open(`${publicUrl}/docs/clients`, { javaScriptEnabled: false });
+    expect(await page.locator('figure:visible').count()).toBe(3);
+    expect(await page.getByRole('searchbox').isVisible()).toBe(false);
+    await page.goto(`${publicUrl}/docs`);
+    await page.getByRole('link', { name: 'the reference', exact: true }).click();
+    await page.getByRole('heading', { name: 'Create a lead' }).waitFor();
+  });
+
   test('the reference shows an operation with each official client, and with curl', async () => {
     const page = await open(`${publicUrl}/docs`);
     const sample = (text: string) => page.locator('pre, code').filter({ hasText: text }).first();
@@ -101,6 +161,10 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
 
 /** In the page: its width. */
 const SHOWN_WIDTH = 'document.documentElement.scrollWidth';
+
+/** In the page, once axe is there: what it finds. */
+const FAULTS_OF_ACCESS = `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then(({ violations }) =>
+  violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`;
 
 /** In the page: the words in tables that stand on two lines, and the blocks of code of which a part cannot be seen. */
 const FAULTS_OF_TEXT = `(() => {

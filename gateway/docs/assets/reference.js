@@ -14,7 +14,7 @@ for (const { post } of Object.values(openApi.paths)) {
   }
 }
 
-window.Scalar.createApiReference('#reference', {
+window.Scalar.createApiReference('#content', {
   content: openApi,
   // No requests to third parties.
   withDefaultFonts: false,

@@ -10,7 +10,9 @@ const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS:
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
   '/docs',
-  ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems'].map((name) => `/docs/${name}`),
+  ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems', 'reference'].map(
+    (name) => `/docs/${name}`,
+  ),
   ...CODES.map(([code]) => `/docs/problems/${code}`),
 ];
 
@@ -42,7 +44,8 @@ describe('every page', () => {
       ...SECURITY,
     });
     expect(response.headers.has('ratelimit')).toBe(false);
-    if (path !== '/docs') expect(response.headers.get('content-security-policy')).not.toMatch(/script|unsafe/);
+    expect(response.headers.get('content-security-policy')).toContain("script-src 'self';");
+    if (path !== '/docs') expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe/);
     const html = await response.text();
     expect(html).toMatch(/<title>\S[^<]* · Lead Intake API<\/title>/);
     // The content security policy forbids both, and every placeholder is filled.
@@ -87,12 +90,13 @@ describe('every page', () => {
 // @proves clients-2
 describe('the docs for programs', () => {
   const INDEX = '/llms.txt';
-  const texts = [INDEX, ...PAGES.filter((path) => path !== '/docs').map((path) => `${path}.md`)];
+  const WHOLE = '/llms-full.txt';
+  const texts = [INDEX, WHOLE, ...PAGES.filter((path) => path !== '/docs').map((path) => `${path}.md`)];
 
   test.each(texts)('have each page as Markdown, with absolute links that exist: %s', async (path) => {
     const response = await get(path);
     expect(response.headers.get('content-type')).toBe(
-      path === INDEX ? 'text/plain; charset=utf-8' : 'text/markdown; charset=utf-8',
+      [INDEX, WHOLE].includes(path) ? 'text/plain; charset=utf-8' : 'text/markdown; charset=utf-8',
     );
     expect(response.headers.get('cache-control')).toBe('public, max-age=300');
     const text = await response.text();
@@ -121,6 +125,7 @@ describe('the docs for programs', () => {
 describe('an asset', () => {
   test.each([
     ['scalar.js', 'application/javascript; charset=utf-8'],
+    ['site.js', 'application/javascript; charset=utf-8'],
     ['reference.js', 'application/javascript; charset=utf-8'],
     ['style.css', 'text/css; charset=utf-8'],
     ['icon.svg', 'image/svg+xml'],

@@ -1,0 +1,161 @@
+// What pages have beside their text: a search, tabs of languages, and buttons that copy. Without it, all text is there.
+
+// The docs may be served under a prefix.
+const root = new URL('../../', import.meta.url);
+
+for (const code of document.querySelectorAll('.page pre')) addCopyButton(code);
+for (const [index, group] of document.querySelectorAll('.samples').entries()) addTabs(group, index);
+addSearch(document.querySelector('form[role="search"]'));
+
+/** @param {HTMLPreElement} code */
+function addCopyButton(code) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'copy';
+  button.textContent = 'Copy';
+  button.addEventListener('click', async () => {
+    const isCopied = await copied(code.querySelector('code') ?? code);
+    button.textContent = isCopied ? 'Copied' : 'Press Ctrl+C';
+    setTimeout(() => {
+      button.textContent = 'Copy';
+    }, 2000);
+  });
+  const block = document.createElement('div');
+  block.className = 'block';
+  code.replaceWith(block);
+  block.append(code, button);
+}
+
+/** Copies the text of an element, or else selects it. The clipboard exists only on pages that came over TLS or from this computer. */
+async function copied(element) {
+  try {
+    await navigator.clipboard.writeText(element.textContent);
+    return true;
+  } catch {
+    getSelection()?.selectAllChildren(element);
+    return document.execCommand('copy');
+  }
+}
+
+/** Shows one sample of a group at a time: of the language that was chosen last, on any page. */
+function addTabs(group, index) {
+  const samples = [...group.querySelectorAll('figure')];
+  const list = document.createElement('div');
+  list.setAttribute('role', 'tablist');
+  list.setAttribute('aria-label', 'Language');
+  const tabs = samples.map((sample, place) => {
+    const tab = document.createElement('button');
+    tab.type = 'button';
+    tab.textContent = languageOf(sample);
+    tab.setAttribute('role', 'tab');
+    tab.id = `tab-${index}-${place}`;
+    sample.id = `sample-${index}-${place}`;
+    tab.setAttribute('aria-controls', sample.id);
+    sample.setAttribute('role', 'tabpanel');
+    sample.setAttribute('aria-labelledby', tab.id);
+    sample.querySelector('figcaption').hidden = true;
+    tab.addEventListener('click', () => choose(tab.textContent));
+    return tab;
+  });
+  list.addEventListener('keydown', ({ key }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (step === undefined) return;
+    const next = tabs.at((tabs.indexOf(document.activeElement) + step) % tabs.length);
+    next.focus();
+    next.click();
+  });
+  list.append(...tabs);
+  group.prepend(list);
+  show(group, remembered());
+}
+
+function choose(language) {
+  try {
+    localStorage.setItem('language', language);
+  } catch {
+    // Where nothing may be stored, the choice holds for this page.
+  }
+  for (const group of document.querySelectorAll('.samples')) show(group, language);
+}
+
+function remembered() {
+  try {
+    return localStorage.getItem('language');
+  } catch {
+    return null;
+  }
+}
+
+function show(group, language) {
+  const samples = [...group.querySelectorAll('figure')];
+  const shown = samples.find((sample) => languageOf(sample) === language) ?? samples[0];
+  for (const sample of samples) {
+    const isShown = sample === shown;
+    sample.hidden = !isShown;
+    const tab = document.getElementById(sample.getAttribute('aria-labelledby'));
+    tab.setAttribute('aria-selected', String(isShown));
+    tab.tabIndex = isShown ? 0 : -1;
+  }
+}
+
+function languageOf(sample) {
+  return sample.querySelector('figcaption').textContent;
+}
+
+/** Finds the sections that have every word of the query. */
+function addSearch(form) {
+  const input = form.querySelector('input');
+  const results = form.querySelector('ul');
+  let sections;
+  const search = async () => {
+    sections ??= fetch(new URL('docs/search.json', root)).then((answer) => answer.json());
+    const all = await sections;
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found =
+      words.length === 0 ? [] : all.filter((section) => words.every((word) => textOf(section).includes(word)));
+    const inTitle = ({ title }) => words.filter((word) => title.toLowerCase().includes(word)).length;
+    results.replaceChildren(
+      ...found
+        .sort((a, b) => inTitle(b) - inTitle(a))
+        .slice(0, 12)
+        .map((each) => resultOf(each, words)),
+    );
+    if (words.length > 0 && found.length === 0) results.append(item('Nothing has all of these words.'));
+  };
+  input.addEventListener('input', search);
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    await search();
+    results.querySelector('a')?.click();
+  });
+  form.addEventListener('keydown', ({ key }) => {
+    if (key !== 'Escape') return;
+    input.value = '';
+    results.replaceChildren();
+    input.focus();
+  });
+  // A link to a section of this page leaves the search open otherwise.
+  results.addEventListener('click', () => results.replaceChildren());
+  form.hidden = false;
+}
+
+function textOf({ page, title, text }) {
+  return `${page} ${title} ${text}`.toLowerCase();
+}
+
+function resultOf({ path, id, page, title, text }, [word]) {
+  const link = document.createElement('a');
+  link.href = new URL(path.slice(1) + (id && `#${id}`), root).href;
+  link.textContent = id ? `${page} › ${title}` : page;
+  if (text === '') return item(link);
+  const from = Math.max(0, text.toLowerCase().indexOf(word) - 40);
+  const excerpt = document.createElement('span');
+  excerpt.textContent = `${from > 0 ? '…' : ''}${text.slice(from, from + 120)}…`;
+  return item(link, excerpt);
+}
+
+function item(...content) {
+  const element = document.createElement('li');
+  element.append(...content);
+  return element;
+}

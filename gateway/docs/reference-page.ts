@@ -1,0 +1,151 @@
+import { STATUS_CODES } from 'node:http';
+import { openApiDocument } from './openapi.ts';
+
+/** The parts of the OpenAPI document that the page shows. */
+interface Schema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly string[];
+  readonly const?: string;
+  readonly description?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly default?: unknown;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly oneOf?: readonly Schema[];
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description: string;
+  readonly schema: Schema;
+}
+
+interface Media {
+  readonly schema: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+}
+
+interface Response {
+  readonly description: string;
+  readonly content: Readonly<Record<string, Media>>;
+}
+
+interface Operation {
+  readonly summary: string;
+  readonly description: string;
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: { readonly description: string; readonly content: Readonly<Record<string, Media>> };
+  readonly responses: Readonly<Record<string, Response>>;
+  readonly 'x-codeSamples': readonly { readonly lang: string; readonly source: string }[];
+}
+
+interface OpenApi {
+  readonly info: { readonly description: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+/** Returns the OpenAPI document as a page in Markdown: each operation with its samples, its data and its responses. */
+export function referencePage(publicUrl: string): string {
+  const { info, paths } = resolved(openApiDocument(publicUrl)) as OpenApi;
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => operationText(method.toUpperCase(), path, operation)),
+  );
+  // Links to pages are relative there, as on every other.
+  return `# Reference\n\n${info.description}\n\n${operations.join('\n')}`.replaceAll(`](${publicUrl}/`, '](/');
+}
+
+function operationText(method: string, path: string, operation: Operation): string {
+  const { summary, description, parameters, requestBody, responses } = operation;
+  const samples = operation['x-codeSamples'].map(({ lang, source }) => block(lang, source));
+  const body = requestBody
+    ? Object.values(requestBody.content).map(
+        ({ schema, examples = {} }) =>
+          `### Body\n\n${requestBody.description}\n\n${tableOf(schema)}\n\n${Object.values(examples)
+            .map((example) => `${example.summary}:\n\n${json(example.value)}`)
+            .join('\n\n')}\n`,
+      )
+    : [];
+  return [
+    `## ${summary}\n`,
+    `\`${method} ${path}\`\n`,
+    `${description}\n`,
+    `${samples.join('\n\n')}\n`,
+    '### Parameters\n',
+    '| Name | In | Required | |\n|---|---|---|---|',
+    `${parameters.map((each) => row([`\`${each.name}\``, each.in, each.required ? 'yes' : '', textOf(each.schema, each.description)])).join('\n')}\n`,
+    ...body,
+    '### Responses\n',
+    '| Status | |\n|---|---|',
+    `${Object.entries(responses)
+      .map(([status, response]) =>
+        row([`${status} ${STATUS_CODES[status]}`, response.description.replaceAll('\n\n', '<br>')]),
+      )
+      .join('\n')}\n`,
+    ...Object.entries(responses)
+      .filter(([status]) => Number(status) < 300)
+      .flatMap(([, { content }]) => Object.values(content))
+      .map(({ schema, example }) => `${json(example)}\n\n${tableOf(schema)}\n`),
+  ].join('\n');
+}
+
+/** Lists every property of an object, and of those within. */
+function tableOf(schema: Schema): string {
+  return ['| Property | Required | |', '|---|---|---|', ...rowsOf(schema, '')].join('\n');
+}
+
+function rowsOf({ properties = {}, required = [] }: Schema, within: string): string[] {
+  return Object.entries(properties).flatMap(([name, schema]) => {
+    const items = (schema as { readonly items?: Schema }).items;
+    const isRequired = required.includes(name) ? 'yes' : '';
+    return [
+      row([`\`${within}${name}\``, isRequired, textOf(schema, schema.description)]),
+      ...[schema, ...(schema.oneOf ?? [])].flatMap((each) =>
+        each.properties ? rowsOf(each, `${within}${name}.`) : [],
+      ),
+      ...(items ? rowsOf(items, `${within}${name}[].`) : []),
+    ];
+  });
+}
+
+/** What a value may be, in words. */
+function textOf(schema: Schema, description = ''): string {
+  const { enum: values, const: constant, minLength, maxLength, minimum, maximum, default: fallback } = schema;
+  const types = [schema.type ?? []].flat();
+  return [
+    description,
+    constant === undefined ? '' : `\`${constant}\``,
+    values ? `One of ${values.map((each) => `\`${each}\``).join(', ')}.` : '',
+    maxLength === undefined ? '' : `${minLength ?? 0} to ${maxLength} characters.`,
+    maximum === undefined ? '' : `${minimum ?? 0} to ${maximum}.`,
+    fallback === undefined ? '' : `\`${fallback}\` if it is left out.`,
+    types.includes('null') ? 'May be null.' : '',
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+const block = (language: string, text: string): string => `\`\`\`${language}\n${text}\n\`\`\``;
+const json = (value: unknown): string => block('json', JSON.stringify(value, null, 2));
+
+/** Puts each component of a document where it is referred to. */
+function resolved(document: object): unknown {
+  const at = (path: string): unknown =>
+    path
+      .slice(2)
+      .split('/')
+      .reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], document);
+  const resolve = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(resolve);
+    if (typeof value !== 'object' || value === null) return value;
+    if ('$ref' in value) return resolve(at(String(value.$ref)));
+    return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, resolve(child)]));
+  };
+  return resolve(document);
+}
