@@ -6,6 +6,7 @@ import { eachPage } from '../../src/domain/cursor.ts';
 import { type FoundSecret, findLeakedKeys } from '../../src/usecases/authenticate-api-key.ts';
 import {
   createApiKey,
+  endingApiKeys,
   listApiKeys,
   putApiKeyQuota,
   replaceApiKey,
@@ -20,7 +21,7 @@ import {
   quotaOption,
   wholeNumber,
 } from './options.ts';
-import { program, runOnStore, showSecret } from './program.ts';
+import { isJson, program, runOnStore, showSecret } from './program.ts';
 
 const MANAGER = ['--member <id>', 'owner or admin of the studio who issues the secret'] as const;
 const MANAGER_OR_OPERATOR = [
@@ -51,6 +52,19 @@ export function addKeyCommands(): void {
     .option(...DAYS, 365)
     .action(createKey);
   addListCommand(keys);
+  keys
+    .command('ending')
+    .description(
+      'list the valid keys of all studios that end soon, the next to end first; print nothing if there is none',
+    )
+    .option('--days <number>', 'within so many days', wholeNumber, 30)
+    .action(({ days }: { days: number }) =>
+      runOnStore(async (deps) => {
+        const keys = await endingApiKeys(deps, daysFromNow(days));
+        // What cron prints it mails.
+        return keys.length > 0 || isJson() ? keys.map(endingKey) : undefined;
+      }),
+    );
   keys
     .command('replace <studio> <key>')
     .description('issue a new secret for a key, printed once; the old secret stops working immediately')
@@ -144,6 +158,11 @@ function addListCommand(keys: Command): void {
 
 function publicKey({ secretSha256, ...key }: ApiKey): Omit<ApiKey, 'secretSha256'> {
   return key;
+}
+
+/** Describes a key for those who mail its studio. */
+function endingKey({ expiresAt, studioId, id: keyId, name, memberId: issuer, scopes, secretHint, lastUsedAt }: ApiKey) {
+  return { expiresAt, studioId, keyId, name, issuer, scopes, secretHint, lastUsedAt };
 }
 
 /** Describes a found secret: the key to revoke, its owner, and what it gives access to. */

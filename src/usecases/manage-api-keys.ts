@@ -7,7 +7,7 @@ import { Faults, Refusal } from '../domain/refusal.ts';
 import { quotaLimitFault } from '../domain/studio.ts';
 import type { Changing, Dependencies, Reading } from './dependencies.ts';
 import { noteRequester, type PageQuery, startOfPage, tokenAfter } from './requests.ts';
-import { existingStudio } from './studios.ts';
+import { everyStudio, existingStudio } from './studios.ts';
 
 /** The number of keys on a page; the default is the maximum. The first page has room for more than the live keys. */
 const MAX_KEYS_PER_PAGE = 1000;
@@ -104,6 +104,22 @@ export async function listApiKeys(
     apiKeys: [...each].sort((a, b) => (a.id < b.id ? 1 : -1)),
     nextPageToken: tokenAfter('apiKeys', studioId, next),
   };
+}
+
+/**
+ * Returns the valid keys of all studios that end by themselves before a time, the next to end first.
+ *
+ * Of studios that have ended there are none.
+ */
+export async function endingApiKeys(deps: Dependencies, before: Date): Promise<ApiKey[]> {
+  const now = deps.clock();
+  const keys: ApiKey[] = [];
+  for await (const { id, status } of everyStudio(deps)) {
+    if (status === 'ended') continue;
+    const live = (await deps.store.listLiveApiKeys(id)).filter(({ revokedAt }) => revokedAt === null);
+    keys.push(...live.filter(({ expiresAt }) => now < expiresAt && expiresAt < before));
+  }
+  return keys.sort((a, b) => a.expiresAt.getTime() - b.expiresAt.getTime());
 }
 
 /** A request for a new secret of a key, not yet checked. */

@@ -580,6 +580,35 @@ test('an operator imports what another deployment exported; an import that was k
   expect(await without(to)).toEqual(await without(from));
 });
 
+test('the keys that end soon are listed, of all studios, and nothing when there is none', async () => {
+  const { cli, json } = commandLine();
+  expect(await cli('keys', 'ending')).toBe('');
+  for (const studio of ['s1', 's2', 's3']) {
+    await cli('studios', 'put', studio);
+    await cli('members', 'put', studio, 'boss', '--role', 'owner');
+  }
+  const create = (studio: string, name: string, days: string) =>
+    json('keys', 'create', studio, '--member', 'boss', '--name', name, '--days', days);
+  await create('s1', 'Later', '31');
+  await create('s1', 'Month', '29');
+  await create('s2', 'Week', '6');
+  const { id } = await create('s2', 'Revoked', '5');
+  await cli('keys', 'revoke', 's2', id);
+  await create('s3', 'Ended', '5');
+  await cli('studios', 'erase', 's3', '--confirm', 's3');
+
+  const ending = async (...args: string[]) =>
+    (await json('keys', 'ending', ...args)).map((key: Record<string, unknown>) => [key.studioId, key.name, key.issuer]);
+  expect(await ending()).toEqual([
+    ['s2', 'Week', 'boss'],
+    ['s1', 'Month', 'boss'],
+  ]);
+  expect(await ending('--days', '7')).toEqual([['s2', 'Week', 'boss']]);
+  expect(await ending('--days', '3')).toEqual([]);
+  expect(await cli('keys', 'ending', '--days', '3')).toBe('');
+  expect(await cli('keys', 'ending', '--days', '7')).toContain('Week');
+});
+
 // @proves secrets-4
 test('the operator finds the owners of leaked keys, and revokes one without being a member', async () => {
   const { cli, given, json } = commandLine();

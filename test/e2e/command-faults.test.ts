@@ -75,6 +75,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'sources remove': { args: ['s1', source.id] },
   'keys create': { args: ['s1', '--member', 'member-1', '--name', 'Site'], statusWithoutReader: 1 },
   'keys list': { args: ['s1'] },
+  'keys ending': { args: ['--days', '366'] },
   'keys replace': { args: ['s1', key.id, '--member', 'member-1'], statusWithoutReader: 1 },
   'keys revoke': { args: ['s1', key.id] },
   'keys find': { args: ['input.txt'] },

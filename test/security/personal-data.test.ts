@@ -461,6 +461,7 @@ function commandRuns({ person, studio, lead, closed, key, secret, source, file }
     'sources remove': [{ args: [studio, source] }],
     'keys create': [{ args: [studio, ...manager, '--name', 'Website'] }],
     'keys list': [{ args: [studio] }],
+    'keys ending': [{ args: ['--days', '366'] }],
     'keys replace': [{ args: [studio, key, ...manager] }],
     'keys revoke': [{ args: [studio, key] }],
     'keys quota': [{ args: [studio, key, '5'] }],
