@@ -27,18 +27,18 @@ const LONGEST = [
 ];
 
 /**
- * Suites that load the whole machine: concurrently, each would measure the load of the others. And suites that wait for
- * deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of
- * processes that are replaced under load.
+ * Suites that wait for deadlines of others than themselves: of calls whose servers are in their own process, of alerts, and of
+ * processes that are replaced under load. Two of them have a processor each.
  */
-const ALONE = [
+const BY_TWOS = [
   'test/simulation/mongo-contract.test.ts',
   'test/e2e/alerts.test.ts',
   'test/e2e/reused-port.test.ts',
   'test/e2e/client-conformance.test.ts',
-  'test/security/core-port-bounds.test.ts',
-  'test/crash/overload.test.ts',
 ];
+
+/** Suites that load the whole machine: concurrently, each would measure the load of the others. */
+const ALONE = ['test/security/core-port-bounds.test.ts', 'test/crash/overload.test.ts'];
 
 /** The longest time that a test, a hook or a wait may take on a machine that is busy with other work; milliseconds. */
 const PATIENCE_MS = 300_000;
@@ -82,8 +82,9 @@ export default defineConfig({
         ? [project('fast', [...FAST], TOGETHER)]
         : [
             project('quick', [...QUICK], { ...TOGETHER, globalSetup: `${import.meta.dirname}/print-left-out.ts` }),
-            project('together', [...LEFT_OUT], { ...TOGETHER, exclude: ALONE }),
-            project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 1 } }),
+            project('together', [...LEFT_OUT], { ...TOGETHER, exclude: [...BY_TWOS, ...ALONE] }),
+            project('by twos', BY_TWOS, { maxWorkers: 2, sequence: { groupOrder: 1 } }),
+            project('alone', ALONE, { fileParallelism: false, sequence: { groupOrder: 2 } }),
           ],
   },
 });
