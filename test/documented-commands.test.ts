@@ -20,8 +20,6 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'test/simulation/README.md': { 'npm run simulate ': 'test/simulation/simulation.test.ts runs it with short plans' },
   'test/outbox/README.md': { 'npm run test:all -- test/outbox': 'runs the tests themselves' },
-  'examples/recipes/laravel/README.md': { 'composer archive': 'no test has Laravel; examples/README.md says so' },
-  'examples/recipes/symfony/README.md': { 'composer archive': 'no test has Symfony; examples/README.md says so' },
 };
 
 /** Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts takes from the page as a gateway serves it. */

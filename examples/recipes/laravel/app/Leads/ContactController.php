@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Leads;
+
+use Illuminate\Http\RedirectResponse;
+use Illuminate\Http\Request;
+use Illuminate\Http\Response;
+use Illuminate\Support\Facades\DB;
+use Illuminate\Support\Str;
+use LeadIntake\Contact;
+use LeadIntake\LeadCapture;
+use LeadIntake\Outbox\Outbox;
+
+final class ContactController
+{
+    public function show(): Response
+    {
+        // Each visitor gets another random text.
+        return self::page(['name' => '', 'email' => '', 'message' => '', 'page' => Str::random(32)], []);
+    }
+
+    public function store(Request $request, Outbox $outbox): Response|RedirectResponse
+    {
+        $form = array_map(fn ($value) => is_string($value) ? $value : '', $request->all())
+            + ['name' => '', 'email' => '', 'message' => '', 'page' => ''];
+        $capture = new LeadCapture(trim($form['name']), Contact::email(trim($form['email'])), note: $form['message']);
+        $faults = $capture->faults();
+        if ($faults !== []) {
+            return self::page($form, $faults);
+        }
+        DB::transaction(function () use ($outbox, $capture, $form): void {
+            // Store other data of the submission here.
+            $outbox->add($capture, Outbox::keyFor("contact $form[page]", $capture));
+        });
+        return redirect('contact/thanks', 303);
+    }
+
+    /**
+     * @param array<string, string> $form what was entered; it stays in the form
+     * @param array<string, list<string>> $faults
+     */
+    private static function page(array $form, array $faults): Response
+    {
+        $page = response()->view('contact', ['form' => $form, 'faults' => $faults], $faults === [] ? 200 : 422);
+        return $page->header('Cache-Control', 'no-store');
+    }
+}

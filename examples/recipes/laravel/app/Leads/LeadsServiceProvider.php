@@ -1,0 +1,48 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Leads;
+
+use Illuminate\Console\Scheduling\Schedule;
+use Illuminate\Foundation\Http\Middleware\ConvertEmptyStringsToNull;
+use Illuminate\Foundation\Http\Middleware\TrimStrings;
+use Illuminate\Http\Request;
+use Illuminate\Support\Facades\DB;
+use Illuminate\Support\Facades\Route;
+use Illuminate\Support\ServiceProvider;
+use LeadIntake\LeadIntakeClient;
+use LeadIntake\Outbox\Outbox;
+
+/** The contact form, and the leads that it stores. */
+final class LeadsServiceProvider extends ServiceProvider
+{
+    /** Named after this website. */
+    public const TABLE = 'example_com_leads';
+
+    public function register(): void
+    {
+        $this->app->singleton(LeadIntakeClient::class, fn () => new LeadIntakeClient(
+            config('lead-intake.url'),
+            config('lead-intake.key'),
+            deadlineSeconds: 10,
+        ));
+        // The connection is requested each time: Laravel opens another one after an outage of the database.
+        $this->app->bind(Outbox::class, fn () => new Outbox(DB::connection()->getPdo(), self::TABLE));
+    }
+
+    public function boot(): void
+    {
+        // What a visitor typed stays as it is in the form, and in the message.
+        $isContact = fn (Request $request) => $request->is('contact');
+        TrimStrings::skipWhen($isContact);
+        ConvertEmptyStringsToNull::skipWhen($isContact);
+
+        Route::middleware('web')->group(base_path('routes/contact.php'));
+        $this->commands(LeadsCommand::class);
+        $this->callAfterResolving(Schedule::class, function (Schedule $schedule): void {
+            $schedule->command('leads send')->everyMinute()->withoutOverlapping();
+            $schedule->command('leads report')->daily()->emailWrittenOutputTo(config('lead-intake.report_to'));
+        });
+    }
+}

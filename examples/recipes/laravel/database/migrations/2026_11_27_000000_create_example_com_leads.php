@@ -1,0 +1,31 @@
+<?php
+
+use App\Leads\LeadsServiceProvider;
+use Illuminate\Database\Migrations\Migration;
+use Illuminate\Support\Facades\DB;
+use Illuminate\Support\Facades\Schema;
+use LeadIntake\Outbox\Dialect;
+use LeadIntake\Outbox\Outbox;
+
+return new class extends Migration {
+    public function up(): void
+    {
+        $dialect = match (DB::connection()->getDriverName()) {
+            'sqlite' => Dialect::SQLite,
+            'pgsql' => Dialect::PostgreSQL,
+            default => Dialect::MySQL,
+        };
+        foreach (Outbox::schema($dialect, LeadsServiceProvider::TABLE) as $statement) {
+            DB::statement($statement);
+        }
+    }
+
+    /** Leads that were not sent would be lost. */
+    public function down(): void
+    {
+        if (DB::table(LeadsServiceProvider::TABLE)->whereNotNull('capture')->exists()) {
+            throw new RuntimeException('there are leads that were not sent, or not read: php artisan leads report');
+        }
+        Schema::drop(LeadsServiceProvider::TABLE);
+    }
+};

@@ -1,0 +1,3 @@
+<?php
+
+return ['default' => 'log', 'mailers' => ['log' => ['transport' => 'log']], 'from' => ['address' => 'website@example.com', 'name' => 'Website']];

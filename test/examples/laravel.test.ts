@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
+import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
+import { openForm } from '../support/forms.ts';
+import { PHP_TOOLS } from '../support/php-website.ts';
+import { ROOT, sharedFolder } from '../support/processes.ts';
+import { testRecipe } from '../support/recipe-situations.ts';
+import { freePort } from '../support/servers.ts';
+import { aService } from '../support/service.ts';
+import { queryFile } from '../support/website-databases.ts';
+
+const service = aService();
+const recipe = readFileSync(join(ROOT, 'examples/recipes/laravel/README.md'), 'utf8');
+const LARAVEL = `php -r 'require "Illuminate/autoload.php";'`;
+
+// @proves leads-29
+describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () => {
+  const scratch = sharedFolder();
+  let env: Record<string, string>;
+  let clock: DriverClock;
+  let server: ReturnType<typeof startCommands> | undefined;
+  afterAll(() => {
+    server?.kill('SIGKILL');
+    clock?.remove();
+  });
+  beforeAll(async () => {
+    clock = new DriverClock();
+    const { secret } = await service.aStudioWithKey();
+    const site = join(scratch(), 'site');
+    cpSync(join(ROOT, 'test/examples/laravel-website'), site, { recursive: true });
+    for (const folder of [
+      'bootstrap/cache',
+      'database',
+      'storage/cache',
+      'storage/framework',
+      'storage/sessions',
+      'storage/views',
+    ])
+      mkdirSync(join(site, folder), { recursive: true });
+    writeFileSync(join(site, 'database/website.sqlite'), '');
+    env = {
+      SITE: site,
+      ADDRESS: `127.0.0.1:${await freePort()}`,
+      APP_KEY: `base64:${randomBytes(32).toString('base64')}`,
+      LEAD_INTAKE_URL: service.url,
+      LEAD_INTAKE_KEY: secret,
+      COMPOSER_HOME: scratch(),
+      COMPOSER_ALLOW_SUPERUSER: '1',
+      COMPOSER_DISABLE_NETWORK: '1',
+    };
+    const { status, stderr } = await runCommands(commandsIn(recipe, 'laravel-set-up'), env);
+    expect(status, stderr).toBe(0);
+    const command = 'cd "$SITE" && exec php -S "$ADDRESS" -t public public/index.php';
+    server = startCommands(command, { ...env, PHP_CLI_SERVER_WORKERS: '3', ...clock.env });
+    await vi.waitUntil(() => fetch(`http://${env.ADDRESS}/contact`).catch(() => false), {
+      timeout: 60_000,
+      interval: 100,
+    });
+  });
+
+  const query = (sql: string) => queryFile(join(env.SITE ?? '', 'database/website.sqlite'), sql);
+  const run = (mark: string, more: Record<string, string> = {}) =>
+    runCommands(`cd "$SITE"\n${commandsIn(recipe, mark)}`, { ...env, ...more });
+  const silent = { status: 0, stdout: '', stderr: '' };
+  const send = (more: Record<string, string> = {}) => {
+    query("UPDATE example_com_leads SET next_attempt_at = 0 WHERE state = 'waiting'");
+    return run('laravel-send', more);
+  };
+
+  test('what somebody has to read is reported until it is discarded, and is not dropped with the table', {
+    concurrent: false,
+  }, async () => {
+    const form = () => openForm(`http://${env.ADDRESS}/contact`);
+    const grace = { name: 'Grace', email: 'grace@example.org' };
+    await (await form()).send(grace);
+    await (await form()).send({ ...grace, message: 'On Monday, please.' });
+    expect(await send()).toEqual(silent);
+
+    const { stdout } = await run('laravel-report');
+    expect(stdout).toMatch(/^\S{36}, already_open: .+\n {2}\{.+"note":"On Monday, please\."\}\n$/);
+    const drop = () => runCommands('cd "$SITE" && php artisan migrate:rollback --force', env);
+    expect((await drop()).status).not.toBe(0);
+    expect(await run('laravel-discard', { KEY: stdout.slice(0, 36) })).toEqual(silent);
+    expect(await run('laravel-report')).toEqual(silent);
+    expect((await run('laravel-discard', { KEY: 'none' })).status).not.toBe(0);
+    const { stdout: scheduled } = await runCommands('cd "$SITE" && php artisan schedule:list', env);
+    for (const what of ['send', 'report']) expect(scheduled).toContain(`artisan' leads ${what}`);
+  });
+
+  testRecipe(service, () => ({
+    clock,
+    empty: async () => query('DELETE FROM example_com_leads'),
+    open: () => openForm(`http://${env.ADDRESS}/contact`),
+    send,
+    report: async () => (await run('laravel-report')).stdout,
+  }));
+});
