@@ -275,4 +275,6 @@ test('an address with HTML characters is escaped', async () => {
   for (const path of ['/docs/quick-start', '/docs/problems/route_not_found']) {
     expect(shown(await (await fetch(own.url + path)).text())).toContain("https://leads.example.test/a&lt;b'/");
   }
+  const index = JSON.parse(await (await fetch(`${own.url}/docs/search.json`)).text());
+  expect(JSON.stringify(index)).toContain("API=https://leads.example.test/a&lt;b'/");
 });
