@@ -33,6 +33,8 @@ export const SETTINGS = {
   GATEWAY_HOST: { fallback: '127.0.0.1' },
   GATEWAY_PORT: { fallback: '8080' },
   PUBLIC_URL: {},
+  TRUSTED_PROXIES: { protects: true },
+  LOG_CLIENT_ADDRESSES: { fallback: 'network' },
   CORE_URL: {},
   CORE_CA_FILE: { protects: true },
   CORE_CLIENT_CERT_FILE: { protects: true },

@@ -149,6 +149,7 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestIdOf,
+    trustProxy: config.TRUSTED_PROXIES ?? false,
     bodyLimit: MAX_BODY_BYTES,
     serverFactory: (handler) => createHttpServer(connections, handler, answers.malformed),
     // Requests in flight when the gateway stops are served, not refused.
@@ -160,7 +161,12 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
     clientErrorHandler: answers.ofClients(() => app, connections),
   }) as unknown as FastifyInstance;
   registerAllMethods(app);
-  beginRequests(app, connections, arrivalObserver(observe, metrics, tracer), readiness.isStopping);
+  beginRequests(
+    app,
+    connections,
+    arrivalObserver(observe, metrics, tracer, config.LOG_CLIENT_ADDRESSES),
+    readiness.isStopping,
+  );
   answers.ofServer(app.server, connections);
   answers.ofRequests(app);
   reportHealth(app, readiness);

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { type CoreAccess, certificateFaults } from '../common/core-connection.ts';
 import { Secret } from '../common/secret.ts';
 import {
@@ -8,6 +9,7 @@ import {
   hostOfUrl,
   httpUrl,
   integer,
+  oneOf,
   port,
   readSettings,
   type SettingsOf,
@@ -19,12 +21,15 @@ import {
 } from '../common/settings.ts';
 import { MAX_WINDOW_SECONDS } from './admission/quota/quota-port.ts';
 import { readSentinelAddress } from './admission/quota/sentinel-address.ts';
+import { ADDRESS_LOGGING } from './client-address.ts';
 
 export const gatewaySettings = settingsReadBy({
   ...commonSettings,
   GATEWAY_HOST: text,
   GATEWAY_PORT: port,
   PUBLIC_URL: httpUrl,
+  TRUSTED_PROXIES: proxies,
+  LOG_CLIENT_ADDRESSES: oneOf(...ADDRESS_LOGGING),
   CORE_URL: httpUrl,
   CORE_CA_FILE: file,
   CORE_CLIENT_CERT_FILE: file,
@@ -61,6 +66,7 @@ export function gatewaySummary(config: GatewayConfig): object {
   return {
     tls: CORE_URL.startsWith('https:'),
     presents: [CORE_TOKEN && 'CORE_TOKEN', CORE_CLIENT_CERT_FILE && 'CORE_CLIENT_CERT_FILE'].filter(Boolean),
+    trusts: config.TRUSTED_PROXIES ?? [],
     countsIn: REDIS_URL ? (REDIS_CLUSTER ? 'Redis Cluster' : 'Redis') : 'the memory of this process',
     limit: config.QUOTA_LIMIT,
     studioLimit: config.QUOTA_STUDIO_LIMIT,
@@ -100,6 +106,20 @@ function redisUrl(value: string): Secret {
     );
   }
   return new Secret(value);
+}
+
+/** Addresses and networks. Everybody is no proxy: each client could name any address. */
+function proxies(value: string): string[] {
+  const each = value.split(',').map((part) => part.trim());
+  for (const part of each) {
+    const [address = '', bits = '', ...more] = part.split('/');
+    const max = isIP(address) === 4 ? 32 : 128;
+    const isNetwork = /^\d{1,3}$/.test(bits) && Number(bits) > 0 && Number(bits) <= max;
+    if (isIP(address) === 0 || more.length > 0 || (part.includes('/') && !isNetwork)) {
+      throw new Error('must be addresses and networks of proxies, such as 10.0.0.5,10.1.0.0/16,fd00::/8');
+    }
+  }
+  return each;
 }
 
 /** Without braces: those in the names of a Redis Cluster determine the node. */

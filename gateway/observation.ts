@@ -6,6 +6,7 @@ import type { Readiness } from '../common/readiness.ts';
 import type { TlsCredentials } from '../common/tls-credentials.ts';
 import { currentSpan, type Span, type Tracer } from '../common/tracing.ts';
 import type { Quota, QuotaDecision } from './admission/quota/quota-port.ts';
+import { type AddressLogging, loggedAddress } from './client-address.ts';
 import { MAX_PENDING_REQUESTS } from './core/exchange-batcher.ts';
 import { PROBLEM_CODES, PROBLEMS, type Problem, type ProblemCode } from './problems.ts';
 import type { Operation } from './request.ts';
@@ -31,6 +32,8 @@ interface FinishedRequest {
   readonly leadId?: string | undefined;
   readonly studioId?: string | undefined;
   readonly apiKeyId?: string | undefined;
+  /** Of a request whose key is not valid: where it came from, as far as LOG_CLIENT_ADDRESSES allows. */
+  readonly client?: string | undefined;
   /** Of a request that is traced. */
   readonly traceId?: string | undefined;
   readonly durationMs: number;
@@ -57,6 +60,9 @@ export function requestObserver(log: Logger, metrics: GatewayMetrics | undefined
   };
 }
 
+/** How requests end whose key is not valid. */
+const OF_KEYS: readonly ProblemCode[] = ['integration_key_invalid', 'integration_rate_limited'];
+
 /** Begin no traces: they come every few seconds, and say nothing of a request. */
 const PROBES: readonly Operation[] = ['healthz', 'readyz'];
 
@@ -70,6 +76,7 @@ export function arrivalObserver(
   observe: RequestObserver | undefined,
   metrics: GatewayMetrics | undefined,
   tracer: Tracer | undefined,
+  addresses: AddressLogging,
 ): ObserveRequest | undefined {
   if (!observe && !tracer) return undefined;
   return (request, reply, next) => {
@@ -101,7 +108,8 @@ export function arrivalObserver(
       durationMs: Math.round((performance.now() - arrivedAt) * 100) / 100,
     };
     span?.end({ failed: isAnswered && reply.statusCode >= 500, attributes: finished });
-    observe?.({ ...finished, traceId: span?.traceId });
+    const client = !key && problemCode && OF_KEYS.includes(problemCode) ? loggedAddress(request, addresses) : undefined;
+    observe?.({ ...finished, client, traceId: span?.traceId });
   }
 }
 

@@ -26,6 +26,7 @@ const OF_ALL_ROOMS = [
   'gateway/config.ts',
   'gateway/observation.ts',
   'gateway/problems.ts',
+  'gateway/client-address.ts',
   'gateway/request.ts',
 ];
 
@@ -83,15 +84,17 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   // The gateway shares only the contract with the core. Its docs import the shapes of requests and responses, and nothing of how
   // they are served. A request goes from the socket down to the core, and no room knows the one above it.
   'gateway/problems.ts': ['common/rules/', 'proto/gen/'],
+  'gateway/client-address.ts': [],
   'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
   'gateway/operations/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
   'gateway/docs/': ['common/rules/', 'gateway/operations/schemas.ts', 'gateway/problems.ts'],
   'gateway/docs/build/': ['gateway/docs/', 'gateway/problems.ts'],
   'gateway/admission/quota/': ['common/'],
-  'gateway/config.ts': ['common/', 'gateway/admission/quota/'],
+  'gateway/config.ts': ['common/', 'gateway/admission/quota/', 'gateway/client-address.ts'],
   'gateway/core/exchange-batcher.ts': ['common/'],
   'gateway/observation.ts': [
     'common/',
+    'gateway/client-address.ts',
     'gateway/admission/quota/quota-port.ts',
     'gateway/core/exchange-batcher.ts',
     'gateway/problems.ts',

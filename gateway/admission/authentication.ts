@@ -1,7 +1,7 @@
-import { isIPv6 } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashKeySecret, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { clientNetwork } from '../client-address.ts';
 import type { CoreClient } from '../core/core-client.ts';
 import { Problem } from '../problems.ts';
 import type { PresentedKey } from '../request.ts';
@@ -108,7 +108,7 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
   /** By network and key, when the key was counted. */
   const counted = new Map<string, number>();
   return async (secretSha256: Uint8Array, request: FastifyRequest, reply: FastifyReply) => {
-    const network = networkOf(request.raw.socket.remoteAddress);
+    const network = clientNetwork(request);
     const name = `${network} ${textOfHash(secretSha256)}`;
     forgetOld(counted);
     if (counted.has(name)) return lookUp(secretSha256, request.id);
@@ -138,11 +138,4 @@ function forgetOld(counted: Map<string, number>): void {
     if (since > oldest) return;
     counted.delete(name);
   }
-}
-
-/** An IPv6 client has a network of 64 bits. */
-function networkOf(address = ''): string {
-  if (!isIPv6(address) || address.startsWith('::')) return address;
-  const [head = ''] = address.split('::', 1);
-  return head.split(':').slice(0, 4).join(':');
 }

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { arrangeStudio, connectToCore, type StudioWithKey } from '../support/core-clients.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
@@ -57,6 +58,25 @@ function create({ url, studio }: Processes, requestId: string, idempotencyKey: s
   };
   return { url: `${url}${LEADS}`, init: { method: 'POST', headers, body: JSON.stringify(body) } };
 }
+
+test.each([
+  ['', '127.0.0.0/24'],
+  ['whole', '127.0.0.1'],
+  ['none', undefined],
+])(
+  'a line of a request without a valid key says where it came from, as far as the setting allows: %s',
+  async (setting, client) => {
+    const { gateway, url, studio } = await startBoth({ LOG_CLIENT_ADDRESSES: setting });
+    const [refused, served] = [randomUUID(), randomUUID()];
+    const read = (requestId: string, secret: string) =>
+      fetch(url + LEADS, { headers: { authorization: `Bearer ${secret}`, 'x-request-id': requestId } });
+    await read(refused, newKeySecret());
+    await read(served, studio.secret);
+    const [line] = await linesAbout(gateway, refused);
+    expect([line?.outcome, line?.client]).toEqual(['integration_key_invalid', client]);
+    expect((await linesAbout(gateway, served))[0]).not.toHaveProperty('client');
+  },
+);
 
 test('the lines of gateway and core share a request id, and have the caller, the operation, the outcome and the lead', {
   tags: ['7.2'],

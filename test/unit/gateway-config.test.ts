@@ -46,6 +46,25 @@ describe('the address of Redis', () => {
   });
 });
 
+test('trusted proxies are addresses and networks, and never everybody', () => {
+  const read = (TRUSTED_PROXIES: string) => readGatewayConfig({ TRUSTED_PROXIES }).TRUSTED_PROXIES;
+  expect(read(' 10.0.0.5, 10.1.0.0/16,fd00::/8 ')).toEqual(['10.0.0.5', '10.1.0.0/16', 'fd00::/8']);
+  for (const value of [
+    'all',
+    '1',
+    '0.0.0.0/0',
+    '::/0',
+    '10.0.0.0/33',
+    '10.0.0.5/',
+    '10.0.0.5,',
+    'proxy.internal',
+    '10.1/16/2',
+    '',
+  ]) {
+    expect(() => read(value), value).toThrow(/TRUSTED_PROXIES (must be|has no value)/);
+  }
+});
+
 test('the prefix of entries in Redis has no character with a meaning there, and needs a Redis', () => {
   const read = (REDIS_KEY_PREFIX: string, REDIS_URL?: string) => readGatewayConfig({ REDIS_URL, REDIS_KEY_PREFIX });
   expect(read('lead-intake.production:', 'redis://a').REDIS_KEY_PREFIX).toBe('lead-intake.production:');

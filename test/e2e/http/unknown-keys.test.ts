@@ -66,6 +66,45 @@ describe('keys that the core does not know', () => {
   });
 });
 
+describe('behind a balancer', () => {
+  /** Reads a list as a balancer passes it on: with the address of its client, behind what that has written itself. */
+  const statusOf = async (service: Service, secret: string, client: string) => {
+    const forwarded = `203.0.113.${Math.floor(Math.random() * 256)}, ${client}`;
+    return (await service.get(secret, '', { 'x-forwarded-for': forwarded })).status;
+  };
+  const exhaust = async (service: Service, client: string) => {
+    for (let sent = 0; sent < 4 * MAX_UNKNOWN_KEYS; sent += 50) {
+      const statuses = await Promise.all(times(50, () => statusOf(service, newKeySecret(), client)));
+      if (statuses.includes(429)) return;
+    }
+    throw new Error('no key was refused unseen');
+  };
+
+  // @proves bounds-25
+  test.each([
+    ['198.51.100.7', '198.51.100.8'],
+    ['2001:db8::7', '2001:db8:0:1::7'],
+  ])('a client that guesses keys takes nothing from others, whatever it claims to be: %s', async (client, other) => {
+    const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1,127.0.0.0/8' } });
+    await exhaust(service, client);
+    const { secret } = await service.aStudioWithKey();
+    expect([await statusOf(service, newKeySecret(), other), await statusOf(service, secret, other)]).toEqual([
+      401, 200,
+    ]);
+    // What is no address is that of the balancer.
+    expect(await statusOf(service, newKeySecret(), 'unknown')).toBe(401);
+  });
+
+  test('that is not trusted, all are one client', async () => {
+    const service = await aSeparateService({ gateway: { TRUSTED_PROXIES: '192.0.2.1' } });
+    const before = performance.now();
+    await exhaust(service, '198.51.100.7');
+    const status = await statusOf(service, newKeySecret(), '198.51.100.8');
+    // On a busy machine the window may have passed.
+    if (performance.now() - before < UNKNOWN_KEYS_WINDOW_SECONDS * 1000) expect(status).toBe(429);
+  });
+});
+
 // @proves bounds-25
 test('a refusal by the quota of a key makes the core look up nothing', { tags: ['7.order'] }, async () => {
   const service = await aSeparateService({ ...METRICS, gateway: { ...METRICS.gateway, QUOTA_LIMIT: '1' } });
