@@ -46,6 +46,7 @@ export const SETTINGS = {
   QUOTA_STUDIO_LIMIT: { protects: true },
   QUOTA_WINDOW_SECONDS: { protects: true, fallback: '60' },
   GATEWAY_METRICS_ADDRESS: {},
+  KEPT_PACKAGES_FOLDER: {},
   RELAY_CORE_ADDRESS: { fallback: 'http://127.0.0.1:50051' },
   RELAY_TOKEN: { protects: true, fromFile: true },
   RELAY_ENDPOINTS_FILE: { protects: true },

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { isIPv4, isIPv6 } from 'node:net';
 import { MAX_DRAIN_MS } from './deadlines.ts';
 import { Secret } from './secret.ts';
@@ -127,6 +127,12 @@ function readText(path: string): string {
   // Treated as unset, an empty file would leave unprotected what the setting is to protect.
   if (contents.trim() === '') throw new Error(`names an empty file: ${path}`);
   return contents;
+}
+
+/** A folder that is there, so that a volume that is not mounted is noticed at the start. */
+export function folder(path: string): string {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`names no folder: ${path}`);
+  return path;
 }
 
 function read(path: string): string {

@@ -17,6 +17,8 @@ import { openQuota } from './admission/quota/open-quota.ts';
 import type { Quota } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { createCoreClient } from './core/core-client.ts';
+import { PACKAGES_FOLDER } from './docs/package-settings.ts';
+import { findPackages } from './docs/packages.ts';
 import {
   arrivalObserver,
   createGatewayMetrics,
@@ -170,7 +172,9 @@ async function createGateway(config: GatewayConfig, parts: Parts): Promise<Fasti
   answers.ofServer(app.server, connections);
   answers.ofRequests(app);
   reportHealth(app, readiness);
-  docsRoutes(app, publicUrl, policy);
+  // What was kept comes first: the lock files of websites have its checksums.
+  const packages = findPackages([config.KEPT_PACKAGES_FOLDER ?? [], PACKAGES_FOLDER].flat());
+  docsRoutes(app, publicUrl, policy, packages);
 
   allowOnly(app, LEADS_PATH, 'GET', 'POST');
   allowOnly(app, LEAD_PATH, 'GET');

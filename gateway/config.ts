@@ -6,6 +6,7 @@ import {
   commonSettings,
   type Environment,
   file,
+  folder,
   hostOfUrl,
   httpUrl,
   integer,
@@ -41,6 +42,7 @@ export const gatewaySettings = settingsReadBy({
   QUOTA_STUDIO_LIMIT: integer(1, 1_000_000_000),
   QUOTA_WINDOW_SECONDS: integer(1, MAX_WINDOW_SECONDS),
   GATEWAY_METRICS_ADDRESS: address,
+  KEPT_PACKAGES_FOLDER: folder,
 });
 
 /** The values of the gateway's settings, with defaults for the addresses that derive from others. */

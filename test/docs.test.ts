@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SETTINGS, type SettingTraits } from '../common/setting-names.ts';
 import { gatewaySettings } from '../gateway/config.ts';
+import { findPackages } from '../gateway/docs/packages.ts';
 import { pagesOf } from '../gateway/docs/pages.ts';
 import { relaySettings } from '../relay/config.ts';
 import { coreSettings } from '../src/config.ts';
@@ -209,7 +210,7 @@ function isIntact(page: string, link: string): boolean {
   return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));
 }
 
-const SERVED = pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }).map(({ path }) => path);
+const SERVED = pagesOf({ publicUrl: '', limit: 0, windowSeconds: 0 }, findPackages([])).map(({ path }) => path);
 
 /** Whether a gateway serves a path: a page of `/docs`, or the OpenAPI document. */
 const isServed = (path: string): boolean => path === '/v1/openapi.json' || SERVED.includes(path);

@@ -22,8 +22,11 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'test/outbox/README.md': { 'npm run test:all -- test/outbox': 'runs the tests themselves' },
 };
 
-/** Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts takes from the page as a gateway serves it. */
-const RUN_AS_SERVED = ['gateway/docs/pages/quick-start.md'];
+/**
+ * Pages of `/docs` whose commands test/e2e/http/written-docs.test.ts and test/e2e/packages-installed.test.ts take from the page as a
+ * gateway serves it.
+ */
+const RUN_AS_SERVED = ['quick-start', 'clients', 'outbox', 'packages'].map((name) => `gateway/docs/pages/${name}.md`);
 
 /** A line that only sets variables, for the reader's shell, and runs no command for their values. */
 const SETS_VARIABLES = /^(?:export )?(?:[A-Z_]+=(?:'[^']*'|"[^"`(]*"|[^\s'"$(]*)(?:\s+|$))+(?:#.*)?$/;

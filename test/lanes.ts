@@ -17,6 +17,7 @@ export const LONG: Readonly<Record<string, string>> = {
   'test/e2e/metrics.test.ts': 'the metrics of processes of their own',
   'test/e2e/processes.test.ts': 'drains, and health checks of containers',
   'test/e2e/readiness.test.ts': 'readiness, second by second',
+  'test/e2e/packages-installed.test.ts': 'the packages that a deployment hands out, installed by npm, pip and Composer',
   'test/e2e/sdk-package.test.ts': 'the package for npm, packed, installed and compiled',
   'test/e2e/webhooks.test.ts': 'webhooks, of relays and receivers that are killed, slow and wrong',
   'test/e2e/stopped-while-starting.test.ts': 'signals at each moment of a start',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KeyOperation } from '../../common/rules/public-api.ts';
 import { CAPTURE, OLDER_LEAD } from './examples.ts';
+import { PACKAGE_SETTINGS } from './package-settings.ts';
 
 /** By client library: its name, the language of its samples, a program, and the statements of each operation. */
 const CLIENTS = readFileSync(join(import.meta.dirname, 'code-samples.md'), 'utf8')
@@ -14,10 +15,21 @@ const CLIENTS = readFileSync(join(import.meta.dirname, 'code-samples.md'), 'utf8
     return { label, lang: blocks[0]?.[2] ?? '', texts };
   });
 
+/** A program of one operation; `lang` is its language, as the reference names it. */
+interface CodeSample {
+  readonly lang: string;
+  readonly label: string;
+  readonly source: string;
+}
+
 /** Returns a code sample per client library; the reference generates those for curl. */
-export function codeSamples(publicUrl: string, operation: KeyOperation): object[] {
+export function codeSamples(publicUrl: string, operation: KeyOperation): CodeSample[] {
   const { displayName, contact } = CAPTURE;
-  const values: Readonly<Record<string, string>> = { publicUrl, displayName, ...contact, id: OLDER_LEAD.id };
+  const values: Readonly<Record<string, string>> = {
+    ...{ publicUrl, displayName, ...contact },
+    id: OLDER_LEAD.id,
+    npmName: PACKAGE_SETTINGS.npm,
+  };
   return CLIENTS.map(({ label, lang, texts }) => {
     const program = (texts.get('program') ?? '').replace(/^( *)\{\{statements\}\}/m, (_, indent) =>
       (texts.get(operation) ?? '').replaceAll(/^/gm, indent),

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';
 import { basename, join } from 'node:path';
 import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemBody } from '../problems.ts';
+import { codeSamples } from './code-samples.ts';
 import { exampleOf, REQUEST_ID } from './examples.ts';
 import { openApiInfo } from './openapi.ts';
+import { PACKAGES_PATH, type Packages, packageList, packageValues } from './packages.ts';
 import { referencePage } from './reference-page.ts';
 import { render, type Section } from './rendering.ts';
 
@@ -11,6 +13,7 @@ import { render, type Section } from './rendering.ts';
 const MENU = [
   ['/docs/quick-start', 'Quick start'],
   ['/docs/clients', 'Clients'],
+  [PACKAGES_PATH, 'Packages'],
   ['/docs/retries', 'Retries'],
   ['/docs/outbox', 'Outbox'],
   ['/docs/limits', 'Limits'],
@@ -31,12 +34,21 @@ export interface DocsPage {
 }
 
 /** Returns the pages, with the `{{name}}` of each value replaced by it. */
-export function pagesOf(values: PageValues): DocsPage[] {
-  return PAGES.map((each) => {
+export function pagesOf(values: PageValues, packages: Packages): DocsPage[] {
+  const samples = codeSamples(values.publicUrl, 'createLead').map(({ lang, source }) => [`${lang}Sample`, source]);
+  const all: Readonly<Record<string, string | number>> = {
+    ...values,
+    ...packageValues(packages, values.publicUrl),
+    ...Object.fromEntries(samples),
+  };
+  return allPages(packages).map((each) => {
     const escaped = isHtml(each) ? escapeHtml : each.path.endsWith('.json') ? escapeJson : String;
-    const fill = (placeholder: string, name: string) =>
-      name in values ? escaped(String(values[name as keyof PageValues])) : placeholder;
-    return { ...each, text: each.text.replace(/\{\{(\w+)\}\}/g, fill) };
+    const fill = (placeholder: string, name: string) => (name in all ? escaped(String(all[name])) : placeholder);
+    // A notice that is empty is no paragraph.
+    const text = all.packagesNotice
+      ? each.text
+      : each.text.replaceAll(/<p>\{\{packagesNotice\}\}<\/p>\n|\{\{packagesNotice\}\}\n*/g, '');
+    return { ...each, text: text.replace(/\{\{(\w+)\}\}/g, fill) };
   });
 }
 
@@ -187,13 +199,15 @@ function read(folder: string, name: string): string {
 }
 
 /** Every page, where values of a running service are `{{name}}`. `llms.txt` is at the root, where programs look for it. */
-const PAGES: readonly DocsPage[] = allPages();
-
-function allPages(): DocsPage[] {
+function allPages(packages: Packages): DocsPage[] {
+  const lists: Readonly<Record<string, () => string>> = {
+    problems: problemList,
+    packageList: () => packageList(packages),
+  };
   const written: WrittenPage[] = [
     ...MENU.slice(0, -2).map(([path]) => ({
       path,
-      markdown: read('pages', basename(path)).replace('{{problems}}', problemList),
+      markdown: read('pages', basename(path)).replace(/\{\{(problems|packageList)\}\}/, (_, name) => lists[name]?.() ?? ''),
     })),
     { path: '/docs/reference', markdown: referencePage('{{publicUrl}}') },
     ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),

@@ -61,41 +61,38 @@ export function render(markdown: string, link: (path: string) => string): { html
   };
 }
 
-/** A part of a page, or samples of one thing in several languages, with the line above the first. */
-interface Block {
-  readonly label: Token | undefined;
-  readonly tokens: Token[];
-}
+/** A part of a page, with the line that names its language; or samples of one thing in several languages. */
+type Block = { readonly label: Token | undefined; readonly token: Token }[];
 
 function blocksOf(tokens: readonly Token[]): Block[] {
   const blocks: Block[] = [];
   let label: Token | undefined;
   for (const token of tokens.filter(({ type }) => type !== 'space')) {
-    if (token.type === 'paragraph' && LABEL.test(token.raw.trim())) {
+    if (label === undefined && token.type === 'paragraph' && LABEL.test(token.raw.trim())) {
       label = token;
       continue;
     }
-    const others = blocks.at(-1)?.tokens.map(languageOf) ?? [undefined];
+    const others = blocks.at(-1)?.map((each) => languageOf(each.token)) ?? [undefined];
     const language = languageOf(token);
-    if (language !== undefined && !others.includes(undefined) && !others.includes(language))
-      blocks.at(-1)?.tokens.push(token);
-    else blocks.push({ label, tokens: [token] });
+    const isAnother = language !== undefined && !others.includes(undefined) && !others.includes(language);
+    if (isAnother) blocks.at(-1)?.push({ label, token });
+    else blocks.push([{ label, token }]);
     label = undefined;
   }
-  return label ? [...blocks, { label: undefined, tokens: [label] }] : blocks;
+  return label ? [...blocks, [{ label: undefined, token: label }]] : blocks;
 }
 
 const languageOf = (token: Token): string | undefined =>
   token.type === 'code' ? LANGUAGES[token.lang ?? ''] : undefined;
 
-/** Samples are all shown; `site.js` makes tabs of them. */
-function htmlOf({ label, tokens }: Block, parse: (token: Token) => string): string {
-  const [first, ...others] = tokens;
-  if (first && others.length === 0) return (label ? parse(label) : '') + parse(first);
-  const samples = tokens.map(
-    (token) => `<figure><figcaption>${languageOf(token)}</figcaption>\n${parse(token)}</figure>\n`,
-  );
-  return `<div class="samples">\n${samples.join('')}</div>\n`;
+/** Samples are all shown; `site.js` makes tabs of them. A tab has the line above it if that says more than the language. */
+function htmlOf(block: Block, parse: (token: Token) => string): string {
+  const isAlone = block.length === 1;
+  const each = block.map(({ label, token }) => {
+    const html = (label && (isAlone || label.raw.includes('`')) ? parse(label) : '') + parse(token);
+    return isAlone ? html : `<figure><figcaption>${languageOf(token)}</figcaption>\n${html}</figure>\n`;
+  });
+  return isAlone ? each.join('') : `<div class="samples">\n${each.join('')}</div>\n`;
 }
 
 const CHARACTERS: Readonly<Record<string, string>> = {

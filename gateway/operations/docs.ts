@@ -1,12 +1,14 @@
 import { basename, join } from 'node:path';
 import etag from '@fastify/etag';
 import files from '@fastify/static';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { QuotaPolicy } from '../admission/quota/quota-port.ts';
 import { openApiDocument } from '../docs/openapi.ts';
+import type { Packages } from '../docs/packages.ts';
 import { isHtml, pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
 import { allowOnly } from './allowed-methods.ts';
+import { packageRoutes } from './packages.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
 
@@ -17,6 +19,10 @@ const MAX_AGE_SECONDS = 300;
 
 /** The size of a file chunk; bytes. A client that reads nothing holds one chunk, and the 64 KiB that Node buffers. */
 export const READ_AHEAD_BYTES = 16 * 1024;
+
+/** How files are sent: whole, and with no header but those that are set here. The ETag is enough for revalidation. */
+const SEND = { cacheControl: false, acceptRanges: false, lastModified: false };
+const CHUNKS = { highWaterMark: READ_AHEAD_BYTES, acceptRanges: false };
 
 /** A page may load its own style, images and script, which may read from this service, and nothing else. */
 const CONTENT_POLICY = [
@@ -38,22 +44,34 @@ const REFERENCE_CONTENT_POLICY = [
 
 const DOCS = { config: { operation: 'docs' } } as const;
 
-/** Serves the documentation and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
-export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
+/** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
+export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy, packages: Packages): void {
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
   app.get(OPENAPI_PATH, { config: { operation: 'openapi' } }, async (_request, reply) =>
     reply.type('application/json').send(openApi),
   );
   allowOnly(app, OPENAPI_PATH, 'GET');
-  servePages(app, publicUrl, policy);
+  servePages(app, publicUrl, policy, packages);
   serveFiles(app);
+  servePackages(app, publicUrl, packages);
+}
+
+/** Serves the packages from their folders, in scopes of their own, because their headers are. */
+function servePackages(app: FastifyInstance, publicUrl: string, packages: Packages): void {
+  app.register(async (scope) => {
+    scope.register(files, { ...SEND, serve: false, etag: false, contentType: false });
+    packageRoutes(scope, publicUrl, packages, headersOf(CONTENT_POLICY), (request, reply, { name, folder }) => {
+      ignoreConditionsOfChanges(request);
+      return reply.sendFile(name, folder, CHUNKS);
+    });
+  });
 }
 
 /** Serves the pages from memory: they are rendered at the start, for this service's address and quota. */
-function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy): void {
+function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy, packages: Packages): void {
   app.register(async (scope) => {
     scope.register(etag, { weak: true });
-    for (const page of pagesOf({ publicUrl, ...policy })) {
+    for (const page of pagesOf({ publicUrl, ...policy }, packages)) {
       const { path, mediaType, text } = page;
       const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const content = Buffer.from(text);
@@ -70,30 +88,27 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
 
 /** Serves the files that pages load. Each has its own route, so that nothing else in its folder can be reached. */
 function serveFiles(app: FastifyInstance): void {
-  const headers = headersOf(CONTENT_POLICY);
-  app.register(files, {
-    root: ASSETS_FOLDER,
-    serve: false,
-    cacheControl: false,
-    acceptRanges: false,
-    // The ETag is enough for revalidation.
-    lastModified: false,
-    preCompressed: true,
-    setHeaders: (reply) => reply.headers(headers),
+  app.register(async (scope) => {
+    const headers = headersOf(CONTENT_POLICY);
+    const setHeaders = (reply: FastifyReply) => void reply.headers(headers);
+    scope.register(files, { ...SEND, root: ASSETS_FOLDER, serve: false, preCompressed: true, setHeaders });
+    const serve = (name: string, folder: string) => {
+      const path = `/docs/assets/${name}`;
+      scope.get(path, DOCS, async (request, reply) => {
+        ignoreConditionsOfChanges(request);
+        return reply.sendFile(name, folder, CHUNKS);
+      });
+      allowOnly(scope, path, 'GET');
+    };
+    for (const name of ['style.css', 'icon.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
+    serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);
   });
-  const options = { highWaterMark: READ_AHEAD_BYTES, etag: true };
-  const serve = (name: string, folder: string) => {
-    const path = `/docs/assets/${name}`;
-    app.get(path, DOCS, async (request, reply) => {
-      // Conditions under which a file may be changed. The library would answer 412.
-      delete request.raw.headers['if-match'];
-      delete request.raw.headers['if-unmodified-since'];
-      return reply.sendFile(name, folder, options);
-    });
-    allowOnly(app, path, 'GET');
-  };
-  for (const name of ['style.css', 'icon.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
-  serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);
+}
+
+/** Conditions under which a file may be changed. The library would answer 412. */
+function ignoreConditionsOfChanges({ raw }: FastifyRequest): void {
+  delete raw.headers['if-match'];
+  delete raw.headers['if-unmodified-since'];
 }
 
 function headersOf(contentPolicy: readonly string[]): Record<string, string> {

@@ -13,6 +13,7 @@ const [, oldest = ''] = /^\^(\d+\.\d+\.\d+) /.exec(packageJson.engines.node) ?? 
 
 // `npm ci` needs the registry anyway, which these tests only use a second time.
 describeIf(hasCommand('npm'), 'an installation for production', 'install npm', () => {
+  // @proves packages-7
   test(`has packages for the oldest Node of package.json, ${oldest}, and the service runs on it`, async () => {
     const [folder, nodeFolder] = [temporaryFolder(), temporaryFolder()];
     const { stdout: files } = await execute('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
@@ -46,5 +47,14 @@ describeIf(hasCommand('npm'), 'an installation for production', 'install npm', (
     });
     expect([response.status, await response.json()]).toMatchObject([201, { lead: { displayName: 'Ada' } }]);
     expect((await fetch(new URL('/docs/assets/scalar.js', url))).status).toBe(200);
+
+    // Without the packages of development, `npm start` cannot build those of the clients, and goes on.
+    const { stderr } = await execute('npm', ['run', '--silent', 'prestart'], { cwd: folder, env });
+    expect(stderr).toMatch(/^building the packages of the clients failed: .*; npm run build:packages tries again\n$/);
+    const archive = await fetch(new URL('/docs/packages/lead-intake-sdk-1.0.0.tgz', url));
+    expect(archive.status).toBe(404);
+    for (const text of [await archive.text(), await (await fetch(new URL('/docs/quick-start.md', url))).text()]) {
+      expect(text).toContain('The packages of this release are not here');
+    }
   });
 });

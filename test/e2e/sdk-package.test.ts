@@ -1,9 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { PACKAGE_SETTINGS } from '../../gateway/docs/package-settings.ts';
+import { VERSION } from '../../sdk/packages/build-packages.ts';
+import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
 import { exampleOf } from '../support/examples.ts';
 import { ROOT, watch } from '../support/processes.ts';
@@ -37,30 +40,12 @@ const write = (file: string, text: string) => writeFileSync(join(website, file),
 
 const options = () => ({ cwd: website, env: { ...process.env, PATH: ownPath } });
 
-/** Copies what builds the package, without what a build has made. */
-function aCheckout(name: string): string {
-  const checkout = join(folder, name);
-  const filter = (file: string) => file !== join(ROOT, 'sdk/dist');
-  cpSync(join(ROOT, 'sdk'), join(checkout, 'sdk'), { recursive: true, filter });
-  cpSync(join(ROOT, 'tsconfig.json'), join(checkout, 'tsconfig.json'));
-  symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
-  return checkout;
-}
-
-/** Runs the command of the README in a checkout; returns the name of the package in the website's folder. */
-async function pack(checkout: string): Promise<string> {
-  const { stdout } = await run('npm', ['pack', './sdk', '--silent', '--pack-destination', website], {
-    ...options(),
-    cwd: checkout,
-  });
-  return `./${stdout.trim().split('\n').at(-1)}`;
-}
-
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'lead-intake-test-'));
   website = join(folder, 'website');
   mkdirSync(website);
-  const tarball = await pack(aCheckout('checkout'));
+  const tarball = join(website, 'client.tgz');
+  writeFileSync(tarball, PACKAGERS.npm(PACKAGE_SETTINGS, VERSION).archive);
   write('package.json', '{ "type": "module" }');
   await run('npm', ['install', '--offline', '--no-audit', '--silent', tarball], options());
 });
@@ -159,8 +144,8 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   expect(await worker.ended(), worker.output()).toBe(0);
 
   // The page shows the same, in one file.
-  const [, page = ''] =
-    /```js\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'gateway/docs/pages/outbox.md'), 'utf8')) ?? [];
+  const shownPage = await (await fetch(`${service.url}/docs/outbox.md`)).text();
+  const [, page = ''] = /```js\n([\s\S]*?)```/.exec(shownPage) ?? [];
   write('page.js', page);
   write(
     'visit-page.js',

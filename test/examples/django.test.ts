@@ -11,11 +11,12 @@ import { openForm } from '../support/forms.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL } from '../support/python.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
+import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
-import { aService, type StudioWithKey } from '../support/service.ts';
+import type { StudioWithKey } from '../support/service.ts';
 import { queryFile } from '../support/website-databases.ts';
 
-const service = aService();
+const { service, url: serviceUrl } = aServiceWithPackages();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/django/README.md'), 'utf8');
 
 describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
@@ -39,7 +40,7 @@ describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
       env = {
         SITE: join(scratch(), 'site'),
         ADDRESS: address,
-        LEAD_INTAKE_URL: service.url,
+        LEAD_INTAKE_URL: serviceUrl(),
         LEAD_INTAKE_KEY: studio.secret,
         DJANGO_SUPERUSER_PASSWORD: 'of-the-staff',
       };

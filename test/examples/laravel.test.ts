@@ -8,11 +8,11 @@ import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
+import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
-import { aService } from '../support/service.ts';
 import { queryFile } from '../support/website-databases.ts';
 
-const service = aService();
+const { service, url: serviceUrl } = aServiceWithPackages();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/laravel/README.md'), 'utf8');
 const LARAVEL = `php -r 'require "Illuminate/autoload.php";'`;
 
@@ -49,9 +49,11 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
       LEAD_INTAKE_KEY: secret,
       COMPOSER_HOME: scratch(),
       COMPOSER_ALLOW_SUPERUSER: '1',
-      COMPOSER_DISABLE_NETWORK: '1',
     };
-    const { status, stderr } = await runCommands(commandsIn(recipe, 'laravel-set-up'), env);
+    const { status, stderr } = await runCommands(commandsIn(recipe, 'laravel-set-up'), {
+      ...env,
+      LEAD_INTAKE_URL: serviceUrl(),
+    });
     expect(status, stderr).toBe(0);
     const command = 'cd "$SITE" && exec php -S "$ADDRESS" -t public public/index.php';
     server = startCommands(command, { ...env, PHP_CLI_SERVER_WORKERS: '3', ...clock.env });

@@ -7,12 +7,12 @@ import { commandsIn, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
+import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
-import { aService } from '../support/service.ts';
 import { queryFile } from '../support/website-databases.ts';
 
 const page = readFileSync(join(ROOT, 'examples/recipes/nextjs/README.md'), 'utf8');
-const service = aService();
+const { service, url: serviceUrl } = aServiceWithPackages();
 
 // @proves leads-27
 describe('the recipe for Next.js', () => {
@@ -27,7 +27,7 @@ describe('the recipe for Next.js', () => {
     NPM_CONFIG_CACHE: join(homedir(), '.npm'),
     NEXT_TELEMETRY_DISABLED: '1',
     PORT: new URL(url).port,
-    LEAD_INTAKE_URL: service.url,
+    LEAD_INTAKE_URL: serviceUrl(),
   });
   const startBlock = (mark: string, input = '', more = {}): RunningProcess => {
     const started = watchCommands(commandsIn(page, mark), { ...env(), ...more }, input);

@@ -10,12 +10,13 @@ import { openForm } from '../support/forms.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
 import { expectFaultsBeforeThanks, type RecipeWebsite, testRecipe } from '../support/recipe-situations.ts';
+import { aServiceWithPackages } from '../support/served-packages.ts';
 import { freePort } from '../support/servers.ts';
-import { aService, type StudioWithKey } from '../support/service.ts';
+import type { StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { queryFile } from '../support/website-databases.ts';
 
-const service = aService();
+const { service, url: serviceUrl } = aServiceWithPackages();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');
 
 // @proves leads-29
@@ -44,9 +45,11 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
       LEAD_INTAKE_KEY: studio.secret,
       COMPOSER_HOME: scratch(),
       COMPOSER_ALLOW_SUPERUSER: '1',
-      COMPOSER_DISABLE_NETWORK: '1',
     };
-    const { status, stderr } = await runCommands(commandsIn(recipe, 'php-form-set-up'), env);
+    const { status, stderr } = await runCommands(commandsIn(recipe, 'php-form-set-up'), {
+      ...env,
+      LEAD_INTAKE_URL: serviceUrl(),
+    });
     expect(status, stderr).toBe(0);
     await serve();
   });

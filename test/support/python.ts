@@ -1,12 +1,12 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { globSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { archiveNames, PACKAGE_SETTINGS } from '../../gateway/docs/package-settings.ts';
+import { VERSION } from '../../sdk/packages/build-packages.ts';
+import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { ROOT } from './processes.ts';
-
-/** The version of the release, and so of the client. */
-const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
 
 const execute = promisify(execFile);
 
@@ -23,6 +23,7 @@ const PACKAGES = [
   'PyMySQL==1.2.4',
   'mypy==2.4.1',
   'standardwebhooks==1.1.0',
+  'twine==7.0.0',
 ];
 
 /**
@@ -31,7 +32,7 @@ const PACKAGES = [
  * @returns the folder of its programs
  */
 export async function pythonWithClient(folder: string): Promise<string> {
-  await execute('bash', ['-ec', INSTALL, folder, python, ROOT, VERSION]);
+  await execute('bash', ['-ec', INSTALL, folder, python, wheelIn(folder)]);
   return join(folder, 'env/bin');
 }
 
@@ -45,15 +46,22 @@ export async function pythonForTests(): Promise<string> {
   for (const file of sources) hash.update(file).update(readFileSync(join(ROOT, 'sdk/python', file)));
   const folder = join(ROOT, '.generated/python');
   mkdirSync(folder, { recursive: true });
-  const install = `grep -qs "$4" "$0/made" || { rm -rf "$0"/*; ${INSTALL}\necho "$4" > "$0/made"; }`;
-  const args = [folder, python, ROOT, VERSION, hash.digest('hex'), ...PACKAGES];
+  const install = `grep -qs "$3" "$0/made" || { rm -rf "$0"/*; ${INSTALL}\necho "$3" > "$0/made"; }`;
+  const args = [folder, python, wheelIn(dirname(folder)), hash.digest('hex'), ...PACKAGES];
   await execute('flock', [`${folder}.lock`, 'bash', '-ec', install, ...args]);
   return join(folder, 'env/bin');
 }
 
-/** Commands for a folder, a Python, the root of the project, a version, anything, and more packages. */
+/** Builds the wheel into a folder; returns its path. Other runs may be installing the same one. */
+function wheelIn(folder: string): string {
+  const file = join(folder, archiveNames(PACKAGE_SETTINGS, VERSION).python);
+  const next = `${file}.${process.pid}`;
+  writeFileSync(next, PACKAGERS.python(PACKAGE_SETTINGS, VERSION).archive);
+  renameSync(next, file);
+  return file;
+}
+
+/** Commands for a folder, a Python, the wheel of the client, anything, and more packages. */
 const INSTALL = `
   "$1" -m venv "$0/env"
-  pip() { "$0/env/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
-  pip wheel --no-deps --wheel-dir "$0" "$2/sdk/python"
-  pip install "$0/lead_intake-$3-py3-none-any.whl" "\${@:5}"`;
+  "$0/env/bin/python" -m pip --quiet --disable-pip-version-check install "$2" "\${@:4}"`;

@@ -10,7 +10,7 @@ const service = aService({ gateway: { QUOTA_LIMIT: '4321', QUOTA_WINDOW_SECONDS:
 const CODES = Object.entries(PROBLEMS);
 const PAGES = [
   '/docs',
-  ...['quick-start', 'clients', 'retries', 'outbox', 'limits', 'keys', 'problems', 'reference'].map(
+  ...['quick-start', 'clients', 'packages', 'retries', 'outbox', 'limits', 'keys', 'problems', 'reference'].map(
     (name) => `/docs/${name}`,
   ),
   ...CODES.map(([code]) => `/docs/problems/${code}`),
@@ -252,7 +252,9 @@ describe('the page of limits', () => {
 test.skipIf(!hasShellAndCurl)('the commands of the quick start do what the page says', async () => {
   const { secret } = await service.aStudioWithKey();
   const page = await textOf('/docs/quick-start');
-  const [, set = '', create = '', read = ''] = page
+  // test/e2e/packages-installed.test.ts runs those before, which install clients.
+  const [, ofCurl = ''] = page.split('id="without-a-client"');
+  const [, set = '', create = '', read = ''] = ofCurl
     .split('<pre><code class="language-sh">')
     .map((part) => shown(part.split('</pre>')[0] ?? ''));
   const own = set.replace('lik_…', secret).replace(PUBLIC_URL, service.url);

@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+
+/** What whoever owns the clients decides about their packages: edit it here, and nowhere else. */
+export interface PackageSettings {
+  /** The name for npm, by which programs import the client. */
+  readonly npm: string;
+  /** The name for Composer. PHP's namespace is `LeadIntake`, whatever the name. */
+  readonly composer: string;
+  /** The name for pip. Python's module is `lead_intake`, whatever the name. */
+  readonly pypi: string;
+  /** The identifier of a licence at SPDX; one of your own begins with `LicenseRef-`. The plugin for WordPress has its own. */
+  readonly licence: string;
+  /** Who publishes the packages. */
+  readonly author?: { readonly name: string; readonly email?: string };
+  /** A page about the packages. */
+  readonly homepage?: string;
+}
+
+/**
+ * No registry has packages of these names by this project: they are installed from the address of a deployment. Before you publish
+ * them, set names that are yours at the registry.
+ */
+export const PACKAGE_SETTINGS: PackageSettings = {
+  npm: 'lead-intake-sdk',
+  composer: 'lead-intake/client',
+  pypi: 'lead-intake',
+  licence: 'LicenseRef-Proprietary',
+};
+
+/** The names of the archives of a version. They begin as each registry would have them, and no two versions share one. */
+export function archiveNames({ npm, composer, pypi }: PackageSettings, version: string) {
+  return {
+    npm: `${npm.replace(/^@/, '').replace('/', '-')}-${version}.tgz`,
+    python: `${pypi.replaceAll(/[-_.]+/g, '_').toLowerCase()}-${version}-py3-none-any.whl`,
+    php: `${composer.replace('/', '-')}-php-${version}.zip`,
+    wordpress: `lead-intake-wordpress-${version}.zip`,
+    proto: `lead-intake-proto-${version}.zip`,
+  } as const;
+}
+
+/** What a package is for, in the order of the page that lists them. */
+export const PACKAGE_KINDS = ['npm', 'python', 'php', 'wordpress', 'proto'] as const;
+
+export type PackageKind = (typeof PACKAGE_KINDS)[number];
+
+/** A package as the file of its release describes it. */
+export interface PackageDescription {
+  readonly kind: PackageKind;
+  readonly name: string;
+  /** The name of the archive. */
+  readonly file: string;
+  readonly bytes: number;
+  /** In hexadecimal. */
+  readonly sha256: string;
+  /** In hexadecimal; Composer compares it. */
+  readonly sha1: string;
+  /** The name of its bill of materials, in the format of CycloneDX. */
+  readonly sbom: string;
+  /** Of Python, the versions that it needs, as pip reads them. */
+  readonly requiresPython?: string;
+  /** Of PHP, its composer.json. */
+  readonly composer?: Readonly<Record<string, unknown>>;
+}
+
+/** The packages of a release, as `release-VERSION.json` beside them has them. */
+export interface PackageRelease {
+  readonly version: string;
+  /** The name of the file with the checksums of all others. */
+  readonly checksums: string;
+  readonly packages: readonly PackageDescription[];
+}
+
+/** The folder into which `npm run build:packages` builds those of this release. */
+export const PACKAGES_FOLDER = join(import.meta.dirname, '../../packages');

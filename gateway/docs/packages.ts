@@ -1,0 +1,219 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  archiveNames,
+  PACKAGE_SETTINGS,
+  type PackageDescription,
+  type PackageKind,
+  type PackageRelease,
+} from './package-settings.ts';
+
+/** The version of this installation. */
+const VERSION: string = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version;
+
+/** The path below which packages are served. Composer takes it for the address of a repository. */
+export const PACKAGES_PATH = '/docs/packages';
+
+/** A file of a package: an archive, its bill of materials, or checksums. */
+export interface PackageFile {
+  readonly name: string;
+  readonly folder: string;
+  readonly mediaType: string;
+  /** In hexadecimal, of an archive. */
+  readonly sha256?: string;
+}
+
+interface StoredRelease extends PackageRelease {
+  readonly folder: string;
+}
+
+/** The packages that a gateway serves. */
+export interface Packages {
+  /** Those of this installation; undefined when they were not built. */
+  readonly present: PackageRelease | undefined;
+  /** These, and those of earlier releases, the newest first. */
+  readonly releases: readonly StoredRelease[];
+}
+
+/**
+ * Finds the packages of this installation and of earlier releases. Where two folders have the same version, the first counts.
+ *
+ * @throws Error when a folder or a file of a release that is there cannot be read, or lacks an archive
+ */
+export function findPackages(folders: readonly string[]): Packages {
+  const releases = new Map<string, StoredRelease>();
+  for (const folder of folders.filter(existsSync)) {
+    const names = readdirSync(folder).filter((name) => /^release-[\w.+-]+\.json$/.test(name));
+    for (const release of names.map((name) => readRelease(folder, name))) {
+      if (!releases.has(release.version)) releases.set(release.version, release);
+    }
+  }
+  const compare = new Intl.Collator('en', { numeric: true }).compare;
+  return {
+    present: releases.get(VERSION),
+    releases: [...releases.values()].toSorted((a, b) => compare(b.version, a.version)),
+  };
+}
+
+function readRelease(folder: string, name: string): StoredRelease {
+  try {
+    const release: PackageRelease = JSON.parse(readFileSync(join(folder, name), 'utf8'));
+    for (const file of filesOf({ ...release, folder })) {
+      // It becomes a part of a path, and of an address.
+      if (!/^\w[\w.+-]*$/.test(file.name)) throw new Error(`${JSON.stringify(file.name)} is no name of a file`);
+      statSync(join(folder, file.name));
+    }
+    for (const { file, bytes } of release.packages) {
+      const { size } = statSync(join(folder, file));
+      if (size !== bytes) throw new Error(`${file} has ${size} bytes instead of ${bytes}`);
+    }
+    return { ...release, folder };
+  } catch (error) {
+    const what = `reading the packages of ${join(folder, name)} failed: ${(error as Error).message}`;
+    throw new Error(`${what}; copy all files of that release again, or remove that file`);
+  }
+}
+
+/** Returns every file of a release. */
+export function filesOf({ folder, checksums, packages }: StoredRelease): PackageFile[] {
+  const files = packages.flatMap(({ kind, file, sha256, sbom }): PackageFile[] => [
+    { folder, name: file, mediaType: kind === 'npm' ? 'application/gzip' : 'application/zip', sha256 },
+    { folder, name: sbom, mediaType: 'application/vnd.cyclonedx+json; version=1.6' },
+  ]);
+  return [...files, { folder, name: checksums, mediaType: 'text/plain; charset=utf-8' }];
+}
+
+/** The packages of one kind, the newest first. */
+const ofKind = ({ releases }: Packages, kind: PackageKind) =>
+  releases.flatMap(({ version, packages }) =>
+    packages.filter((each) => each.kind === kind).map((each) => ({ version, ...each })),
+  );
+
+const addressOf = (publicUrl: string, file: string) => `${publicUrl}${PACKAGES_PATH}/${file}`;
+
+/** A file below PACKAGES_PATH that is written when the gateway starts. */
+export interface PackageIndex {
+  readonly path: string;
+  readonly mediaType: string;
+  readonly text: string;
+}
+
+/**
+ * Returns the indexes: for programs, all packages; for Composer, a repository; for pip, a simple index (PEP 503), whose links are
+ * relative. Composer takes absolute addresses only.
+ */
+export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
+  const all = packages.releases.flatMap(({ version, packages }) =>
+    packages.map(({ composer: _, sha1: __, file, sbom, ...each }) => {
+      const addresses = { url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
+      return { ...each, version, ...addresses };
+    }),
+  );
+  const index = { version: VERSION, packages: all };
+  return [
+    { path: '/index.json', mediaType: 'application/json', text: JSON.stringify(index) },
+    { path: '/packages.json', mediaType: 'application/json', text: composerRepository(packages, publicUrl) },
+    ...simpleIndex(packages),
+  ];
+}
+
+function composerRepository(packages: Packages, publicUrl: string): string {
+  const versions: Record<string, Record<string, object>> = {};
+  for (const { name, version, file, sha1, composer } of ofKind(packages, 'php')) {
+    const dist = { type: 'zip', url: addressOf(publicUrl, file), shasum: sha1 };
+    versions[name] = { ...versions[name], [version]: { ...composer, name, version, dist } };
+  }
+  return JSON.stringify({ packages: versions });
+}
+
+function simpleIndex(packages: Packages): PackageIndex[] {
+  const projects = Object.groupBy(ofKind(packages, 'python'), ({ name }) =>
+    name.replaceAll(/[-_.]+/g, '-').toLowerCase(),
+  );
+  const page = (path: string, title: string, links: readonly string[]) => ({
+    path: `/simple/${path}`,
+    mediaType: 'text/html; charset=utf-8',
+    text: `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="pypi:repository-version" content="1.0">
+<title>${title}</title>
+</head>
+<body>
+${links.join('<br>\n')}
+</body>
+</html>
+`,
+  });
+  const names = Object.keys(projects);
+  const wheel = ({ file, sha256, requiresPython = '' }: PackageDescription) =>
+    `<a href="../../${file}#sha256=${sha256}" data-requires-python="${requiresPython.replaceAll('>', '&gt;').replaceAll('<', '&lt;')}">${file}</a>`;
+  return [
+    page(
+      '',
+      'Packages for pip',
+      names.map((name) => `<a href="${name}/">${name}</a>`),
+    ),
+    ...Object.entries(projects).map(([name, wheels = []]) => page(`${name}/`, name, wheels.map(wheel))),
+  ];
+}
+
+const NOT_BUILT =
+  'The packages of this release are not here: whoever runs this deployment builds them by npm run build:packages, and restarts the gateway.';
+
+/** Returns what a request for a package that is not there is told. */
+export function absence({ present, releases }: Packages, publicUrl: string): string {
+  if (!present) return NOT_BUILT;
+  const earlier = releases.filter(({ version }) => version !== VERSION).map(({ version }) => version);
+  const others = earlier.length > 0 ? `, and those of ${earlier.join(', ')}` : ', and those of no other release';
+  return `This deployment has the packages of release ${VERSION}${others}: see ${publicUrl}${PACKAGES_PATH}.`;
+}
+
+/** Returns what the pages say of the packages: their names, and a notice when they are not there. */
+export function packageValues({ present }: Packages, publicUrl: string) {
+  const { npm, composer, pypi } = PACKAGE_SETTINGS;
+  const archives = archiveNames(PACKAGE_SETTINGS, VERSION);
+  const address = (kind: PackageKind) => addressOf(publicUrl, archives[kind]);
+  return {
+    packagesNotice: present ? '' : NOT_BUILT,
+    npmName: npm,
+    composerName: composer,
+    pypiName: pypi,
+    version: VERSION,
+    npmAddress: address('npm'),
+    wheelAddress: address('python'),
+    pluginAddress: address('wordpress'),
+    protoAddress: address('proto'),
+    composerRepository: `${publicUrl}${PACKAGES_PATH}`,
+    // Composer refuses addresses without TLS otherwise, those of this machine included.
+    composerWithoutTls: publicUrl.startsWith('http:') ? 'composer config secure-http false\n' : '',
+  };
+}
+
+const TITLES: Readonly<Record<PackageKind, string>> = {
+  npm: 'TypeScript and JavaScript',
+  python: 'Python',
+  php: 'PHP',
+  wordpress: 'WordPress',
+  proto: 'RPC contract',
+};
+
+/** Returns the lists of the page of packages, in Markdown: those of this release, and the earlier ones. */
+export function packageList({ present, releases }: Packages): string {
+  if (!present) return NOT_BUILT;
+  const rows = present.packages.map(
+    ({ kind, file, sbom, sha256 }) =>
+      `| ${TITLES[kind]} | [${file}](${PACKAGES_PATH}/${file}) | \`${sha256}\` | [CycloneDX](${PACKAGES_PATH}/${sbom}) |`,
+  );
+  const earlier = releases
+    .filter((release) => release !== present)
+    .map(({ version, checksums }) => `- [${version}](${PACKAGES_PATH}/${checksums})`);
+  const others = earlier.length > 0 ? `\nEarlier releases, with their checksums:\n\n${earlier.join('\n')}\n` : '';
+  return `| For | Archive | SHA-256 | Bill of materials |
+|---|---|---|---|
+${rows.join('\n')}
+
+[${present.checksums}](${PACKAGES_PATH}/${present.checksums}) has the checksums for \`sha256sum --check\`.
+${others}`;
+}

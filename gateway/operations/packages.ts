@@ -1,0 +1,66 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { absence, filesOf, PACKAGES_PATH, type PackageFile, type Packages, packageIndexes } from '../docs/packages.ts';
+import { Problem } from '../problems.ts';
+import { allowOnly } from './allowed-methods.ts';
+
+/** How long an archive may be kept without asking again: its name has its version, so its bytes never change. */
+const FOREVER = 'public, max-age=31536000, immutable';
+
+const ROUTE = { config: { operation: 'docs' } } as const;
+
+/** Sends a file, with the headers that the reply has. */
+type SendFile = (request: FastifyRequest, reply: FastifyReply, file: PackageFile) => FastifyReply;
+
+/**
+ * Serves the packages and their indexes, without a key and uncounted, to GET and HEAD. Each file has its own route, so that nothing
+ * else in its folder can be reached; for every other path a 404 says what is here.
+ *
+ * @param headers those of all docs
+ */
+export function packageRoutes(
+  app: FastifyInstance,
+  publicUrl: string,
+  packages: Packages,
+  headers: Readonly<Record<string, string>>,
+  sendFile: SendFile,
+): void {
+  const serve = (path: string, handler: (request: FastifyRequest, reply: FastifyReply) => FastifyReply) => {
+    app.route({
+      method: ['GET', 'HEAD'],
+      url: `${PACKAGES_PATH}${path}`,
+      ...ROUTE,
+      handler: async (...both) => handler(...both),
+    });
+    allowOnly(app, `${PACKAGES_PATH}${path}`, 'GET', 'HEAD');
+  };
+  for (const { path, mediaType, text } of packageIndexes(packages, publicUrl)) {
+    const content = Buffer.from(text);
+    serve(path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));
+  }
+  for (const file of packages.releases.flatMap(filesOf)) {
+    serve(`/${file.name}`, (request, reply) => sendPackage(request, reply, file, headers, sendFile));
+  }
+  const detail = absence(packages, publicUrl);
+  serve('/*', () => {
+    throw new Problem('route_not_found', { detail });
+  });
+}
+
+function sendPackage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: PackageFile,
+  headers: Readonly<Record<string, string>>,
+  sendFile: SendFile,
+): FastifyReply {
+  const { mediaType, sha256 } = file;
+  reply.headers({ ...headers, 'content-type': mediaType });
+  if (sha256 !== undefined) {
+    // Of the bytes, so that gateways on several machines have the same one.
+    const etag = `"${sha256}"`;
+    reply.headers({ 'cache-control': FOREVER, etag });
+    const known = request.headers['if-none-match']?.split(',').map((each) => each.trim().replace(/^W\//, ''));
+    if (known?.some((each) => each === etag || each === '*')) return reply.code(304).send();
+  }
+  return sendFile(request, reply, file);
+}

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  archiveNames,
+  PACKAGE_KINDS,
+  PACKAGE_SETTINGS,
+  type PackageDescription,
+  type PackageRelease,
+} from '../../gateway/docs/package-settings.ts';
+import { sbomOf } from './sbom.ts';
+import { PACKAGERS } from './sources.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** The version of the release, which all packages have: what two releases have in an archive differs, so its address must, too. */
+export const VERSION: string = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
+
+/**
+ * Builds every package of this release into a folder, with its bill of materials, a file of all checksums, and the file of the release
+ * by which a gateway finds them. Archives of other versions there stay.
+ *
+ * @returns the release
+ */
+export function buildPackages(folder: string, settings = PACKAGE_SETTINGS, version = VERSION): PackageRelease {
+  mkdirSync(folder, { recursive: true });
+  const sums: string[] = [];
+  const put = (name: string, content: Uint8Array) => {
+    replace(folder, name, content);
+    sums.push(`${hashOf('sha256', content)}  ${name}\n`);
+  };
+  const names = archiveNames(settings, version);
+  const packages = PACKAGE_KINDS.map((kind): PackageDescription => {
+    const made = PACKAGERS[kind](settings, version);
+    const { name, archive, requiresPython, composer } = made;
+    const [file, sha256] = [names[kind], hashOf('sha256', archive)];
+    const sbom = `${file.replace(/\.\w+$/, '')}.cdx.json`;
+    put(file, archive);
+    put(sbom, jsonFile(sbomOf(kind, made, settings, version, sha256)));
+    const more = { ...(requiresPython && { requiresPython }), ...(composer && { composer }) };
+    const sums = { bytes: archive.length, sha256, sha1: hashOf('sha1', archive) };
+    return { kind, name, file, sbom, ...sums, ...more };
+  });
+  const checksums = `SHA256SUMS-${version}.txt`;
+  replace(folder, checksums, Buffer.from(sums.join('')));
+  const release = { version, checksums, packages };
+  // Last: by it a gateway knows that all others are there.
+  replace(folder, `release-${version}.json`, jsonFile(release));
+  return release;
+}
+
+/** Replaces a file as a whole: a gateway may be sending the former one, and has announced its length. */
+function replace(folder: string, name: string, content: Uint8Array): void {
+  const next = join(folder, `.${name}.${process.pid}`);
+  writeFileSync(next, content);
+  renameSync(next, join(folder, name));
+}
+
+const hashOf = (algorithm: 'sha1' | 'sha256', content: Uint8Array) =>
+  createHash(algorithm).update(content).digest('hex');
+
+const jsonFile = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);

@@ -1,0 +1,223 @@
+/** The packages: which files of the repository each consists of, and what its manager has to know. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { parse } from 'smol-toml';
+import type { PackageDescription, PackageKind, PackageSettings } from '../../gateway/docs/package-settings.ts';
+import { type Files, filesOfTgz, tgzOf, zipOf } from './archives.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** A dependency of a package that its manager installs. */
+export interface Dependency {
+  readonly name: string;
+  /** The versions that it may have, as the manager reads them. */
+  readonly versions: string;
+}
+
+/** A package without its checksums. */
+export interface Package extends Pick<PackageDescription, 'requiresPython' | 'composer'> {
+  readonly name: string;
+  readonly description: string;
+  readonly archive: Uint8Array;
+  readonly dependencies: readonly Dependency[];
+}
+
+/** Makes a package of a version by its settings. */
+type Packager = (settings: PackageSettings, version: string) => Package;
+
+const PLUGIN_FOLDER = 'examples/recipes/wordpress/lead-intake';
+const PHP_SOURCES = filesIn('sdk/php/src', '**/*.php');
+
+export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
+  npm: npmPackage,
+  python: pythonPackage,
+  php: phpPackage,
+  wordpress: () => ({
+    name: 'lead-intake-wordpress',
+    description: 'A plugin for WordPress that sends what visitors enter as leads, and loses none.',
+    archive: zipOf(within('lead-intake', filesIn(PLUGIN_FOLDER, '**/*'), within('client', PHP_SOURCES))),
+    dependencies: [],
+  }),
+  proto: () => ({
+    name: 'lead-intake-proto',
+    description: 'The RPC contract of the core of Lead Intake, for protoc, buf and grpcurl.',
+    archive: zipOf(within('lead-intake-proto', inScratch(protoFiles))),
+    dependencies: [],
+  }),
+};
+
+function npmPackage(settings: PackageSettings, version: string): Package {
+  const files = new Map(within('', inScratch(npmFiles)));
+  const { name, description, private: _, scripts: __, ...manifest } = json(text(files, 'package/package.json'));
+  const { licence, author, homepage } = settings;
+  const head = { name: settings.npm, version, description, license: isOwnLicence(licence) ? 'UNLICENSED' : licence };
+  const own = { ...head, ...(author && { author }), ...(homepage && { homepage }) };
+  files.set('package/package.json', jsonFile({ ...own, ...manifest, ...own }));
+  const readme = standalone(text(files, 'package/README.md')).replaceAll(name, settings.npm);
+  files.set('package/README.md', Buffer.from(readme));
+  return { name: settings.npm, description, archive: tgzOf(files), dependencies: [] };
+}
+
+function phpPackage(settings: PackageSettings, version: string): Package {
+  const source = json(readFileSync(join(ROOT, 'sdk/php/composer.json'), 'utf8'));
+  const { name, description, require = {}, archive: _, ...manifest } = source;
+  const { licence, author, homepage } = settings;
+  const composer = {
+    ...{ name: settings.composer, description, ...manifest, version, require },
+    license: isOwnLicence(licence) ? 'proprietary' : licence,
+    ...(author && { authors: [author] }),
+    ...(homepage && { homepage }),
+  };
+  const readme = standalone(readFileSync(join(ROOT, 'sdk/php/README.md'), 'utf8')).replaceAll(name, settings.composer);
+  const files = new Map<string, Uint8Array>([
+    ['composer.json', jsonFile(composer)],
+    ['README.md', Buffer.from(readme)],
+    ...within('src', PHP_SOURCES),
+  ]);
+  const dependencies = Object.entries(require).map(([name, versions]) => ({ name, versions }));
+  return { name: settings.composer, description, archive: zipOf(files), dependencies, composer };
+}
+
+/** The fields of sdk/python/pyproject.toml that a wheel has. */
+interface PythonProject {
+  readonly description: string;
+  readonly 'requires-python': string;
+  readonly classifiers: readonly string[];
+  readonly dependencies: readonly string[];
+}
+
+/** Makes a wheel: https://packaging.python.org/en/latest/specifications/binary-distribution-format/ */
+function pythonPackage(settings: PackageSettings, version: string): Package {
+  const { project } = parse(readFileSync(join(ROOT, 'sdk/python/pyproject.toml'), 'utf8')) as unknown as {
+    readonly project: PythonProject;
+  };
+  const name = settings.pypi;
+  const folder = `${name.replaceAll(/[-_.]+/g, '_').toLowerCase()}-${version}.dist-info`;
+  const files = new Map([
+    ...within('lead_intake', filesIn('sdk/python/src/lead_intake', '**/*.{py,typed}')),
+    [`${folder}/METADATA`, Buffer.from(pythonMetadata(settings, version, project))] as const,
+    [`${folder}/WHEEL`, Buffer.from(WHEEL)] as const,
+  ]);
+  const rows = [...files].sort().map(([path, content]) => {
+    const digest = createHash('sha256').update(content).digest('base64url');
+    return `${path},sha256=${digest},${content.length}\n`;
+  });
+  const record = `${folder}/RECORD`;
+  files.set(record, Buffer.from(`${rows.join('')}${record},,\n`));
+  const dependencies = project.dependencies.map((each) => {
+    const [, dependency = each, versions = ''] = /^([\w.-]+)(.*)$/.exec(each) ?? [];
+    return { name: dependency, versions };
+  });
+  return {
+    name,
+    description: project.description,
+    // Last, as the specification recommends.
+    archive: zipOf(files, [record]),
+    dependencies,
+    requiresPython: project['requires-python'],
+  };
+}
+
+const WHEEL = `Wheel-Version: 1.0
+Generator: lead-intake
+Root-Is-Purelib: true
+Tag: py3-none-any
+`;
+
+function pythonMetadata(settings: PackageSettings, version: string, project: PythonProject): string {
+  const { pypi, licence, author, homepage } = settings;
+  const headers = [
+    ['Metadata-Version', '2.4'],
+    ['Name', pypi],
+    ['Version', version],
+    ['Summary', project.description],
+    ...(author ? [['Author', author.name]] : []),
+    ...(author?.email ? [['Author-email', `${author.name} <${author.email}>`]] : []),
+    ...(homepage ? [['Project-URL', `Homepage, ${homepage}`]] : []),
+    ['License-Expression', licence],
+    // A registry refuses a package with this one, whatever its settings.
+    ...project.classifiers.filter((each) => !each.startsWith('Private ::')).map((each) => ['Classifier', each]),
+    ['Requires-Python', project['requires-python']],
+    ...project.dependencies.map((each) => ['Requires-Dist', each]),
+    ['Description-Content-Type', 'text/markdown'],
+  ];
+  const readme = readFileSync(join(ROOT, 'sdk/python/README.md'), 'utf8');
+  return `${headers.map(([name, value]) => `${name}: ${value}\n`).join('')}\n${standalone(readme)}`;
+}
+
+/** Has npm build and pack the client in a folder of its own, where no former build leaves anything behind. */
+function npmFiles(scratch: string): Files {
+  const folder = join(ROOT, 'sdk');
+  const others = ['dist', 'php', 'python', 'conformance', 'packages'].map((name) => join(folder, name));
+  cpSync(folder, join(scratch, 'sdk'), { recursive: true, filter: (file) => !others.includes(file) });
+  cpSync(join(ROOT, 'tsconfig.json'), join(scratch, 'tsconfig.json'));
+  symlinkSync(join(ROOT, 'node_modules'), join(scratch, 'node_modules'));
+  mkdirSync(join(scratch, 'packed'));
+  run('npm', ['pack', './sdk', '--silent', '--pack-destination', join(scratch, 'packed')], scratch);
+  const [archive = ''] = globSync('packed/*.tgz', { cwd: scratch });
+  return filesOfTgz(readFileSync(join(scratch, archive)));
+}
+
+function protoFiles(scratch: string): Files {
+  const bundle = join(scratch, 'lead-intake-proto');
+  run(join(ROOT, 'proto/make-bundle'), [bundle], ROOT);
+  return filesIn(bundle, '**/*');
+}
+
+function run(command: string, args: readonly string[], cwd: string): void {
+  const path = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
+  execFileSync(command, args, { cwd, env: { ...process.env, PATH: path }, stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+function inScratch<T>(work: (scratch: string) => T): T {
+  const scratch = mkdtempSync(join(tmpdir(), 'lead-intake-packages-'));
+  try {
+    return work(scratch);
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+}
+
+/** Reads the files of a folder, which is absolute or of the repository, by their paths within it. */
+function filesIn(folder: string, pattern: string): Files {
+  const cwd = folder.startsWith('/') ? folder : join(ROOT, folder);
+  const entries = globSync(pattern, { cwd, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = entries.map(({ parentPath, name }) => join(parentPath, name));
+  return new Map(paths.map((path) => [path.slice(cwd.length + 1).replaceAll('\\', '/'), readFileSync(path)]));
+}
+
+/** Puts files into a folder; '' is the one where they are. */
+function within(folder: string, ...parts: readonly Files[]): Files {
+  const prefix = folder === '' ? '' : `${folder}/`;
+  return new Map(parts.flatMap((files) => [...files].map(([path, content]) => [prefix + path, content] as const)));
+}
+
+/**
+ * Returns a page as it can be read without the repository: a link to a page of `/docs` becomes the path of that page at the
+ * deployment, and one to another file its text.
+ */
+const standalone = (page: string): string =>
+  page
+    .replaceAll(/<!-- [\w-]+ -->\n/g, '')
+    .replaceAll(/\[([^\]]+)\]\((?:\.\.\/)+gateway\/docs\/pages\/([\w-]+)\.md(#[\w-]+)?\)/g, '$1 (`/docs/$2`)')
+    .replaceAll(/\[([^\]]+)\]\((?!https?:|#)[^)]+\)/g, '$1');
+
+/** Licences that are in no list have names of their own. */
+const isOwnLicence = (licence: string): boolean => licence.startsWith('LicenseRef-');
+
+// Manifests, whose fields are passed on.
+interface Manifest {
+  readonly [field: string]: unknown;
+  readonly name: string;
+  readonly description: string;
+  readonly require?: Readonly<Record<string, string>>;
+}
+
+const json = (source: string): Manifest => JSON.parse(source);
+
+const jsonFile = (value: unknown): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
+
+const text = (files: Files, path: string): string => Buffer.from(files.get(path) ?? []).toString();

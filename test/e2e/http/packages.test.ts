@@ -1,0 +1,224 @@
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { PACKAGE_KINDS, type PackageRelease } from '../../../gateway/docs/package-settings.ts';
+import { absence, findPackages } from '../../../gateway/docs/packages.ts';
+import { pagesOf } from '../../../gateway/docs/pages.ts';
+import { VERSION } from '../../../sdk/packages/build-packages.ts';
+import { temporaryFolder } from '../../support/processes.ts';
+import { lines, rawRequest } from '../../support/raw-http.ts';
+import { aServiceWithPackages, EARLIER } from '../../support/served-packages.ts';
+import { aSeparateService } from '../../support/service.ts';
+
+const { service, folder, url, pageOf } = aServiceWithPackages([EARLIER, VERSION]);
+
+const PACKAGES = '/docs/packages';
+
+const get = (path: string, options: RequestInit = {}) => fetch(`${url()}${PACKAGES}/${path}`, options);
+const releaseOf = (version: string): PackageRelease =>
+  JSON.parse(readFileSync(join(folder(), `release-${version}.json`), 'utf8'));
+const archiveOf = (kind: string, version = VERSION) =>
+  releaseOf(version).packages.find((each) => each.kind === kind)?.file ?? '';
+
+/** The detail of a problem, which names the address of this deployment. */
+async function expectProblem(response: Response, status: number, code: string): Promise<string | undefined> {
+  expect([response.status, response.headers.get('content-type')]).toEqual([status, 'application/problem+json']);
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  const problem = (await response.json()) as { code: string; detail?: string };
+  expect(problem).toMatchObject({ status, code, type: `${url()}/docs/problems/${code}` });
+  return problem.detail;
+}
+
+// @proves packages-2
+describe('an archive', () => {
+  test.each(PACKAGE_KINDS)('is served with the bytes that were built, forever cacheable: %s', async (kind) => {
+    const file = archiveOf(kind);
+    const bytes = readFileSync(join(folder(), file));
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const response = await get(file);
+    expect([response.status, Buffer.from(await response.arrayBuffer()).equals(bytes)]).toEqual([200, true]);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': kind === 'npm' ? 'application/gzip' : 'application/zip',
+      'content-length': `${bytes.length}`,
+      'cache-control': 'public, max-age=31536000, immutable',
+      etag: `"${sha256}"`,
+      'x-content-type-options': 'nosniff',
+    });
+    for (const header of ['ratelimit', 'vary', 'content-encoding', 'last-modified']) {
+      expect({ header, given: response.headers.has(header) }).toEqual({ header, given: false });
+    }
+    const head = await get(file, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length'), head.headers.get('etag')]).toEqual([
+      200,
+      `${bytes.length}`,
+      `"${sha256}"`,
+    ]);
+  });
+
+  test.each([
+    ['the tag', (tag: string) => tag, 304],
+    ['the tag, weakened by a proxy', (tag: string) => `W/${tag}`, 304],
+    ['the tag among others', (tag: string) => `"other", ${tag}`, 304],
+    ['any', () => '*', 304],
+    ['another tag', () => '"other"', 200],
+  ])('is not sent again to who has it: %s', async (_, ask, status) => {
+    const file = archiveOf('python');
+    const tag = (await get(file)).headers.get('etag') ?? '';
+    const headers = { 'if-none-match': ask(tag), 'cache-control': 'max-age=0' };
+    const response = await get(file, { headers });
+    expect([response.status, (await response.arrayBuffer()).byteLength === 0]).toEqual([status, status === 304]);
+    if (status === 304) expect(response.headers.get('etag')).toBe(tag);
+  });
+
+  test.each([
+    ['range', 'bytes=10-19'],
+    ['range', 'bytes=99999999-'],
+    ['if-match', '"other"'],
+    ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
+    ['accept-encoding', 'gzip, br'],
+    ['accept', 'text/html'],
+  ])('is served whole, whatever part or form is requested: %s: %s', async (name, value) => {
+    const file = archiveOf('npm');
+    const response = await get(file, { headers: { [name]: value } });
+    expect(response.status).toBe(200);
+    const { length } = readFileSync(join(folder(), file));
+    expect((await response.arrayBuffer()).byteLength).toBe(length);
+  });
+
+  test.each(['POST', 'PUT', 'DELETE', 'OPTIONS'])('is not changed by %s', async (method) => {
+    const response = await get(archiveOf('npm'), { method });
+    await expectProblem(response, 405, 'method_not_allowed');
+    expect(response.headers.get('allow')).toBe('GET, HEAD');
+  });
+});
+
+// @proves packages-2
+test('the indexes, the page and the checksums list what is served: this release, and the earlier one', async () => {
+  const index = (await (await get('index.json')).json()) as {
+    version: string;
+    packages: { url: string; sbom: string; version: string; sha256: string }[];
+  };
+  expect(index.version).toBe(VERSION);
+  expect(index.packages.map(({ version }) => version)).toEqual(
+    [VERSION, EARLIER].flatMap((each) => PACKAGE_KINDS.map(() => each)),
+  );
+  for (const { url, sbom, sha256 } of index.packages) {
+    const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
+    expect({ url, sha256: createHash('sha256').update(bytes).digest('hex') }).toEqual({ url, sha256 });
+    expect(await (await fetch(sbom)).json()).toMatchObject({ bomFormat: 'CycloneDX' });
+  }
+  const page = await pageOf('packages');
+  const sums = await (await get(releaseOf(VERSION).checksums)).text();
+  for (const { file, sha256 } of releaseOf(VERSION).packages) {
+    expect(page).toContain(`(${url()}${PACKAGES}/${file}) | \`${sha256}\``);
+    expect(sums).toContain(`${sha256}  ${file}\n`);
+  }
+  expect(page).toContain(`[${EARLIER}](${url()}${PACKAGES}/${releaseOf(EARLIER).checksums})`);
+  for (const path of ['index.json', 'packages.json', 'simple/', 'simple/lead-intake/']) {
+    const [got, head] = [await get(path), await get(path, { method: 'HEAD' })];
+    expect([path, got.status, head.status]).toEqual([path, 200, 200]);
+    expect(got.headers.get('cache-control')).toBe('public, max-age=300');
+    expect(await head.text()).toBe('');
+  }
+});
+
+// @proves packages-3
+describe('what is not there', () => {
+  test('is a 404 that names the versions that are', async () => {
+    const detail = await expectProblem(await get('lead-intake-sdk-9.9.9.tgz'), 404, 'route_not_found');
+    expect(detail).toBe(
+      `This deployment has the packages of release ${VERSION}, and those of ${EARLIER}: see ${url()}${PACKAGES}.`,
+    );
+  });
+
+  test.each([
+    `release-${VERSION}.json`,
+    'secret.txt',
+    '.hidden',
+    'simple',
+    'simple/other/',
+    'simple/lead-intake',
+    '../packages.json',
+    '%2e%2e/packages.ts',
+    '..%2f..%2fpackage.json',
+    '..%5c..%5cpackage.json',
+    '%252e%252e%252fpackage.json',
+    '/packages.json',
+    'packages.json/',
+    'packages.json%00',
+    '%2fetc%2fpasswd',
+    'PACKAGES.JSON',
+  ])('no path leads to another file, or to another spelling of one: %s', async (path) => {
+    mkdirSync(join(folder(), 'below'), { recursive: true });
+    for (const name of ['secret.txt', '.hidden']) writeFileSync(join(folder(), name), 'secret');
+    const answer = await rawRequest(service.url, lines(`GET ${PACKAGES}/${path} HTTP/1.1`, 'Host: a', ''));
+    await expectProblem(answer, 404, 'route_not_found');
+  });
+});
+
+// @proves packages-3
+describe('a folder of earlier packages', () => {
+  const aCopy = () => {
+    const copy = temporaryFolder();
+    for (const { file, sbom } of releaseOf(EARLIER).packages) {
+      for (const name of [file, sbom]) cpSync(join(folder(), name), join(copy, name));
+    }
+    const release = releaseOf(EARLIER);
+    cpSync(join(folder(), release.checksums), join(copy, release.checksums));
+    return {
+      copy,
+      archive: archiveOf('npm', EARLIER),
+      writeRelease: (changed: object) =>
+        writeFileSync(join(copy, `release-${EARLIER}.json`), JSON.stringify({ ...release, ...changed })),
+    };
+  };
+
+  // @proves packages-7
+  test('serves them without those of this release, and the pages say that these were not built', async () => {
+    const { copy, writeRelease } = aCopy();
+    writeRelease({});
+    const packages = findPackages([copy, join(copy, 'none')]);
+    expect([packages.present, packages.releases.map(({ version }) => version)]).toEqual([undefined, [EARLIER]]);
+    const notice = /packages of this release are not here: .* npm run build:packages/;
+    expect(absence(packages, url())).toMatch(notice);
+    const values = { publicUrl: url(), limit: 1, windowSeconds: 1 };
+    const saying = pagesOf(values, packages).filter(({ text }) => notice.test(text));
+    expect(saying.map(({ path }) => path)).toEqual(
+      ['quick-start', 'clients', 'outbox', 'packages'].flatMap((name) => [`/docs/${name}`, `/docs/${name}.md`]),
+    );
+    for (const { text } of pagesOf(values, findPackages([folder()]))) {
+      expect(text).not.toMatch(notice);
+      expect(text).not.toMatch(/<p><\/p>/);
+    }
+  });
+
+  test.each([
+    ['lacks a file', ({ copy, archive }: ReturnType<typeof aCopy>) => rmSync(join(copy, archive)), 'ENOENT'],
+    [
+      'has a part of a file',
+      ({ copy, archive }: ReturnType<typeof aCopy>) => writeFileSync(join(copy, archive), 'part'),
+      'has 4 bytes instead of',
+    ],
+  ])('prevents the start of a gateway when it %s', async (_, harm, fault) => {
+    const made = aCopy();
+    made.writeRelease({});
+    harm(made);
+    const start = aSeparateService({ gateway: { KEPT_PACKAGES_FOLDER: made.copy } });
+    await expect(start).rejects.toThrow(
+      new RegExp(`^reading the packages of .*release-.*${fault}.*; copy all files of that release again`),
+    );
+  });
+
+  test.each(['../secret', '.hidden', 'a/b', ''])('cannot name a file elsewhere: %j', (file) => {
+    const { copy, writeRelease } = aCopy();
+    writeRelease({ checksums: file });
+    expect(() => findPackages([copy])).toThrow('is no name of a file');
+  });
+
+  test('that is not there prevents the start, by the name of the setting', async () => {
+    await expect(aSeparateService({ gateway: { KEPT_PACKAGES_FOLDER: '/nowhere' } })).rejects.toThrow(
+      'KEPT_PACKAGES_FOLDER names no folder: /nowhere',
+    );
+  });
+});
