@@ -207,7 +207,10 @@ function allPages(packages: Packages): DocsPage[] {
   const written: WrittenPage[] = [
     ...MENU.slice(0, -2).map(([path]) => ({
       path,
-      markdown: read('pages', basename(path)).replace(/\{\{(problems|packageList)\}\}/, (_, name) => lists[name]?.() ?? ''),
+      markdown: read('pages', basename(path)).replace(
+        /\{\{(problems|packageList)\}\}/,
+        (_, name) => lists[name]?.() ?? '',
+      ),
     })),
     { path: '/docs/reference', markdown: referencePage('{{publicUrl}}') },
     ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),

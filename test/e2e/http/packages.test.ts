@@ -184,8 +184,8 @@ describe('a folder of earlier packages', () => {
     expect(absence(packages, url())).toMatch(notice);
     const values = { publicUrl: url(), limit: 1, windowSeconds: 1 };
     const saying = pagesOf(values, packages).filter(({ text }) => notice.test(text));
-    expect(saying.map(({ path }) => path)).toEqual(
-      ['quick-start', 'clients', 'outbox', 'packages'].flatMap((name) => [`/docs/${name}`, `/docs/${name}.md`]),
+    expect(saying.map(({ path }) => path).filter((path) => /^\/docs\/[\w-]+(?:\.md)?$/.test(path))).toEqual(
+      ['quick-start', 'clients', 'packages', 'outbox'].flatMap((name) => [`/docs/${name}`, `/docs/${name}.md`]),
     );
     for (const { text } of pagesOf(values, findPackages([folder()]))) {
       expect(text).not.toMatch(notice);
