@@ -54,14 +54,14 @@ export async function attempt(
 
 /** Returns the decoded body, or undefined when it exceeds MAX_RESPONSE_BYTES; the rest is then not read. */
 async function textOf({ body }: Response): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
+  const decoder = new TextDecoder();
+  let [text, length] = ['', 0];
   for await (const chunk of body ?? []) {
     length += chunk.length;
     if (length > MAX_RESPONSE_BYTES) return undefined;
-    chunks.push(chunk);
+    text += decoder.decode(chunk, { stream: true });
   }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  return text + decoder.decode();
 }
 
 function tooLong({ status, headers }: Response): Attempt {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './api-types.ts';
 import { authorizationOf, leadsUrlOf } from './configuration.ts';
 import { type Answer, type AttemptReport, send } from './send.ts';
@@ -107,7 +106,7 @@ export function createLeadIntakeClient({
     async createLead(capture, options = {}) {
       // JavaScript would ignore a key in place of the options, and so create another lead with each repetition.
       if (typeof options !== 'object') throw new TypeError('createLead takes options: { idempotencyKey }');
-      const { idempotencyKey = randomUUID(), signal, deadlineMs = defaults.deadlineMs } = options;
+      const { idempotencyKey = crypto.randomUUID(), signal, deadlineMs = defaults.deadlineMs } = options;
       const headers = new Headers(authorization);
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);

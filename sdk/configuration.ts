@@ -19,17 +19,21 @@ export function leadsUrlOf(baseUrl: string): string {
 
 /** Returns the headers of all requests of a key. @throws TypeError, without the key, when it is none */
 export function authorizationOf(apiKey: string): Headers {
-  if (!KEY.test(apiKey) || !hasChecksum(Buffer.from(apiKey.slice(4), 'base64url'))) {
+  if (!KEY.test(apiKey) || !hasChecksum(bytesOf(apiKey.slice(4)))) {
     throw new TypeError('apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake');
   }
   return new Headers({ authorization: `Bearer ${apiKey}`, 'user-agent': USER_AGENT });
 }
 
-function hasChecksum(bytes: Buffer): boolean {
+function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64url.replaceAll('-', '+').replaceAll('_', '/')), (byte) => byte.charCodeAt(0));
+}
+
+function hasChecksum(bytes: Uint8Array<ArrayBuffer>): boolean {
   let crc = ~0;
   for (const byte of bytes.subarray(0, 32)) {
     crc ^= byte;
     for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
   }
-  return ~crc === bytes.readInt32BE(32);
+  return ~crc === new DataView(bytes.buffer).getInt32(32);
 }

@@ -1,4 +1,5 @@
 import type { ProblemCode } from '../gateway/problems.ts';
+import CHECK_FINDINGS from './conformance/check-findings.json' with { type: 'json' };
 import packageJson from './package.json' with { type: 'json' };
 
 // Prints what the responses of the service mean as constants of one language: `npm run generate` writes them for each
@@ -77,6 +78,19 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
 /** The text in quotes, other ones than it has itself. */
 const quoted = (text: string, quote: string) => (text.includes(quote) ? `"${text}"` : quote + text + quote);
 
+/** The findings as entries of a table, a line each, or four when they do not fit. */
+function findings(indent: string, step: string, quote: string, entry: (name: string) => string, [begin, end]: string) {
+  return Object.entries(CHECK_FINDINGS).map(([name, parts]) => {
+    const texts = parts.map((part) => quoted(part, quote));
+    const line = `${indent}${entry(name)} ${begin}${texts.join(', ')}${end},`;
+    if (line.length <= MAX_LINE) return line;
+    const long = texts.map((text) => `${indent}${step}${text},\n`).join('');
+    return `${indent}${entry(name)} ${begin}\n${long}${indent}${end},`;
+  });
+}
+
+const ABOUT_FINDINGS = 'What a check can find: whether that is right, and the sentence for people.';
+
 /** The value in the syntax of a language; one item a line when it is too long for the line that begins with `before`. */
 function literal(before: string, values: unknown, quote: string, [begin = '', end = ''] = '[]'): string {
   const text = (value: unknown) => (typeof value === 'string' ? quoted(value, quote) : String(value));
@@ -108,6 +122,9 @@ const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
       const type = Array.isArray(values) ? `: readonly ${typeof values[0]}[]` : '';
       return `\n/** ${about} */\n${literal(`export const ${name}${type} = `, values, "'")};`;
     }),
+    `\n/** ${ABOUT_FINDINGS} */\nexport const CHECK_FINDINGS = {`,
+    ...findings('  ', '  ', "'", (name) => `${name}:`, '[]'),
+    '} as const;',
   ],
   php: () => [
     '<?php\n\ndeclare(strict_types=1);\n\nnamespace LeadIntake\\Internal;\n',
@@ -115,13 +132,18 @@ const LANGUAGES: Readonly<Record<string, () => readonly string[]>> = {
     constants('php')
       .map(({ name, about, values }) => `    /** ${about} */\n${literal(`    public const ${name} = `, values, "'")};`)
       .join('\n\n'),
-    '}',
+    `\n    /** ${ABOUT_FINDINGS} */\n    public const CHECK_FINDINGS = [`,
+    ...findings('        ', '    ', "'", (name) => `'${name}' =>`, '[]'),
+    '    ];\n}',
   ],
   python: () => [
     `"""What the responses of the service mean, and how requests name the client.\n\n${NOTE}"""`,
     ...constants('python').map(
       ({ name, about, values }) => `\n#: ${about}\n${literal(`${name} = `, values, '"', '()')}`,
     ),
+    `\n#: ${ABOUT_FINDINGS}\nCHECK_FINDINGS = {`,
+    ...findings('    ', '    ', '"', (name) => `"${name}":`, '()'),
+    '}',
   ],
 };
 

@@ -9,6 +9,7 @@ export type {
   ProblemCode,
   ProblemDetails,
 } from './api-types.ts';
+export { type CheckCode, type CheckFinding, type CheckReport, check } from './check.ts';
 export {
   type CreatedLead,
   type CreationOptions,

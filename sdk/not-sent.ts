@@ -34,3 +34,14 @@ function isBeforeConnection(cause: unknown): boolean {
   if (Array.isArray(errors)) return errors.length > 0 && errors.every(isBeforeConnection);
   return CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code);
 }
+
+/** Returns why there is no answer, as far as the error of `fetch` says it. */
+export function faultOfConnection(error: unknown) {
+  const cause = Object(error).cause ?? error;
+  const { code = '', name, syscall }: Readonly<Record<string, string>> = Object(cause?.errors?.[0] ?? cause);
+  if (name === 'TimeoutError' || code.endsWith('TIMEOUT') || code === 'ETIMEDOUT') return 'timed_out';
+  if (syscall === 'getaddrinfo') return 'name_unknown';
+  if (code === 'ECONNREFUSED') return 'connection_refused';
+  const isOfTls = code === 'EPROTO' || code.startsWith('ERR_SSL') || NOT_CONNECTED.includes(code);
+  return isOfTls ? 'tls_failed' : 'no_answer';
+}

@@ -39,3 +39,57 @@ export const REASON_UNREADABLE = 'unreadable: the data in the table is not a JSO
 
 /** How requests name the client; many firewalls refuse requests without a name. */
 export const USER_AGENT = 'lead-intake-node/1.1.0';
+
+/** What a check can find: whether that is right, and the sentence for people. */
+export const CHECK_FINDINGS = {
+  address_right: ['right', 'The service answers at the address.'],
+  address_malformed: ['wrong', 'The address must be one such as https://api.example.com, without /v1 and credentials.'],
+  name_unknown: ['wrong', 'The name in the address cannot be resolved: it is misspelt, or the DNS does not work here.'],
+  connection_refused: [
+    'wrong',
+    'Nothing accepts connections at the address: its port is wrong, or the service is down.',
+  ],
+  tls_failed: [
+    'wrong',
+    'TLS fails: the certificate is not trusted, expired or of another name, the clock is wrong, or it is no TLS port.',
+  ],
+  timed_out: [
+    'wrong',
+    'No answer came in time: the address is wrong, a firewall drops it, or the service is overloaded.',
+  ],
+  no_answer: ['wrong', 'No answer came: the connection could not be made, or it broke.'],
+  redirected_to_https: ['wrong', 'The address redirects to https, which no client follows: write https in it.'],
+  redirected: ['wrong', 'The address redirects elsewhere ({status}), which no client follows: use the final address.'],
+  not_of_service: ['wrong', 'Not the service has answered ({status}), but another website, a proxy or a login page.'],
+  wrong_path: ['wrong', 'The service answers, but not below the path of the address: correct what follows its host.'],
+  unavailable: ['unknown', 'The service answers, but cannot serve requests at present ({status}): check again later.'],
+  key_right: ['right', 'The service accepts the key.'],
+  key_malformed: [
+    'wrong',
+    'The key must be the whole secret of an API key, lik_ and 48 characters, without a mistake.',
+  ],
+  key_refused: [
+    'wrong',
+    'The service refuses the key: it is unknown there, replaced, revoked or expired; which, only the studio can see.',
+  ],
+  studio_suspended: ['wrong', 'Access to the studio of the key is suspended: only its owner can change that.'],
+  issuer_forbidden: ['wrong', 'The person who issued the key may no longer do so: somebody else must issue one.'],
+  quota_used_up: ['unknown', 'The quota is used up, so this could not be checked: check again in {seconds} s.'],
+  unexpected: ['unknown', 'The service has answered what this check does not expect ({status}).'],
+  not_checked: ['unknown', 'Not checked: what stands before it must be right first.'],
+  create_granted: ['right', 'The key may create leads (leads.create).'],
+  create_missing: ['wrong', 'The key may not create leads: it was issued without leads.create.'],
+  create_stopped: ['wrong', 'Something before the service stops creations ({status}), such as a firewall.'],
+  read_granted: ['right', 'The key may read leads (leads.read).'],
+  read_missing: ['right', 'The key may not read leads (leads.read), which creating them does not need.'],
+  clock_right: ['right', 'The clock agrees with that of the service.'],
+  clock_ahead: [
+    'wrong',
+    'The clock is {minutes} minutes ahead: leads arrive, but keys of forms and outboxes go by it.',
+  ],
+  clock_behind: [
+    'wrong',
+    'The clock is {minutes} minutes behind: leads arrive, but keys of forms and outboxes go by it.',
+  ],
+  clock_unknown: ['unknown', 'The answer has no date to compare the clock with.'],
+} as const;

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ApiRequest,
   type Attempt,
@@ -17,7 +16,7 @@ const MAX_BACKOFF_MS = 30_000;
 /** The minimum time for another attempt; milliseconds. With less, it would more likely time out and leave the outcome unknown. */
 const MIN_ATTEMPT_MS = 1000;
 
-/** The longest delay of a Node timer; milliseconds. A longer one fires immediately. */
+/** The longest delay of a timer; milliseconds. A longer one fires immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** How a request is sent. */
@@ -71,7 +70,7 @@ export async function send(
   if (signal?.aborted) throw cancelled();
   for (;;) {
     const timeoutMs = Math.min(attemptTimeoutMs, Math.max(0, Math.ceil(end - performance.now())));
-    const limits = [AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMER_MS)), ...(signal ? [signal] : [])];
+    const limits = [timeoutSignal(timeoutMs), ...(signal ? [signal] : [])];
     const last = await attempt(request, fetch, AbortSignal.any(limits));
     attempts += 1;
     if (last.kind === 'answer') {
@@ -129,6 +128,9 @@ function failureOf(last: Attempt): string | undefined {
   return last.status === undefined ? 'no answer' : `${last.status}, not of the service`;
 }
 
+/** Returns a signal that is aborted after a time, at the latest after that of the longest timer. */
+export const timeoutSignal = (ms: number): AbortSignal => AbortSignal.timeout(Math.min(ms, MAX_TIMER_MS));
+
 /** Exponential backoff with up to half of it as jitter; never less than `Retry-After`. */
 function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
   const half = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempts - 1)) / 2;
@@ -137,9 +139,23 @@ function retryDelayMs(attempts: number, retryAfterSeconds = 0): number {
 
 /** @throws Error when the signal is aborted */
 async function wait(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-  for (let restMs = waitMs; restMs > 0; restMs -= MAX_TIMER_MS) {
-    await sleep(Math.min(restMs, MAX_TIMER_MS), undefined, { ...(signal && { signal }) });
-  }
+  for (let restMs = waitMs; restMs > 0; restMs -= MAX_TIMER_MS) await sleep(Math.min(restMs, MAX_TIMER_MS), signal);
+}
+
+/** Rejects with the reason when the signal is aborted. */
+function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener('abort', onAbort, { once: true });
+  });
 }
 
 /** Returns the lead id from `Link: <…>; rel="existing-lead"`. */

@@ -24,11 +24,13 @@ export function answerOf({ answer, keepsConnection = false }: Attempt): WholeAns
     json,
     text = JSON.stringify(json),
     spaces = 0,
+    dateAheadSeconds: ahead,
     ...more
   } = merged(typeof answer === 'string' ? { like: answer } : answer);
   const ofService = status < 400 ? 'application/json' : 'application/problem+json';
   const headers = new Headers(json === undefined ? {} : { 'content-type': ofService });
   for (const [name, value] of Object.entries(more.headers ?? {})) headers.set(name, value);
+  if (ahead !== undefined) headers.set('date', new Date(Date.now() + ahead * 1000).toUTCString());
   const isOfService = headers.get('content-type')?.split(';')[0]?.toLowerCase() === ofService;
   return {
     status,

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import CHECK_FINDINGS from './check-findings.json' with { type: 'json' };
 import { idempotencyKeyOf } from './check-requests.ts';
-import type { Call } from './conversation.ts';
+import { type Call, type ExpectedFindings, PARTS } from './conversation.ts';
 import type { DriverRequest, Parts, Report } from './driver-process.ts';
 import { type Exchange, retryAfterOf, successOf, wholeAnswerTo } from './exchanges.ts';
 
@@ -15,6 +16,7 @@ export function faultsOfReport(
   report: Report,
 ): string[] {
   if (call.report === 'refused') return faultsOfRefusal(driverRequest, report);
+  if (typeof call.report === 'object' && 'found' in call.report) return faultsOfFindings(call.report, report);
   const outcome = call.report === 'result' ? 'result' : 'error';
   const reported = report[outcome];
   const must = call.report === 'result' ? resultOf(driverRequest, exchanges) : errorOf(call, driverRequest, exchanges);
@@ -35,6 +37,28 @@ function faultsOfRefusal({ apiKey }: DriverRequest, report: Report): string[] {
     : [];
 }
 
+/** Compares findings, and their sentences with those of the table: a number in place of each name in braces. */
+function faultsOfFindings({ found }: ExpectedFindings, { result }: Report): string[] {
+  const findings = Array.isArray(result?.findings) ? (result.findings as readonly Parts[]) : [];
+  const table: Readonly<Record<string, readonly string[]>> = CHECK_FINDINGS;
+  const faults = PARTS.flatMap((about, index) => {
+    const code = found[about] ?? 'not_checked';
+    const [verdict = '', sentence = ''] = table[code] ?? [];
+    const { sentence: said, ...is } = findings[index] ?? {};
+    const [before = '', after] = sentence.split(/\{\w+\}/);
+    const numbered = String(said).replace(/\d+(?!.*\d)/, '{}');
+    const hasSentence = after === undefined ? said === sentence : numbered === `${before}{}${after}`;
+    const isFound = hasSentence && isDeepStrictEqual(is, { about, verdict, code });
+    return isFound ? [] : [`the report has ${show(findings[index])}, not ${about}: ${code}: ${sentence}`];
+  });
+  const can = {
+    canCreate: found['leads.create'] === 'create_granted',
+    canRead: found['leads.read'] === 'read_granted',
+  };
+  const wrong = Object.entries(can).filter(([name, may]) => result?.[name] !== may);
+  return [...faults, ...wrong.map(([name]) => `the report has ${name} ${show(result?.[name])}`)];
+}
+
 function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
   const last = exchanges.map(({ arrivals }) => arrivals.at(-1));
   const answers = last.map((arrival) => successOf(arrival) as Parts | undefined);
@@ -47,13 +71,15 @@ function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]):
       return { lead: answers.at(-1)?.lead };
     case 'listLeads':
       return { leads: answers.at(-1)?.leads, nextCursor: answers.at(-1)?.nextCursor };
+    case 'check':
+      return {};
     case 'allLeads':
       return { leads: answers.flatMap((page) => page?.leads) };
   }
 }
 
 function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
-  const expected = typeof report === 'string' ? undefined : report;
+  const expected = typeof report === 'string' || 'found' in report ? undefined : report;
   const arrivals = exchanges.at(-1)?.arrivals ?? [];
   const answer = wholeAnswerTo(arrivals.at(-1));
   const body = answer?.body as Parts | undefined;

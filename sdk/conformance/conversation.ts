@@ -28,7 +28,7 @@ export interface Call {
 
 /** A call and its arguments; missing ones default to those of `shared.json`. */
 export interface CallArguments {
-  readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads';
+  readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads' | 'check';
   readonly capture?: object;
   readonly idempotencyKey?: string;
   readonly leadId?: string;
@@ -64,8 +64,10 @@ export interface Attempt {
 
 /** How a connection breaks before any response. */
 export type Breakage =
+  | 'unresolved'
   | 'refused'
   | 'untrusted'
+  | 'not-tls'
   | 'closed-at-accept'
   | 'reset-at-accept'
   | 'closed-before-body'
@@ -87,6 +89,8 @@ export interface Answer {
   readonly framing?: 'length' | 'chunked' | 'until-close';
   /** The number of spaces after the body, where JSON allows white space. */
   readonly spaces?: number;
+  /** The header `Date`: how far it is ahead of this machine's clock; seconds. Default: no such header. */
+  readonly dateAheadSeconds?: number;
   /** Whether `103 Early Hints` precedes the response. */
   readonly isAfterEarlyHints?: boolean;
 }
@@ -95,7 +99,15 @@ export interface Answer {
  * The expected report: the lead or leads of the response, an error, or that the client refuses its options. It also matches
  * the details of the response.
  */
-export type ExpectedReport = 'result' | 'refused' | ExpectedError;
+export type ExpectedReport = 'result' | 'refused' | ExpectedError | ExpectedFindings;
+
+/** The expected findings of a check by part, keys of `check-findings.json`; those that are not named are `not_checked`. */
+export interface ExpectedFindings {
+  readonly found: { readonly [part in Part]?: string };
+}
+
+export const PARTS = ['address', 'key', 'leads.create', 'leads.read', 'clock'] as const;
+type Part = (typeof PARTS)[number];
 
 /** The expected parts of an error report, in addition to those of the last response. */
 export interface ExpectedError {

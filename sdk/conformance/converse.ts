@@ -105,6 +105,10 @@ function requestFor(
 function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string {
   const path = request.basePath ?? '';
   switch (attempts[0]?.connection) {
+    case 'unresolved':
+      return `http://nowhere.invalid${path}`;
+    case 'not-tls':
+      return `https://127.0.0.1:${server.port}${path}`;
     case 'refused':
       return `http://127.0.0.1:${REFUSING_PORT}${path}`;
     case 'untrusted':
@@ -115,7 +119,7 @@ function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string
 }
 
 /** Breakages by which no request arrives. Attempts with them cannot be observed and do not count. */
-const UNOBSERVED: readonly (Breakage | undefined)[] = ['refused', 'untrusted'];
+const UNOBSERVED: readonly (Breakage | undefined)[] = ['unresolved', 'refused', 'untrusted', 'not-tls'];
 
 /** Reports missing attempts. */
 function missingAttempts({ attempts }: Call, arrivals: readonly Arrival[]): string[] {

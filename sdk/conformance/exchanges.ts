@@ -11,6 +11,8 @@ export interface Exchange {
 
 /** Groups the arrivals of a call into exchanges. */
 export function exchangesOf({ call, cursor }: DriverRequest, arrivals: readonly Arrival[]): Exchange[] {
+  // A check repeats nothing.
+  if (call === 'check') return arrivals.map((arrival) => ({ arrivals: [arrival], cursor }));
   return call === 'allLeads' ? pagesOf(arrivals, undefined) : [{ arrivals, cursor }];
 }
 

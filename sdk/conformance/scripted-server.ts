@@ -79,7 +79,8 @@ export class ScriptedServer {
   #serve(server: Server): void {
     server.on('connection', (socket) => this.#accept(socket));
     server.on('request', (request) => void this.#receive(request));
-    server.on('clientError', (_, socket) => socket.destroy());
+    // As servers do when TLS begins where HTTP is spoken.
+    server.on('clientError', (_, socket) => socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n'));
   }
 
   #accept(socket: Socket): void {

@@ -29,6 +29,10 @@ function reportOn(array $request): array
     if (isset($request['cancelAfterMs'])) {
         return ['unsupported' => 'a call cannot be cancelled'];
     }
+    if ($request['call'] === 'check') {
+        $seconds = $request['options']['attemptTimeoutMs'] / 1000;
+        return ['result' => LeadIntakeClient::check($request['baseUrl'], $request['apiKey'], $seconds)];
+    }
     try {
         $leads = new LeadIntakeClient(
             baseUrl: $request['baseUrl'],

@@ -34,8 +34,16 @@ from lead_intake import (  # noqa: E402
 def report_on(request: dict[str, Any]) -> dict[str, Any]:
     if "cancelAfterMs" in request:
         return {"unsupported": "cancelling a call does not return an error"}
+    kind = AsyncLeadIntakeClient if "--asyncio" in sys.argv else LeadIntakeClient
+    if request["call"] == "check":
+        options = options_of(request)
+        del options["deadline_seconds"]
+        report = kind.check(**options)
+        found = asyncio.run(report) if asyncio.iscoroutine(report) else report
+        names = {"can_create": "canCreate", "can_read": "canRead"}
+        return {"result": {names.get(name, name): value for name, value in asdict(found).items()}}
     try:
-        client = (AsyncLeadIntakeClient if "--asyncio" in sys.argv else LeadIntakeClient)(**options_of(request))
+        client = kind(**options_of(request))
     except ValueError as error:
         return {"refused": str(error)}
     try:

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,7 +12,8 @@ import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 
 const page = readFileSync(join(ROOT, 'gateway/docs/pages/clients.md'), 'utf8');
-const program = (language: string) => new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? '';
+const program = (section: string, language: string) =>
+  new RegExp(`## ${section}\n[^]*?\`\`\`${language}\n([^]*?)\`\`\``).exec(page)?.[1] ?? '';
 
 describe('the table of the clients', () => {
   const [heads = [], , ...rows] = page
@@ -27,8 +28,18 @@ describe('the table of the clients', () => {
 
   test.each([
     ['TypeScript', 1, sources('{*.ts,package.json,outbox/*.ts}'), ['for await']],
-    ['PHP', 2, sources('php/{composer.json,src/**/*.php}'), ['foreach', 'LeadCapture::faults']],
-    ['Python', 3, sources('python/{pyproject.toml,src/**/*.py}'), ['for', 'LeadCapture.faults']],
+    [
+      'PHP',
+      2,
+      sources('php/{composer.json,src/**/*.php}'),
+      ['foreach', 'LeadCapture::faults', 'LeadIntakeClient::check'],
+    ],
+    [
+      'Python',
+      3,
+      sources('python/{pyproject.toml,src/**/*.py}'),
+      ['for', 'LeadCapture.faults', 'LeadIntakeClient.check'],
+    ],
   ])('has only names of the client for %s, and each of its errors', (language, column, source, others) => {
     expect(heads[column]?.trim()).toBe(language);
     const names = rows.flatMap((row) => namesIn(row[column] ?? ''));
@@ -42,36 +53,59 @@ describe('the table of the clients', () => {
   });
 });
 
-describe('the report after each attempt', () => {
-  const lead = (status: number, headers: object, body: string) => ({ status, headers, body });
-  const problem = {
-    type: 'about:blank',
-    title: 'Later',
-    status: 503,
-    code: 'integration_unavailable',
-    requestId: 'one',
-  };
-  const answers = [
-    lead(503, { 'content-type': 'application/problem+json', 'x-request-id': 'one' }, JSON.stringify(problem)),
-    lead(502, { 'content-type': 'text/html' }, '<h1>Bad Gateway</h1>'),
-    lead(
-      200,
-      { 'content-type': 'application/json', 'x-request-id': 'three', ratelimit: '"default";r=41;t=9' },
-      '{"leads":[],"nextCursor":null}',
-    ),
-  ];
-  const printed = [
-    'attempt 1: 503 integration_unavailable, request one, NONE left',
-    'attempt 2: 502, not of the service, request NONE, NONE left',
-    'attempt 3: ok, request three, 41 left',
-  ];
+const json = 'application/json';
+const problem = { type: 'about:blank', title: 'Later', status: 503, code: 'integration_unavailable', requestId: 'one' };
+const invalid = { ...problem, code: 'integration_invalid_request', fields: { displayName: ['must be a string'] } };
+const noLeads = '{"leads":[],"nextCursor":null}';
 
-  /** Runs a program that lists the leads; `none` is how its language prints a value that is missing. */
+interface Shown {
+  /** The section of the page. */
+  readonly section: string;
+  /** What a server answers, in order: status, headers, body. */
+  readonly answers: readonly (readonly [number, OutgoingHttpHeaders, string])[];
+  /** What each program prints; NONE: how its language prints a value that is missing. */
+  readonly printed: readonly string[];
+}
+
+const SHOWN: readonly Shown[] = [
+  {
+    section: 'Before the first lead',
+    answers: [
+      [200, { 'content-type': json, date: new Date().toUTCString() }, noLeads],
+      [400, { 'content-type': 'application/problem+json' }, JSON.stringify(invalid)],
+    ],
+    printed: [
+      'address: right. The service answers at the address.',
+      'key: right. The service accepts the key.',
+      'leads.create: right. The key may create leads (leads.create).',
+      'leads.read: right. The key may read leads (leads.read).',
+      'clock: right. The clock agrees with that of the service.',
+    ],
+  },
+  {
+    section: 'After each attempt',
+    answers: [
+      [503, { 'content-type': 'application/problem+json', 'x-request-id': 'one' }, JSON.stringify(problem)],
+      [502, { 'content-type': 'text/html' }, '<h1>Bad Gateway</h1>'],
+      [200, { 'content-type': json, 'x-request-id': 'three', ratelimit: '"default";r=41;t=9' }, noLeads],
+    ],
+    printed: [
+      'attempt 1: 503 integration_unavailable, request one, NONE left',
+      'attempt 2: 502, not of the service, request NONE, NONE left',
+      'attempt 3: ok, request three, 41 left',
+    ],
+  },
+];
+
+// @proves clients-8
+describe.each(SHOWN)('the programs of "$section" print what they should', ({ section, answers, printed }) => {
+  const isOfAttempts = section === 'After each attempt';
+
   async function expectOutput(command: string, args: readonly string[], none: string): Promise<void> {
     const rest = [...answers];
     const server = createServer((_, response) => {
-      const { status = 404, headers = {}, body = '' } = rest.shift() ?? {};
-      response.writeHead(status, { ...headers }).end(body);
+      const [status, headers, body] = rest.shift() ?? [404, {}, ''];
+      response.writeHead(status, headers).end(body);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -80,23 +114,26 @@ describe('the report after each attempt', () => {
     expect(stdout.trim().split('\n')).toEqual(printed.map((line) => line.replaceAll('NONE', none)));
   }
 
-  test('is as the page shows in TypeScript', async () => {
-    const source = `import { createLeadIntakeClient } from './sdk/index.ts';\n${program('js')}\nawait leads.listLeads();`;
+  test('in TypeScript', async () => {
+    const last = isOfAttempts ? 'await leads.listLeads();' : '';
+    const source = `import { check, createLeadIntakeClient } from './sdk/index.ts';\n${program(section, 'js')}\n${last}`;
     await expectOutput(process.execPath, ['--input-type=module', '-e', source], 'undefined');
   });
 
   describeWithTools([`php -r 'curl_init();'`], 'and', () => {
-    test('is as the page shows in PHP', async () => {
+    test('in PHP', async () => {
       const load = `spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');
         use LeadIntake\\LeadIntakeClient;`;
-      await expectOutput('php', ['-r', `${load}\n${program('php')}\n$leads->listLeads();`], '');
+      const last = isOfAttempts ? '$leads->listLeads();' : '';
+      await expectOutput('php', ['-r', `${load}\n${program(section, 'php')}\n${last}`], '');
     });
   });
 
   describeWithTools([PYTHON_TOOL], 'and', () => {
-    test('is as the page shows in Python', async () => {
+    test('in Python', async () => {
       const python = join(await pythonForTests(), 'python');
-      const source = `import os\nfrom lead_intake import LeadIntakeClient\n${program('python')}\nleads.list_leads()`;
+      const last = isOfAttempts ? 'leads.list_leads()' : '';
+      const source = `import os\nfrom lead_intake import LeadIntakeClient\n${program(section, 'python')}\n${last}`;
       await expectOutput(python, ['-c', source], 'None');
     });
   });

@@ -8,7 +8,8 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
-import { createLeadIntakeClient, type LeadCapture, NoAnswerError } from '../../sdk/index.ts';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { check, createLeadIntakeClient, type LeadCapture, NoAnswerError } from '../../sdk/index.ts';
 import { createOutbox, OutboxError } from '../../sdk/outbox/index.ts';
 import { ROOT } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
@@ -24,6 +25,28 @@ const capture = (): LeadCapture => ({
 // a real service.
 
 const urlOf = (server: Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+// @proves clients-8
+test.for([
+  { scopes: [ApiKeyScope.LEADS_CREATE, ApiKeyScope.LEADS_READ], create: 'create_granted', read: 'read_granted' },
+  { scopes: [ApiKeyScope.LEADS_CREATE], create: 'create_granted', read: 'read_missing' },
+  { scopes: [ApiKeyScope.LEADS_READ], create: 'create_missing', read: 'read_granted' },
+])('a check of the service itself finds $create and $read, and writes nothing', async ({ scopes, create, read }) => {
+  const { studioId, secret } = await service.aStudioWithKey({ scopes });
+
+  const { findings } = await check({ baseUrl: service.url, apiKey: secret });
+
+  expect(findings.map(({ code }) => code)).toEqual(['address_right', 'key_right', create, read, 'clock_right']);
+  expect(await service.countLeads(studioId)).toBe(0);
+});
+
+// @proves clients-8
+test('a check of the service itself finds an unknown key, and a wrong path', async () => {
+  const codes = async (baseUrl: string) =>
+    (await check({ baseUrl, apiKey: newKeySecret() })).findings.slice(0, 2).map(({ code }) => code);
+  expect(await codes(service.url)).toEqual(['address_right', 'key_refused']);
+  expect(await codes(`${service.url}/crm`)).toEqual(['wrong_path', 'not_checked']);
+});
 
 test('a response that decompresses to more than 4 MiB is rejected before its end', async () => {
   const packed = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));

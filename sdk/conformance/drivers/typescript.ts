@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import {
+  check,
   createLeadIntakeClient,
   IdempotencyConflictError,
   type Lead,
@@ -17,7 +18,7 @@ interface Request {
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly options: Pick<LeadIntakeClientOptions, 'deadlineMs' | 'attemptTimeoutMs'>;
-  readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads';
+  readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads' | 'check';
   readonly capture: LeadCapture;
   readonly idempotencyKey?: string;
   readonly leadId: string;
@@ -33,6 +34,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 async function reportOn(request: Request): Promise<object> {
   const { baseUrl, apiKey, options } = request;
+  if (request.call === 'check') return { result: await check({ baseUrl, apiKey, ...options }) };
   let client: LeadIntakeClient;
   try {
     client = createLeadIntakeClient({ baseUrl, apiKey, ...options });
@@ -46,7 +48,7 @@ async function reportOn(request: Request): Promise<object> {
   );
 }
 
-async function answer(client: LeadIntakeClient, request: Request): Promise<object> {
+async function answer(client: LeadIntakeClient, request: Request): Promise<object | undefined> {
   const { call, capture, leadId, cancelAfterMs } = request;
   const signal = cancelAfterMs === 0 ? AbortSignal.abort() : cancelAfterMs && AbortSignal.timeout(cancelAfterMs);
   const { limit, cursor, idempotencyKey } = request;

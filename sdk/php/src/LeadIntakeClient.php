@@ -6,6 +6,7 @@ namespace LeadIntake;
 
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Internal\Call;
+use LeadIntake\Internal\Check;
 use LeadIntake\Internal\Configuration;
 use LeadIntake\Internal\Repeated;
 use LeadIntake\Internal\Secret;
@@ -53,13 +54,39 @@ final class LeadIntakeClient
         if (!($deadlineSeconds > 0) || !($attemptTimeoutSeconds > 0)) {
             throw new \InvalidArgumentException('deadlineSeconds and attemptTimeoutSeconds must be more than 0');
         }
-        if ($transport === null && !extension_loaded('curl')) {
-            throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
-        }
         $this->leadsUrl = Configuration::leadsUrl($baseUrl);
         $this->headers = new Secret(Configuration::headers($apiKey));
-        $transport ??= new CurlTransport();
+        $transport ??= self::curl();
         $this->sender = new Sender($transport, $deadlineSeconds, $attemptTimeoutSeconds, $logger, $onAttempt);
+    }
+
+    /**
+     * Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most two
+     * requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor an idempotency
+     * key, so that it cannot write. Throws neither because of what it finds, nor because the address or the key is malformed.
+     *
+     * @param string $baseUrl as for the client
+     * @param string $apiKey as for the client
+     * @param float $attemptTimeoutSeconds the time limit of each request
+     * @param ?Transport $transport as for the client
+     *
+     * @throws \LogicException when the curl extension is missing and no transport is given
+     */
+    public static function check(
+        #[\SensitiveParameter] string $baseUrl,
+        #[\SensitiveParameter] string $apiKey,
+        float $attemptTimeoutSeconds = 10.0,
+        ?Transport $transport = null,
+    ): CheckReport {
+        return Check::of($baseUrl, $apiKey, $transport ?? self::curl(), $attemptTimeoutSeconds);
+    }
+
+    private static function curl(): CurlTransport
+    {
+        if (!extension_loaded('curl')) {
+            throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
+        }
+        return new CurlTransport();
     }
 
     /**

@@ -20,12 +20,12 @@ final class Problem implements Failure
 {
     /** @param array<string, list<string>> $fields */
     private function __construct(
-        #[\SensitiveParameter] private readonly Response $response,
-        private readonly string $code,
+        #[\SensitiveParameter] public readonly Response $response,
+        public readonly string $code,
         private readonly string $type,
         private readonly string $title,
         private readonly ?string $detail,
-        private readonly array $fields,
+        public readonly array $fields,
         private readonly string $requestId,
     ) {
     }

@@ -18,8 +18,8 @@ final class Silence implements Failure
 {
     /** @param ?Response $response the intermediary's response */
     public function __construct(
-        private readonly TransportException $cause,
-        #[\SensitiveParameter] private readonly ?Response $response = null,
+        public readonly TransportException $cause,
+        #[\SensitiveParameter] public readonly ?Response $response = null,
     ) {
     }
 

@@ -17,6 +17,17 @@ final class CurlTransport implements Transport
         CURLE_SSL_PEER_CERTIFICATE,
     ];
 
+    /** What a check finds after an error. */
+    private const FAULTS = [
+        CURLE_COULDNT_RESOLVE_PROXY => 'name_unknown',
+        CURLE_COULDNT_RESOLVE_HOST => 'name_unknown',
+        CURLE_COULDNT_CONNECT => 'connection_refused',
+        CURLE_SSL_CONNECT_ERROR => 'tls_failed',
+        CURLE_SSL_CACERT => 'tls_failed',
+        CURLE_SSL_PEER_CERTIFICATE => 'tls_failed',
+        CURLE_OPERATION_TIMEDOUT => 'timed_out',
+    ];
+
     private ?\CurlHandle $curl = null;
 
     /** The process of the handle. A forked one would read the responses of others on the same connection. */
@@ -82,7 +93,9 @@ final class CurlTransport implements Transport
             // When a connection that was kept dies, curl sends the request again on another one, and then reports only that one.
             $mayHaveArrived = !in_array($number, self::NOT_CONNECTED, true) || curl_getinfo($curl, CURLINFO_REQUEST_SIZE) > 0;
             // curl_error() contains the address, so it goes into the previous exception only.
-            throw new TransportException((string) curl_strerror($number), $mayHaveArrived, new \RuntimeException(curl_error($curl)));
+            $details = new \RuntimeException(curl_error($curl));
+            $fault = self::FAULTS[$number] ?? 'no_answer';
+            throw new TransportException((string) curl_strerror($number), $mayHaveArrived, $details, $fault);
         }
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
         // curl accepts truncated headers as a response.

@@ -12,6 +12,8 @@ from .errors import (
 )
 from .models import (
     AttemptReport,
+    CheckFinding,
+    CheckReport,
     CreatedLead,
     EmailContact,
     Lead,
@@ -25,6 +27,8 @@ from .models import (
 __all__ = [
     "AsyncLeadIntakeClient",
     "AttemptReport",
+    "CheckFinding",
+    "CheckReport",
     "CreatedLead",
     "EmailContact",
     "IdempotencyConflictError",

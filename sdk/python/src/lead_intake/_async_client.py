@@ -11,10 +11,11 @@ import httpx2
 
 from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
+from ._check import Checking
 from ._pools import Pools
 from ._sending import Limits, OnAttempt, Sending
 from ._signals import raise_if_of_signal
-from .models import CreatedLead, Lead, LeadCapture, LeadList
+from .models import CheckReport, CreatedLead, Lead, LeadCapture, LeadList
 
 T = TypeVar("T")
 
@@ -49,6 +50,30 @@ class AsyncLeadIntakeClient:
         self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.AsyncClient, http_client, asyncio.get_running_loop)
+
+    @classmethod
+    async def check(
+        cls,
+        base_url: str,
+        api_key: str,
+        *,
+        attempt_timeout_seconds: float = 10.0,
+        http_client: httpx2.AsyncClient | None = None,
+    ) -> CheckReport:
+        """
+        Find out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
+        two requests, once each, which count for the quota: a list of one lead, and a creation that has neither data nor
+        an idempotency key, so that it cannot write. Raises nothing because of what it finds, nor because the address
+        or the key is malformed.
+
+        :param attempt_timeout_seconds: the time limit of each request
+        """
+        checking = Checking(base_url, api_key)
+        if checking.call is not None:
+            async with cls(base_url, api_key, http_client=http_client) as client:
+                while checking.call is not None:
+                    checking.take(await client._attempt(checking.call, attempt_timeout_seconds))
+        return checking.report()
 
     async def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
         """

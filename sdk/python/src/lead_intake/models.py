@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from ._capture_rules import BLANK, CAPTURE_RULES
 
@@ -140,6 +140,31 @@ class AttemptReport:
     quota_remaining: int | None
     #: The delay before the next attempt; None: there is none.
     retry_in_seconds: float | None
+
+
+@dataclass(frozen=True)
+class CheckFinding:
+    """What has been found about one part of a configuration."""
+
+    #: ``address``, ``key``, ``leads.create``, ``leads.read`` or ``clock``.
+    about: str
+    verdict: Literal["right", "wrong", "unknown"]
+    #: For programs, such as ``key_refused``.
+    code: str
+    #: For people: one sentence, without the key and the address.
+    sentence: str
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The result of a check."""
+
+    #: Whether address and key are known to be right for creating leads.
+    can_create: bool
+    #: Whether they are known to be right for reading leads.
+    can_read: bool
+    #: One of each part: address, key, leads.create, leads.read, clock.
+    findings: list[CheckFinding]
 
 
 @dataclass(frozen=True)
