@@ -1,5 +1,6 @@
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './api-types.ts';
 import { authorizationOf, leadsUrlOf } from './configuration.ts';
+import { type Quota, quotaIn } from './quota.ts';
 import { type Answer, type AttemptReport, send } from './send.ts';
 
 /** Options of {@link createLeadIntakeClient}. */
@@ -67,6 +68,8 @@ export interface LeadIntakeClient {
   listLeads(options?: ListOptions): Promise<LeadList>;
   /** Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page. */
   allLeads(options?: ListOptions): AsyncGenerator<Lead, void, undefined>;
+  /** The quota as the latest response described it; undefined before, and without its headers. */
+  quota(): Quota | undefined;
 }
 
 /**
@@ -79,9 +82,15 @@ export function createLeadIntakeClient({
   apiKey,
   deadlineMs = 60_000,
   attemptTimeoutMs = 10_000,
-  fetch = globalThis.fetch,
+  fetch: given = globalThis.fetch,
   onAttempt,
 }: LeadIntakeClientOptions): LeadIntakeClient {
+  let quota: Quota | undefined;
+  const fetch: typeof given = async (...request) => {
+    const response = await given(...request);
+    quota = quotaIn(response.headers);
+    return response;
+  };
   const leadsUrl = leadsUrlOf(baseUrl);
   const authorization = authorizationOf(apiKey);
   const defaults = { fetch, attemptTimeoutMs, deadlineMs, onAttempt };
@@ -136,5 +145,7 @@ export function createLeadIntakeClient({
         cursor = page.nextCursor ?? undefined;
       } while (cursor);
     },
+
+    quota: () => quota,
   };
 }

@@ -73,6 +73,23 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
     about: 'Why an outbox refuses a row.',
     values: 'unreadable: the data in the table is not a JSON object',
   },
+  {
+    name: 'REASON_NOT_THERE',
+    about:
+      'What it may mean that a lead of an outbox cannot be found by its API key, which gets one answer for all of it.',
+    values: 'not there: erased, lost in a restored database, or of another studio',
+  },
+  {
+    name: 'REASON_OTHER_DATA',
+    about: 'What it may mean that a lead has another name, source or note than the outbox has kept.',
+    values: 'other data: changed in the studio since, or the lead of an earlier visit',
+  },
+  {
+    name: 'PAGES_MISSED',
+    about:
+      'Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too.',
+    values: 100,
+  },
 ];
 
 /** The text in quotes, other ones than it has itself. */

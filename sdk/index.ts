@@ -28,4 +28,5 @@ export {
   type Written,
 } from './errors.ts';
 export { faultsOf } from './faults.ts';
+export type { Quota } from './quota.ts';
 export type { AttemptReport } from './send.ts';

@@ -4,6 +4,7 @@ import { REASON_UNREADABLE } from '../outcomes.ts';
 import { type Connection, requireNoTransaction } from './connection.ts';
 import { leadsIn, type TakenUp } from './lead-rows.ts';
 import { isOfAll, isUnanswered, type Outcome, outcomeOf, reasonOf } from './outcome.ts';
+import { tellWaiting, type WaitingLeads } from './waiting.ts';
 
 /** Options of one delivery pass. */
 export interface DeliveryOptions {
@@ -16,6 +17,11 @@ export interface DeliveryOptions {
    * When it throws, the lead keeps its data and is retried later. Without it, leads with a `reason` are kept.
    */
   readonly onSettled?: (lead: SettledLead) => void | Promise<void>;
+  /**
+   * Called and awaited at the end of a pass with what has waited for longer than a day, for instance to mail it: once a day
+   * at most, whoever makes the passes. When it throws, it is called again in an hour.
+   */
+  readonly onWaiting?: (waiting: WaitingLeads) => void | Promise<void>;
   /** Ends the pass after the lead in flight. */
   readonly signal?: AbortSignal;
 }
@@ -58,7 +64,7 @@ export async function deliver(
   connection: Connection,
   table: string,
   client: LeadIntakeClient,
-  { limit = 100, keepSettledDays = 30, onSettled, signal }: DeliveryOptions = {},
+  { limit = 100, keepSettledDays = 30, onSettled, onWaiting, signal }: DeliveryOptions = {},
 ): Promise<Delivery> {
   const leads = leadsIn(connection, table);
   const counts = { delivered: 0, already_open: 0, refused: 0, waiting: 0 };
@@ -82,8 +88,9 @@ export async function deliver(
 
   if (counts.delivered + counts.already_open > 0) await leads.release();
   await leads.deleteSettledBefore(Math.floor(Date.now() - keepSettledDays * DAY_MS));
+  if (onWaiting !== undefined) await tellWaiting(connection, table, onWaiting).catch((error) => errors.push(error));
   if (errors.length > 0)
-    throw new AggregateError(errors, 'Sending a lead or onSettled has failed: its leads keep waiting.');
+    throw new AggregateError(errors, 'Sending a lead, onSettled or onWaiting has failed: its leads keep waiting.');
   return {
     delivered: counts.delivered,
     alreadyOpen: counts.already_open,

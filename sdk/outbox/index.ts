@@ -4,4 +4,8 @@ export type { Delivery, DeliveryOptions, SettledLead } from './delivery.ts';
 export { keyFor } from './keys.ts';
 export { createOutbox, type Outbox, type OutboxOptions } from './outbox.ts';
 export { OutboxError } from './outbox-error.ts';
+export type { ReconcileOptions } from './reconcile.ts';
+export type { Difference, Reconciliation } from './reconciliation.ts';
+export type { SendAgainOptions } from './send-again.ts';
+export type { WaitingLeads } from './waiting.ts';
 export type { WorkerOptions } from './worker.ts';

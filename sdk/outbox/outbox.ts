@@ -4,6 +4,9 @@ import { add } from './add.ts';
 import { discard, type LeadInNeed, needsAttention, retry } from './attention.ts';
 import type { Connection, PostgresConnection, SqliteConnection } from './connection.ts';
 import { type Delivery, type DeliveryOptions, deliver } from './delivery.ts';
+import { lastReconciliation, type ReconcileOptions, reconcile } from './reconcile.ts';
+import type { Reconciliation } from './reconciliation.ts';
+import { type SendAgainOptions, sendAgain } from './send-again.ts';
 import { checkedTable, DEFAULT_TABLE, setUp, tableStatements, warnOfDefaultTable } from './table.ts';
 import { run, type WorkerOptions } from './worker.ts';
 
@@ -87,6 +90,33 @@ export interface Outbox {
    * @throws OutboxError when there is no such lead, or it was delivered
    */
   discard(connection: Connection, idempotencyKey: string): Promise<void>;
+
+  /**
+   * Compares the leads that were sent with the service, by reads alone: sends, changes and deletes nothing. A call that was
+   * stopped, or killed, is gone on with by the next one within a day. Leaves half of the quota to the website.
+   *
+   * @param client one whose key has the scope `leads.read`
+   * @param connection a connection without an open transaction
+   * @throws OutboxError when the key may not read leads, another comparison has begun, or a transaction is open
+   */
+  reconcile(connection: Connection, client: LeadIntakeClient, options?: ReconcileOptions): Promise<Reconciliation>;
+
+  /** Returns the latest comparison, finished or not; null: there was none. */
+  lastReconciliation(connection: Connection): Promise<Reconciliation | null>;
+
+  /**
+   * Makes a lead due, with its key and its data, that was sent and is not there. The service looks it up first. A lead that was
+   * erased is refused; one that the service has lost is created again, or its contact has an open lead.
+   *
+   * @throws OutboxError when it is there, was not sent, has no data, or `mayCreate` is not true
+   * @throws LeadIntakeError when the service could not be asked
+   */
+  sendAgain(
+    connection: Connection,
+    client: LeadIntakeClient,
+    idempotencyKey: string,
+    options: SendAgainOptions,
+  ): Promise<void>;
 }
 
 /**
@@ -110,5 +140,8 @@ export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
     needsAttention: (connection, { limit = 100 } = {}) => needsAttention(connection, table, limit),
     retry: (connection, key, capture) => retry(connection, table, key, capture),
     discard: (connection, key) => discard(connection, table, key),
+    reconcile: (connection, client, options) => reconcile(connection, table, client, options),
+    lastReconciliation: (connection) => lastReconciliation(connection, table),
+    sendAgain: (connection, client, key, options) => sendAgain(connection, table, client, key, options),
   };
 }

@@ -75,9 +75,17 @@ export async function outcomeOf(
     }
     if (error instanceof ProblemError) return outcomeOfProblem(error);
     if (!(error instanceof NoAnswerError)) throw error;
-    const reason = reasonOf(`${markOf(error)}: ${whyNone(error.cause)}`);
-    return { state: 'waiting', reason, retryAfterSeconds: error.retryAfterSeconds };
+    return { state: 'waiting', reason: reasonOfFailure(error), retryAfterSeconds: error.retryAfterSeconds };
   }
+}
+
+/** Returns what a request failed with, in the form of the column `reason`. */
+export function reasonOfFailure(error: ProblemError | NoAnswerError): string {
+  if (error instanceof NoAnswerError) return reasonOf(`${markOf(error)}: ${whyNone(error.cause)}`);
+  const { status, code, title, detail = title, fields, requestId } = error;
+  const named = Object.entries(fields).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
+  const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
+  return reasonOf(`${status} ${code}: ${detail}${about} (request ${requestId})`);
 }
 
 /** Returns a text in the form of the column `reason`: in ASCII, which a database of any encoding can store. */
@@ -89,10 +97,8 @@ export function reasonOf(text: string): string {
 }
 
 function outcomeOfProblem(problem: ProblemError): Outcome {
-  const { status, code, title, detail = title, fields, requestId, retryAfterSeconds } = problem;
-  const named = Object.entries(fields).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
-  const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
-  const reason = reasonOf(`${status} ${code}: ${detail}${about} (request ${requestId})`);
+  const { status, retryAfterSeconds } = problem;
+  const reason = reasonOfFailure(problem);
   if (!isOfAll(reason) && status < FAILING_FROM_STATUS && !TEMPORARY_STATUSES.includes(status))
     return { state: 'refused', reason };
   return { state: 'waiting', reason, retryAfterSeconds, isFree: isOfAll(reason) && problem.written === 'no' };

@@ -21,7 +21,18 @@ export function warnOfDefaultTable(): void {
   globalThis.process?.emitWarning?.(DEFAULT_TABLE_WARNING, 'DeprecationWarning');
 }
 
-/** Returns the statements that create the table and its index if they do not exist, on SQLite and PostgreSQL. */
+/** The table of what the outbox remembers besides leads. Names are limited to 63 characters. */
+export const memoTableOf = (table: string): string => `${table.slice(0, 58)}_memo`;
+
+/** Returns the statement that creates that table if it does not exist. */
+const memoStatement = (table: string): string =>
+  `CREATE TABLE IF NOT EXISTS ${memoTableOf(table)} (
+  name VARCHAR(32) NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL,
+  token VARCHAR(36) NOT NULL
+)`;
+
+/** Returns the statements that create the table, its index and its memo if they do not exist, on SQLite and PostgreSQL. */
 export function tableStatements(table: string): string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${table} (
@@ -37,18 +48,26 @@ export function tableStatements(table: string): string[] {
 )`,
     // Index names are limited to 63 characters, too.
     `CREATE INDEX IF NOT EXISTS ${table.slice(0, 59)}_due ON ${table} (state, next_attempt_at)`,
+    memoStatement(table),
   ];
 }
 
-/** Creates the table and its index if they do not exist. */
+/** Creates the table, its index and its memo if they do not exist. */
 export async function setUp(connection: Connection, table: string): Promise<void> {
-  const statements = tableStatements(table);
+  await create(connection, tableStatements(table));
+  // A driver that the outbox does not support fails here, and not with the first lead.
+  await carryOut(connection, { sql: `SELECT idempotency_key FROM ${table} LIMIT 1`, values: [] });
+}
+
+/** Creates the memo of a table that an earlier release has set up. */
+export const setUpMemo = (connection: Connection, table: string): Promise<void> =>
+  create(connection, [memoStatement(table)]);
+
+async function create(connection: Connection, statements: readonly string[]): Promise<void> {
   if (isSqlite(connection)) {
     for (const sql of statements) carryOut(connection, { sql, values: [] });
   } else {
     // Sent as one query, they are one transaction, which releases the lock at its end.
     await connection.query([`SELECT pg_advisory_xact_lock(${SET_UP_LOCK})`, ...statements].join(';\n'));
   }
-  // A driver that the outbox does not support fails here, and not with the first lead.
-  await carryOut(connection, { sql: `SELECT idempotency_key FROM ${table} LIMIT 1`, values: [] });
 }

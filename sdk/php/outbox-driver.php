@@ -6,9 +6,12 @@ declare(strict_types=1);
 
 use LeadIntake\LeadIntakeClient;
 use LeadIntake\Outbox\Dialect;
+use LeadIntake\Outbox\Difference;
 use LeadIntake\Outbox\Entry;
 use LeadIntake\Outbox\Outbox;
+use LeadIntake\Outbox\Reconciliation;
 use LeadIntake\Outbox\State;
+use LeadIntake\Outbox\WaitingLeads;
 
 // stdout has only JSON.
 ini_set('display_errors', 'stderr');
@@ -59,7 +62,8 @@ function resultOf(string $command, array $arguments, array $settings): object
         case 'deliver':
             $listener = isset($arguments['onSettled']) ? ['onSettled' => listener($arguments['onSettled'])] : [];
             $options = array_intersect_key($arguments, ['limit' => 1, 'keepSettledDays' => 1]);
-            return $outbox->deliver(client($settings), ...$options, ...$listener);
+            $waiting = isset($arguments['onWaiting']) ? ['onWaiting' => tell($arguments['onWaiting'])] : [];
+            return $outbox->deliver(client($settings), ...$options, ...$listener, ...$waiting);
         case 'needs-attention':
             $attention = $outbox->needsAttention(...array_intersect_key($arguments, ['limit' => 1]));
             return (object) ['count' => $attention->count, 'entries' => array_map(publicEntry(...), $attention->entries)];
@@ -68,6 +72,19 @@ function resultOf(string $command, array $arguments, array $settings): object
             return (object) [];
         case 'discard':
             $outbox->discard($arguments['key']);
+            return (object) [];
+        case 'reconcile':
+            $options = isset($arguments['maxMs']) ? ['maxSeconds' => $arguments['maxMs'] / 1000] : [];
+            $options += array_intersect_key($arguments, ['restart' => 1]);
+            $printed = static fn (Difference $each) => printLine(['difference' => publicDifference($each)]);
+            $options += isset($arguments['onDifference']) ? ['onDifference' => $printed] : [];
+            $report = publicReport($outbox->reconcile(client($settings), ...$options));
+            return (object) ($report + ['peakKiB' => intdiv(memory_get_peak_usage(true), 1024)]);
+        case 'last-reconciliation':
+            $last = $outbox->lastReconciliation();
+            return (object) ($last === null ? [] : publicReport($last));
+        case 'send-again':
+            $outbox->sendAgain(client($settings), $arguments['key'], $arguments['mayCreate'] ?? false, $arguments['capture'] ?? null);
             return (object) [];
     }
     throw new InvalidArgumentException("no command is named $command");
@@ -120,6 +137,38 @@ function listener(string $behaviour): Closure
             throw new RuntimeException('listener failed');
         }
     };
+}
+
+function tell(string $behaviour): Closure
+{
+    return static function (WaitingLeads $waiting) use ($behaviour): void {
+        $reasons = [];
+        foreach ($waiting->reasons as $reason => $count) {
+            $reasons[] = ['reason' => $reason, 'count' => $count];
+        }
+        $oldest = (int) $waiting->oldest->format('Uv');
+        printLine(['waits' => ['count' => $waiting->count, 'oldest' => $oldest, 'reasons' => $reasons]]);
+        if ($behaviour === 'throw') {
+            throw new RuntimeException('listener failed');
+        }
+    };
+}
+
+function publicReport(Reconciliation $report): array
+{
+    $changed = [
+        'startedAt' => (int) $report->startedAt->format('Uv'),
+        'since' => $report->since === null ? null : (int) $report->since->format('Uv'),
+        'differences' => array_map(publicDifference(...), $report->differences),
+    ];
+    return $changed + get_object_vars($report);
+}
+
+function publicDifference(Difference $difference): array
+{
+    ['idempotencyKey' => $key, 'createdAt' => $createdAt] = $values = get_object_vars($difference);
+    unset($values['idempotencyKey']);
+    return ['key' => $key, 'createdAt' => (int) $createdAt->format('Uv')] + $values;
 }
 
 function publicEntry(Entry $entry): array

@@ -5,6 +5,8 @@ Takes commands from stdin, as documented in test/outbox/README.md."""
 from __future__ import annotations
 
 import json
+import re
+import resource
 import signal
 import sqlite3
 import sys
@@ -21,9 +23,12 @@ sys.path.insert(0, str(Path(__file__).parent / "src"))
 from lead_intake import LeadIntakeClient  # noqa: E402
 from lead_intake.outbox import (  # noqa: E402
     Connection,
+    Difference,
     Engine,
     Outbox,
+    Reconciliation,
     SettledLead,
+    WaitingLeads,
     key_for,
     set_up_sql,
 )
@@ -108,7 +113,47 @@ def listener(arguments: dict[str, Any]) -> dict[str, Any]:
         if arguments["onSettled"] == "throw":
             raise RuntimeError("listener failed")
 
-    return {"on_settled": on_settled} if "onSettled" in arguments else {}
+    def on_waiting(waiting: WaitingLeads) -> None:
+        reasons = [{"reason": reason, "count": count} for reason, count in waiting.reasons.items()]
+        print_line({"waits": {"count": waiting.count, "oldest": milliseconds(waiting.oldest), "reasons": reasons}})
+        if arguments["onWaiting"] == "throw":
+            raise RuntimeError("listener failed")
+
+    settled = {"on_settled": on_settled} if "onSettled" in arguments else {}
+    return settled | ({"on_waiting": on_waiting} if "onWaiting" in arguments else {})
+
+
+def milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+def in_camel_case(values: dict[str, Any]) -> dict[str, Any]:
+    return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in values.items()}
+
+
+def public_difference(difference: Difference) -> dict[str, Any]:
+    values = in_camel_case(vars(difference))
+    return {"key": values.pop("idempotencyKey"), **values, "createdAt": milliseconds(difference.created_at)}
+
+
+def public_report(report: Reconciliation) -> dict[str, Any]:
+    return {
+        **in_camel_case(vars(report)),
+        "startedAt": milliseconds(report.started_at),
+        "since": None if report.since is None else milliseconds(report.since),
+        "differences": [public_difference(each) for each in report.differences],
+    }
+
+
+def reconcile(outbox: Outbox, arguments: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    options: dict[str, Any] = {"restart": arguments["restart"]} if "restart" in arguments else {}
+    if "maxMs" in arguments:
+        options["max_seconds"] = arguments["maxMs"] / 1000
+    if "onDifference" in arguments:
+        options["on_difference"] = lambda each: print_line({"difference": public_difference(each)})
+    with client(settings) as leads:
+        report = public_report(outbox.reconcile(leads, **options))
+    return {**report, "peakKiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
 
 
 def run(outbox: Outbox, arguments: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -177,6 +222,19 @@ def result_of(command: str, arguments: dict[str, Any], settings: dict[str, Any])
             outbox.retry(arguments["key"], arguments.get("capture"))
         case "discard":
             outbox.discard(arguments["key"])
+        case "reconcile":
+            return reconcile(outbox, arguments, settings)
+        case "last-reconciliation":
+            last = outbox.last_reconciliation()
+            return {} if last is None else public_report(last)
+        case "send-again":
+            with client(settings) as leads:
+                outbox.send_again(
+                    leads,
+                    arguments["key"],
+                    arguments.get("capture"),
+                    may_create=arguments.get("mayCreate", False),
+                )
         case other:
             raise ValueError(f"no command is named {other}")
     return {}

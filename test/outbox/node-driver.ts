@@ -1,7 +1,15 @@
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
-import { createOutbox, keyFor, type Outbox, type SettledLead } from '../../sdk/outbox/index.ts';
+import {
+  createOutbox,
+  type Difference,
+  keyFor,
+  type Outbox,
+  type Reconciliation,
+  type SettledLead,
+  type WaitingLeads,
+} from '../../sdk/outbox/index.ts';
 
 /** How the transaction of an added lead ends. */
 type End = 'commit' | 'rollback' | 'hang' | 'commit-anyway';
@@ -14,7 +22,12 @@ interface Arguments {
   readonly limit?: number;
   readonly keepSettledDays?: number;
   readonly onSettled?: 'print' | 'throw';
+  readonly onWaiting?: 'print' | 'throw';
   readonly pollMs?: number;
+  readonly maxMs?: number;
+  readonly restart?: boolean;
+  readonly onDifference?: 'print';
+  readonly mayCreate?: boolean;
   readonly before?: string;
   readonly submissions: readonly { readonly formKey: string; readonly capture: LeadCapture; readonly at: string }[];
 }
@@ -75,11 +88,12 @@ async function resultOf(line: Command): Promise<object> {
 async function carriedOut(outbox: Outbox, website: Website, line: Command): Promise<object> {
   const { connection } = website;
   const { command, arguments: input, settings } = line;
-  const { leads, key, capture, limit, keepSettledDays, onSettled, pollMs } = input;
+  const { leads, key, capture, limit, keepSettledDays, onSettled, onWaiting, pollMs } = input;
   const options = {
     ...(limit !== undefined && { limit }),
     ...(keepSettledDays !== undefined && { keepSettledDays }),
     ...(onSettled !== undefined && { onSettled: (lead: SettledLead) => notify(lead, onSettled) }),
+    ...(onWaiting !== undefined && { onWaiting: (waiting: WaitingLeads) => tell(waiting, onWaiting) }),
   };
   const client = () => clientBy(settings);
   switch (command) {
@@ -113,6 +127,22 @@ async function carriedOut(outbox: Outbox, website: Website, line: Command): Prom
       return {};
     case 'discard':
       await outbox.discard(connection, key);
+      return {};
+    case 'reconcile':
+      if (input.before !== undefined) await website.execute(input.before);
+      return {
+        ...shown(await outbox.reconcile(connection, client(), comparing(input))),
+        peakKiB: process.resourceUsage().maxRSS,
+      };
+    case 'last-reconciliation': {
+      const last = await outbox.lastReconciliation(connection);
+      return last === null ? {} : shown(last);
+    }
+    case 'send-again':
+      await outbox.sendAgain(connection, client(), key, {
+        ...(capture && { capture }),
+        mayCreate: input.mayCreate === true,
+      });
       return {};
     default:
       throw new Error(`no command is named ${command}`);
@@ -153,6 +183,34 @@ async function add(
 function notify({ idempotencyKey, outcome, leadId, capture, reason }: SettledLead, then: 'print' | 'throw'): void {
   print({ settled: { key: idempotencyKey, outcome, leadId, capture, reason } });
   if (then === 'throw') throw new Error('listener failed');
+}
+
+function tell({ count, oldest, reasons }: WaitingLeads, then: 'print' | 'throw'): void {
+  print({ waits: { count, oldest: oldest.getTime(), reasons } });
+  if (then === 'throw') throw new Error('listener failed');
+}
+
+function comparing({ maxMs, restart, onDifference }: Arguments) {
+  return {
+    ...(maxMs !== undefined && { maxMs }),
+    ...(restart !== undefined && { restart }),
+    ...(onDifference !== undefined && {
+      onDifference: (difference: Difference) => print({ difference: different(difference) }),
+    }),
+  };
+}
+
+function different({ idempotencyKey: key, createdAt, ...rest }: Difference) {
+  return { key, createdAt: createdAt.getTime(), ...rest };
+}
+
+function shown({ startedAt, since, differences, ...rest }: Reconciliation) {
+  return {
+    ...rest,
+    startedAt: startedAt.getTime(),
+    since: since?.getTime() ?? null,
+    differences: differences.map(different),
+  };
 }
 
 function clientBy({ baseUrl, apiKey, deadlineMs, attemptTimeoutMs }: Settings) {

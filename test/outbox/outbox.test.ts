@@ -8,6 +8,7 @@ import type { LeadCapture } from '../../sdk/index.ts';
 import { REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
+import { testArrival } from './arrival.ts';
 import formKeys from './form-keys.json' with { type: 'json' };
 import { KILLS, testKills } from './kills.ts';
 import { onEachDatabase } from './on-each-database.ts';
@@ -59,6 +60,7 @@ onEachDatabase(service, (outbox) => {
   const testOnce = test.runIf(process.env.SOAK || kind === language.databases[0]);
 
   testKills(service, outbox, testOnce);
+  testArrival(service, outbox, testOnce);
 
   test(`${name}: sends each committed lead once, and none that was rolled back or interrupted by a kill`, async () => {
     const website = await aWebsite();

@@ -166,6 +166,12 @@ final class LeadIntakeClient
         } while ($cursor !== null);
     }
 
+    /** Returns the quota as the latest response described it; null before, and without its headers. */
+    public function quota(): ?Quota
+    {
+        return $this->sender->quota;
+    }
+
     private function read(string $path, \Closure $read): mixed
     {
         return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->headers->reveal(), $read));

@@ -49,6 +49,15 @@ final class Outcomes
     /** Why an outbox refuses a row. */
     public const REASON_UNREADABLE = 'unreadable: the data in the table is not a JSON object';
 
+    /** What it may mean that a lead of an outbox cannot be found by its API key, which gets one answer for all of it. */
+    public const REASON_NOT_THERE = 'not there: erased, lost in a restored database, or of another studio';
+
+    /** What it may mean that a lead has another name, source or note than the outbox has kept. */
+    public const REASON_OTHER_DATA = 'other data: changed in the studio since, or the lead of an earlier visit';
+
+    /** Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too. */
+    public const PAGES_MISSED = 100;
+
     /** How requests name the client; many firewalls refuse requests without a name. */
     public const USER_AGENT = 'lead-intake-php/1.1.0';
 

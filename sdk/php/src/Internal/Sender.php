@@ -6,6 +6,7 @@ namespace LeadIntake\Internal;
 
 use LeadIntake\AttemptReport;
 use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Quota;
 use LeadIntake\Transport\Response;
 use LeadIntake\Transport\Transport;
 use LeadIntake\Transport\TransportException;
@@ -25,6 +26,9 @@ final class Sender
 
     /** The minimum time for another attempt. With less, it would more likely time out and leave the outcome unknown. */
     private const MIN_ATTEMPT_SECONDS = 1.0;
+
+    /** The quota as the latest response described it. */
+    public ?Quota $quota = null;
 
     /**
      * @param float $deadlineSeconds the time limit of a request over all attempts
@@ -87,6 +91,7 @@ final class Sender
         } catch (TransportException $cause) {
             return [new Silence($cause), null];
         }
+        $this->quota = Quota::in($response);
         return [$call->outcomeOf($response, $attempts), $response];
     }
 

@@ -4,13 +4,20 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox;
 
+use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Exception\ProblemException;
 use LeadIntake\Internal\Uuid;
 use LeadIntake\LeadCapture;
 use LeadIntake\LeadIntakeClient;
 use LeadIntake\Outbox\Internal\CaptureJson;
+use LeadIntake\Outbox\Internal\Comparison;
+use LeadIntake\Outbox\Internal\Memo;
 use LeadIntake\Outbox\Internal\Pass;
+use LeadIntake\Outbox\Internal\Run;
 use LeadIntake\Outbox\Internal\Schema;
+use LeadIntake\Outbox\Internal\SentRows;
 use LeadIntake\Outbox\Internal\Table;
+use LeadIntake\Outbox\Internal\Waiting;
 
 /**
  * Stores leads in a table of the website's own database first, and sends them later. Leads in the table are retried until
@@ -24,7 +31,13 @@ final class Outbox
     private const DEFAULT_TABLE_WARNING = 'The default table ' . self::TABLE . ' of an outbox is deprecated, because a second website'
         . " in the same database would send its leads: name a table, such as new Outbox(…, 'example_com_leads'), or the present one.";
 
+    private const RECONCILIATION = 'reconciliation';
+
     private readonly Table $table;
+
+    private readonly Database $database;
+
+    private readonly string $name;
 
     private readonly bool $isTableNamed;
 
@@ -38,8 +51,9 @@ final class Outbox
     public function __construct(\PDO|Database $database, ?string $table = null)
     {
         $this->isTableNamed = $table !== null;
-        $database = $database instanceof \PDO ? new PdoDatabase($database) : $database;
-        $this->table = new Table($database, self::checkedName($table ?? self::TABLE));
+        $this->database = $database instanceof \PDO ? new PdoDatabase($database) : $database;
+        $this->name = self::checkedName($table ?? self::TABLE);
+        $this->table = new Table($this->database, $this->name);
     }
 
     /** @return list<string> the statements of setUp, for the website's own migrations */
@@ -126,6 +140,8 @@ final class Outbox
      *     erased; at least once. When it throws, the lead keeps its data and is retried later. Without it, leads with a
      *     `reason` are kept
      * @param int $keepSettledDays the days after which entries with erased data are deleted
+     * @param ?callable(WaitingLeads): void $onWaiting called at the end of a pass with what has waited for longer than a day,
+     *     for instance to mail it: once a day at most, whoever makes the passes. When it throws, it is called again in an hour
      *
      * @throws \LogicException when a transaction is open: a rollback would undo the stored outcomes
      * @throws OutboxException when the listener or sending a lead failed, see getPrevious(); the leads concerned keep
@@ -136,6 +152,7 @@ final class Outbox
         int $limit = 100,
         ?callable $onSettled = null,
         int $keepSettledDays = 30,
+        ?callable $onWaiting = null,
     ): Summary {
         $this->requireNoTransaction();
         if ($keepSettledDays < 0) {
@@ -143,7 +160,11 @@ final class Outbox
         }
         $this->table->forgetSettled($keepSettledDays);
         $pass = new Pass($this->table, $client, $onSettled === null ? null : $onSettled(...));
-        return $pass->run(self::checkedLimit($limit));
+        try {
+            return $pass->run(self::checkedLimit($limit));
+        } finally {
+            $onWaiting === null || Waiting::tell($this->database, $this->name, $onWaiting(...));
+        }
     }
 
     /**
@@ -188,6 +209,87 @@ final class Outbox
     {
         if (!$this->table->discard($idempotencyKey) && !$this->table->has($idempotencyKey, State::Discarded)) {
             throw self::missing($idempotencyKey);
+        }
+    }
+
+    /**
+     * Compares the leads that were sent with the service, by reads alone: sends, changes and deletes nothing. A call that was
+     * stopped, or killed, is gone on with by the next one within a day. Leaves half of the quota to the website.
+     *
+     * @param LeadIntakeClient $client one whose key has the scope `leads.read`
+     * @param ?float $maxSeconds no request begins later, and no wait for the quota would end later; null: no limit
+     * @param bool $restart begins anew instead of where the last call stopped
+     * @param ?callable(Difference): void $onDifference called for each difference, at least once: after a crash, or an exception,
+     *     again for some
+     *
+     * @throws OutboxException when the key may not read leads, or another comparison has begun
+     * @throws \LogicException when a transaction is open
+     */
+    public function reconcile(
+        LeadIntakeClient $client,
+        ?float $maxSeconds = null,
+        bool $restart = false,
+        ?callable $onDifference = null,
+    ): Reconciliation {
+        $this->requireNoTransaction();
+        $rows = new SentRows($this->database, $this->name);
+        $memo = new Memo($this->database, $this->name, self::RECONCILIATION);
+        $token = Uuid::random();
+        // Of two comparisons the later one goes on, and the other one ends.
+        $memo->take($token);
+        $earlier = Run::from($memo->read()[0]);
+        $run = $earlier?->isToGoOn() && !$restart ? $earlier : $rows->beginning();
+        $listener = $onDifference === null ? null : $onDifference(...);
+        return (new Comparison($client, $rows, $memo, $token, $run, $maxSeconds, $listener))->run()->report();
+    }
+
+    /** Returns the latest comparison, finished or not; null: there was none. */
+    public function lastReconciliation(): ?Reconciliation
+    {
+        return Run::from((new Memo($this->database, $this->name, self::RECONCILIATION))->read()[0])?->report();
+    }
+
+    /**
+     * Makes a lead due, with its key and its data, that was sent and is not there. The service looks it up first. A lead that
+     * was erased is refused; one that the service has lost is created again, or its contact has an open lead.
+     *
+     * @param bool $mayCreate confirms that this may create another lead: where the service has lost the lead, it has lost its
+     *     key, too
+     * @param LeadCapture|array<string, mixed>|null $capture the data, which the outbox has erased; null: those that it has kept
+     *
+     * @throws \InvalidArgumentException when the data cannot be stored
+     * @throws OutboxException when it is there, was not sent, has no data, or $mayCreate is false
+     * @throws LeadIntakeException when the service could not be asked
+     */
+    public function sendAgain(
+        LeadIntakeClient $client,
+        string $idempotencyKey,
+        bool $mayCreate,
+        #[\SensitiveParameter] LeadCapture|array|null $capture = null,
+    ): void {
+        $entry = $this->table->sent($idempotencyKey)
+            ?? throw new OutboxException("no lead with the idempotency key $idempotencyKey was sent");
+        $data = $capture ?? $entry->capture
+            ?? throw new OutboxException("the data of the lead $idempotencyKey are erased: pass them, to send it again");
+        if (!$mayCreate) {
+            throw new OutboxException("if the service no longer has the idempotency key $idempotencyKey, such as after its database"
+                . ' was restored, this creates another lead: confirm that by mayCreate');
+        }
+        if ($entry->leadId !== null && self::isThere($client, $entry->leadId)) {
+            throw new OutboxException("the lead with the idempotency key $idempotencyKey is there: there is nothing to send");
+        }
+        if (!$this->table->sendAgain($entry->idempotencyKey, CaptureJson::encode($data))) {
+            throw new OutboxException("the lead with the idempotency key $idempotencyKey was changed meanwhile");
+        }
+    }
+
+    private static function isThere(LeadIntakeClient $client, string $leadId): bool
+    {
+        try {
+            $client->getLead($leadId);
+            return true;
+        } catch (ProblemException $problem) {
+            return $problem->problemCode === 'integration_lead_not_found' ? false : throw $problem;
         }
     }
 

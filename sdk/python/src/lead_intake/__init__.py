@@ -2,6 +2,7 @@
 
 from ._async_client import AsyncLeadIntakeClient
 from ._client import LeadIntakeClient
+from ._quota import Quota
 from .errors import (
     IdempotencyConflictError,
     LeadAlreadyOpenError,
@@ -43,5 +44,6 @@ __all__ = [
     "PhoneContact",
     "ProblemCode",
     "ProblemError",
+    "Quota",
     "Written",
 ]

@@ -15,6 +15,7 @@ from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_
 from ._calls import Call, Calls
 from ._check import Checking
 from ._pools import Pools
+from ._quota import Quota, quota_in
 from ._sending import Limits, OnAttempt, Sending
 from .models import CheckReport, CreatedLead, Lead, LeadCapture, LeadList
 
@@ -50,6 +51,7 @@ class LeadIntakeClient:
         self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.Client, http_client)
+        self._quota: Quota | None = None
         # Settings of proxies that cannot work fail here.
         self._pools.current()
 
@@ -109,6 +111,10 @@ class LeadIntakeClient:
             if cursor is None:
                 return
 
+    def quota(self) -> Quota | None:
+        """Return the quota as the latest response described it; None before, and without its headers."""
+        return self._quota
+
     def close(self) -> None:
         """Close idle connections, unless the HTTP client was passed in."""
         for pool in self._pools.close():
@@ -143,6 +149,7 @@ class LeadIntakeClient:
         if isinstance(cause, TRANSPORT_ERRORS):
             return Silence(cause)
         response, content = exchange.result()
+        self._quota = quota_in(response.headers)
         return read_response(response, content, call.read)
 
     def _exchange(self, http: httpx2.Client, request: httpx2.Request, end: float) -> tuple[httpx2.Response, Content]:

@@ -35,6 +35,15 @@ REASON_REPLAYED = "replayed: its key had been used before, and no one may have g
 #: Why an outbox refuses a row.
 REASON_UNREADABLE = "unreadable: the data in the table is not a JSON object"
 
+#: What it may mean that a lead of an outbox cannot be found by its API key, which gets one answer for all of it.
+REASON_NOT_THERE = "not there: erased, lost in a restored database, or of another studio"
+
+#: What it may mean that a lead has another name, source or note than the outbox has kept.
+REASON_OTHER_DATA = "other data: changed in the studio since, or the lead of an earlier visit"
+
+#: Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too.
+PAGES_MISSED = 100
+
 #: How requests name the client; many firewalls refuse requests without a name.
 USER_AGENT = "lead-intake-python/1.1.0"
 

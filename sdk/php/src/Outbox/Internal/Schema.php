@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace LeadIntake\Outbox\Internal;
 
+use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\Dialect;
 
 /**
@@ -25,6 +26,8 @@ final class Schema
         'reason VARCHAR(1000) NULL',
     ];
 
+    private const MYSQL_OPTIONS = ' ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin';
+
     /** @return list<string> statements */
     public static function of(Dialect $dialect, string $table): array
     {
@@ -37,8 +40,36 @@ final class Schema
         }
         $list = implode(",\n  ", $columns);
         $create = "CREATE TABLE IF NOT EXISTS $table (\n  $list\n)";
+        $memo = self::memo($dialect, $table);
         return $dialect === Dialect::MySQL
-            ? ["$create ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"]
-            : [$create, "CREATE INDEX IF NOT EXISTS $index ON $table (state, next_attempt_at)"];
+            ? [$create . self::MYSQL_OPTIONS, $memo]
+            : [$create, "CREATE INDEX IF NOT EXISTS $index ON $table (state, next_attempt_at)", $memo];
+    }
+
+    /** The table of what the outbox remembers besides leads. Names are limited to 63 characters. */
+    public static function memoTable(string $table): string
+    {
+        return substr($table, 0, 58) . '_memo';
+    }
+
+    /** The statement that creates that table. */
+    public static function memo(Dialect $dialect, string $table): string
+    {
+        $columns = ['name VARCHAR(32) NOT NULL PRIMARY KEY', 'value TEXT NOT NULL', 'token VARCHAR(36) NOT NULL'];
+        $create = 'CREATE TABLE IF NOT EXISTS ' . self::memoTable($table) . " (\n  " . implode(",\n  ", $columns) . "\n)";
+        return $dialect === Dialect::MySQL ? $create . self::MYSQL_OPTIONS : $create;
+    }
+
+    /** @param list<string> $statements */
+    public static function create(Database $database, array $statements): void
+    {
+        foreach ($statements as $statement) {
+            try {
+                $database->execute($statement);
+            } catch (\Exception) {
+                // PostgreSQL fails concurrent creations of the same table; a second try finds it.
+                $database->execute($statement);
+            }
+        }
     }
 }

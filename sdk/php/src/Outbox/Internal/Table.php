@@ -48,14 +48,7 @@ final class Table
 
     public function create(): void
     {
-        foreach (Schema::of($this->database->dialect(), $this->name) as $statement) {
-            try {
-                $this->database->execute($statement);
-            } catch (\Exception) {
-                // PostgreSQL fails concurrent creations of the same table; a second try finds it.
-                $this->database->execute($statement);
-            }
-        }
+        Schema::create($this->database, Schema::of($this->database->dialect(), $this->name));
     }
 
     /** Inserts an entry unless its key exists. */
@@ -188,6 +181,27 @@ final class Table
         return $this->change($set, $values, $key);
     }
 
+    /** @return ?Entry a delivered or already open one */
+    public function sent(string $key): ?Entry
+    {
+        $rows = $this->rows(
+            "SELECT * FROM $this->name WHERE idempotency_key IN (?, ?) AND state IN ('delivered', 'already_open')",
+            self::possibleKeys($key),
+        );
+        return $rows === [] ? null : self::entry($rows[0]);
+    }
+
+    /** @return bool whether the entry was still sent */
+    public function sendAgain(string $key, #[\SensitiveParameter] string $capture): bool
+    {
+        return $this->database->execute(
+            // Not its first attempt: that the service has it after all is no surprise.
+            "UPDATE $this->name SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL, reason = NULL,"
+            . " capture = ? WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')",
+            [self::now(), $capture, $key],
+        ) === 1;
+    }
+
     /** @return bool whether an entry with data has the key */
     public function discard(string $key): bool
     {
@@ -312,7 +326,7 @@ final class Table
     }
 
     /** Converts a stored time to the nearest valid one: SQLite stores any number. */
-    private static function time(int|float|string $ms): \DateTimeImmutable
+    public static function time(int|float|string $ms): \DateTimeImmutable
     {
         $ms = (int) max(-self::FARTHEST_MS, min(self::FARTHEST_MS, (float) $ms));
         $seconds = (int) floor($ms / 1000);

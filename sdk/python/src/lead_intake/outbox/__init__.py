@@ -4,6 +4,7 @@ from ._database import Connection, Engine
 from ._entries import Attention, Delivery, Entry, SettledLead
 from ._keys import key_for
 from ._outbox import Outbox
+from ._reconciliation import Difference, Reconciliation, WaitingLeads
 from ._table import DEFAULT_TABLE, set_up_sql
 from .errors import OutboxError
 
@@ -12,11 +13,14 @@ __all__ = [
     "Attention",
     "Connection",
     "Delivery",
+    "Difference",
     "Engine",
     "Entry",
     "Outbox",
     "OutboxError",
+    "Reconciliation",
     "SettledLead",
+    "WaitingLeads",
     "key_for",
     "set_up_sql",
 ]

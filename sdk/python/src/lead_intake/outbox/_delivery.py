@@ -30,8 +30,14 @@ class Pass:
     """
 
     def __init__(
-        self, rows: Rows, client: LeadIntakeClient, on_settled: Listener | None, keep_settled_days: float
+        self,
+        rows: Rows,
+        client: LeadIntakeClient,
+        on_settled: Listener | None,
+        keep_settled_days: float,
+        tell_waiting: Callable[[], object],
     ) -> None:
+        self._tell_waiting = tell_waiting
         self._rows = rows
         self._client = client
         self._on_settled = on_settled
@@ -43,7 +49,7 @@ class Pass:
 
     def run(self, limit: int, should_stop: Callable[[], bool]) -> Delivery:
         """
-        :raises OutboxError: when the listener or sending a lead failed; the other leads were still sent
+        :raises OutboxError: when a listener or sending a lead failed; the other leads were still sent
         """
         # A wait that was asked for holds for all leads.
         self._stopped_because = self._rows.pause()
@@ -58,6 +64,7 @@ class Pass:
         if self._counts["delivered"] + self._counts["already_open"] > 0:
             self._rows.release()
         self._rows.delete_settled(self._keep_settled_days)
+        self._tell()
         if self._failure is not None:
             raise self._failure
         return Delivery(
@@ -68,6 +75,12 @@ class Pass:
             waiting=self._rows.count_waiting(),
             stopped_because=self._stopped_because,
         )
+
+    def _tell(self) -> None:
+        try:
+            self._tell_waiting()
+        except Exception as error:
+            self._fail(f"on_waiting has raised {type(error).__name__}: it is called again in an hour", error)
 
     def _process(self, lead: TakenUp) -> None:
         outcome = self._notify(lead, self._send(lead))

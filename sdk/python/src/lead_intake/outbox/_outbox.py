@@ -9,20 +9,29 @@ from threading import Event
 from typing import Any
 
 from .._client import LeadIntakeClient
+from ..errors import ProblemError
 from ..models import LeadCapture
+from ._comparison import Comparison, OnDifference
 from ._database import Connection, committing, database_of
 from ._delivery import Listener, Pass
 from ._entries import Attention, Delivery
 from ._keys import checked_key
+from ._memo import Memo, ensure_memo
+from ._reconciliation import Reconciliation, Run
 from ._rows import Rows
+from ._sent_rows import SentRows
 from ._stored import text_of
 from ._table import DEFAULT_TABLE, DEFAULT_TABLE_WARNING, checked_table, set_up
+from ._waiting import OnWaiting, tell_waiting
+from .errors import OutboxError
 
 #: How often a pausing worker checks whether to stop; seconds.
 _CHECK_INTERVAL = 0.2
 
 #: The maximum pause after failed passes; seconds.
 _MAX_PAUSE = 60.0
+
+_RECONCILIATION = "reconciliation"
 
 _log = logging.getLogger("lead_intake")
 
@@ -87,7 +96,14 @@ class Outbox:
         Rows(database_of(connection), self._table).add(key, text_of(capture))
         return key
 
-    def deliver(self, client: LeadIntakeClient, *, limit: int = 100, on_settled: Listener | None = None) -> Delivery:
+    def deliver(
+        self,
+        client: LeadIntakeClient,
+        *,
+        limit: int = 100,
+        on_settled: Listener | None = None,
+        on_waiting: OnWaiting | None = None,
+    ) -> Delivery:
         """
         Make one pass: send the due leads, fewest attempts first. Concurrent passes share the leads.
 
@@ -95,13 +111,21 @@ class Outbox:
         :param on_settled: called for each settled lead before its data is erased. Called at least once: a crash may
             cause a repeat. When it raises, the lead keeps its data and is retried later. Without it, leads with a
             reason are kept.
-        :raises OutboxError: when ``on_settled`` or sending a lead raised, see ``__cause__``; the other leads were still
+        :param on_waiting: called at the end of a pass with what has waited for longer than a day, for instance to mail
+            it: once a day at most, whoever makes the passes. When it raises, it is called again in an hour.
+        :raises OutboxError: when ``on_settled``, ``on_waiting`` or sending a lead raised, see ``__cause__``; the other leads were still
             sent
         """
-        return self._deliver(client, limit, on_settled, lambda: False)
+        return self._deliver(client, limit, on_settled, on_waiting, lambda: False)
 
     def run(
-        self, client: LeadIntakeClient, stop: Event, *, poll_seconds: float = 5.0, on_settled: Listener | None = None
+        self,
+        client: LeadIntakeClient,
+        stop: Event,
+        *,
+        poll_seconds: float = 5.0,
+        on_settled: Listener | None = None,
+        on_waiting: OnWaiting | None = None,
     ) -> None:
         """
         Make passes until ``stop`` is set; ends after the lead in flight. Failed passes, for instance when the database
@@ -113,7 +137,7 @@ class Outbox:
         failures = 0
         while not stop.is_set():
             try:
-                self._deliver(client, 100, on_settled, stop.is_set)
+                self._deliver(client, 100, on_settled, on_waiting, stop.is_set)
                 failures = 0
             except Exception as error:
                 failures += 1
@@ -154,16 +178,115 @@ class Outbox:
         with self._rows() as rows:
             rows.discard(idempotency_key)
 
-    def _deliver(
-        self, client: LeadIntakeClient, limit: int, on_settled: Listener | None, should_stop: Callable[[], bool]
-    ) -> Delivery:
+    def reconcile(
+        self,
+        client: LeadIntakeClient,
+        *,
+        max_seconds: float | None = None,
+        stop: Event | None = None,
+        restart: bool = False,
+        on_difference: OnDifference | None = None,
+    ) -> Reconciliation:
+        """
+        Compare the leads that were sent with the service, by reads alone: send, change and delete nothing. A call that
+        was stopped, or killed, is gone on with by the next one within a day. Leaves half of the quota to the website.
+
+        :param client: one whose key has the scope ``leads.read``
+        :param max_seconds: no request begins later, and no wait for the quota would end later
+        :param stop: ends the comparison between two requests
+        :param restart: begin anew instead of where the last call stopped
+        :param on_difference: called for each difference, at least once: after a crash, or an error, again for some
+        :raises OutboxError: when the key may not read leads, or another comparison has begun
+        """
+        ensure_memo(self._connect, self._table)
+        should_stop = (lambda: False) if stop is None else stop.is_set
+        with committing(self._connect) as database:
+            rows = SentRows(database, self._table)
+            memo = Memo(database, self._table, _RECONCILIATION)
+            token = checked_key(None)
+            # Of two comparisons the later one goes on, and the other one ends.
+            memo.take(token)
+            earlier = Run.of(memo.read()[0])
+            run = rows.beginning() if restart or earlier is None or not earlier.is_to_go_on() else earlier
+            comparison = Comparison(client, rows, memo, token, run, max_seconds, should_stop, on_difference)
+            return comparison.run().report()
+
+    def last_reconciliation(self) -> Reconciliation | None:
+        """Return the latest comparison, finished or not; None: there was none."""
+        ensure_memo(self._connect, self._table)
+        with committing(self._connect) as database:
+            run = Run.of(Memo(database, self._table, _RECONCILIATION).read()[0])
+        return None if run is None else run.report()
+
+    def send_again(
+        self,
+        client: LeadIntakeClient,
+        idempotency_key: str,
+        capture: LeadCapture | Mapping[str, Any] | None = None,
+        *,
+        may_create: bool,
+    ) -> None:
+        """
+        Make a lead due, with its key and its data, that was sent and is not there. The service looks it up first. A lead
+        that was erased is refused; one that the service has lost is created again, or its contact has an open lead.
+
+        :param capture: the data, which the outbox has erased; None: those that it has kept
+        :param may_create: confirms that this may create another lead: where the service has lost the lead, it has lost
+            its key, too
+        :raises ValueError, TypeError: when the data is not a JSON object
+        :raises OutboxError: when it is there, was not sent, has no data, or ``may_create`` is false
+        :raises LeadIntakeError: when the service could not be asked
+        """
         with self._rows() as rows:
-            return Pass(rows, client, on_settled, self._keep_settled_days).run(limit, should_stop)
+            sent = rows.sent(idempotency_key)
+        if sent is None:
+            raise OutboxError(f"There is no lead with the key {idempotency_key} that was sent.")
+        key, lead_id, kept = sent
+        data = kept if capture is None else capture
+        if data is None:
+            raise OutboxError(f"The data of the lead with the key {key} is erased: pass it, to send it again.")
+        if not may_create:
+            raise OutboxError(
+                f"If the service no longer has the key {key}, such as after its database was restored, this creates"
+                " another lead: confirm that by may_create."
+            )
+        if lead_id is not None and _is_there(client, lead_id):
+            raise OutboxError(f"The lead with the key {key} is there: there is nothing to send.")
+        with self._rows() as rows:
+            if not rows.send_again(key, text_of(data)):
+                raise OutboxError(f"The lead with the key {key} was changed meanwhile.")
+
+    def _deliver(
+        self,
+        client: LeadIntakeClient,
+        limit: int,
+        on_settled: Listener | None,
+        on_waiting: OnWaiting | None,
+        should_stop: Callable[[], bool],
+    ) -> Delivery:
+        def tell() -> None:
+            if on_waiting is not None:
+                ensure_memo(self._connect, self._table)
+                with committing(self._connect) as database:
+                    tell_waiting(database, self._table, on_waiting)
+
+        with self._rows() as rows:
+            return Pass(rows, client, on_settled, self._keep_settled_days, tell).run(limit, should_stop)
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with committing(self._connect) as database:
             yield Rows(database, self._table)
+
+
+def _is_there(client: LeadIntakeClient, lead_id: str) -> bool:
+    try:
+        client.get_lead(lead_id)
+    except ProblemError as problem:
+        if problem.code == "integration_lead_not_found":
+            return False
+        raise
+    return True
 
 
 def _pause(seconds: float, stop: Event) -> None:

@@ -83,7 +83,7 @@ def send(client: LeadIntakeClient, key: str, capture: dict[str, Any] | None, pas
     except ProblemError as error:
         return _outcome_of(error)
     except NoAnswerError as error:
-        return Postponed(_reason(f"{_mark_of(error)}: {_why_none(error.__cause__)}"), error.retry_after_seconds)
+        return Postponed(reason_of(error), error.retry_after_seconds)
 
 
 def postponed_by(error: Exception, prefix: str = "") -> Postponed:
@@ -91,11 +91,17 @@ def postponed_by(error: Exception, prefix: str = "") -> Postponed:
     return Postponed(_reason(f"{prefix}{type(error).__name__}"))
 
 
-def _outcome_of(problem: ProblemError) -> Outcome:
-    reason = _reason(
-        f"{problem.status} {problem.code}: {problem.detail or problem.title}{_about(problem.fields)}"
-        f" (request {problem.request_id})"
+def reason_of(error: ProblemError | NoAnswerError) -> str:
+    """Return what a request failed with, in the form of the column ``reason``."""
+    if isinstance(error, NoAnswerError):
+        return _reason(f"{_mark_of(error)}: {_why_none(error.__cause__)}")
+    return _reason(
+        f"{error.status} {error.code}: {error.detail or error.title}{_about(error.fields)} (request {error.request_id})"
     )
+
+
+def _outcome_of(problem: ProblemError) -> Outcome:
+    reason = reason_of(problem)
     postponed = Postponed(reason, problem.retry_after_seconds)
     if postponed.is_of_all:
         return replace(postponed, is_free=problem.written == "no")

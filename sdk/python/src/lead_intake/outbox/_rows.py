@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
 from .._outcomes import CONFIGURATION_REASONS, PAUSE_REASONS, SQL_WITH_DATA
@@ -14,6 +13,7 @@ from ._database import Database
 from ._entries import Attention, Entry
 from ._outcome import Outcome, Postponed, Refused, Settled, like
 from ._stored import capture_in, is_same_data
+from ._times import now, time_of
 from .errors import OutboxError
 
 _SECOND_MS = 1000
@@ -35,8 +35,6 @@ _CLOCK_WAS_AHEAD_MS = _MAX_WAIT_MS + _HOUR_MS
 
 #: The maximum number of rows deleted in one pass, so that deletion does not delay sending.
 _DELETED_AT_MOST = 500
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _SETTLED = "('delivered', 'already_open', 'discarded')"
 
@@ -76,14 +74,14 @@ class Rows:
             if is_mysql
             else "ON CONFLICT (idempotency_key) DO NOTHING"
         )
-        now = _now()
+        at = now()
         self._database.change(
             f"INSERT INTO {self._table} (idempotency_key, capture, state, attempts, created_at, next_attempt_at)"
             f" VALUES (?, ?, 'waiting', 0, ?, ?) {unless_there}",
             key,
             text,
-            now,
-            now,
+            at,
+            at,
         )
         # When the key already exists, the row counts of drivers differ. In MySQL, only a locking read sees what other
         # transactions have committed since this one began.
@@ -101,31 +99,31 @@ class Rows:
         those due for longest, so that neither leads that never receive a response nor those whose attempts do not count
         delay others.
         """
-        now = _now()
+        at = now()
         rows = self._database.read(
             f"SELECT idempotency_key, next_attempt_at FROM {self._table}"
             " WHERE state = 'waiting' AND (next_attempt_at <= ? OR next_attempt_at > ?)"
             " ORDER BY attempts, next_attempt_at, created_at, idempotency_key LIMIT ?",
-            now,
-            now + _CLOCK_WAS_AHEAD_MS,
+            at,
+            at + _CLOCK_WAS_AHEAD_MS,
             limit,
         )
         return [(_key(key), int(next_attempt_at)) for key, next_attempt_at in rows]
 
     def pause(self) -> str | None:
         """Returns the reason of a wait that was asked for and has not passed; until then, nothing is sent."""
-        now = _now()
+        at = now()
         rows = self._database.read(
             f"SELECT reason FROM {self._table} WHERE state = 'waiting' AND {like(PAUSE_REASONS)}"
             " AND next_attempt_at > ? AND next_attempt_at <= ? LIMIT 1",
-            now,
-            now + _CLOCK_WAS_AHEAD_MS,
+            at,
+            at + _CLOCK_WAS_AHEAD_MS,
         )
         return next((str(reason) for (reason,) in rows), None)
 
     def take_up(self, key: str, next_attempt_at: int) -> TakenUp | None:
         """Leases a lead to this worker; returns None when another worker was faster."""
-        lease = _now() + _LEASE_MS
+        lease = now() + _LEASE_MS
         # Without the reason of the attempt before, the end of a lease is no pause.
         changed = self._database.change(
             f"UPDATE {self._table} SET attempts = attempts + 1, next_attempt_at = ?, reason = NULL"
@@ -143,7 +141,7 @@ class Rows:
             key,
             lease,
         ):
-            return TakenUp(key, capture_in(capture), _time(created_at), int(attempts), lease)
+            return TakenUp(key, capture_in(capture), time_of(created_at), int(attempts), lease)
         return None
 
     def note(self, lead: TakenUp, outcome: Outcome) -> bool:
@@ -157,7 +155,7 @@ class Rows:
                     lead,
                     "attempts = ?, next_attempt_at = ?, reason = ?",
                     lead.attempts - outcome.is_free,
-                    _now() + wait,
+                    now() + wait,
                     reason,
                 )
             case Refused(reason=reason):
@@ -176,17 +174,17 @@ class Rows:
                     "state = ?, lead_id = ?, settled_at = ?, capture = NULL, reason = NULL",
                     settled.state,
                     _lead_id(settled.lead_id),
-                    _now(),
+                    now(),
                 )
 
     def release(self) -> None:
         """Makes the leads due that wait because of the configuration."""
-        now = _now()
+        at = now()
         self._database.change(
             f"UPDATE {self._table} SET next_attempt_at = ? WHERE state = 'waiting' AND next_attempt_at > ?"
             f" AND {like(CONFIGURATION_REASONS)}",
-            now,
-            now,
+            at,
+            at,
         )
 
     def count_waiting(self) -> int:
@@ -196,7 +194,7 @@ class Rows:
 
     def delete_settled(self, keep_days: float) -> None:
         """Removes rows of leads that were settled more than ``keep_days`` ago."""
-        before = _now() - int(keep_days * _DAY_MS)
+        before = now() - int(keep_days * _DAY_MS)
         # MySQL does not support LIMIT in a subquery of IN.
         rows = self._database.read(
             f"SELECT idempotency_key FROM {self._table} WHERE state IN {_SETTLED} AND settled_at < ? LIMIT ?",
@@ -215,8 +213,8 @@ class Rows:
         where = (
             f"WHERE {SQL_WITH_DATA} AND (state <> 'waiting' OR created_at < ? OR created_at > ? OR {of_configuration})"
         )
-        now = _now()
-        values = (now - _DAY_MS, now + _DAY_MS)
+        at = now()
+        values = (at - _DAY_MS, at + _DAY_MS)
         [(count,)] = self._database.read(f"SELECT COUNT(*) FROM {self._table} {where}", *values)
         rows = self._database.read(
             f"SELECT idempotency_key, state, created_at, attempts, reason, {self._capture} FROM {self._table} {where}"
@@ -227,7 +225,7 @@ class Rows:
         return Attention(
             int(count),
             [
-                Entry(_key(key), state, _time(created_at), int(attempts), reason, capture_in(capture))
+                Entry(_key(key), state, time_of(created_at), int(attempts), reason, capture_in(capture))
                 for key, state, created_at, attempts, reason, capture in rows
             ],
         )
@@ -242,10 +240,33 @@ class Rows:
         self._database.change(
             f"UPDATE {self._table} SET state = 'waiting', next_attempt_at = ?, attempts = 0, reason = NULL,"
             f" capture = COALESCE(?, capture) WHERE idempotency_key = ? AND {SQL_WITH_DATA}",
-            _now(),
+            now(),
             text,
             stored_key,
         )
+
+    def sent(self, key: str) -> tuple[str, str | None, dict[str, Any] | None] | None:
+        """Returns key, id and data of a delivered or already open lead; None: there is no such lead."""
+        for stored_key, lead_id, capture in self._database.read(
+            f"SELECT idempotency_key, lead_id, {self._capture} FROM {self._table}"
+            " WHERE idempotency_key IN (?, ?) AND state IN ('delivered', 'already_open')",
+            key,
+            key.lower(),
+        ):
+            return _key(stored_key), lead_id, capture_in(capture)
+        return None
+
+    def send_again(self, key: str, text: str) -> bool:
+        """Schedules a delivered or already open lead to be sent again; returns whether it still was one."""
+        # Not its first attempt: that the service has it after all is no surprise.
+        changed = self._database.change(
+            f"UPDATE {self._table} SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL,"
+            " reason = NULL, capture = ? WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')",
+            now(),
+            text,
+            key,
+        )
+        return changed == 1
 
     def discard(self, key: str) -> None:
         """
@@ -257,7 +278,7 @@ class Rows:
         self._database.change(
             f"UPDATE {self._table} SET state = 'discarded', settled_at = ?, capture = NULL, reason = NULL"
             f" WHERE idempotency_key = ? AND {SQL_WITH_DATA}",
-            _now(),
+            now(),
             stored_key,
         )
 
@@ -279,10 +300,6 @@ class Rows:
         raise OutboxError(f"There is no lead with the key {key} that has data.")
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def _key(stored: object) -> str:
     if not isinstance(stored, str):
         raise OutboxError(
@@ -290,14 +307,6 @@ def _key(stored: object) -> str:
             " text unchanged."
         )
     return stored
-
-
-def _time(milliseconds: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        nearest = datetime.max if milliseconds > 0 else datetime.min
-        return nearest.replace(tzinfo=timezone.utc)
 
 
 def _lead_id(lead_id: str | None) -> str | None:

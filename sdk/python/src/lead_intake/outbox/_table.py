@@ -28,6 +28,13 @@ _COLUMNS = """\
   lead_id CHAR(36) NULL,
   reason VARCHAR(1000) NULL"""
 
+_MEMO_COLUMNS = """\
+  name VARCHAR(32) NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL,
+  token VARCHAR(36) NOT NULL"""
+
+_MYSQL_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
 
 def checked_table(name: str) -> str:
     """
@@ -48,8 +55,16 @@ def set_up_sql(engine: Engine, table: str = DEFAULT_TABLE) -> str:
 
 
 def set_up(database: Database, table: str) -> None:
-    """Creates the table and its index if missing."""
-    statements = _statements(database.engine, table)
+    """Creates the table, its index and its memo if missing."""
+    _create(database, _statements(database.engine, table))
+
+
+def set_up_memo(database: Database, table: str) -> None:
+    """Creates the memo of a table that an earlier release has set up."""
+    _create(database, [_memo_statement(database.engine, table)])
+
+
+def _create(database: Database, statements: list[str]) -> None:
     if database.engine == "postgresql":
         # One statement is one transaction, whose end releases the lock.
         steps = [f"PERFORM pg_advisory_xact_lock({_SET_UP_LOCK})", *statements]
@@ -58,15 +73,26 @@ def set_up(database: Database, table: str) -> None:
         database.change(statement)
 
 
+def memo_table(table: str) -> str:
+    """Returns the name of the table of what the outbox remembers besides leads; it has at most 63 characters."""
+    return f"{table[:58]}_memo"
+
+
+def _memo_statement(engine: Engine, table: str) -> str:
+    options = f" {_MYSQL_OPTIONS}" if engine == "mysql" else ""
+    return f"CREATE TABLE IF NOT EXISTS {memo_table(table)} (\n{_MEMO_COLUMNS}\n){options}"
+
+
 def _statements(engine: Engine, table: str) -> list[str]:
     # PostgreSQL limits names to 63 characters.
     index = f"{table[:59]}_due"
     if engine == "mysql":
         # MySQL does not support CREATE INDEX IF NOT EXISTS.
         columns = f"{_COLUMNS},\n  INDEX {index} (state, next_attempt_at)"
-        options = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
-        return [f"CREATE TABLE IF NOT EXISTS {table} (\n{columns}\n) {options}"]
+        create = f"CREATE TABLE IF NOT EXISTS {table} (\n{columns}\n) {_MYSQL_OPTIONS}"
+        return [create, _memo_statement(engine, table)]
     return [
         f"CREATE TABLE IF NOT EXISTS {table} (\n{_COLUMNS}\n)",
         f"CREATE INDEX IF NOT EXISTS {index} ON {table} (state, next_attempt_at)",
+        _memo_statement(engine, table),
     ]

@@ -1,0 +1,141 @@
+import { REASON_NOT_THERE, REASON_OTHER_DATA } from '../outcomes.ts';
+import { dateOf } from './connection.ts';
+
+/** A lead of the outbox that the service does not have as the outbox says. It has no personal data. */
+export interface Difference {
+  readonly idempotencyKey: string;
+  /** The id that the service had returned. */
+  readonly leadId: string;
+  /** `already_open`: the id is that of the contact's open lead, of another creation. */
+  readonly state: 'delivered' | 'already_open';
+  /** `not_there`: no lead with the id can be read. `other_data`: it has another name, source or note. */
+  readonly kind: 'not_there' | 'other_data';
+  /** What that may mean, in one sentence. */
+  readonly reason: string;
+  /** When the lead was stored in the outbox, by the website's clock. */
+  readonly createdAt: Date;
+}
+
+/** What a comparison of an outbox with the service has found, so far or in the end. */
+export interface Reconciliation {
+  readonly isComplete: boolean;
+  /** Why it is not complete; null when it is. The next call goes on where it stopped. */
+  readonly stoppedBecause: string | null;
+  readonly startedAt: Date;
+  /** When the oldest of the compared leads was stored; null when there are none. Older rows are deleted. */
+  readonly since: Date | null;
+  /** Leads that were delivered, and how many of these are there. */
+  readonly sent: number;
+  readonly there: number;
+  /** Leads whose contact had an open lead of another creation, and of how many of these that lead is there. */
+  readonly alreadyOpen: number;
+  readonly openLeadThere: number;
+  /** Of those that are there: how many have other data than the outbox has kept. */
+  readonly otherData: number;
+  /** Leads without an id in the outbox: the API key could not read leads when they were sent. */
+  readonly withoutId: number;
+  /** Leads still to compare. */
+  readonly left: number;
+  /** Leads that are not sent: those that wait, and those that were refused. */
+  readonly waiting: number;
+  readonly refused: number;
+  /** The first 100 differences, newest leads first. */
+  readonly differences: readonly Difference[];
+  /** The number of requests to the service. */
+  readonly requests: number;
+  /** The numbers in plain sentences: `1,204 sent since 2026-10-28, 1,204 there.` */
+  readonly summary: string;
+}
+
+/** A comparison as all outboxes store it: JSON, whose times are milliseconds since 1970. */
+export interface StoredRun {
+  startedAt: number;
+  isComplete: boolean;
+  stoppedBecause: string | null;
+  /** The newest id when it began. */
+  upTo: string;
+  /** Id and key of the last compared row. */
+  after: [leadId: string, key: string] | null;
+  /** The cursor of the next page; null: the first one. */
+  cursor: string | null;
+  /** Whether pages are read, and not single leads. */
+  isPaging: boolean;
+  pages: number;
+  requests: number;
+  /** The number of rows when it began. */
+  rows: number;
+  since: number | null;
+  sent: number;
+  there: number;
+  alreadyOpen: number;
+  openLeadThere: number;
+  otherData: number;
+  withoutId: number;
+  waiting: number;
+  refused: number;
+  /** The id of a lead of this studio; null: none was seen yet. */
+  seen: string | null;
+  /** How many leads that no page had were missing when they were read one by one, too. */
+  confirmed: number;
+  differences: StoredDifference[];
+}
+
+export interface StoredDifference {
+  key: string;
+  leadId: string;
+  state: Difference['state'];
+  kind: Difference['kind'];
+  createdAt: number;
+}
+
+/** The number of leads that were compared. */
+export const doneIn = ({ sent, alreadyOpen }: StoredRun): number => sent + alreadyOpen;
+
+export const differenceOf = ({ key, createdAt, ...rest }: StoredDifference): Difference => ({
+  idempotencyKey: key,
+  ...rest,
+  reason: rest.kind === 'not_there' ? REASON_NOT_THERE : REASON_OTHER_DATA,
+  createdAt: dateOf(createdAt),
+});
+
+export function reconciliationOf(run: StoredRun): Reconciliation {
+  const left = run.isComplete ? 0 : Math.max(0, run.rows - doneIn(run));
+  return {
+    isComplete: run.isComplete,
+    stoppedBecause: run.stoppedBecause,
+    startedAt: dateOf(run.startedAt),
+    since: run.since === null ? null : dateOf(run.since),
+    sent: run.sent,
+    there: run.there,
+    alreadyOpen: run.alreadyOpen,
+    openLeadThere: run.openLeadThere,
+    otherData: run.otherData,
+    withoutId: run.withoutId,
+    left,
+    waiting: run.waiting,
+    refused: run.refused,
+    differences: run.differences.map(differenceOf),
+    requests: run.requests,
+    summary: summaryOf(run, left),
+  };
+}
+
+/** The same sentences in all languages. */
+function summaryOf(run: StoredRun, left: number): string {
+  const { sent, there, alreadyOpen, openLeadThere, otherData, withoutId, waiting, refused } = run;
+  const number = (value: number) => String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+  const since = run.since === null ? '' : ` since ${dateOf(run.since).toISOString().split('T')[0]}`;
+  const isNoneThere = sent + alreadyOpen > 0 && there + openLeadThere === 0;
+  return [
+    ...(run.isComplete ? [] : [`Not finished, ${number(left)} left (${run.stoppedBecause}). So far:`]),
+    `${number(sent)} sent${since}, ${number(there)} there.`,
+    ...(alreadyOpen > 0
+      ? [`${number(alreadyOpen)} with an open lead of another creation, ${number(openLeadThere)} of these leads there.`]
+      : []),
+    ...(isNoneThere ? ['None is there: is the API key of another studio, or the address of another deployment?'] : []),
+    ...(otherData > 0 ? [`${number(otherData)} there with other data.`] : []),
+    ...(withoutId > 0 ? [`${number(withoutId)} not compared: the outbox has no id of their leads.`] : []),
+    ...(waiting > 0 ? [`${number(waiting)} waiting.`] : []),
+    ...(refused > 0 ? [`${number(refused)} refused.`] : []),
+  ].join(' ');
+}

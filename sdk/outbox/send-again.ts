@@ -1,0 +1,59 @@
+import type { LeadCapture } from '../api-types.ts';
+import type { LeadIntakeClient } from '../client.ts';
+import { ProblemError } from '../errors.ts';
+import { captureIn, textOf } from './capture-text.ts';
+import { type Connection, captureOf, carryOut, keyIn } from './connection.ts';
+import { OutboxError } from './outbox-error.ts';
+
+/** Options of sending a lead again that is not there. */
+export interface SendAgainOptions {
+  /** The data, which the outbox has erased; default: those that it has kept. */
+  readonly capture?: LeadCapture;
+  /** Confirms that this may create another lead: where the service has lost the lead, it has lost its key, too. */
+  readonly mayCreate: boolean;
+}
+
+/** Makes a delivered lead due that is not there, with its key. */
+export async function sendAgain(
+  connection: Connection,
+  table: string,
+  client: LeadIntakeClient,
+  key: string,
+  { capture, mayCreate }: SendAgainOptions,
+): Promise<void> {
+  const { rows } = await carryOut(connection, {
+    sql: `SELECT idempotency_key, lead_id, ${captureOf(connection)} FROM ${table}
+          WHERE idempotency_key IN (?, ?) AND state IN ('delivered', 'already_open')`,
+    values: [key, key.toLowerCase()],
+  });
+  const [row] = rows;
+  if (row === undefined) throw new OutboxError(`There is no lead with the key ${key} that was sent.`);
+  const kept = captureIn(row.capture as string | Uint8Array | null);
+  const data = capture ?? kept;
+  if (data === null)
+    throw new OutboxError(`The data of the lead with the key ${key} is erased: pass it, to send it again.`);
+  if (!mayCreate) {
+    throw new OutboxError(
+      `If the service no longer has the key ${key}, such as after its database was restored, this creates another lead: confirm that by mayCreate.`,
+    );
+  }
+  if (row.lead_id !== null && (await isThere(client, String(row.lead_id))))
+    throw new OutboxError(`The lead with the key ${key} is there: there is nothing to send.`);
+  const { changes } = await carryOut(connection, {
+    // Not its first attempt: that the service has it after all is no surprise.
+    sql: `UPDATE ${table} SET state = 'waiting', attempts = 1, next_attempt_at = ?, settled_at = NULL, reason = NULL, capture = ?
+          WHERE idempotency_key = ? AND state IN ('delivered', 'already_open')`,
+    values: [Date.now(), textOf(data), keyIn(row)],
+  });
+  if (changes !== 1) throw new OutboxError(`The lead with the key ${key} was changed meanwhile.`);
+}
+
+async function isThere(client: LeadIntakeClient, leadId: string): Promise<boolean> {
+  try {
+    await client.getLead(leadId);
+    return true;
+  } catch (error) {
+    if (error instanceof ProblemError && error.code === 'integration_lead_not_found') return false;
+    throw error;
+  }
+}

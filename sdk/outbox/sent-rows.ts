@@ -1,0 +1,96 @@
+import type { Lead } from '../api-types.ts';
+import { captureIn } from './capture-text.ts';
+import { type Connection, captureOf, carryOut, keyIn, type Row } from './connection.ts';
+import type { Difference, StoredRun } from './reconciliation.ts';
+
+/** A row of a sent lead. */
+export interface SentRow {
+  readonly key: string;
+  readonly leadId: string;
+  readonly state: Difference['state'];
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  /** Whether the table still has what the visitor wrote. */
+  readonly hasData: boolean;
+}
+
+/** The reads of a comparison. */
+export interface SentRows {
+  /** Counts what is to compare: the beginning of a comparison. */
+  overview(): Promise<Pick<StoredRun, 'upTo' | 'rows' | 'since' | 'withoutId'>>;
+  /** Returns the next rows by descending id and key, up to an id, and behind a row if there is one. */
+  behind(upTo: string, after: StoredRun['after']): Promise<SentRow[]>;
+  /** Whether a lead has other data than its row has kept. */
+  haveOther(row: SentRow, lead: Lead): Promise<boolean>;
+  /** Counts what is not sent. */
+  unsent(): Promise<Pick<StoredRun, 'waiting' | 'refused'>>;
+}
+
+/** The rows that are held in memory at a time. */
+const BATCH_SIZE = 500;
+
+const SENT = "state IN ('delivered', 'already_open')";
+
+export function sentRowsIn(connection: Connection, table: string): SentRows {
+  const select = async (sql: string, ...values: string[]) => (await carryOut(connection, { sql, values })).rows;
+  return {
+    async overview() {
+      // Times as text: the stored integer may exceed what drivers can read.
+      const [row] = await select(
+        `SELECT COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, CAST(MIN(created_at) AS TEXT) AS since
+         FROM ${table} WHERE ${SENT}`,
+      );
+      const { number, total, up_to: upTo, since } = row ?? {};
+      const rows = Number(number);
+      return {
+        rows,
+        withoutId: Number(total) - rows,
+        upTo: String(upTo ?? ''),
+        since: since === null ? null : Number(since),
+      };
+    },
+
+    async behind(upTo, after) {
+      const [id, key] = after ?? [];
+      const isBehind = id === undefined ? '' : 'AND (lead_id < ? OR (lead_id = ? AND idempotency_key < ?))';
+      const rows = await select(
+        `SELECT idempotency_key, lead_id, state, CAST(created_at AS TEXT) AS created_at,
+           CASE WHEN capture IS NULL THEN 0 ELSE 1 END AS has_data
+         FROM ${table} WHERE ${SENT} AND lead_id <= ? ${isBehind}
+         ORDER BY lead_id DESC, idempotency_key DESC LIMIT ${BATCH_SIZE}`,
+        upTo,
+        ...(id === undefined ? [] : [id, id, key ?? '']),
+      );
+      return rows.map(sentRow);
+    },
+
+    async haveOther({ key, state }, lead) {
+      // The lead of an already open one is of another creation.
+      if (state !== 'delivered') return false;
+      const [row] = await select(`SELECT ${captureOf(connection)} FROM ${table} WHERE idempotency_key = ?`, key);
+      const capture = captureIn(row?.capture as string | Uint8Array | null);
+      if (capture === null) return false;
+      const { displayName, note = null, sourceId } = capture;
+      const inOneCase = (id: string | null | undefined) => String(id ?? '').toLowerCase();
+      const isSame = lead.displayName === displayName && lead.note === note;
+      return !isSame || inOneCase(lead.sourceId) !== inOneCase(sourceId);
+    },
+
+    async unsent() {
+      const counts = { waiting: 0, refused: 0 };
+      const rows = await select(
+        `SELECT state, COUNT(*) AS number FROM ${table} WHERE state IN ('waiting', 'refused') GROUP BY state`,
+      );
+      for (const { state, number } of rows) counts[state as keyof typeof counts] = Number(number);
+      return counts;
+    },
+  };
+}
+
+const sentRow = (row: Row): SentRow => ({
+  key: keyIn(row),
+  leadId: String(row.lead_id),
+  state: row.state as SentRow['state'],
+  createdAt: Number(row.created_at),
+  hasData: Number(row.has_data) === 1,
+});

@@ -1,0 +1,180 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntake\Outbox\Internal;
+
+use LeadIntake\Internal\Outcomes;
+use LeadIntake\Lead;
+use LeadIntake\LeadIntakeClient;
+use LeadIntake\LeadList;
+use LeadIntake\Outbox\Difference;
+use LeadIntake\Outbox\OutboxException;
+
+/**
+ * Compares the sent leads with the service. Leads are listed by descending id: pages and rows in that order are merged, a few
+ * hundred of each in memory. Once as many pages were read as rows are left, these are read one by one. That takes at
+ * most twice the requests of the cheaper way, however many leads of others are between them.
+ *
+ * @internal
+ */
+final class Comparison
+{
+    private const PAGE_SIZE = 100;
+
+    /** The differences that a report has. */
+    private const MAX_DIFFERENCES = 100;
+
+    private readonly PacedReads $reads;
+
+    /** @var list<array{key: string, leadId: string, state: string, createdAt: int, hasData: bool}> */
+    private array $batch = [];
+
+    private int $saved = 0;
+
+    /** @param ?\Closure(Difference): void $onDifference */
+    public function __construct(
+        LeadIntakeClient $client,
+        private readonly SentRows $rows,
+        private readonly Memo $memo,
+        private readonly string $token,
+        private Run $run,
+        ?float $maxSeconds,
+        private readonly ?\Closure $onDifference,
+    ) {
+        $this->reads = new PacedReads($client, $maxSeconds, $this->save(...));
+    }
+
+    /** @throws OutboxException when the key may not read leads, or another comparison has begun */
+    public function run(): Run
+    {
+        try {
+            // With the key of another studio, the numbers would be of both.
+            if ($this->run->seen !== null && $this->lead($this->run->seen) === null) {
+                $this->run = $this->rows->beginning();
+            }
+            while ($this->run->isPaging && !$this->comparePage()) {
+                $this->save();
+            }
+            if (!$this->run->isPaging) {
+                $this->compareOneByOne();
+            }
+            $this->run->isComplete = true;
+            $this->run->stoppedBecause = null;
+        } catch (Stopped $stopped) {
+            $this->run->stoppedBecause = $stopped->getMessage();
+        }
+        $this->save();
+        return $this->run;
+    }
+
+    /** Compares the rows of one page; returns whether it was the last one. */
+    private function comparePage(): bool
+    {
+        $page = $this->page();
+        $leads = [];
+        foreach ($page->leads as $lead) {
+            $leads[strtolower($lead->id)] = $lead;
+        }
+        $ids = array_keys($leads);
+        $this->run->seen ??= $ids[0] ?? null;
+        if ($this->run->seen === null) {
+            // A studio without leads has none of these.
+            $this->run->confirmed = Outcomes::PAGES_MISSED;
+        }
+        $lowest = $page->nextCursor === null || $ids === [] ? '' : $ids[count($ids) - 1];
+        while (($row = $this->next()) !== null && strcmp($row['leadId'], $lowest) >= 0) {
+            $isToRead = !isset($leads[$row['leadId']]) && $this->run->confirmed < Outcomes::PAGES_MISSED;
+            $this->settle($row, $isToRead ? $this->missedLead($row['leadId']) : $leads[$row['leadId']] ?? null);
+        }
+        $this->run->pages++;
+        $this->run->cursor = $page->nextCursor;
+        if ($page->nextCursor === null) {
+            return true;
+        }
+        $this->run->isPaging = $this->run->pages < $this->run->rows - $this->run->done();
+        return false;
+    }
+
+    private function compareOneByOne(): void
+    {
+        while (($row = $this->next()) !== null) {
+            $this->settle($row, $this->lead($row['leadId']));
+            $this->save();
+        }
+    }
+
+    private function page(): LeadList
+    {
+        $cursor = $this->run->cursor;
+        $page = $this->reads->read(static fn (LeadIntakeClient $client): LeadList => $client->listLeads(self::PAGE_SIZE, $cursor));
+        return $page ?? throw new Stopped('the service has refused the position: begin anew');
+    }
+
+    private function lead(string $id): ?Lead
+    {
+        return $this->reads->read(static fn (LeadIntakeClient $client): Lead => $client->getLead($id));
+    }
+
+    /** Reads a lead that no page has. Pages are trusted once so many in a row were missing. */
+    private function missedLead(string $id): ?Lead
+    {
+        $lead = $this->lead($id);
+        $this->run->confirmed = $lead === null ? $this->run->confirmed + 1 : 0;
+        return $lead;
+    }
+
+    /**
+     * Counts a row, whose lead is null when it is not there.
+     *
+     * @param array{key: string, leadId: string, state: string, createdAt: int, hasData: bool} $row
+     */
+    private function settle(array $row, #[\SensitiveParameter] ?Lead $lead): void
+    {
+        $isOther = $lead !== null && $row['hasData'] && $this->rows->haveOther($row, $lead);
+        if ($lead === null || $isOther) {
+            $this->tell(['kind' => $isOther ? 'other_data' : 'not_there'] + $row);
+        }
+        $isDelivered = $row['state'] === 'delivered';
+        $isDelivered ? $this->run->sent++ : $this->run->alreadyOpen++;
+        if ($lead !== null) {
+            $isDelivered ? $this->run->there++ : $this->run->openLeadThere++;
+        }
+        $this->run->otherData += (int) $isOther;
+        $this->run->after = [$row['leadId'], $row['key']];
+        array_shift($this->batch);
+    }
+
+    /** @param array{key: string, leadId: string, state: string, kind: string, createdAt: int, hasData: bool} $difference */
+    private function tell(array $difference): void
+    {
+        unset($difference['hasData']);
+        $this->onDifference === null || ($this->onDifference)(Run::difference($difference));
+        if (count($this->run->differences) < self::MAX_DIFFERENCES) {
+            $this->run->differences[] = $difference;
+        }
+    }
+
+    /**
+     * The next row to compare, by descending id.
+     *
+     * @return ?array{key: string, leadId: string, state: string, createdAt: int, hasData: bool}
+     */
+    private function next(): ?array
+    {
+        if ($this->batch === []) {
+            $this->batch = $this->rows->behind($this->run->upTo, $this->run->after);
+        }
+        return $this->batch[0] ?? null;
+    }
+
+    private function save(): void
+    {
+        $this->run->requests += $this->reads->made - $this->saved;
+        $this->saved = $this->reads->made;
+        $this->rows->countUnsent($this->run);
+        if (!$this->memo->write($this->run->toJson(), $this->token, $this->token)) {
+            throw new OutboxException('another comparison of this outbox has begun, and goes on in place of this one');
+        }
+    }
+}

@@ -1,0 +1,26 @@
+"""The quota as responses describe it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What is left of the quota that will be used up first, of the key or of its studio."""
+
+    #: The number of requests in a window.
+    limit: int
+    #: How many of them are left.
+    remaining: int
+    #: How long the window still lasts.
+    ends_in_seconds: int
+
+
+def quota_in(headers: Mapping[str, str]) -> Quota | None:
+    """Return what ``RateLimit-Policy`` and ``RateLimit`` say; None when one is missing."""
+    limit = re.search("; *q=([0-9]+)", headers.get("ratelimit-policy", ""))
+    left = re.search("; *r=([0-9]+); *t=([0-9]+)", headers.get("ratelimit", ""))
+    return None if limit is None or left is None else Quota(int(limit[1]), int(left[1]), int(left[2]))

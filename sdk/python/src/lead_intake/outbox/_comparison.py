@@ -1,0 +1,150 @@
+"""The comparison of the sent leads with the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._client import LeadIntakeClient
+from .._outcomes import PAGES_MISSED
+from ..models import Lead, LeadList
+from ._memo import Memo
+from ._paced_reads import PacedReads, StoppedError
+from ._reconciliation import Difference, Kind, Run, StoredDifference
+from ._sent_rows import SentRow, SentRows
+from .errors import OutboxError
+
+#: Called for each difference.
+OnDifference = Callable[[Difference], object]
+
+_PAGE_SIZE = 100
+
+#: The differences that a report has.
+_MAX_DIFFERENCES = 100
+
+
+class Comparison:
+    """
+    Leads are listed by descending id: pages and rows in that order are merged, a few hundred of each in memory. Once as
+    many pages were read as rows are left, these are read one by one. That takes at most twice the requests of the
+    cheaper way, however many leads of others are between them.
+    """
+
+    def __init__(
+        self,
+        client: LeadIntakeClient,
+        rows: SentRows,
+        memo: Memo,
+        token: str,
+        run: Run,
+        max_seconds: float | None,
+        should_stop: Callable[[], bool],
+        on_difference: OnDifference | None,
+    ) -> None:
+        self._rows = rows
+        self._memo = memo
+        self._token = token
+        self._run = run
+        self._on_difference = on_difference
+        self._reads = PacedReads(client, max_seconds, should_stop, self._save)
+        self._batch: list[SentRow] = []
+        self._saved = 0
+
+    def run(self) -> Run:
+        """
+        :raises OutboxError: when the key may not read leads, or another comparison has begun
+        """
+        try:
+            # With the key of another studio, the numbers would be of both.
+            if self._run.seen is not None and self._lead(self._run.seen) is None:
+                self._run = self._rows.beginning()
+            while self._run.isPaging and not self._compare_page():
+                self._save()
+            if not self._run.isPaging:
+                self._compare_one_by_one()
+            self._run.isComplete = True
+            self._run.stoppedBecause = None
+        except StoppedError as stopped:
+            self._run.stoppedBecause = str(stopped)
+        self._save()
+        return self._run
+
+    def _compare_page(self) -> bool:
+        """Compare the rows of one page; return whether it was the last one."""
+        run = self._run
+        page = self._page()
+        leads = {lead.id.lower(): lead for lead in page.leads}
+        if run.seen is None:
+            run.seen = next(iter(leads), None)
+        if run.seen is None:
+            # A studio without leads has none of these.
+            run.confirmed = PAGES_MISSED
+        lowest = "" if page.next_cursor is None else next(reversed(leads), "")
+        while (row := self._next()) is not None and row.lead_id >= lowest:
+            lead = leads.get(row.lead_id)
+            if lead is None and run.confirmed < PAGES_MISSED:
+                lead = self._missed_lead(row.lead_id)
+            self._settle(row, lead)
+        run.pages += 1
+        run.cursor = page.next_cursor
+        if run.cursor is None:
+            return True
+        run.isPaging = run.pages < run.rows - run.done
+        return False
+
+    def _compare_one_by_one(self) -> None:
+        while (row := self._next()) is not None:
+            self._settle(row, self._lead(row.lead_id))
+            self._save()
+
+    def _page(self) -> LeadList:
+        cursor = self._run.cursor
+        page = self._reads.read(lambda client: client.list_leads(limit=_PAGE_SIZE, cursor=cursor))
+        if page is None:
+            raise StoppedError("the service has refused the position: begin anew")
+        return page
+
+    def _lead(self, lead_id: str) -> Lead | None:
+        return self._reads.read(lambda client: client.get_lead(lead_id))
+
+    def _missed_lead(self, lead_id: str) -> Lead | None:
+        """Read a lead that no page has. Pages are trusted once so many in a row were missing."""
+        lead = self._lead(lead_id)
+        self._run.confirmed = self._run.confirmed + 1 if lead is None else 0
+        return lead
+
+    def _settle(self, row: SentRow, lead: Lead | None) -> None:
+        """Count a row, whose lead is None when it is not there."""
+        run = self._run
+        is_other = lead is not None and row.has_data and self._rows.have_other(row, lead)
+        if lead is None or is_other:
+            self._report(row, "other_data" if is_other else "not_there")
+        is_there = lead is not None
+        if row.state == "delivered":
+            run.sent += 1
+            run.there += is_there
+        else:
+            run.alreadyOpen += 1
+            run.openLeadThere += is_there
+        run.otherData += is_other
+        run.after = (row.lead_id, row.key)
+        del self._batch[0]
+
+    def _report(self, row: SentRow, kind: Kind) -> None:
+        stored = StoredDifference(row.key, row.lead_id, row.state, kind, row.created_at)
+        if self._on_difference is not None:
+            self._on_difference(stored.difference())
+        if len(self._run.differences) < _MAX_DIFFERENCES:
+            self._run.differences.append(stored)
+
+    def _next(self) -> SentRow | None:
+        """Return the next row to compare, by descending id."""
+        if not self._batch:
+            self._batch = self._rows.behind(self._run.upTo, self._run.after)
+        return self._batch[0] if self._batch else None
+
+    def _save(self) -> None:
+        self._run.requests += self._reads.made - self._saved
+        self._saved = self._reads.made
+        self._run.waiting, self._run.refused = self._rows.unsent()
+        if not self._memo.write(self._run.to_json(), self._token, self._token):
+            raise OutboxError("Another comparison of this outbox has begun, and goes on in place of this one.")

@@ -1,0 +1,89 @@
+"""Reads that leave half of the quota to the website's own creations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from .._client import LeadIntakeClient
+from .._quota import Quota
+from ..errors import NoAnswerError, ProblemError
+from ._outcome import reason_of
+from .errors import OutboxError
+
+T = TypeVar("T")
+
+#: Requests that are made whatever is left of the quota, so that each call compares at least one lead.
+_MIN_REQUESTS = 3
+
+#: How often a wait checks whether to stop; seconds.
+_CHECK_INTERVAL = 0.2
+
+#: Codes that say that no such lead, or no such page, can be read.
+_NOT_THERE_CODES = ("integration_lead_not_found", "integration_invalid_request")
+
+
+class StoppedError(Exception):
+    """Ends a comparison early."""
+
+
+class PacedReads:
+    def __init__(
+        self,
+        client: LeadIntakeClient,
+        max_seconds: float | None,
+        should_stop: Callable[[], bool],
+        before_wait: Callable[[], None],
+    ) -> None:
+        #: The number of requests.
+        self.made = 0
+        self._client = client
+        self._end = float("inf") if max_seconds is None else time.monotonic() + max_seconds
+        self._should_stop = should_stop
+        self._before_wait = before_wait
+
+    def read(self, request: Callable[[LeadIntakeClient], T]) -> T | None:
+        """
+        Make a request; return None when there is no such lead, or no such page.
+
+        :raises StoppedError: when the service fails, the caller ends it, or the time is over
+        :raises OutboxError: when the key may not read leads
+        """
+        while True:
+            if self.made >= _MIN_REQUESTS:
+                self._pause(_seconds_to_wait(self._client.quota()), "half of the quota is left to the website")
+            if self._should_stop():
+                raise StoppedError("ended by the caller")
+            if time.monotonic() > self._end:
+                raise StoppedError("the time is over")
+            self.made += 1
+            try:
+                return request(self._client)
+            except (ProblemError, NoAnswerError) as error:
+                if isinstance(error, ProblemError) and error.code in _NOT_THERE_CODES:
+                    return None
+                self._wait_after(error)
+
+    def _wait_after(self, error: ProblemError | NoAnswerError) -> None:
+        """Raise unless the request may be made again after a wait, which is then over."""
+        if isinstance(error, ProblemError) and error.code == "integration_scope_forbidden":
+            raise OutboxError("The API key may not read leads: to compare, it needs the scope leads.read.") from error
+        reason = reason_of(error)
+        if error.retry_after_seconds is None:
+            raise StoppedError(reason)
+        self._pause(error.retry_after_seconds, reason)
+
+    def _pause(self, seconds: float, reason: str) -> None:
+        if seconds == 0:
+            return
+        until = time.monotonic() + seconds
+        if until > self._end:
+            raise StoppedError(reason)
+        self._before_wait()
+        while not self._should_stop() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(_CHECK_INTERVAL, left))
+
+
+def _seconds_to_wait(quota: Quota | None) -> int:
+    return 0 if quota is None or quota.remaining * 2 > quota.limit else max(1, quota.ends_in_seconds)
