@@ -56,21 +56,13 @@ export function addChangeCommands(): void {
     });
 }
 
-/** How far clocks may differ: what was stored so shortly before a backup may be lost, too; milliseconds. */
-const OVERLAP_MS = 300_000;
-
 /** Has all leads sent again, at higher revisions than any before, and then raises the epoch. May be repeated. */
 async function noteRestore(deps: Dependencies, to: Date | undefined) {
   const { store, clock } = deps;
-  const { backedUpAt, restoredTo: before } = await store.findEpoch();
-  // What is too early has more leads compared, what is too late has some stay.
-  const begunAt = to && backedUpAt && backedUpAt < to ? backedUpAt : (to ?? backedUpAt);
   const { resent } = await resendChanges(deps, {
     lowestRevision: clock().getTime() + MAX_AHEAD_BEFORE_RESTORE_MS,
   });
-  // A database that knows of an earlier restore was backed up after it.
-  const everythingBefore = begunAt ? begunAt.getTime() - OVERLAP_MS : (before?.getTime() ?? 0);
-  const { epoch, restoredTo } = await store.raiseEpoch(new Date(Math.max(0, everythingBefore)), clock());
+  const { epoch, restoredTo } = await store.raiseEpoch(to ?? null, clock());
   return { epoch, restoredTo, resent };
 }
 

@@ -8,21 +8,30 @@ export interface DatabaseEpoch {
   readonly backedUpAt: Date | null;
 }
 
+/** How far clocks may differ: what was stored so shortly before a backup may be lost, too; milliseconds. */
+const OVERLAP_MS = 300_000;
+
 /**
  * Returns the epoch of a database after a restore. One that is restored from an older backup, which knows nothing of restores
  * since, gets a higher one, too. A consumer may have heard of none of several restores: it has to look behind the earliest.
  *
- * @param to whatever was stored before is there
+ * @param to when its backup was begun; null: nobody knows, or as the backup says
  */
-export const epochAfterRestore = (
-  { epoch, restoredTo }: DatabaseEpoch,
-  to: Date,
+export function epochAfterRestore(
+  { epoch, restoredTo: before, backedUpAt }: DatabaseEpoch,
+  to: Date | null,
   now: Date,
-): DatabaseEpoch & { readonly restoredTo: Date } => ({
-  epoch: Math.max(epoch + 1, now.getTime()),
-  restoredTo: restoredTo && restoredTo < to ? restoredTo : to,
-  backedUpAt: null,
-});
+): DatabaseEpoch & { readonly restoredTo: Date } {
+  const begun = [to, backedUpAt].flatMap((time) => (time ? Math.max(0, time.getTime() - OVERLAP_MS) : []));
+  // What is too early has more leads compared, what is too late has some stay. A database that knows of an earlier restore was
+  // backed up after it.
+  const earliest = Math.min(...begun, ...(before ? [before.getTime()] : []));
+  return {
+    epoch: Math.max(epoch + 1, now.getTime()),
+    restoredTo: new Date(Number.isFinite(earliest) ? earliest : 0),
+    backedUpAt: null,
+  };
+}
 
 /** How far the clocks of cores may have been ahead before a restore; milliseconds. Revisions since are higher by this. */
 export const MAX_AHEAD_BEFORE_RESTORE_MS = 86_400_000;

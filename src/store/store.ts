@@ -478,7 +478,7 @@ export interface RestoreStore {
   findEpoch(): Promise<DatabaseEpoch>;
 
   /** Notes that the database was restored, as epochAfterRestore decides; returns its epoch from then on. */
-  raiseEpoch(restoredTo: Date, now: Date): Promise<DatabaseEpoch>;
+  raiseEpoch(to: Date | null, now: Date): Promise<DatabaseEpoch>;
 
   /**
    * Returns those of some ids, in lower case, with which the studio has no lead: no erased or unreadable one either. Must see

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { apiKeyDocument, leadDocument } from '../../src/store/mongo/documents.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { type Store, StoreUnavailable } from '../../src/store/store.ts';
-import { aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID } from '../support/builders.ts';
+import { aConsumer, aLead, aStudio, BY, claimsOf, NOW, STUDIO_ID, times } from '../support/builders.ts';
 import { aStoreOnAFake, type FakeMongoDb, nameOf, PRIMARY, startFakeMongoDb } from '../support/fake-mongodb.ts';
-import { key, lead, source, WRITES } from './every-call.ts';
+import { key, lead, READS, source, WRITES } from './every-call.ts';
 
 /** Errors that a repetition cannot change. Some compatible servers send no name. */
 const DEFINITE: Readonly<Record<string, number>> = {
@@ -52,6 +52,9 @@ const OF_DOCUMENT = [2, 14, 121, ...TOO_LARGE];
 
 /** Commands that read and write no documents. */
 const ABOUT_SERVER = /^(?:ping|endSessions|listIndexes|createIndexes|killCursors)$/;
+
+/** Reads, too, write what they distribute. Others are tried again by who calls them, within a minute. */
+const REPEATED = [...WRITES, ...READS].filter(({ name }) => !/^(?:check|recordApiKeyUse|putRetentionTime)$/.test(name));
 
 /** What no error may contain. */
 const SECRET = 'Ada Lovelace';
@@ -174,7 +177,7 @@ describe.each([
       failOnce(write, refusal(code, 'Passing'));
       const outcome = await outcomeOf(call);
 
-      // A resend repeats nothing, because its caller does.
+      // A resend repeats little, because its caller does.
       if (method === 'resendLeads' && outcome !== 'done') expect(outcome).toBeInstanceOf(StoreUnavailable);
       else expect(outcome).toBe('done');
       expect(ofDocuments().length).toBeLessThanOrEqual(12);
@@ -215,6 +218,27 @@ describe.each([
     });
   });
 
+  const WRITING = /^(?:insert|update|delete|findAndModify)$/;
+  // @proves feed-12
+  test.each(REPEATED)(
+    '$name succeeds when the server has ended one of its writes because of others',
+    async ({ call }) => {
+      const list = times(2, (index) => ({ ...aConsumer({ name: `c${index}` }), number: index + 1, backfills: [] }));
+      documents = { ...documents, feed: [{ _id: 'consumers', version: 1, next: 3, list }] };
+      for (const error of [refusal(16908292, 'Deadlock'), refusal(112, 'WriteConflict'), writeError(16908292)]) {
+        let writes = 0;
+        reply = (command) => {
+          if (!WRITING.test(nameOf(command))) return undefined;
+          writes += 1;
+          if (writes > 1) return undefined;
+          // Of several inserts, one may be refused for another reason.
+          return command.documents?.length > 1 ? writeError(11000, 16908292) : error;
+        };
+        expect(await outcomeOf(call)).toBe('done');
+      }
+    },
+  );
+
   test('a history that is no list is replaced, after a look at it', async () => {
     const studios = (documents.studios ?? []).map((studio) => ({ ...studio, history: 'none' }));
     documents = { ...documents, studios };
@@ -237,10 +261,10 @@ const refusal = (code: number, codeName: string): Document => ({
   ...(!codeName.startsWith('Location') && { codeName }),
 });
 
-const writeError = (code: number): Document => ({
+const writeError = (...codes: number[]): Document => ({
   ok: 1,
   n: 0,
-  writeErrors: [{ index: 0, code, errmsg: `not for ${SECRET}` }],
+  writeErrors: codes.map((code, index) => ({ index, code, errmsg: `not for ${SECRET}` })),
 });
 
 /** The messages of an error and its causes. */

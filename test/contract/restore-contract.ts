@@ -17,12 +17,13 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       await store.putStudio(aStudio(), BY);
     });
     const { created } = actionsOn(() => store);
+    const OVERLAP_MS = 300_000;
     const NEVER = { epoch: 0, restoredTo: null, backedUpAt: null };
 
     test('has a higher epoch each time, also if a clock was set back, and goes back to the earliest time', async () => {
       const other = await opened().another();
       expect(await store.findEpoch()).toEqual(NEVER);
-      const first = { epoch: NOW.getTime(), restoredTo: plus(NOW, -5000), backedUpAt: null };
+      const first = { epoch: NOW.getTime(), restoredTo: plus(NOW, -5000 - OVERLAP_MS), backedUpAt: null };
       expect(await store.raiseEpoch(plus(NOW, -5000), NOW)).toEqual(first);
       expect(await other.findEpoch()).toEqual(first);
 
@@ -30,9 +31,28 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       const second = { ...first, epoch: NOW.getTime() + 1 };
       expect(await other.raiseEpoch(plus(NOW, -1000), plus(NOW, -DAY_MS))).toEqual(second);
       expect(await store.findEpoch()).toEqual(second);
-      const third = { ...first, epoch: NOW.getTime() + 2, restoredTo: plus(NOW, -9000) };
+      const third = { ...first, epoch: NOW.getTime() + 2, restoredTo: plus(NOW, -9000 - OVERLAP_MS) };
       expect(await store.raiseEpoch(plus(NOW, -9000), NOW)).toEqual(third);
-      expect(await (await opened().reopen()).findEpoch()).toEqual(third);
+      const reopened = await opened().reopen();
+      expect(await reopened.findEpoch()).toEqual(third);
+      // Its backup knows of the former one.
+      expect(await reopened.raiseEpoch(null, NOW)).toEqual({ ...third, epoch: NOW.getTime() + 3 });
+    });
+
+    test('may have lost everything if nobody knows when its backup was begun', async () => {
+      expect(await store.raiseEpoch(null, NOW)).toMatchObject({ restoredTo: new Date(0) });
+    });
+
+    test('has the earliest time and an epoch for each of several that note it at once', async () => {
+      await store.raiseEpoch(NOW, NOW);
+      const stores = [store, await opened().another()];
+      const to = [plus(NOW, -1000), null, plus(NOW, -9000), null, plus(NOW, -5000), NOW];
+      const raised = await Promise.all(to.map((time, index) => stores[index % 2]?.raiseEpoch(time, NOW)));
+      expect(new Set(raised.map((each) => each?.epoch)).size).toBe(to.length);
+      expect(await store.findEpoch()).toMatchObject({
+        epoch: NOW.getTime() + to.length,
+        restoredTo: plus(NOW, -9000 - OVERLAP_MS),
+      });
     });
 
     test('has the epoch beside its consumers and test studios, whichever comes first', async () => {
@@ -42,7 +62,10 @@ export function restoreContract(damages: readonly Damage[], opened: () => Opened
       expect(await store.raiseEpoch(NOW, plus(NOW, 1))).toMatchObject({ epoch: NOW.getTime() + 1 });
       expect(await store.createConsumer(aConsumer({ name: 'other' }))).toMatchObject({ kind: 'created' });
       expect(await store.listConsumers()).toHaveLength(2);
-      expect(await store.findEpoch()).toMatchObject({ epoch: NOW.getTime() + 1, restoredTo: NOW });
+      expect(await store.findEpoch()).toMatchObject({
+        epoch: NOW.getTime() + 1,
+        restoredTo: plus(NOW, -OVERLAP_MS),
+      });
     });
 
     test('counts as never restored, or as one that may have lost everything, if that cannot be read', async () => {

@@ -422,7 +422,10 @@ describe('a consumer of a restored database', () => {
     }
     const [now, to] = [new Date(), new Date(Date.now() - 3_600_000)];
     await store.raiseEpoch(to, now);
-    const restored = { databaseEpoch: BigInt(now.getTime()), restoredToTime: timestampFromDate(to) };
+    const restored = {
+      databaseEpoch: BigInt(now.getTime()),
+      restoredToTime: timestampFromDate(new Date(to.getTime() - 300_000)),
+    };
     for (const consumer of ['', 'relay']) {
       expect(await pull(consumer)).toMatchObject(restored);
       const heartbeat = { seconds: 1n, nanos: 0 };

@@ -7,6 +7,9 @@ import { MARK } from './marks.ts';
 /** The first step by which the ceiling is raised; each further one is twice as long; milliseconds. */
 const FIRST_STEP_MS = 1000;
 
+/** The maximum number of documents below a ceiling that is found by counting. */
+const MAX_COUNTED = 2000;
+
 /** No change is likely to be further ahead of the clock than this; milliseconds. */
 const AHEAD_MS = 3_600_000;
 
@@ -17,7 +20,7 @@ export interface ChangePosition<Id = unknown> {
 
 /** What is queued by the time of a change, and where. */
 interface Queued<Schema extends Document> {
-  readonly collection: Pick<Collection<Schema>, 'find'>;
+  readonly collection: Pick<Collection<Schema>, 'find' | 'countDocuments'>;
   /** The path of the time. */
   readonly field: string;
   readonly timeOf: (document: Schema) => Date | undefined;
@@ -69,34 +72,43 @@ export const deliveriesByTime = (
  * Finds documents by the time of a change, oldest first. Some engines do not read the index in
  * order but sort all matches, so that each query would cost as much as all marked leads. Therefore a query is limited
  * to times below a ceiling, which follows the leads that were found. The ceiling is only an estimate: when it leaves
- * too few leads, it is raised, eventually beyond every time. So no lead is missed, whatever its time.
+ * too few leads, it is raised, eventually beyond every time. So no lead is missed, whatever its time. After a failure, which
+ * may mean that too many match, it is found by counting, which needs no order.
  */
 function byTime<Schema extends Document>(queued: Queued<Schema>) {
   const { collection, field, timeOf, only, offset = 0, end = ACKNOWLEDGED, options } = queued;
   const lowest = offset === 0 ? {} : { $gte: new Date(offset) };
   const timeByClock = () => Date.now() + offset;
   let ceiling = end;
-  let lastSuccess = new Date(offset);
+  let hasFailed = false;
+  const isBelow = (below: Date) => ({ ...only, [field]: { ...lowest, $lt: below } }) as Filter<Schema>;
 
   async function find(count: number, from?: object, order?: { readonly _id: 1 }): Promise<Schema[]> {
+    if (hasFailed) await lowerByCounting(count);
     for (let step = FIRST_STEP_MS; ; step *= 2) {
       const below = ceiling;
-      const isBelow = { ...only, [field]: { ...lowest, $lt: below } };
-      const filter = (from ? { $and: [isBelow, from] } : isBelow) as Filter<Schema>;
-      try {
-        const sorted = collection.find(filter, options).sort({ [field]: 1, ...order });
-        const found = (await sorted.limit(count).toArray()) as Schema[];
-        lastSuccess = below;
-        if (found.length === count) lowerTo(found);
-        if (found.length === count || below === end) return found;
-      } catch (error) {
-        // Perhaps too many leads match: halve the distance for the next call.
-        const highest = Math.min(below.getTime(), timeByClock() + AHEAD_MS);
-        ceiling = new Date((Math.min(lastSuccess.getTime(), highest) + highest) / 2);
-        throw error;
-      }
+      const filter = (from ? { $and: [isBelow(below), from] } : isBelow(below)) as Filter<Schema>;
+      hasFailed = true;
+      const sorted = collection.find(filter, options).sort({ [field]: 1, ...order });
+      const found = (await sorted.limit(count).toArray()) as Schema[];
+      hasFailed = false;
+      if (found.length === count) lowerTo(found);
+      if (found.length === count || below === end) return found;
       raise(below, step);
     }
+  }
+
+  /** Lowers the ceiling until it has few documents below it, but enough. */
+  async function lowerByCounting(enough: number): Promise<void> {
+    let [low, high] = [offset, Math.min(ceiling.getTime(), timeByClock() + AHEAD_MS)];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      const counted = await collection.countDocuments(isBelow(new Date(middle)), { limit: MAX_COUNTED });
+      if (counted < enough) low = middle;
+      else high = middle;
+      if (counted >= enough && counted < MAX_COUNTED) break;
+    }
+    ceiling = new Date(high);
   }
 
   function raise(above: Date, step: number): void {

@@ -31,7 +31,7 @@ import {
   indexKeeper,
   UNIQUELY_INDEXED,
 } from './indexes.ts';
-import { NotRepeatable, serverRefusal } from './server-refusal.ts';
+import { isConflict, NotRepeatable, serverRefusal } from './server-refusal.ts';
 
 /** The maximum number of calls in flight; further ones are rejected. Each takes about 30 KB. */
 const MAX_CALLS = 2048;
@@ -178,8 +178,7 @@ export async function untilKnown<Outcome>(
 ): Promise<Outcome> {
   let fault: unknown;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !deadline.aborted; attempt += 1) {
-    // Jitter, so that two conflicting calls do not retry in step.
-    if (attempt > 0) await sleep(MIN_BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+    if (attempt > 0) await backOff(attempt);
     try {
       const outcome = await step(attempt);
       if (outcome !== undefined) return outcome;
@@ -190,6 +189,27 @@ export async function untilKnown<Outcome>(
   }
   throw new StoreUnavailable('the outcome is unknown', fault);
 }
+
+/** Waits before a further attempt. Jitter, so that two conflicting calls do not retry in step. */
+const backOff = (attempt: number) => sleep(MIN_BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+
+/**
+ * Returns a function that runs calls whose bodies may be repeated, although an attempt has done a part. Of several that write
+ * many records at once, in any order, some engines end one after the other.
+ */
+export const repeating =
+  ({ call }: Pick<Connection, 'call'>): Connection['call'] =>
+  (body) =>
+    call(async (deadline) => {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await body(deadline);
+        } catch (error) {
+          if (!isConflict(error) || attempt === MAX_ATTEMPTS || deadline.aborted) throw error;
+        }
+        await backOff(attempt);
+      }
+    });
 
 /** Throws an error that a further attempt would meet again. */
 export function throwIfFinal(error: unknown): void {

@@ -16,7 +16,7 @@ import {
 import type { CreateLeadOutcome, LeadCommand, LeadErasureStore, LeadStore } from '../store.ts';
 import { applyOnce, KeyedMutex } from './apply-once.ts';
 import { type Batched, requestBatcher, type StudioReads } from './collections.ts';
-import { type Connection, throwIfFinal, untilKnown } from './connection.ts';
+import { type Connection, repeating, throwIfFinal, untilKnown } from './connection.ts';
 import { checkedConsumers } from './distribution.ts';
 import {
   alreadyOpen,
@@ -72,7 +72,7 @@ type StudioHeld = (studioId: string, deadline: AbortSignal) => Promise<boolean>;
 const leadDeleter =
   ({ leads, deliveries, feed, call }: Connection, isHeld: StudioHeld): LeadErasureStore['deleteLeads'] =>
   (studioId, limit) =>
-    call(async (deadline) => {
+    repeating({ call })(async (deadline) => {
       if (await isHeld(studioId, deadline)) return 'held';
       const { list } = (await feed.findOne({ _id: 'consumers' }, READ)) ?? NO_CONSUMERS;
       const consumers = checkedConsumers(list, () => {});

@@ -6,7 +6,7 @@ import { mongoAudit } from './audit.ts';
 import { mongoLeadChanges } from './change-feed.ts';
 import { WrongServer } from './client.ts';
 import { studioReads } from './collections.ts';
-import { type Connection, connect, withSlowClient } from './connection.ts';
+import { type Connection, connect, repeating, withSlowClient } from './connection.ts';
 import { mongoConsumers } from './consumers.ts';
 import { mongoDirectory } from './directory.ts';
 import { distribution } from './distribution.ts';
@@ -35,12 +35,14 @@ export async function openMongoStore(url: string, observer?: StoreObserver, repo
 export function storeOn(connection: Connection, report: ReportUnreadable = () => {}): Omit<Store, 'check' | 'close'> {
   const reads = studioReads(connection);
   const distributing = distribution(connection, report);
+  // They write many records at a time.
+  const repeated = { ...connection, call: repeating(connection) };
   return {
     ...mongoLeadWrites(connection, reads),
     ...mongoHolds(connection),
     ...mongoLeadReads(connection, report),
-    ...mongoLeadChanges(connection, distributing, report),
-    ...mongoConsumers(connection, distributing, report),
+    ...mongoLeadChanges(repeated, distributing, report),
+    ...mongoConsumers(repeated, distributing, report),
     ...mongoRestores(connection),
     ...mongoRetention(connection),
     ...mongoApiKeys(connection, reads, report),

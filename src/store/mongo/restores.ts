@@ -2,7 +2,7 @@ import type { Filter } from 'mongodb';
 import { epochAfterRestore } from '../../domain/database-epoch.ts';
 import { checkedEpoch } from '../checked.ts';
 import type { RestoreStore } from '../store.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, untilKnown } from './connection.ts';
 import { type ConsumersDocument, NO_CONSUMERS, READ, someOf } from './documents.ts';
 
 /** Which database this is, and what it has lost, in MongoDB, whose tools note nothing in a backup. */
@@ -14,16 +14,18 @@ export function mongoRestores({ feed, leads, call }: Connection): RestoreStore {
     findEpoch: () => call(async () => check(await read())),
 
     raiseEpoch: (to, now) =>
-      call(async () => {
-        const found = await read();
-        const raised = epochAfterRestore(check(found), to, now);
-        const { epoch, restoredTo } = raised;
-        // Another raise in between is a duplicate key.
-        const filter = { _id: 'consumers', epoch: found?.epoch ?? null } as Filter<ConsumersDocument>;
-        const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS };
-        await feed.updateOne(filter, update, { upsert: true });
-        return raised;
-      }),
+      call((deadline) =>
+        untilKnown(deadline, async () => {
+          const found = await read();
+          const raised = epochAfterRestore(check(found), to, now);
+          const { epoch, restoredTo } = raised;
+          const filter = { _id: 'consumers', epoch: found?.epoch ?? null } as Filter<ConsumersDocument>;
+          const update = { $set: { epoch, restoredTo }, $setOnInsert: NO_CONSUMERS };
+          // After another raise in between, it is a duplicate key.
+          await feed.updateOne(filter, update, { upsert: true });
+          return raised;
+        }),
+      ),
 
     findMissingLeads: (studioId, leadIds) =>
       call(async () => {

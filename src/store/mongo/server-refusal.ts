@@ -99,6 +99,17 @@ function numberOfSqlState(state: string): number {
   return [...state].reduce((sum, character, index) => sum + (character.charCodeAt(0) - 48) * 64 ** index, 0);
 }
 
+/** What ends one of several commands for the sake of the others. */
+const CONFLICTS = new Set<unknown>([112, numberOfSqlState('40001'), numberOfSqlState('40P01')]);
+
+/** Whether the server has ended a command because of others, so that it succeeds once they have. */
+export function isConflict(error: unknown): boolean {
+  // Others of its writes may have been refused for another reason.
+  if (error instanceof MongoBulkWriteError && [error.writeErrors].flat().some(({ code }) => CONFLICTS.has(code)))
+    return true;
+  return error instanceof MongoServerError && CONFLICTS.has(error.code);
+}
+
 /** The code of a write that a unique index refused. */
 export const DUPLICATE = 11000;
 
