@@ -123,7 +123,7 @@ export function reconciliationOf(run: StoredRun): Reconciliation {
 /** The same sentences in all languages. */
 function summaryOf(run: StoredRun, left: number): string {
   const { sent, there, alreadyOpen, openLeadThere, otherData, withoutId, waiting, refused } = run;
-  const number = (value: number) => String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+  const number = (value: number) => value.toLocaleString('en-US');
   const since = run.since === null ? '' : ` since ${dateOf(run.since).toISOString().split('T')[0]}`;
   const isNoneThere = sent + alreadyOpen > 0 && there + openLeadThere === 0;
   return [

@@ -13,6 +13,13 @@ const BOUNDED: Readonly<Record<string, string>> = {
   'sdk/configuration.ts: /\\/+$/': 'an address that the website sets',
   ...Object.fromEntries(
     [
+      '/\\[([^\\]]+)\\]\\((?!https?:|#)[^)]+\\)/g',
+      '/\\[([^\\]]+)\\]\\((?:\\.\\.\\/)+gateway\\/docs\\/pages\\/([\\w-]+)\\.md(#[\\w-]+)?\\)/g',
+      '/^([\\w.-]+)(.*)$/',
+    ].map((expression) => [`sdk/packages/sources.ts: ${expression}`, 'our own pages, when packages are built']),
+  ),
+  ...Object.fromEntries(
+    [
       '/^(?<before>[^#;]*?\\d)\\s*(?:(?:#|;|,{2,})\\s*(?<after>\\d{1,6})\\D*|[- ]+(?<inside>\\d{1,6})#\\s*)$/',
       '/\\+\\P{L}*\\d|\\d/u',
       '/^(\\P{L}*)(.*)$/su',
