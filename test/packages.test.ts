@@ -49,10 +49,17 @@ describe('the packages', () => {
     const { folder, release } = built('contents');
     const files = filesIn(folder, release);
     expect(Object.keys(files.npm ?? {})).toEqual(
-      expect.arrayContaining(['package/package.json', 'package/README.md', 'package/dist/index.d.ts']),
+      expect.arrayContaining([
+        'package/package.json',
+        'package/README.md',
+        'package/SKILL.md',
+        'package/dist/index.d.ts',
+      ]),
     );
     expect(Object.keys(files.python ?? {}).at(-1)).toBe(`lead_intake-${VERSION}.dist-info/RECORD`);
-    expect(Object.keys(files.php ?? {})).toEqual(expect.arrayContaining(['composer.json', 'src/LeadIntakeClient.php']));
+    expect(Object.keys(files.python ?? {})).toContain('lead_intake/SKILL.md');
+    const php = ['composer.json', 'SKILL.md', 'src/LeadIntakeClient.php'];
+    expect(Object.keys(files.php ?? {})).toEqual(expect.arrayContaining(php));
     expect(Object.keys(files.wordpress ?? {})).toContain('lead-intake/lead-intake.php');
     expect(Object.keys(files.wordpress ?? {})).toContain('lead-intake/client/LeadIntakeClient.php');
     expect(Object.keys(files.proto ?? {})).toContain('lead-intake-proto/leadintake/v1/lead_intake.proto');

@@ -29,6 +29,8 @@ export interface Package extends Pick<PackageDescription, 'requiresPython' | 'co
 type Packager = (settings: PackageSettings, version: string) => Package;
 
 const PLUGIN_FOLDER = 'examples/recipes/wordpress/lead-intake';
+/** What a coding assistant has to know of the clients. */
+const SKILL = filesIn('sdk', 'SKILL.md');
 const PHP_SOURCES = filesIn('sdk/php/src', '**/*.php');
 
 export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
@@ -50,7 +52,7 @@ export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
 };
 
 function npmPackage(settings: PackageSettings, version: string): Package {
-  const files = new Map(within('', inScratch(npmFiles)));
+  const files = new Map([...inScratch(npmFiles), ...within('package', SKILL)]);
   const { name, description, private: _, scripts: __, ...manifest } = json(text(files, 'package/package.json'));
   const { licence, author, homepage } = settings;
   const head = { name: settings.npm, version, description, license: isOwnLicence(licence) ? 'UNLICENSED' : licence };
@@ -75,6 +77,7 @@ function phpPackage(settings: PackageSettings, version: string): Package {
   const files = new Map<string, Uint8Array>([
     ['composer.json', jsonFile(composer)],
     ['README.md', Buffer.from(readme)],
+    ...SKILL,
     ...within('src', PHP_SOURCES),
   ]);
   const dependencies = Object.entries(require).map(([name, versions]) => ({ name, versions }));
@@ -97,7 +100,7 @@ function pythonPackage(settings: PackageSettings, version: string): Package {
   const name = settings.pypi;
   const folder = `${name.replaceAll(/[-_.]+/g, '_').toLowerCase()}-${version}.dist-info`;
   const files = new Map([
-    ...within('lead_intake', filesIn('sdk/python/src/lead_intake', '**/*.{py,typed}')),
+    ...within('lead_intake', filesIn('sdk/python/src/lead_intake', '**/*.{py,typed}'), SKILL),
     [`${folder}/METADATA`, Buffer.from(pythonMetadata(settings, version, project))] as const,
     [`${folder}/WHEEL`, Buffer.from(WHEEL)] as const,
   ]);
