@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { commandsIn, describeWithTools, runCommands, startCommands } from '../support/examples.ts';
@@ -50,13 +52,26 @@ describeWithTools([PYTHON_TOOL], 'the recipe for Django', () => {
 from django.http import HttpResponse
 urlpatterns += [path("favicon.ico", lambda request: HttpResponse(content_type="image/x-icon"))]
 END
-echo 'DATABASES["default"]["ATOMIC_REQUESTS"] = True' >> website/settings.py`;
+cat >> website/settings.py <<'END'
+DATABASES["default"]["ATOMIC_REQUESTS"] = True
+ADMINS = [("Staff", "staff@example.org")]
+EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+EMAIL_FILE_PATH = BASE_DIR / "mails"
+END`;
       const commands = [commandsIn(recipe, 'django-set-up'), more, staff].join('\n');
       const { status, stderr } = await runCommands(commands, env);
       expect(status, stderr).toBe(0);
-      server = startCommands(commandsIn(recipe, 'django-serve'), { ...env, ...clock.env });
+      const pages = { ...env, LEAD_INTAKE_READ_KEY: await readKeyOf(studio), ...clock.env };
+      server = startCommands(commandsIn(recipe, 'django-serve'), pages);
       await vi.waitUntil(() => fetch(`${site}/contact/`).catch(() => false), { timeout: 60_000, interval: 100 });
     });
+
+    /** A key of the same studio that can only read. */
+    async function readKeyOf({ studioId, memberId }: StudioWithKey): Promise<string> {
+      const expireTime = timestampFromMs(Date.now() + 3_600_000);
+      const key = { studioId, memberId, name: 'Pages', scopes: [ApiKeyScope.LEADS_READ], expireTime };
+      return (await service.apiKeys.createApiKey(key)).secret;
+    }
 
     const onTable = (sql: string) => queryFile(join(env.SITE ?? '', 'db.sqlite3'), sql);
     /** The website's leads, oldest first. */
@@ -119,6 +134,33 @@ echo 'DATABASES["default"]["ATOMIC_REQUESTS"] = True' >> website/settings.py`;
       await staff.getByRole('button', { name: 'Go' }).click();
       await staff.getByText('0 leads that need a person').first().waitFor();
       expect(await report()).toBe('');
+
+      // @proves arrival-1
+      await staff.getByRole('link', { name: 'Compare with the service' }).click();
+      await staff.getByText('Nothing was compared yet.').waitFor();
+      await staff.getByRole('button', { name: 'Compare' }).click();
+      await staff.getByText(/^2 sent since \S{10}, 2 there\.$/).waitFor();
+      onTable(`UPDATE example_com_leads SET lead_id = '${randomUUID()}' WHERE state = 'delivered' AND rowid = 1`);
+      expect((await run('django-compare')).stdout).toMatch(
+        /^2 sent since \S{10}, 1 there\.\n\S{36}, from \S+, lead \S{36}: not there: .+\n$/,
+      );
+      await staff.reload();
+      await staff.getByText('not there: erased').waitFor();
+    });
+
+    // @proves arrival-7
+    test('what has waited for more than a day is mailed once', { concurrent: false }, async () => {
+      await send('Late', 'Not for a mail');
+      onTable("UPDATE example_com_leads SET created_at = 1 WHERE state = 'waiting'");
+      onTable("UPDATE example_com_leads_memo SET token = '0' WHERE name = 'waiting'");
+      for (let pass = 0; pass < 2; pass += 1)
+        expect(await deliver({ LEAD_INTAKE_KEY: newKeySecret() })).toEqual(silent);
+      const mails = join(env.SITE ?? '', 'mails');
+      const [mail = '', ...others] = readdirSync(mails).map((file) => readFileSync(join(mails, file), 'utf8'));
+      expect(others).toEqual([]);
+      expect(mail).toContain('1 leads have waited for more than a day');
+      expect(mail).toContain('1: 401 integration_key_invalid');
+      expect(mail).not.toContain('Not for a mail');
     });
 
     testRecipe(service, () => ({

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -103,6 +104,26 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(await run('php-form-discard', { KEY: message.slice(0, 36) })).toEqual(silent);
     expect(await run('php-form-report')).toEqual(silent);
     expect((await run('php-form-discard', { KEY: 'none' })).status).toBe(1);
+
+    // @proves arrival-1 arrival-7
+    const { stdout: arrived } = await run('php-form-compare');
+    expect(arrived).toMatch(/^1 sent since \S{10}, 1 there\.\n$/);
+    query(`UPDATE example_com_leads SET lead_id = '${randomUUID()}' WHERE state = 'delivered'`);
+    const { stdout: lost } = await run('php-form-compare');
+    expect(lost).toMatch(
+      /^1 sent since \S{10}, 0 there\. None is there: .+\n\S{36}, from \S+, lead \S{36}: not there: .+\n$/,
+    );
+    query(`INSERT INTO example_com_leads (idempotency_key, capture, state, attempts, created_at, next_attempt_at)
+      VALUES ('${randomUUID()}', '{}', 'refused', 1, 1, 1)`);
+    query("UPDATE example_com_leads_memo SET token = '0' WHERE name = 'waiting'");
+    const told = {
+      status: 0,
+      stdout: expect.stringMatching(/^1 leads have waited .+\n {2}1: not tried yet\n$/),
+      stderr: '',
+    };
+    expect(await sendByCron()).toEqual(told);
+    expect(await sendByCron()).toEqual(silent);
+    query('DELETE FROM example_com_leads');
   });
 
   test('what cannot be stored stays in the form; a list is no text', {

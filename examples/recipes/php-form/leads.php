@@ -1,10 +1,12 @@
 <?php
 
-// The command of the cron jobs and of who looks after the website: php leads.php set-up, send, report, retry KEY, discard KEY
+// The command of the cron jobs and of who looks after the website: php leads.php set-up, send, report, compare, retry KEY, discard KEY
 
 declare(strict_types=1);
 
 PHP_SAPI === 'cli' || exit;
+
+use LeadIntake\Outbox\WaitingLeads;
 
 require __DIR__ . '/website.php';
 
@@ -12,8 +14,9 @@ require __DIR__ . '/website.php';
 try {
     match ($command) {
         'set-up' => setUp(),
-        'send' => outbox()->deliver(client(deadlineSeconds: 10)),
+        'send' => outbox()->deliver(client(deadlineSeconds: 10), onWaiting: tell(...)),
         'report' => report(),
+        'compare' => compare(),
         'retry' => outbox()->retry($key),
         'discard' => outbox()->discard($key),
     };
@@ -27,6 +30,25 @@ function setUp(): void
 {
     database()->exec('CREATE TABLE IF NOT EXISTS enquiries (received_at BIGINT NOT NULL)');
     outbox()->setUp();
+}
+
+/** Prints once a day what has waited for longer, so that cron mails it. */
+function tell(WaitingLeads $waiting): void
+{
+    echo "$waiting->count leads have waited for more than a day, the oldest since {$waiting->oldest->format('c')}\n";
+    foreach ($waiting->reasons as $reason => $count) {
+        echo "  $count: $reason\n";
+    }
+}
+
+/** Prints whether what was sent is there. */
+function compare(): void
+{
+    $report = outbox()->reconcile(client(deadlineSeconds: 10));
+    echo "$report->summary\n";
+    foreach ($report->differences as $each) {
+        echo "$each->idempotencyKey, from {$each->createdAt->format('c')}, lead $each->leadId: $each->reason\n";
+    }
 }
 
 /** Prints the leads that need somebody, with what the visitor wrote; nothing when there are none. */

@@ -1,13 +1,23 @@
 import json
+import os
 from functools import partial
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from lead_intake.outbox import OutboxError
 
 from .models import StoredLead
 from .outbox import outbox
+from .service import READ_KEY, client
+
+#: A page compares for so long, and is then gone on with by another click.
+SECONDS = 20
 
 
 @admin.register(StoredLead)
@@ -35,6 +45,31 @@ class LeadsInNeed(admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: StoredLead | None = None) -> bool:
         return False
+
+    def get_urls(self) -> list[URLPattern]:
+        return [path("compare/", self.admin_site.admin_view(self.compare)), *super().get_urls()]
+
+    # As below; and the transaction would be open for all of that time.
+    @transaction.non_atomic_requests
+    def compare(self, request: HttpRequest) -> HttpResponse:
+        """Compares what was sent with the service, and shows the latest report, also that of the command."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        problem = ""
+        if request.method == "POST":
+            try:
+                with client(READ_KEY) as service:
+                    outbox.reconcile(service, max_seconds=SECONDS)
+            except (CommandError, OutboxError) as error:
+                problem = str(error)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Compare with the service",
+            "report": outbox.last_reconciliation(),
+            "may_compare": READ_KEY in os.environ,
+            "problem": problem,
+        }
+        return TemplateResponse(request, "admin/leads/storedlead/compare.html", context)
 
     # The outbox has a connection of its own, which would wait for the transaction of a request under ATOMIC_REQUESTS.
     @admin.action(description="Send again", permissions=["change"])

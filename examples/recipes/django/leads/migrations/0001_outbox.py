@@ -12,6 +12,7 @@ def set_up(apps, schema_editor) -> None:
 
 def take_down(apps, schema_editor) -> None:
     schema_editor.execute(f"DROP TABLE {TABLE}")
+    schema_editor.execute(f"DROP TABLE IF EXISTS {TABLE}_memo")
 
 
 class Migration(migrations.Migration):

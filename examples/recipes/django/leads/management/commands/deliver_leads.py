@@ -1,12 +1,13 @@
-import os
 import signal
 from threading import Event
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
-from lead_intake import LeadIntakeClient
+from django.core.mail import mail_admins
+from django.core.management.base import BaseCommand, CommandParser
+from lead_intake.outbox import WaitingLeads
 
 from leads.outbox import outbox
+from leads.service import KEY, client
 
 
 class Command(BaseCommand):
@@ -16,19 +17,18 @@ class Command(BaseCommand):
         parser.add_argument("--loop", action="store_true", help="goes on until SIGTERM or Ctrl-C, between two leads")
 
     def handle(self, *args: Any, loop: bool, **options: Any) -> None:
-        try:
-            url, key = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
-            # The outbox itself retries.
-            sender = LeadIntakeClient(url, key, deadline_seconds=10)
-        except KeyError as missing:
-            raise CommandError(f"{missing} must be set") from None
-        except ValueError as wrong:
-            raise CommandError(f"LEAD_INTAKE_URL or LEAD_INTAKE_KEY is wrong: {wrong}") from None
-        with sender as client:
+        with client(KEY) as service:
             if loop:
                 stop = Event()
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, lambda *_: stop.set())
-                outbox.run(client, stop)
+                outbox.run(service, stop, on_waiting=mail)
             else:
-                outbox.deliver(client)
+                outbox.deliver(service, on_waiting=mail)
+
+
+def mail(waiting: WaitingLeads) -> None:
+    """Tell the people of ADMINS once a day what has waited for longer."""
+    reasons = [f"{count}: {reason}" for reason, count in waiting.reasons.items()]
+    lines = [f"The oldest is of {waiting.oldest.isoformat()}.", *reasons, "manage.py report_leads has all of them."]
+    mail_admins(f"{waiting.count} leads have waited for more than a day", "\n".join(lines))

@@ -1,15 +1,21 @@
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from leads.outbox import outbox
+from leads.service import KEY, client
 
 
 class Command(BaseCommand):
     help = "Prints the leads that need a person, with what the visitor wrote; nothing when there are none."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--compare", action="store_true", help="prints first whether what was sent is there")
+
+    def handle(self, *args: Any, compare: bool, **options: Any) -> None:
+        if compare:
+            self.compare()
         needy = outbox.needs_attention()
         for entry in needy.entries:
             reason = entry.reason or "not tried yet"
@@ -18,3 +24,11 @@ class Command(BaseCommand):
             self.stdout.write(f"  {capture or 'unreadable'}")
         if needy.count > len(needy.entries):
             self.stdout.write(f"and more: {needy.count} in all")
+
+    def compare(self) -> None:
+        with client(KEY) as service:
+            report = outbox.reconcile(service)
+        self.stdout.write(report.summary)
+        for each in report.differences:
+            stored = each.created_at.isoformat()
+            self.stdout.write(f"{each.idempotency_key}, from {stored}, lead {each.lead_id}: {each.reason}")

@@ -1,0 +1,24 @@
+"""The service that gets the leads."""
+
+import os
+
+from django.core.management.base import CommandError
+from lead_intake import LeadIntakeClient
+
+#: The API key of the worker, and one with the scope leads.read alone, for pages.
+KEY = "LEAD_INTAKE_KEY"
+READ_KEY = "LEAD_INTAKE_READ_KEY"
+
+
+def client(key_name: str) -> LeadIntakeClient:
+    """
+    :param key_name: the name of the key in the environment
+    :raises CommandError: when the environment has no address or key, or a wrong one
+    """
+    try:
+        # The outbox itself retries.
+        return LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ[key_name], deadline_seconds=10)
+    except KeyError as missing:
+        raise CommandError(f"{missing} must be set") from None
+    except ValueError as wrong:
+        raise CommandError(f"LEAD_INTAKE_URL or {key_name} is wrong: {wrong}") from None
