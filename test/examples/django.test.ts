@@ -87,6 +87,7 @@ END`;
       (await openForm(`${site}/contact/`)).send({ name, email: `${name}@example.org`, message });
     const silent = { status: 0, stdout: '', stderr: '' };
 
+    // @proves arrival-1
     test('each lead arrives once, no text is lost, and the staff learns until it is gone what needs somebody', {
       concurrent: false,
     }, async () => {
@@ -135,7 +136,6 @@ END`;
       await staff.getByText('0 leads that need a person').first().waitFor();
       expect(await report()).toBe('');
 
-      // @proves arrival-1
       await staff.getByRole('link', { name: 'Compare with the service' }).click();
       await staff.getByText('Nothing was compared yet.').waitFor();
       await staff.getByRole('button', { name: 'Compare' }).click();

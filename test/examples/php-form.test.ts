@@ -20,7 +20,7 @@ import { queryFile } from '../support/website-databases.ts';
 const { service, url: serviceUrl } = aServiceWithPackages();
 const recipe = readFileSync(join(ROOT, 'examples/recipes/php-form/README.md'), 'utf8');
 
-// @proves leads-29
+// @proves leads-29 arrival-1 arrival-7
 describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
   const scratch = sharedFolder();
   let studio: StudioWithKey;
@@ -105,7 +105,6 @@ describeWithTools(PHP_TOOLS, 'the contact form in plain PHP', () => {
     expect(await run('php-form-report')).toEqual(silent);
     expect((await run('php-form-discard', { KEY: 'none' })).status).toBe(1);
 
-    // @proves arrival-1 arrival-7
     const { stdout: arrived } = await run('php-form-compare');
     expect(arrived).toMatch(/^1 sent since \S{10}, 1 there\.\n$/);
     query(`UPDATE example_com_leads SET lead_id = '${randomUUID()}' WHERE state = 'delivered'`);

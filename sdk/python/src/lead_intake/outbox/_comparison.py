@@ -8,7 +8,7 @@ from .._client import LeadIntakeClient
 from .._outcomes import PAGES_MISSED
 from ..models import Lead, LeadList
 from ._memo import Memo
-from ._paced_reads import PacedReads, StoppedError
+from ._paced_reads import PacedReads, Stopped
 from ._reconciliation import Difference, Kind, Run, StoredDifference
 from ._sent_rows import SentRow, SentRows
 from .errors import OutboxError
@@ -63,7 +63,7 @@ class Comparison:
                 self._compare_one_by_one()
             self._run.isComplete = True
             self._run.stoppedBecause = None
-        except StoppedError as stopped:
+        except Stopped as stopped:
             self._run.stoppedBecause = str(stopped)
         self._save()
         return self._run
@@ -100,7 +100,7 @@ class Comparison:
         cursor = self._run.cursor
         page = self._reads.read(lambda client: client.list_leads(limit=_PAGE_SIZE, cursor=cursor))
         if page is None:
-            raise StoppedError("the service has refused the position: begin anew")
+            raise Stopped("the service has refused the position: begin anew")
         return page
 
     def _lead(self, lead_id: str) -> Lead | None:

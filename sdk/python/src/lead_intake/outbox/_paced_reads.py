@@ -24,7 +24,7 @@ _CHECK_INTERVAL = 0.2
 _NOT_THERE_CODES = ("integration_lead_not_found", "integration_invalid_request")
 
 
-class StoppedError(Exception):
+class Stopped(Exception):
     """Ends a comparison early."""
 
 
@@ -47,16 +47,16 @@ class PacedReads:
         """
         Make a request; return None when there is no such lead, or no such page.
 
-        :raises StoppedError: when the service fails, the caller ends it, or the time is over
+        :raises Stopped: when the service fails, the caller ends it, or the time is over
         :raises OutboxError: when the key may not read leads
         """
         while True:
             if self.made >= _MIN_REQUESTS:
                 self._pause(_seconds_to_wait(self._client.quota()), "half of the quota is left to the website")
             if self._should_stop():
-                raise StoppedError("ended by the caller")
+                raise Stopped("ended by the caller")
             if time.monotonic() > self._end:
-                raise StoppedError("the time is over")
+                raise Stopped("the time is over")
             self.made += 1
             try:
                 return request(self._client)
@@ -71,7 +71,7 @@ class PacedReads:
             raise OutboxError("The API key may not read leads: to compare, it needs the scope leads.read.") from error
         reason = reason_of(error)
         if error.retry_after_seconds is None:
-            raise StoppedError(reason)
+            raise Stopped(reason)
         self._pause(error.retry_after_seconds, reason)
 
     def _pause(self, seconds: float, reason: str) -> None:
@@ -79,7 +79,7 @@ class PacedReads:
             return
         until = time.monotonic() + seconds
         if until > self._end:
-            raise StoppedError(reason)
+            raise Stopped(reason)
         self._before_wait()
         while not self._should_stop() and (left := until - time.monotonic()) > 0:
             time.sleep(min(_CHECK_INTERVAL, left))
