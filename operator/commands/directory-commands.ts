@@ -3,7 +3,7 @@ import { eachPage } from '../../src/domain/cursor.ts';
 import { newId } from '../../src/domain/new-id.ts';
 import { firstErasure } from '../../src/domain/retention.ts';
 import type { MemberRole, Studio } from '../../src/domain/studio.ts';
-import { eraseStudio, examineStudio } from '../../src/usecases/erase-studio.ts';
+import { EndedStudios, eraseStudio, examineStudio } from '../../src/usecases/erase-studio.ts';
 import { putHold, removeHold } from '../../src/usecases/holds.ts';
 import {
   listEveryLeadSource,
@@ -121,9 +121,9 @@ function addStudioErasures(studios: Command): void {
           return { leadsToErase: leads, heldLeads: held, keysToRevoke: keys, sourcesToRemove: sources };
         }
         const command = { studioId, confirmStudioId: confirm, memberId, ...BY_HAND };
-        const showProgress = progressPrinter();
+        const [showProgress, known] = [progressPrinter(), new EndedStudios()];
         const report = { erasedLeads: 0, skippedLeads: 0, revokedKeys: 0, removedMembers: 0, removedSources: 0 };
-        for await (const part of eachPage((pageToken) => eraseStudio(deps, { ...command, pageToken }))) {
+        for await (const part of eachPage((pageToken) => eraseStudio(deps, known, { ...command, pageToken }))) {
           report.erasedLeads += part.erasedLeadCount;
           report.skippedLeads += part.skippedLeadCount;
           report.revokedKeys += part.revokedKeyCount;

@@ -47,7 +47,7 @@ const ID_BYTES = 16;
 const TIME_BYTES = 8;
 
 /** The kinds whose positions have a time as well. */
-const WITH_TIME: readonly TokenKind[] = ['leadsByUpdate', 'exportByUpdate', 'setAside', 'endedStudio'];
+const WITH_TIME: readonly TokenKind[] = ['leadsByUpdate', 'exportByUpdate', 'setAside'];
 
 const idBytes = (id: string): Buffer => Buffer.from(id.replaceAll('-', ''), 'hex');
 

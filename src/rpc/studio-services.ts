@@ -4,7 +4,7 @@ import type { ApiKeyService } from '../../proto/gen/leadintake/v1/api_key_pb.ts'
 import { type DirectoryService, type Studio, StudioStatus } from '../../proto/gen/leadintake/v1/directory_pb.ts';
 import { Faults } from '../domain/refusal.ts';
 import type { Dependencies } from '../usecases/dependencies.ts';
-import { eraseStudio } from '../usecases/erase-studio.ts';
+import { EndedStudios, eraseStudio } from '../usecases/erase-studio.ts';
 import { putHold, removeHold } from '../usecases/holds.ts';
 import { createApiKey, listApiKeys, putApiKeyQuota, replaceApiKey, revokeApiKey } from '../usecases/manage-api-keys.ts';
 import {
@@ -73,6 +73,7 @@ export function apiKeyService(
 }
 
 export function directoryService(deps: Dependencies): ServiceImpl<typeof DirectoryService> {
+  const endedStudios = new EndedStudios();
   return {
     async putStudio({ studio, memberId, updateMask, requestId }, context) {
       const command = studio && { ...studioPut(studio, memberId, updateMask), requestId, ...actorOf(context) };
@@ -82,7 +83,7 @@ export function directoryService(deps: Dependencies): ServiceImpl<typeof Directo
     emptyStudio: ({ studioId }) => emptyStudio(deps, studioId),
 
     async eraseStudio(request, context) {
-      const { erasedLeadCount, ...report } = await eraseStudio(deps, { ...request, ...actorOf(context) });
+      const { erasedLeadCount, ...report } = await eraseStudio(deps, endedStudios, { ...request, ...actorOf(context) });
       return { ...report, erasedLeadCount: BigInt(erasedLeadCount) };
     },
 

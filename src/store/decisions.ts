@@ -163,15 +163,16 @@ export function decideLeadUpdate(
 export function decideLeadErasure(
   found: StoredLead | null,
   { memberId, caller, now, expectedUpdatedAt }: LeadErasure,
+  isApplied: boolean,
 ): LeadDecision<EraseLeadOutcome> {
   if (!found) return { outcome: { kind: 'not-found' } };
   const lead = readableOrThrow(found.remaining);
-  if (found.lead === null) return { outcome: { kind: 'erased', lead } };
+  if (found.lead === null) return { outcome: { kind: 'erased', lead, isNew: isApplied } };
   if (isStale(lead, expectedUpdatedAt)) return { outcome: { kind: 'stale' } };
   if (found.hold || found.isStudioHeld) return { outcome: { kind: 'held' } };
   const updatedAt = nextUpdate(lead.updatedAt, now);
   return {
-    outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt } },
+    outcome: { kind: 'erased', lead: { ...lead, updatedAt, erasedAt: updatedAt }, isNew: true },
     write: { fields: { updatedAt }, mark: marked(found.mark, 'erased', updatedAt), isErasure: true },
     events: [{ action: 'lead-erased', memberId, caller, time: updatedAt }],
   };

@@ -147,7 +147,8 @@ export interface ErasedCreation {
 }
 
 export type EraseLeadOutcome =
-  | { readonly kind: 'erased'; readonly lead: ErasedLead }
+  /** `isNew`: by this call. */
+  | { readonly kind: 'erased'; readonly lead: ErasedLead; readonly isNew: boolean }
   /** The lead has changed since the expected time, or a hold stands; nothing was written. */
   | { readonly kind: 'not-found' | 'stale' | 'held' };
 
@@ -693,7 +694,7 @@ export interface DirectoryStore {
   putStudio(studio: StudioPut, by: AuditContext): Promise<PutStudioOutcome>;
 
   /**
-   * endStudio must end a studio, and remove its members and sources, in one write; a new status must be stored with an event. Unless
+   * endStudio must end a studio, and remove its members, sources and retention, in one write; a new status must be stored with an event. Unless
    * a hold on it stands: then it must write nothing. From then on no putStudio may change it, and no member or source may come
    * from a call that begins later. A studio that has ended loses those that have come since.
    */

@@ -108,9 +108,9 @@ export async function eraseContact(
     }
     const which = { studioId, leadId, memberId: memberId ?? null, caller, now: clock() };
     try {
-      const { kind } = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
-      if (kind === 'held') held.add(leadId);
-      return kind === 'erased';
+      const outcome = await store.eraseLead({ ...which, ...(expectedUpdatedAt && { expectedUpdatedAt }) });
+      if (outcome.kind === 'held') held.add(leadId);
+      return outcome.kind === 'erased' && outcome.isNew;
     } catch (error) {
       if (!(error instanceof UnreadableRecord)) throw error;
       skipped.add(leadId);
@@ -162,7 +162,7 @@ export async function eraseClosedLeads(
         store.eraseLead({ studioId, leadId, memberId, caller, now: clock(), expectedUpdatedAt }),
       ),
     );
-    all.erased += outcomes.filter(({ kind }) => kind === 'erased').length;
+    all.erased += outcomes.filter((each) => each.kind === 'erased' && each.isNew).length;
     all.held += held + outcomes.filter(({ kind }) => kind === 'held').length;
     onProgress(all.erased);
   }

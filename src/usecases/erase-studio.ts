@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { STUDIO_ENDS_MS } from '../../common/deadlines.ts';
 import { crmIdFault } from '../../common/rules/field-rules.ts';
 import type { Actor, Requester } from '../domain/audit.ts';
-import { idAndTime, idBeforePage, pageTokenAfter, updatePosition } from '../domain/cursor.ts';
+import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
 import { UnreadableRecord } from '../store/store.ts';
 import type { Changing, Reading } from './dependencies.ts';
@@ -48,6 +48,28 @@ const WAIT_MS = 1000;
 /** Lower than the id of any lead. */
 const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
 
+/** The maximum number of studios that a process knows to have ended; it waits once more for one that it has forgotten. */
+const MAX_ENDED = 100;
+
+/** How long this process has known that studios have ended, by a clock that nobody sets: those of cores may differ. */
+export class EndedStudios {
+  readonly #since = new Map<string, number>();
+
+  /** Notes that a studio has ended. Returns for how long that has been known; milliseconds. */
+  knownMs(studioId: string): number {
+    const now = performance.now();
+    const since = this.#since.get(studioId) ?? now;
+    this.#since.set(studioId, since);
+    for (const oldest of this.#since.keys()) if (this.#since.size > MAX_ENDED) this.#since.delete(oldest);
+    return now - since;
+  }
+
+  /** Notes that a studio has not ended. */
+  forget(studioId: string): void {
+    this.#since.delete(studioId);
+  }
+}
+
 /** Which studio is erased, and by whom. */
 type Erasing = Actor & Pick<EraseStudioCommand, 'studioId'>;
 
@@ -56,10 +78,12 @@ type Erasing = Actor & Pick<EraseStudioCommand, 'studioId'>;
  * creation that has begun before can be written any more, and erases the leads, page by page. Nothing is kept between the
  * calls but the studio's end and their tokens, so any of them may be repeated, or all from the beginning.
  *
+ * @param known of this process
  * @throws Refusal INVALID_REQUEST, STUDIO_NOT_FOUND, LEAD_HELD
  */
 export async function eraseStudio(
   deps: Changing,
+  known: EndedStudios,
   { studioId, confirmStudioId, pageToken, memberId, caller }: EraseStudioCommand,
 ): Promise<StudioErasure> {
   const faults = new Faults();
@@ -72,47 +96,54 @@ export async function eraseStudio(
   notePageFaults(faults, { pageSize: 0, pageToken }, examined ?? ended, 'must be unchanged, of this studio');
   const { status } = await existingStudio(deps.store, studioId, faults);
   const erasing = { studioId, memberId: memberId ?? null, caller };
+  if (status !== 'ended') known.forget(studioId);
   // A core of release 1.1 may have put it since.
-  const isEnded = ended !== undefined && status === 'ended';
-  return isEnded ? eraseLeads(deps, erasing, ended) : examineAndEnd(deps, erasing, examined ?? BEFORE_ALL_IDS);
+  else if (ended !== undefined) return eraseLeads(deps, erasing, { after: ended, endedMs: known.knownMs(studioId) });
+  return examineAndEnd(deps, known, erasing, examined ?? BEFORE_ALL_IDS);
 }
 
-async function examineAndEnd(deps: Changing, erasing: Erasing, after: string): Promise<StudioErasure> {
+/** Looks for holds, and then ends the studio. */
+async function examineAndEnd(
+  deps: Changing,
+  known: EndedStudios,
+  erasing: Erasing,
+  after: string,
+): Promise<StudioErasure> {
   const { studioId } = erasing;
   const { leads, next } = await deps.store.walkUnerasedLeads(studioId, after, MAX_EXAMINED);
   const held = leads.find(({ isHeld }) => isHeld);
   if (held) throw leadHeld(held.id);
   if (next !== null) return { ...NOTHING, nextPageToken: pageTokenAfter('heldLeads', studioId, next) };
   const ended = await end(deps, erasing);
-  return { ...NOTHING, ...ended, nextPageToken: tokenAfter(studioId, BEFORE_ALL_IDS, deps.clock()) };
+  known.knownMs(studioId);
+  return { ...NOTHING, ...ended, nextPageToken: pageTokenAfter('endedStudio', studioId, BEFORE_ALL_IDS) };
 }
 
-/** @param position behind which lead to go on, and when the studio had ended */
-async function eraseLeads(deps: Changing, erasing: Erasing, position: string): Promise<StudioErasure> {
-  const { store, clock } = deps;
+/** @param endedMs for how long the studio has ended, at least */
+async function eraseLeads(
+  deps: Changing,
+  erasing: Erasing,
+  { after, endedMs }: { readonly after: string; readonly endedMs: number },
+): Promise<StudioErasure> {
   const { studioId } = erasing;
-  const [after, endedMs] = idAndTime(position);
-  const passedMs = clock().getTime() - endedMs;
-  // A clock that was set back tells nothing.
-  if (passedMs < 0) return { ...NOTHING, nextPageToken: tokenAfter(studioId, BEFORE_ALL_IDS, clock()) };
-  if (passedMs < STUDIO_ENDS_MS) {
-    await sleep(Math.min(STUDIO_ENDS_MS - passedMs, WAIT_MS));
-    return { ...NOTHING, nextPageToken: tokenAfter(studioId, after, new Date(endedMs)) };
+  if (endedMs < STUDIO_ENDS_MS) {
+    await sleep(Math.min(STUDIO_ENDS_MS - endedMs, WAIT_MS));
+    return { ...NOTHING, nextPageToken: pageTokenAfter('endedStudio', studioId, after) };
   }
-  const { leads, next } = await store.walkUnerasedLeads(studioId, after, MAX_ERASED);
+  const { leads, next } = await deps.store.walkUnerasedLeads(studioId, after, MAX_ERASED);
   const outcomes = await Promise.all(leads.map(({ id }) => eraseOne(deps, erasing, id)));
   const count = (kind: (typeof outcomes)[number]) => outcomes.filter((each) => each === kind).length;
   const report = { ...NOTHING, erasedLeadCount: count('erased'), skippedLeadCount: count('skipped') };
-  if (next !== null) return { ...report, nextPageToken: tokenAfter(studioId, next, new Date(endedMs)) };
+  if (next !== null) return { ...report, nextPageToken: pageTokenAfter('endedStudio', studioId, next) };
   // Keys, members and sources, too, may have come by calls that had begun before.
   return { ...report, ...(await end(deps, erasing)), nextPageToken: '' };
 }
 
 async function eraseOne({ store, clock }: Changing, erasing: Erasing, leadId: string) {
   try {
-    const { kind } = await store.eraseLead({ ...erasing, leadId, now: clock() });
-    if (kind === 'held') throw leadHeld(leadId);
-    return kind;
+    const outcome = await store.eraseLead({ ...erasing, leadId, now: clock() });
+    if (outcome.kind === 'held') throw leadHeld(leadId);
+    return outcome.kind === 'erased' && outcome.isNew ? 'erased' : 'gone';
   } catch (error) {
     if (!(error instanceof UnreadableRecord)) throw error;
     return 'skipped';
@@ -125,14 +156,12 @@ async function end({ store, clock }: Changing, { studioId, ...actor }: Erasing) 
   const outcome = await store.endStudio(studioId, by);
   if (outcome.kind !== 'ended') throw new Refusal(outcome.kind === 'held' ? 'LEAD_HELD' : 'STUDIO_NOT_FOUND');
   const keys = (await store.listLiveApiKeys(studioId)).filter(({ revokedAt }) => revokedAt === null);
-  await Promise.all(keys.map(({ id }) => store.revokeApiKey(studioId, id, by)));
+  const revoked = await Promise.all(keys.map(({ id }) => store.revokeApiKey(studioId, id, by)));
+  // Another call may have revoked one meanwhile.
+  const own = revoked.filter((key) => key?.revokedAt?.getTime() === by.now.getTime());
   const { members: removedMemberCount, sources: removedSourceCount } = outcome;
-  return { revokedKeyCount: keys.length, removedMemberCount, removedSourceCount };
+  return { revokedKeyCount: own.length, removedMemberCount, removedSourceCount };
 }
-
-/** The token of an erasure of the leads after an id, of a studio that has ended by then. */
-const tokenAfter = (studioId: string, id: string, ended: Date): string =>
-  pageTokenAfter('endedStudio', studioId, updatePosition({ id, updatedAt: ended }));
 
 const leadHeld = (leadId: string): Refusal => new Refusal('LEAD_HELD', undefined, { metadata: { leadId } });
 

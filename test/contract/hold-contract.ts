@@ -100,7 +100,7 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
       expect((await store.listStudios(null, 1)).records).toEqual([aStudio({ hold })]);
       const later = await created();
       for (const each of [lead, later]) expect(await erase(each, another)).toEqual({ kind: 'held' });
-      expect(await erase(gone)).toEqual(erased);
+      expect(await erase(gone)).toEqual({ ...erased, isNew: false });
       expect(await erase(theirs)).toMatchObject({ kind: 'erased' });
       expect(await store.putStudio(aStudio({ status: 'suspended', hold: null }), BY)).toMatchObject({ hold });
       await put(lead.id);
@@ -181,7 +181,7 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
     });
 
     // @proves erasure-6
-    test('a studio ends for good, without members and sources, unless it is held; its leads stay until they are erased', async () => {
+    test('a studio ends for good, without members, sources and retention, unless it is held; its leads stay until they are erased', async () => {
       const ended = { kind: 'ended', members: 0, sources: 0 };
       const lead = await created();
       const [gone, held] = [await created(), await created()];
@@ -192,6 +192,7 @@ export function holdContract(damages: readonly Damage[], opened: () => OpenedSto
       await put(null);
       expect(await store.endStudio(STUDIO_ID, BY)).toEqual({ kind: 'held' });
       expect(await store.findStudio(STUDIO_ID)).toEqual(aStudio({ hold }));
+      await store.putStudio({ ...aStudio(), retentionDays: 30 }, BY);
       expect(await store.findMember(STUDIO_ID, 'one')).toBeTruthy();
       await remove(null);
       expect(await store.endStudio('studio-none', BY)).toEqual({ kind: 'not-found' });

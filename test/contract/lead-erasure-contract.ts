@@ -38,6 +38,7 @@ export function leadErasureContract(opened: () => OpenedStore): void {
         expect(await erase(lead, now)).toEqual({
           kind: 'erased',
           lead: { id, studioId, stage, createdAt, updatedAt: now, erasedAt: now },
+          isNew: true,
         });
 
         expect(await store.findLead(studioId, id)).toBeNull();
@@ -106,10 +107,23 @@ export function leadErasureContract(opened: () => OpenedStore): void {
       const [change] = await store.listLeadChanges(10);
       await store.acknowledgeLeadChanges([{ studioId: STUDIO_ID, leadId: lead.id, revision: change?.revision ?? 0 }]);
 
-      expect(await erase(lead, plus(new Date(), 86_400_000), await opened().another())).toEqual(first);
+      expect(await erase(lead, plus(new Date(), 86_400_000), await opened().another())).toEqual({
+        ...first,
+        isNew: false,
+      });
 
       expect(await store.listLeadChanges(10)).toEqual([]);
       expect((await store.listAuditEvents(STUDIO_ID, lead.id)).map(({ action }) => action)).toEqual(['lead-erased']);
+    });
+
+    // @proves erasure-15
+    test('of calls that erase the same leads at once, one counts each', async () => {
+      const leads = await Promise.all(times(20, () => created()));
+      const rivals = [store, await opened().another(), store];
+      const now = plus(leads[0]?.createdAt ?? NOW, 60_000);
+      const outcomes = await Promise.all(rivals.flatMap((from) => leads.map((lead) => erase(lead, now, from))));
+      expect(outcomes.every(({ kind }) => kind === 'erased')).toBe(true);
+      expect(outcomes.filter((each) => each.kind === 'erased' && each.isNew)).toHaveLength(leads.length);
     });
 
     test('a lead that has changed since the expected time is not erased', async () => {

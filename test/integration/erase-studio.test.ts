@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
 import pino from 'pino';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { STUDIO_ENDS_MS } from '../../common/deadlines.ts';
 import { hashKeySecret } from '../../common/rules/key-secret.ts';
 import { BadRequestSchema, ErrorInfoSchema } from '../../proto/gen/google/rpc/error_details_pb.ts';
@@ -10,6 +10,7 @@ import type { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts'
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
+import { EndedStudios } from '../../src/usecases/erase-studio.ts';
 import {
   aLead,
   aLeadSource,
@@ -33,10 +34,15 @@ let store: Store;
 let crm: CoreClients;
 /** The core's clock. */
 let now: Date;
+/** What has passed besides, by the clock that nobody sets; milliseconds. */
+let passedMs: number;
+const monotonicMs = performance.now.bind(performance);
 
 beforeEach(async () => {
   store = openSqliteStore(':memory:');
   now = new Date();
+  passedMs = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => monotonicMs() + passedMs);
   const core = await aCoreOn(store, callRunner(pino({ level: 'silent' }), createCoreMetrics()), () => now);
   crm = connectToCore(core.url, CORE_TOKEN);
   for (const id of [studioId, 'two']) await store.putStudio(aStudio({ id }), BY);
@@ -45,6 +51,7 @@ beforeEach(async () => {
     core.close();
     await core.stop();
     await store.close();
+    vi.restoreAllMocks();
   };
 });
 
@@ -68,7 +75,7 @@ async function eraseAll(pageToken = '') {
     sum.sources += part.removedSourceCount;
     token = part.nextPageToken;
     if (token === '') return sum;
-    now = plus(now, STUDIO_ENDS_MS);
+    passedMs += STUDIO_ENDS_MS;
   }
 }
 
@@ -100,7 +107,7 @@ describe('EraseStudio', () => {
     expect(await reasonOf(crm.apiKeys.authenticateApiKey({ secretSha256 }))).toBe('KEY_INVALID');
     expect(await store.findMember(studioId, 'owner')).toBeNull();
 
-    now = plus(now, STUDIO_ENDS_MS);
+    passedMs += STUDIO_ENDS_MS;
     expect(await erase(first.nextPageToken)).toMatchObject({ ...NOTHING, erasedLeadCount: 200n });
     expect(await eraseAll(first.nextPageToken)).toEqual({ leads: 250, skipped: 0, keys: 0, members: 0, sources: 0 });
     expect(await crm.leads.listLeads({ studioId })).toMatchObject({ leads: [] });
@@ -115,27 +122,50 @@ describe('EraseStudio', () => {
     expect(await store.findStudio('two')).toEqual(aStudio({ id: 'two' }));
   });
 
-  // @proves bounds-110
-  test('does not report to be complete before what had begun before can have been written', async () => {
+  // @proves bounds-110 erasure-16
+  test('does not report to be complete before what had begun before can have been written, whatever clocks show', async () => {
     const { nextPageToken: token } = await erase();
-    const began = now;
     // A creation that has read the studio before it ended.
     const [late] = await created(1);
-    now = plus(began, STUDIO_ENDS_MS - 1);
+    now = plus(now, 3_600_000);
+    passedMs = STUDIO_ENDS_MS - 1500;
     const waiting = await erase(token);
     expect(waiting).toMatchObject({ ...NOTHING, nextPageToken: token });
     const [later] = await created(1);
     await store.createApiKey(anApiKey({ expiresAt: plus(now, 1e9) }), now);
-    now = plus(began, STUDIO_ENDS_MS);
+    passedMs = STUDIO_ENDS_MS;
+    now = plus(now, -7_200_000);
     expect(await erase(token)).toMatchObject({ erasedLeadCount: 2n, revokedKeyCount: 1, nextPageToken: '' });
     for (const lead of [late, later]) expect(await store.findLead(studioId, lead?.id ?? '')).toBeNull();
-    // A clock that was set back tells nothing: the time begins again.
-    now = plus(began, -1);
-    const again = await erase(token);
-    expect(again.nextPageToken).not.toBe('');
-    expect(again.nextPageToken).not.toBe(token);
-    now = plus(now, STUDIO_ENDS_MS);
-    expect(await erase(again.nextPageToken)).toMatchObject({ ...NOTHING, nextPageToken: '' });
+  });
+
+  // @proves erasure-16
+  test('waits at each core from when that knows that the studio has ended', async () => {
+    const { nextPageToken: token } = await erase();
+    passedMs += STUDIO_ENDS_MS;
+    const run = callRunner(pino({ level: 'silent' }), createCoreMetrics());
+    const other = await aCoreOn(store, run, () => plus(now, 3_600_000));
+    const { directory, close } = connectToCore(other.url, CORE_TOKEN);
+    onTestFinished(async () => {
+      close();
+      other.close();
+      await other.stop();
+    });
+    const eraseThere = () => directory.eraseStudio({ studioId, confirmStudioId: studioId, pageToken: token });
+    expect(await eraseThere()).toMatchObject({ ...NOTHING, nextPageToken: token });
+    passedMs += STUDIO_ENDS_MS;
+    expect(await eraseThere()).toMatchObject({ ...NOTHING, nextPageToken: '' });
+  });
+
+  // @proves bounds-140
+  test('waits once more for a studio of which a core has forgotten when it ended', () => {
+    const known = new EndedStudios();
+    expect(known.knownMs('first')).toBe(0);
+    passedMs += STUDIO_ENDS_MS;
+    for (const index of times(99, (each) => each)) known.knownMs(`studio-${index}`);
+    expect(known.knownMs('first')).toBeGreaterThanOrEqual(STUDIO_ENDS_MS);
+    known.knownMs('one-more');
+    expect(known.knownMs('first')).toBe(0);
   });
 
   test('refuses all that would create something in a studio that has ended, or change it', async () => {
@@ -176,7 +206,7 @@ describe('EraseStudio', () => {
     await crm.directory.removeHold({ studioId, wholeStudio: true });
     const { nextPageToken: token } = await erase();
     await hold({ leadId });
-    now = plus(now, STUDIO_ENDS_MS);
+    passedMs += STUDIO_ENDS_MS;
     expect(await reasonOf(erase(token))).toBe(HELD);
     expect(await store.findLead(studioId, leadId)).toMatchObject({ id: leadId });
     expect(await reasonOf(erase())).toBe(HELD);

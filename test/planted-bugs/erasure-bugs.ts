@@ -83,7 +83,7 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
     name: 'a studio is reported to be erased while a creation that had begun before may be written',
     suite: 'test/integration/erase-studio.test.ts',
     caughtBy: 'does not report to be complete before what had begun before can have been written',
-    patches: [{ file: 'src/usecases/erase-studio.ts', find: 'passedMs < STUDIO_ENDS_MS', put: 'passedMs < 0' }],
+    patches: [{ file: 'src/usecases/erase-studio.ts', find: 'endedMs < STUDIO_ENDS_MS', put: 'endedMs < 0' }],
   },
   {
     name: 'a studio that has ended can be put again',

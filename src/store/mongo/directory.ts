@@ -157,7 +157,8 @@ const studioEnder =
           if (!found || !('write' in decision) || !decision.write) return { outcome: decision.outcome };
           const where = { status: found.status ?? null, ...sameHold(found) } as Filter<StudioDocument>;
           const $set = { status: 'ended', members: {}, sources: {} } as const;
-          return { outcome: decision.outcome, where, update: { $set }, events: decision.events };
+          const update = { $set, $unset: { retention: 1 } } as const;
+          return { outcome: decision.outcome, where, update, events: decision.events };
         },
       }),
     );

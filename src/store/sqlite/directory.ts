@@ -81,6 +81,7 @@ function sqliteStudios({
     "UPDATE studios SET status = 'ended' WHERE id = ?",
     'DELETE FROM members WHERE studio_id = ?',
     'DELETE FROM lead_sources WHERE studio_id = ?',
+    'DELETE FROM studio_retentions WHERE studio_id = ?',
   ].map((sql) => database.prepare(sql));
   return {
     endStudio: (studioId, by) =>
