@@ -35,6 +35,8 @@ export interface CallArguments {
   readonly limit?: number;
   readonly cursor?: string;
   readonly cancelAfterMs?: number;
+  /** The deadline of this call, instead of that of the client; ms. */
+  readonly callDeadlineMs?: number;
   readonly deadlineMs?: number;
   readonly attemptTimeoutMs?: number;
   readonly apiKey?: string;

@@ -26,9 +26,6 @@ while (($line = fgets(STDIN)) !== false) {
 /** @param array<string, mixed> $request */
 function reportOn(array $request): array
 {
-    if (isset($request['cancelAfterMs'])) {
-        return ['unsupported' => 'a call cannot be cancelled'];
-    }
     if ($request['call'] === 'check') {
         $seconds = $request['options']['attemptTimeoutMs'] / 1000;
         return ['result' => LeadIntakeClient::check($request['baseUrl'], $request['apiKey'], $seconds)];
@@ -53,21 +50,29 @@ function reportOn(array $request): array
 /** @param array<string, mixed> $request */
 function resultOf(LeadIntakeClient $leads, array $request): array
 {
+    $own = [];
+    if (isset($request['callDeadlineMs'])) {
+        $own['deadlineSeconds'] = $request['callDeadlineMs'] / 1000;
+    }
+    if (isset($request['cancelAfterMs'])) {
+        $at = hrtime(true) + $request['cancelAfterMs'] * 1_000_000;
+        $own['isCancelled'] = static fn (): bool => hrtime(true) >= $at;
+    }
     switch ($request['call']) {
         case 'createLead':
-            $created = $leads->createLead(captureOf($request['capture']), $request['idempotencyKey'] ?? null);
+            $created = $leads->createLead(captureOf($request['capture']), $request['idempotencyKey'] ?? null, ...$own);
             return [
                 'lead' => publicLead($created->lead),
                 'replayed' => $created->replayed,
                 'idempotencyKey' => $created->idempotencyKey,
             ];
         case 'getLead':
-            return ['lead' => publicLead($leads->getLead($request['leadId']))];
+            return ['lead' => publicLead($leads->getLead($request['leadId'], ...$own))];
         case 'listLeads':
-            $page = $leads->listLeads($request['limit'] ?? null, $request['cursor'] ?? null);
+            $page = $leads->listLeads($request['limit'] ?? null, $request['cursor'] ?? null, ...$own);
             return ['leads' => array_map(publicLead(...), $page->leads), 'nextCursor' => $page->nextCursor];
         case 'allLeads':
-            $all = iterator_to_array($leads->allLeads($request['limit'] ?? null), false);
+            $all = iterator_to_array($leads->allLeads($request['limit'] ?? null, ...$own), false);
             return ['leads' => array_map(publicLead(...), $all)];
     }
     throw new LogicException("no call is named $request[call]");

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from lead_intake import (  # noqa: E402
     AsyncLeadIntakeClient,
+    Cancellation,
     EmailContact,
     IdempotencyConflictError,
     Lead,
@@ -28,12 +29,11 @@ from lead_intake import (  # noqa: E402
     LeadIntakeError,
     PhoneContact,
     ProblemError,
+    outcome_of,
 )
 
 
 def report_on(request: dict[str, Any]) -> dict[str, Any]:
-    if "cancelAfterMs" in request:
-        return {"unsupported": "cancelling a call does not return an error"}
     kind = AsyncLeadIntakeClient if "--asyncio" in sys.argv else LeadIntakeClient
     if request["call"] == "check":
         options = options_of(request)
@@ -48,42 +48,68 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
         return {"refused": str(error)}
     try:
         if isinstance(client, AsyncLeadIntakeClient):
-            return {"result": asyncio.run(result_of_asyncio(client, request))}
+            return {"result": asyncio.run(cancelled_after(client, request))}
         return {"result": result_of(client, request)}
     except LeadIntakeError as error:
         return {"error": error_of(error)}
+    except asyncio.CancelledError as error:
+        outcome = outcome_of(error)
+        assert outcome is not None
+        return {"error": error_of(outcome)}
 
 
 def result_of(client: LeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
+    own = limits_of(request)
+    if "cancelAfterMs" in request:
+        own["cancellation"] = Cancellation()
+        if request["cancelAfterMs"] == 0:
+            own["cancellation"].cancel()
+        else:
+            threading.Timer(request["cancelAfterMs"] / 1000, own["cancellation"].cancel).start()
     with client as leads:
         match request["call"]:
             case "createLead":
-                return created_of(leads.create_lead(capture_of(request), idempotency_key=request.get("idempotencyKey")))
+                key = request.get("idempotencyKey")
+                return created_of(leads.create_lead(capture_of(request), idempotency_key=key, **own))
             case "getLead":
-                return {"lead": public_lead(leads.get_lead(request["leadId"]))}
+                return {"lead": public_lead(leads.get_lead(request["leadId"], **own))}
             case "listLeads":
-                return page_of(leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor")))
+                return page_of(leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor"), **own))
             case "allLeads":
-                return {"leads": [public_lead(lead) for lead in leads.all_leads(limit=request.get("limit"))]}
+                return {"leads": [public_lead(lead) for lead in leads.all_leads(limit=request.get("limit"), **own)]}
             case other:
                 raise ValueError(f"no call is named {other}")
+
+
+async def cancelled_after(client: AsyncLeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
+    task = asyncio.current_task()
+    if request.get("cancelAfterMs") == 0:
+        task.cancel()
+    elif "cancelAfterMs" in request:
+        asyncio.get_running_loop().call_later(request["cancelAfterMs"] / 1000, task.cancel)
+    return await result_of_asyncio(client, request)
 
 
 async def result_of_asyncio(client: AsyncLeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
+    own = limits_of(request)
     async with client as leads:
         match request["call"]:
             case "createLead":
-                return created_of(
-                    await leads.create_lead(capture_of(request), idempotency_key=request.get("idempotencyKey"))
-                )
+                key = request.get("idempotencyKey")
+                return created_of(await leads.create_lead(capture_of(request), idempotency_key=key, **own))
             case "getLead":
-                return {"lead": public_lead(await leads.get_lead(request["leadId"]))}
+                return {"lead": public_lead(await leads.get_lead(request["leadId"], **own))}
             case "listLeads":
-                return page_of(await leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor")))
+                return page_of(await leads.list_leads(limit=request.get("limit"), cursor=request.get("cursor"), **own))
             case "allLeads":
-                return {"leads": [public_lead(lead) async for lead in leads.all_leads(limit=request.get("limit"))]}
+                every = leads.all_leads(limit=request.get("limit"), **own)
+                return {"leads": [public_lead(lead) async for lead in every]}
             case other:
                 raise ValueError(f"no call is named {other}")
+
+
+def limits_of(request: dict[str, Any]) -> dict[str, Any]:
+    return {"deadline_seconds": request["callDeadlineMs"] / 1000} if "callDeadlineMs" in request else {}
 
 
 def options_of(request: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ interface Request {
   readonly limit?: number;
   readonly cursor?: string;
   readonly cancelAfterMs?: number;
+  readonly callDeadlineMs?: number;
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
@@ -49,11 +50,12 @@ async function reportOn(request: Request): Promise<object> {
 }
 
 async function answer(client: LeadIntakeClient, request: Request): Promise<object | undefined> {
-  const { call, capture, leadId, cancelAfterMs } = request;
+  const { call, capture, leadId, cancelAfterMs, callDeadlineMs } = request;
   const signal = cancelAfterMs === 0 ? AbortSignal.abort() : cancelAfterMs && AbortSignal.timeout(cancelAfterMs);
   const { limit, cursor, idempotencyKey } = request;
   const options = {
     ...(signal && { signal }),
+    ...(callDeadlineMs !== undefined && { deadlineMs: callDeadlineMs }),
     ...(limit !== undefined && { limit }),
     ...(cursor !== undefined && { cursor }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),

@@ -51,9 +51,6 @@ final class LeadIntakeClient
         ?LoggerInterface $logger = null,
         ?\Closure $onAttempt = null,
     ) {
-        if (!($deadlineSeconds > 0) || !($attemptTimeoutSeconds > 0)) {
-            throw new \InvalidArgumentException('deadlineSeconds and attemptTimeoutSeconds must be more than 0');
-        }
         $this->leadsUrl = Configuration::leadsUrl($baseUrl);
         $this->headers = new Secret(Configuration::headers($apiKey));
         $transport ??= self::curl();
@@ -95,12 +92,19 @@ final class LeadIntakeClient
      * @param LeadCapture|array<string, mixed> $capture the lead; an array is sent unchanged, with the field names of the API
      * @param ?string $idempotencyKey a UUID that identifies this creation; store it with the data and reuse it to repeat the
      *     creation after a crash. By default one is generated for this call and its attempts
+     * @param ?float $deadlineSeconds the time limit of this call, instead of that of the client
+     * @param ?\Closure(): bool $isCancelled asked about once a second or more often: true ends the call, with a NoAnswerException
+     *     whose $written says whether the lead may have been written
      *
      * @throws LeadIntakeException
      * @throws \InvalidArgumentException when a text is not UTF-8, or the key is not a valid header value
      */
-    public function createLead(#[\SensitiveParameter] LeadCapture|array $capture, ?string $idempotencyKey = null): CreatedLead
-    {
+    public function createLead(
+        #[\SensitiveParameter] LeadCapture|array $capture,
+        ?string $idempotencyKey = null,
+        ?float $deadlineSeconds = null,
+        ?\Closure $isCancelled = null,
+    ): CreatedLead {
         $key = self::header('idempotencyKey', $idempotencyKey ?? Uuid::random());
         try {
             $body = json_encode($capture, JSON_THROW_ON_ERROR);
@@ -116,17 +120,22 @@ final class LeadIntakeClient
             $key,
             $attempts,
         );
-        return $this->sender->send(new Call('POST', $this->leadsUrl, $headers, $read, $body, $key));
+        $call = new Call('POST', $this->leadsUrl, $headers, $read, $body, $key);
+        return $this->sender->send($call, $deadlineSeconds, $isCancelled);
     }
 
     /**
      * Returns the current state of a lead.
      *
+     * @param ?float $deadlineSeconds as for createLead()
+     * @param ?\Closure(): bool $isCancelled as for createLead()
+     *
      * @throws LeadIntakeException
      */
-    public function getLead(string $id): Lead
+    public function getLead(string $id, ?float $deadlineSeconds = null, ?\Closure $isCancelled = null): Lead
     {
-        return $this->read('/' . rawurlencode($id), static fn (#[\SensitiveParameter] array $json): Lead => self::lead(self::member($json, 'lead')));
+        $read = static fn (#[\SensitiveParameter] array $json): Lead => self::lead(self::member($json, 'lead'));
+        return $this->read('/' . rawurlencode($id), $read, $deadlineSeconds, $isCancelled);
     }
 
     /**
@@ -134,31 +143,40 @@ final class LeadIntakeClient
      *
      * @param ?int $limit leads per page, 1 to 100; default: 25
      * @param ?string $cursor the `nextCursor` of the previous page; default: the first page
+     * @param ?float $deadlineSeconds as for createLead()
+     * @param ?\Closure(): bool $isCancelled as for createLead()
      *
      * @throws LeadIntakeException
      */
-    public function listLeads(?int $limit = null, ?string $cursor = null): LeadList
-    {
+    public function listLeads(
+        ?int $limit = null,
+        ?string $cursor = null,
+        ?float $deadlineSeconds = null,
+        ?\Closure $isCancelled = null,
+    ): LeadList {
         $query = http_build_query(['limit' => $limit, 'cursor' => $cursor]);
-        return $this->read($query === '' ? '' : "?$query", static fn (#[\SensitiveParameter] array $json): LeadList => new LeadList(
+        $read = static fn (#[\SensitiveParameter] array $json): LeadList => new LeadList(
             array_map(self::lead(...), self::member($json, 'leads')),
             self::member($json, 'nextCursor'),
-        ));
+        );
+        return $this->read($query === '' ? '' : "?$query", $read, $deadlineSeconds, $isCancelled);
     }
 
     /**
      * Iterates over all leads, newest first. Requests each page when it is needed, with a deadline per page.
      *
      * @param ?int $limit leads per page, 1 to 100; default: 25
+     * @param ?float $deadlineSeconds of each page, as for createLead()
+     * @param ?\Closure(): bool $isCancelled as for createLead()
      * @return \Generator<int, Lead>
      *
      * @throws LeadIntakeException
      */
-    public function allLeads(?int $limit = null): \Generator
+    public function allLeads(?int $limit = null, ?float $deadlineSeconds = null, ?\Closure $isCancelled = null): \Generator
     {
         $cursor = null;
         do {
-            $page = $this->listLeads($limit, $cursor);
+            $page = $this->listLeads($limit, $cursor, $deadlineSeconds, $isCancelled);
             foreach ($page->leads as $lead) {
                 yield $lead;
             }
@@ -172,9 +190,10 @@ final class LeadIntakeClient
         return $this->sender->quota;
     }
 
-    private function read(string $path, \Closure $read): mixed
+    private function read(string $path, \Closure $read, ?float $deadlineSeconds, ?\Closure $isCancelled): mixed
     {
-        return $this->sender->send(new Call('GET', $this->leadsUrl . $path, $this->headers->reveal(), $read));
+        $call = new Call('GET', $this->leadsUrl . $path, $this->headers->reveal(), $read);
+        return $this->sender->send($call, $deadlineSeconds, $isCancelled);
     }
 
     /** Reads a lead of a response. Only the id is required; without one, throws a TypeError or an exception. */

@@ -6,7 +6,9 @@ namespace LeadIntake\Internal;
 
 use LeadIntake\AttemptReport;
 use LeadIntake\Exception\LeadIntakeException;
+use LeadIntake\Exception\NoAnswerException;
 use LeadIntake\Quota;
+use LeadIntake\Transport\CancellableTransport;
 use LeadIntake\Transport\Response;
 use LeadIntake\Transport\Transport;
 use LeadIntake\Transport\TransportException;
@@ -30,6 +32,9 @@ final class Sender
     /** The quota as the latest response described it. */
     public ?Quota $quota = null;
 
+    /** How often is asked between attempts whether the call is cancelled. */
+    private const POLL_SECONDS = 0.1;
+
     /**
      * @param float $deadlineSeconds the time limit of a request over all attempts
      * @param float $attemptTimeoutSeconds the time limit of one attempt
@@ -41,22 +46,39 @@ final class Sender
         private readonly ?LoggerInterface $logger,
         private readonly ?\Closure $onAttempt,
     ) {
+        self::requireLimit('deadlineSeconds', $deadlineSeconds);
+        self::requireLimit('attemptTimeoutSeconds', $attemptTimeoutSeconds);
+    }
+
+    private static function requireLimit(string $name, float $seconds): void
+    {
+        if (!($seconds > 0) || is_infinite($seconds)) {
+            throw new \InvalidArgumentException("$name must be a positive number of seconds");
+        }
     }
 
     /**
      * @template T
      * @param Call<T> $call
+     * @param ?float $deadlineSeconds of this call; null: that of the client
+     * @param ?\Closure(): bool $isCancelled
      * @return T
      *
      * @throws LeadIntakeException $written reports whether the lead may have been written
+     * @throws \InvalidArgumentException when the deadline is not one
      */
-    public function send(#[\SensitiveParameter] Call $call): mixed
+    public function send(#[\SensitiveParameter] Call $call, ?float $deadlineSeconds = null, ?\Closure $isCancelled = null): mixed
     {
-        $end = self::now() + $this->deadlineSeconds;
+        $deadlineSeconds ??= $this->deadlineSeconds;
+        self::requireLimit('deadlineSeconds', $deadlineSeconds);
+        $end = self::now() + $deadlineSeconds;
         $isOpen = false;
         for ($attempts = 1;; $attempts++) {
+            if ($isCancelled !== null && $isCancelled()) {
+                throw self::cancelled($call, $isOpen, $attempts - 1);
+            }
             $timeout = min($this->attemptTimeoutSeconds, max(0.001, $end - self::now()));
-            [$outcome, $response] = $this->attempt($call, $attempts, $timeout);
+            [$outcome, $response] = $this->attempt($call, $attempts, $timeout, $isCancelled);
             if (!$outcome instanceof Failure) {
                 $this->report($attempts, null, $response, null);
                 return $outcome;
@@ -64,18 +86,21 @@ final class Sender
             $isOpen = ($isOpen && !$outcome->settlesOutcome()) || $outcome->leavesOutcomeOpen();
             $waitSeconds = self::retryDelaySeconds($attempts, $outcome->retryAfterSeconds() ?? 0);
             $isInTime = self::now() + $waitSeconds + self::MIN_ATTEMPT_SECONDS < $end;
-            $isLast = !$outcome->isWorthRepeating() || !$isInTime;
+            $isEnded = $isCancelled !== null && $isCancelled();
+            $isLast = $isEnded || !$outcome->isWorthRepeating() || !$isInTime;
             $this->report($attempts, $outcome->name(), $response, $isLast ? null : $waitSeconds);
+            if ($isEnded) {
+                throw self::cancelled($call, $isOpen, $attempts);
+            }
             if ($isLast) {
-                $written = $call->idempotencyKey !== null && $isOpen ? Written::Unknown : Written::No;
-                throw $outcome->toException($written, $call->idempotencyKey, $attempts);
+                throw $outcome->toException(self::written($call, $isOpen), $call->idempotencyKey, $attempts);
             }
             $this->logger?->info('Lead Intake: attempt {attempt} failed ({failure}), the next one in {seconds} s', [
                 'attempt' => $attempts,
                 'failure' => $outcome->name(),
                 'seconds' => round($waitSeconds, 1),
             ]);
-            self::sleep($waitSeconds);
+            self::sleep($waitSeconds, $isCancelled);
         }
     }
 
@@ -84,10 +109,17 @@ final class Sender
      * @param Call<T> $call
      * @return array{T|Failure, ?Response}
      */
-    private function attempt(#[\SensitiveParameter] Call $call, int $attempts, float $timeoutSeconds): array
-    {
+    private function attempt(
+        #[\SensitiveParameter] Call $call,
+        int $attempts,
+        float $timeoutSeconds,
+        ?\Closure $isCancelled,
+    ): array {
+        $request = [$call->method, $call->url, $call->headers, $call->body, $timeoutSeconds];
         try {
-            $response = $this->transport->send($call->method, $call->url, $call->headers, $call->body, $timeoutSeconds);
+            $response = $isCancelled !== null && $this->transport instanceof CancellableTransport
+                ? $this->transport->sendUnless($isCancelled, ...$request)
+                : $this->transport->send(...$request);
         } catch (TransportException $cause) {
             return [new Silence($cause), null];
         }
@@ -115,13 +147,23 @@ final class Sender
         return max($half, $retryAfterSeconds) + mt_rand() / mt_getrandmax() * $half;
     }
 
-    /** Sleeps for the whole time: a handled signal ends usleep early. */
-    private static function sleep(float $seconds): void
+    /** Sleeps for the whole time unless the call is cancelled: a handled signal ends usleep early. */
+    private static function sleep(float $seconds, ?\Closure $isCancelled): void
     {
         $end = self::now() + $seconds;
-        while (($left = $end - self::now()) > 0) {
-            usleep((int) ceil($left * 1_000_000));
+        while (($left = $end - self::now()) > 0 && !($isCancelled !== null && $isCancelled())) {
+            usleep((int) ceil(min($left, $isCancelled === null ? $left : self::POLL_SECONDS) * 1_000_000));
         }
+    }
+
+    private static function cancelled(#[\SensitiveParameter] Call $call, bool $isOpen, int $attempts): NoAnswerException
+    {
+        return new NoAnswerException('The call was cancelled', self::written($call, $isOpen), $call->idempotencyKey, $attempts);
+    }
+
+    private static function written(#[\SensitiveParameter] Call $call, bool $isOpen): Written
+    {
+        return $call->idempotencyKey !== null && $isOpen ? Written::Unknown : Written::No;
     }
 
     /** Seconds of the monotonic clock. */

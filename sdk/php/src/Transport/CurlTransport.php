@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace LeadIntake\Transport;
 
 /** Sends requests with PHP's curl extension, over one connection as long as it lasts. */
-final class CurlTransport implements Transport
+final class CurlTransport implements CancellableTransport
 {
     /** Errors before the request is sent: no connection, or one whose TLS handshake fails or whose certificate is refused. */
     private const NOT_CONNECTED = [
@@ -34,6 +34,29 @@ final class CurlTransport implements Transport
     private ?int $process = null;
 
     public function send(
+        string $method,
+        string $url,
+        #[\SensitiveParameter] array $headers,
+        #[\SensitiveParameter] string $body,
+        float $timeoutSeconds,
+    ): Response {
+        return $this->transfer(null, $method, $url, $headers, $body, $timeoutSeconds);
+    }
+
+    public function sendUnless(
+        \Closure $isCancelled,
+        string $method,
+        string $url,
+        #[\SensitiveParameter] array $headers,
+        #[\SensitiveParameter] string $body,
+        float $timeoutSeconds,
+    ): Response {
+        return $this->transfer($isCancelled, $method, $url, $headers, $body, $timeoutSeconds);
+    }
+
+    /** @param array<string, string> $headers */
+    private function transfer(
+        ?\Closure $isCancelled,
         string $method,
         string $url,
         #[\SensitiveParameter] array $headers,
@@ -83,6 +106,11 @@ final class CurlTransport implements Transport
         ]);
         if ($method === 'POST') {
             curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
+        }
+        if ($isCancelled !== null) {
+            curl_setopt($curl, CURLOPT_NOPROGRESS, false);
+            // Anything but 0 ends the transfer.
+            curl_setopt($curl, CURLOPT_PROGRESSFUNCTION, static fn (mixed ...$progress): int => (int) $isCancelled());
         }
         $isWhole = curl_exec($curl);
         if ($isTooLong) {

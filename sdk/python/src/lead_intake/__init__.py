@@ -1,6 +1,7 @@
 """Client of the Lead Intake API for servers: creates leads without losing or doubling any, and reads them back."""
 
 from ._async_client import AsyncLeadIntakeClient
+from ._cancellation import Cancellation, outcome_of
 from ._client import LeadIntakeClient
 from ._quota import Quota
 from .errors import (
@@ -28,6 +29,7 @@ from .models import (
 __all__ = [
     "AsyncLeadIntakeClient",
     "AttemptReport",
+    "Cancellation",
     "CheckFinding",
     "CheckReport",
     "CreatedLead",
@@ -46,4 +48,5 @@ __all__ = [
     "ProblemError",
     "Quota",
     "Written",
+    "outcome_of",
 ]

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TypeVar
 
 import anyio
+import anyio.lowlevel
 import httpx2
 
 from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_response
@@ -23,8 +24,8 @@ T = TypeVar("T")
 class AsyncLeadIntakeClient:
     """
     A client of the API with one key, for asyncio. A request that fails raises a LeadIntakeError; a key that is not a
-    valid header value raises a ValueError before anything is sent. After cancelling a creation, repeat it with the same
-    idempotency key to learn whether the lead was written.
+    valid header value raises a ValueError before anything is sent. When its task is cancelled, `outcome_of` the
+    CancelledError says whether the lead may have been written.
     """
 
     def __init__(
@@ -75,33 +76,40 @@ class AsyncLeadIntakeClient:
                     checking.take(await client._attempt(checking.call, attempt_timeout_seconds))
         return checking.report()
 
-    async def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
+    async def create_lead(
+        self, capture: LeadCapture, *, idempotency_key: str | None = None, deadline_seconds: float | None = None
+    ) -> CreatedLead:
         """
         Create a lead. Repeats a creation whose outcome is unknown with the same key.
 
         :param idempotency_key: a UUID that identifies this creation; store it with the data and reuse it to repeat the
             creation after a crash. By default one is generated for this call and its attempts
+        :param deadline_seconds: the time limit of this call, instead of that of the client
         """
-        return await self._send(self._calls.create_lead(capture, idempotency_key))
+        return await self._send(self._calls.create_lead(capture, idempotency_key), deadline_seconds)
 
-    async def get_lead(self, lead_id: str) -> Lead:
+    async def get_lead(self, lead_id: str, *, deadline_seconds: float | None = None) -> Lead:
         """Return the current state of a lead."""
-        return await self._send(self._calls.get_lead(lead_id))
+        return await self._send(self._calls.get_lead(lead_id), deadline_seconds)
 
-    async def list_leads(self, *, limit: int | None = None, cursor: str | None = None) -> LeadList:
+    async def list_leads(
+        self, *, limit: int | None = None, cursor: str | None = None, deadline_seconds: float | None = None
+    ) -> LeadList:
         """
         Return one page of leads, newest first.
 
         :param limit: leads per page, 1 to 100; default: 25
         :param cursor: the ``next_cursor`` of the previous page; default: the first page
         """
-        return await self._send(self._calls.list_leads(limit, cursor))
+        return await self._send(self._calls.list_leads(limit, cursor), deadline_seconds)
 
-    async def all_leads(self, *, limit: int | None = None) -> AsyncIterator[Lead]:
+    async def all_leads(
+        self, *, limit: int | None = None, deadline_seconds: float | None = None
+    ) -> AsyncIterator[Lead]:
         """Iterate over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
         cursor: str | None = None
         while True:
-            page = await self.list_leads(limit=limit, cursor=cursor)
+            page = await self.list_leads(limit=limit, cursor=cursor, deadline_seconds=deadline_seconds)
             for lead in page.leads:
                 yield lead
             cursor = page.next_cursor
@@ -121,13 +129,20 @@ class AsyncLeadIntakeClient:
     ) -> None:
         await self.aclose()
 
-    async def _send(self, call: Call[T]) -> T:
-        sending = Sending(self._limits, call.idempotency_key, self._on_attempt)
-        while True:
-            outcome = await self._attempt(call, sending.attempt_timeout())
-            if isinstance(outcome, Answer):
-                return sending.result_of(outcome)
-            await anyio.sleep(sending.time_to_wait_after(outcome))
+    async def _send(self, call: Call[T], deadline_seconds: float | None) -> T:
+        sending = Sending(self._limits.of_call(deadline_seconds), call.idempotency_key, self._on_attempt)
+        try:
+            # A task that is cancelled already sends nothing.
+            await anyio.lowlevel.checkpoint()
+            while True:
+                outcome = await self._attempt(call, sending.attempt_timeout())
+                if isinstance(outcome, Answer):
+                    return sending.result_of(outcome)
+                await anyio.sleep(sending.time_to_wait_after(outcome))
+        except asyncio.CancelledError as cancelled:
+            # Not one of its own: asyncio and anyio expect theirs back.
+            cancelled.__cause__ = sending.cancelled()
+            raise
 
     async def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:
         http = self._pools.current()

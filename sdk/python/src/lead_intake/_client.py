@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import closing
 from contextvars import copy_context
 from threading import Thread
@@ -13,6 +13,7 @@ import httpx2
 
 from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_response
 from ._calls import Call, Calls
+from ._cancellation import Cancellation
 from ._check import Checking
 from ._pools import Pools
 from ._quota import Quota, quota_in
@@ -76,36 +77,62 @@ class LeadIntakeClient:
         if checking.call is not None:
             with cls(base_url, api_key, http_client=http_client) as client:
                 while checking.call is not None:
-                    checking.take(client._attempt(checking.call, attempt_timeout_seconds))
+                    checking.take(client._attempt(checking.call, attempt_timeout_seconds, Cancellation()))
         return checking.report()
 
-    def create_lead(self, capture: LeadCapture, *, idempotency_key: str | None = None) -> CreatedLead:
+    def create_lead(
+        self,
+        capture: LeadCapture,
+        *,
+        idempotency_key: str | None = None,
+        deadline_seconds: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> CreatedLead:
         """
         Create a lead. Repeats a creation whose outcome is unknown with the same key.
 
         :param idempotency_key: a UUID that identifies this creation; store it with the data and reuse it to repeat the
             creation after a crash. By default one is generated for this call and its attempts
+        :param deadline_seconds: the time limit of this call, instead of that of the client
+        :param cancellation: ends this call from another thread
         """
-        return self._send(self._calls.create_lead(capture, idempotency_key))
+        return self._send(self._calls.create_lead(capture, idempotency_key), deadline_seconds, cancellation)
 
-    def get_lead(self, lead_id: str) -> Lead:
+    def get_lead(
+        self, lead_id: str, *, deadline_seconds: float | None = None, cancellation: Cancellation | None = None
+    ) -> Lead:
         """Return the current state of a lead."""
-        return self._send(self._calls.get_lead(lead_id))
+        return self._send(self._calls.get_lead(lead_id), deadline_seconds, cancellation)
 
-    def list_leads(self, *, limit: int | None = None, cursor: str | None = None) -> LeadList:
+    def list_leads(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        deadline_seconds: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> LeadList:
         """
         Return one page of leads, newest first.
 
         :param limit: leads per page, 1 to 100; default: 25
         :param cursor: the ``next_cursor`` of the previous page; default: the first page
         """
-        return self._send(self._calls.list_leads(limit, cursor))
+        return self._send(self._calls.list_leads(limit, cursor), deadline_seconds, cancellation)
 
-    def all_leads(self, *, limit: int | None = None) -> Iterator[Lead]:
+    def all_leads(
+        self,
+        *,
+        limit: int | None = None,
+        deadline_seconds: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> Iterator[Lead]:
         """Iterate over all leads, newest first. Requests each page when it is needed, with a deadline per page."""
         cursor: str | None = None
         while True:
-            page = self.list_leads(limit=limit, cursor=cursor)
+            page = self.list_leads(
+                limit=limit, cursor=cursor, deadline_seconds=deadline_seconds, cancellation=cancellation
+            )
             yield from page.leads
             cursor = page.next_cursor
             if cursor is None:
@@ -128,21 +155,24 @@ class LeadIntakeClient:
     ) -> None:
         self.close()
 
-    def _send(self, call: Call[T]) -> T:
-        sending = Sending(self._limits, call.idempotency_key, self._on_attempt)
+    def _send(self, call: Call[T], deadline_seconds: float | None, cancellation: Cancellation | None) -> T:
+        sending = Sending(self._limits.of_call(deadline_seconds), call.idempotency_key, self._on_attempt)
+        cancellation = cancellation or Cancellation()
         while True:
-            outcome = self._attempt(call, sending.attempt_timeout())
+            if cancellation.is_cancelled:
+                raise sending.cancelled()
+            outcome = self._attempt(call, sending.attempt_timeout(), cancellation)
             if isinstance(outcome, Answer):
                 return sending.result_of(outcome)
-            time.sleep(sending.time_to_wait_after(outcome))
+            cancellation.wait(sending.time_to_wait_after(outcome, is_cancelled=cancellation.is_cancelled))
 
-    def _attempt(self, call: Call[T], timeout: float) -> Answer[T] | Problem | Silence:
+    def _attempt(self, call: Call[T], timeout: float, cancellation: Cancellation) -> Answer[T] | Problem | Silence:
         http = self._pools.current()
         request = call.to_request(http, timeout)
         end = time.monotonic() + timeout
-        exchange = _start(lambda: self._exchange(http, request, end))
+        exchange = _start(lambda: self._exchange(http, request, end, cancellation))
         # Outside of any try: a signal, such as the time limit of a job, may raise anything here.
-        wait([exchange], timeout)
+        cancellation.wait(timeout, exchange)
         cause = exchange.exception() if exchange.done() else TimeoutError()
         if isinstance(cause, TimeoutError):
             return Silence(TimeoutError(f"no answer within {timeout:.1f} s"))
@@ -152,27 +182,29 @@ class LeadIntakeClient:
         self._quota = quota_in(response.headers)
         return read_response(response, content, call.read)
 
-    def _exchange(self, http: httpx2.Client, request: httpx2.Request, end: float) -> tuple[httpx2.Response, Content]:
+    def _exchange(
+        self, http: httpx2.Client, request: httpx2.Request, end: float, cancellation: Cancellation
+    ) -> tuple[httpx2.Response, Content]:
         """Send a request and read the response; raises once the caller no longer waits."""
 
         def before_step(step: str, _: object) -> None:
             # Name resolution may have outlasted the attempt: its failure is already reported, so do not send.
             if step.endswith("send_request_headers.started"):
-                _raise_after(end)
+                _raise_after(end, cancellation)
 
         request.extensions["trace"] = before_step
         content = Content()
         with closing(http.send(request, auth=None, follow_redirects=False, stream=True)) as response:
             for piece in response.iter_bytes():
-                _raise_after(end)
+                _raise_after(end, cancellation)
                 content.add(piece)
                 if content.is_too_long:
                     break
         return response, content
 
 
-def _raise_after(end: float) -> None:
-    if time.monotonic() > end:
+def _raise_after(end: float, cancellation: Cancellation) -> None:
+    if time.monotonic() > end or cancellation.is_cancelled:
         raise TimeoutError
 
 

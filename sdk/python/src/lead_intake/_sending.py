@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ._attempt import Answer, Problem, Silence
-from .errors import Written
+from .errors import NoAnswerError, Written
 from .models import AttemptReport, CreatedLead
 
 T = TypeVar("T")
@@ -43,6 +43,10 @@ class Limits:
             if not 0 < seconds < float("inf"):
                 raise ValueError(f"{name} must be a positive number of seconds")
 
+    def of_call(self, deadline_seconds: float | None) -> Limits:
+        """Return the limits of a call, whose deadline may be its own."""
+        return self if deadline_seconds is None else replace(self, deadline_seconds=deadline_seconds)
+
 
 class Sending:
     """One request, from its first attempt to its last."""
@@ -54,9 +58,11 @@ class Sending:
         self._end = time.monotonic() + limits.deadline_seconds
         self._attempts = 0
         self._is_open = False
+        self._is_in_flight = False
 
     def attempt_timeout(self) -> float:
         """Return the time limit of the attempt that begins now; seconds, more than 0."""
+        self._is_in_flight = True
         return min(self._limits.attempt_timeout_seconds, max(0.001, self._end - time.monotonic()))
 
     def result_of(self, answer: Answer[T]) -> T:
@@ -65,23 +71,37 @@ class Sending:
         # The result of a creation has the number of attempts.
         return replace(value, attempts=self._attempts + 1) if isinstance(value, CreatedLead) else value
 
-    def time_to_wait_after(self, failed: Problem | Silence) -> float:
+    def time_to_wait_after(self, failed: Problem | Silence, *, is_cancelled: bool = False) -> float:
         """
         Return the delay before the next attempt; seconds.
 
         :raises ProblemError, NoAnswerError: there is no next attempt
         """
         self._attempts += 1
+        self._is_in_flight = False
         self._is_open = (self._is_open and not failed.settles_outcome) or failed.leaves_outcome_open
         seconds = _back_off(self._attempts, failed.retry_after_seconds or 0)
         is_in_time = time.monotonic() + seconds + _MIN_ATTEMPT < self._end
-        is_last = not failed.is_worth_repeating or not is_in_time
+        is_last = is_cancelled or not failed.is_worth_repeating or not is_in_time
         self._report(failed, self._attempts, None if is_last else seconds)
+        if is_cancelled:
+            raise self.cancelled()
         if is_last:
-            written: Written = "unknown" if self._idempotency_key is not None and self._is_open else "no"
-            raise failed.to_error(written, self._idempotency_key, self._attempts)
+            raise failed.to_error(self._written(), self._idempotency_key, self._attempts)
         _log.info("attempt %d failed (%s), the next one in %.1f s", self._attempts, failed.name, seconds)
         return seconds
+
+    def cancelled(self) -> NoAnswerError:
+        """Return the outcome of a call that ends here, also during an attempt."""
+        if self._is_in_flight:
+            self._is_in_flight = False
+            self._attempts += 1
+            self._is_open = True
+        key, attempts = self._idempotency_key, self._attempts
+        return NoAnswerError("The call was cancelled", written=self._written(), idempotency_key=key, attempts=attempts)
+
+    def _written(self) -> Written:
+        return "unknown" if self._idempotency_key is not None and self._is_open else "no"
 
     def _report(self, outcome: Answer[Any] | Problem | Silence, attempt: int, retry_in_seconds: float | None) -> None:
         if self._on_attempt is not None:
