@@ -1,6 +1,6 @@
 import { type ApiRequest, type Attempt, attempt, retryAfterOf } from './attempt.ts';
 import type { LeadIntakeClientOptions } from './client.ts';
-import { authorizationOf, leadsUrlOf } from './configuration.ts';
+import { authorizationOf, isOpenToOthers, leadsUrlOf, requireLimits, requireServer } from './configuration.ts';
 import { faultOfConnection } from './not-sent.ts';
 import { CHECK_FINDINGS, FAILING_FROM_STATUS } from './outcomes.ts';
 import { timeoutSignal } from './send.ts';
@@ -43,7 +43,7 @@ const KEY_PROBLEMS: Readonly<Record<string, CheckCode>> = {
 /**
  * Finds out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most two requests,
  * once each, which count for the quota: a list of one lead, and a creation that has neither data nor an idempotency key, so
- * that it cannot write. Never rejects because of what it finds, nor because the options are wrong.
+ * that it cannot write. Never rejects because of what it finds, nor because address or key are malformed.
  *
  * @param options those of `createLeadIntakeClient`
  */
@@ -53,12 +53,16 @@ export async function check({
   deadlineMs = 60_000,
   attemptTimeoutMs = 10_000,
   fetch = globalThis.fetch,
+  allowHttp = false,
 }: LeadIntakeClientOptions): Promise<CheckReport> {
-  const url = orUndefined(() => leadsUrlOf(baseUrl));
+  requireServer();
+  requireLimits({ deadlineMs, attemptTimeoutMs });
+  const url = orUndefined(() => leadsUrlOf(baseUrl, true));
   const headers = orUndefined(() => authorizationOf(apiKey));
-  if (url === undefined || headers === undefined) {
+  const isOpen = url !== undefined && !allowHttp && isOpenToOthers(baseUrl);
+  if (url === undefined || headers === undefined || isOpen) {
     return reportOf({
-      address: [url === undefined ? 'address_malformed' : 'not_checked'],
+      address: [url === undefined ? 'address_malformed' : isOpen ? 'address_not_https' : 'not_checked'],
       key: [headers === undefined ? 'key_malformed' : 'not_checked'],
     });
   }

@@ -1,5 +1,6 @@
 import type { Lead, LeadCapture, LeadList, LeadResponse } from './api-types.ts';
-import { authorizationOf, leadsUrlOf } from './configuration.ts';
+import { CAPTURE_RULES } from './capture-rules.ts';
+import { authorizationOf, leadsUrlOf, requireLimits, requireServer } from './configuration.ts';
 import { type Quota, quotaIn } from './quota.ts';
 import { type Answer, type AttemptReport, send } from './send.ts';
 
@@ -17,6 +18,8 @@ export interface LeadIntakeClientOptions {
   readonly fetch?: typeof fetch;
   /** Called after each attempt of each request, for logs and metrics. What it throws ends the request. */
   readonly onAttempt?: (report: AttemptReport) => void;
+  /** Permits an address by http outside of this machine and its network, where others can read key and leads. Default: false. */
+  readonly allowHttp?: boolean;
 }
 
 /** Options of one request. */
@@ -56,8 +59,8 @@ export interface CreatedLead {
 }
 
 /**
- * A client of the API with one key. A request that fails rejects with a LeadIntakeError. An idempotency key that is not a
- * valid header value rejects with a TypeError before anything is sent.
+ * A client of the API with one key. A request that fails rejects with a LeadIntakeError. A faulty call rejects with a TypeError
+ * before anything is sent: an idempotency key that is no UUID, an empty id, a deadline of 0, a number that JSON cannot have.
  */
 export interface LeadIntakeClient {
   /** Creates a lead. Repeats a creation whose outcome is unknown with the same key. */
@@ -75,7 +78,7 @@ export interface LeadIntakeClient {
 /**
  * Creates a client. It holds no connection and can be used for any number of concurrent requests.
  *
- * @throws TypeError when the base URL or the key is not one; without the key
+ * @throws TypeError when the base URL, the key or a time limit is not one, without the key; in a browser
  */
 export function createLeadIntakeClient({
   baseUrl,
@@ -84,27 +87,29 @@ export function createLeadIntakeClient({
   attemptTimeoutMs = 10_000,
   fetch: given = globalThis.fetch,
   onAttempt,
+  allowHttp = false,
 }: LeadIntakeClientOptions): LeadIntakeClient {
+  requireServer();
+  requireLimits({ deadlineMs, attemptTimeoutMs });
   let quota: Quota | undefined;
   const fetch: typeof given = async (...request) => {
     const response = await given(...request);
     quota = quotaIn(response.headers);
     return response;
   };
-  const leadsUrl = leadsUrlOf(baseUrl);
+  const leadsUrl = leadsUrlOf(baseUrl, allowHttp);
   const authorization = authorizationOf(apiKey);
   const defaults = { fetch, attemptTimeoutMs, deadlineMs, onAttempt };
 
-  const read = (
+  const read = async (
     expects: 'lead' | 'leads',
     path: string,
     { signal, deadlineMs = defaults.deadlineMs }: RequestOptions,
-  ): Promise<Answer> =>
-    send({ method: 'GET', url: leadsUrl + path, headers: authorization, expects }, undefined, {
-      ...defaults,
-      deadlineMs,
-      signal,
-    });
+  ): Promise<Answer> => {
+    requireLimits({ deadlineMs });
+    const request = { method: 'GET', url: leadsUrl + path, headers: authorization, expects } as const;
+    return send(request, undefined, { ...defaults, deadlineMs, signal });
+  };
 
   async function listLeads({ limit, cursor, ...options }: ListOptions = {}): Promise<LeadList> {
     const query = new URLSearchParams({ ...(limit !== undefined && { limit: `${limit}` }), ...(cursor && { cursor }) });
@@ -116,11 +121,13 @@ export function createLeadIntakeClient({
       // JavaScript would ignore a key in place of the options, and so create another lead with each repetition.
       if (typeof options !== 'object') throw new TypeError('createLead takes options: { idempotencyKey }');
       const { idempotencyKey = crypto.randomUUID(), signal, deadlineMs = defaults.deadlineMs } = options;
+      requireLimits({ deadlineMs });
+      requireUuid(idempotencyKey);
+      const body = textOf(capture);
       const headers = new Headers(authorization);
       headers.set('content-type', 'application/json');
       headers.set('idempotency-key', idempotencyKey);
-      const body = JSON.stringify(capture);
-      const sent = JSON.parse(body ?? 'null');
+      const sent = JSON.parse(body);
       const request = { method: 'POST', url: leadsUrl, headers, body, expects: 'lead', capture: sent } as const;
       const answer = await send(request, idempotencyKey, { ...defaults, deadlineMs, signal });
       return {
@@ -132,6 +139,8 @@ export function createLeadIntakeClient({
     },
 
     async getLead(id, options = {}) {
+      // Of a URL, dots are no part of the path, and nothing is the list.
+      if (typeof id !== 'string' || /^\.{0,2}$/.test(id)) throw new TypeError('getLead takes the id of a lead');
       return ((await read('lead', `/${encodeURIComponent(id)}`, options)).body as LeadResponse).lead;
     },
 
@@ -148,4 +157,28 @@ export function createLeadIntakeClient({
 
     quota: () => quota,
   };
+}
+
+/** @throws TypeError when the service does not accept such a key */
+function requireUuid(idempotencyKey: string): void {
+  if (typeof idempotencyKey !== 'string' || !CAPTURE_RULES.sourceId?.every(([uuid]) => uuid.test(idempotencyKey))) {
+    throw new TypeError('idempotencyKey must be a UUID with hyphens');
+  }
+}
+
+/** Serializes a lead. @throws TypeError when it is none, or has what JSON would drop or change in silence */
+function textOf(capture: LeadCapture): string {
+  if (typeof capture !== 'object' || capture === null || Array.isArray(capture)) {
+    throw new TypeError('createLead takes a lead: { displayName, contact }');
+  }
+  return JSON.stringify(capture, (name, value) => {
+    if (
+      typeof value === 'function' ||
+      typeof value === 'symbol' ||
+      (typeof value === 'number' && !Number.isFinite(value))
+    ) {
+      throw new TypeError(`the lead cannot be sent: ${name} is a ${typeof value} that JSON does not have`);
+    }
+    return value;
+  });
 }

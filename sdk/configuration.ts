@@ -1,4 +1,4 @@
-import { USER_AGENT } from './outcomes.ts';
+import { HTTP_WITHIN, USER_AGENT } from './outcomes.ts';
 
 /** The address of the API: no user or password before the host, and no parameters. */
 const BASE_URL = /^https?:\/\/[^\s/?#@\0]+(?:\/[^\s?#\0]*)?$/i;
@@ -9,10 +9,19 @@ const PATH_OF_API = /\/v1(?:\/integrations(?:\/leads)?)?\/*$/;
 /** The form of a key's secret: 32 random bytes and their CRC-32, in base64url. */
 const KEY = /^lik_[A-Za-z0-9_-]{48}$/;
 
-/** Returns the address of the leads. @throws TypeError when the base URL is not one */
-export function leadsUrlOf(baseUrl: string): string {
+/** Whether an address lets others read what is sent to it. */
+export const isOpenToOthers = (baseUrl: string): boolean =>
+  /^http:/i.test(baseUrl) && !new RegExp(HTTP_WITHIN, 'i').test(baseUrl);
+
+/** Returns the address of the leads. @throws TypeError when the base URL is not one, or open to others */
+export function leadsUrlOf(baseUrl: string, allowHttp: boolean): string {
   if (!BASE_URL.test(baseUrl) || PATH_OF_API.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError('baseUrl must be an address such as https://api.example.com, without /v1 and credentials');
+  }
+  if (!allowHttp && isOpenToOthers(baseUrl)) {
+    throw new TypeError(
+      'baseUrl must begin with https, or others can read the key and the leads; allowHttp permits http',
+    );
   }
   return new URL(`${baseUrl.replace(/\/+$/, '')}/v1/integrations/leads`).href;
 }
@@ -36,4 +45,22 @@ function hasChecksum(bytes: Uint8Array<ArrayBuffer>): boolean {
     for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
   }
   return ~crc === new DataView(bytes.buffer).getInt32(32);
+}
+
+/** @throws TypeError when a time limit is not a positive number of milliseconds */
+export function requireLimits(limits: Readonly<Record<string, unknown>>): void {
+  for (const [name, ms] of Object.entries(limits)) {
+    if (!(typeof ms === 'number' && ms > 0 && ms < Number.POSITIVE_INFINITY)) {
+      throw new TypeError(`${name} must be a positive number of milliseconds`);
+    }
+  }
+}
+
+/** @throws TypeError in a browser, where each visitor could read the key */
+export function requireServer(): void {
+  const { document, process }: { document?: unknown; process?: { versions?: { node?: string } } } = globalThis;
+  // Tests of servers may have a document, too.
+  if (document !== undefined && !process?.versions?.node) {
+    throw new TypeError('a client belongs on a server: in a browser each visitor could read the key');
+  }
 }

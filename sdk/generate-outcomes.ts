@@ -53,6 +53,14 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
     values: ['429 ', '503 ', 'wait'],
   },
   {
+    name: 'HTTP_WITHIN',
+    about:
+      'Addresses by http that stay on a machine or in a network of its own; without backslashes, for all languages.',
+    values:
+      '^http://(?:[^./:]+|[[](?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+' +
+      '|[^/:]+[.](?:home[.]arpa|internal|lan|local|localhost|svc|test))(?::[0-9]+)?(?:/|$)',
+  },
+  {
     name: 'SQL_WITH_DATA',
     about:
       'The condition of rows of an outbox that a person may send again or discard: no one is known to have their data.',
@@ -111,7 +119,10 @@ const ABOUT_FINDINGS = 'What a check can find: whether that is right, and the se
 /** The value in the syntax of a language; one item a line when it is too long for the line that begins with `before`. */
 function literal(before: string, values: unknown, quote: string, [begin = '', end = ''] = '[]'): string {
   const text = (value: unknown) => (typeof value === 'string' ? quoted(value, quote) : String(value));
-  if (!Array.isArray(values)) return before + text(values);
+  if (!Array.isArray(values)) {
+    const isBroken = before.startsWith('export') && before.length + text(values).length >= MAX_LINE;
+    return isBroken ? `${before.trimEnd()}\n  ${text(values)}` : before + text(values);
+  }
   const items = values.map(text);
   const isPython = begin === '(';
   const line = `${before}${begin}${items.join(', ')}${isPython && items.length === 1 ? ',' : ''}${end}`;

@@ -49,7 +49,7 @@ function faultsOfHead(
     if (!isDeepStrictEqual(is, expected)) faults.push(`has ${what} ${show(is)}, not ${show(expected)}`);
   };
   expect('the method', request.method, method);
-  const leads = `${new URL(driverRequest.baseUrl).pathname.replace(/\/$/, '')}/v1/integrations/leads`;
+  const leads = `${new URL(driverRequest.baseUrl).pathname.replace(/\/+$/, '')}/v1/integrations/leads`;
   if (driverRequest.call === 'getLead') {
     const segment = pathname.startsWith(`${leads}/`) ? pathname.slice(leads.length + 1) : pathname;
     // Percent-encoding is also allowed where it is not needed.

@@ -30,6 +30,11 @@ export interface Call {
 export interface CallArguments {
   readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads' | 'check';
   readonly capture?: object;
+  /** What the caller passes instead of the lead. */
+  readonly captureAs?: 'nothing' | 'text' | 'list' | 'not-a-number' | 'infinite';
+  /** Whether the caller has closed the client. */
+  readonly isClosed?: true;
+  readonly allowHttp?: true;
   readonly idempotencyKey?: string;
   readonly leadId?: string;
   readonly limit?: number;

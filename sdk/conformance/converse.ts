@@ -106,7 +106,7 @@ function baseUrlFor({ request, attempts }: Call, server: ScriptedServer): string
   const path = request.basePath ?? '';
   switch (attempts[0]?.connection) {
     case 'unresolved':
-      return `http://nowhere.invalid${path}`;
+      return `https://nowhere.invalid${path}`;
     case 'not-tls':
       return `https://127.0.0.1:${server.port}${path}`;
     case 'refused':

@@ -29,8 +29,12 @@ const HOUR_MS = 60 * 60 * 1000;
 export function keyFor(formKey: string, capture: LeadCapture, submittedAt: Date = new Date()): string {
   if (typeof formKey !== 'string' || formKey === '')
     throw new TypeError('The key of the form must be a string that is not empty.');
+  // Of different halves of characters UTF-8 would make the same.
+  if (/\p{Surrogate}/u.test(formKey)) throw new TypeError('The key of the form must be well-formed Unicode.');
+  const hour = Math.floor(submittedAt.getTime() / HOUR_MS);
+  if (Number.isNaN(hour)) throw new TypeError('The time of the submission must be a valid date.');
   const bytes = createHash('sha256')
-    .update([formKey, Math.floor(submittedAt.getTime() / HOUR_MS), canonical(JSON.parse(textOf(capture)))].join('\0'))
+    .update([formKey, hour, canonical(JSON.parse(textOf(capture)))].join('\0'))
     .digest()
     .subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6);

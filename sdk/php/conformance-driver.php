@@ -28,7 +28,12 @@ function reportOn(array $request): array
 {
     if ($request['call'] === 'check') {
         $seconds = $request['options']['attemptTimeoutMs'] / 1000;
-        return ['result' => LeadIntakeClient::check($request['baseUrl'], $request['apiKey'], $seconds)];
+        $allowHttp = $request['allowHttp'] ?? false;
+        $report = LeadIntakeClient::check($request['baseUrl'], $request['apiKey'], $seconds, allowHttp: $allowHttp);
+        return ['result' => $report];
+    }
+    if ($request['isClosed'] ?? false) {
+        return ['unsupported' => 'a client cannot be closed'];
     }
     try {
         $leads = new LeadIntakeClient(
@@ -44,6 +49,8 @@ function reportOn(array $request): array
         return ['result' => resultOf($leads, $request)];
     } catch (LeadIntakeException $error) {
         return ['error' => errorOf($error)];
+    } catch (InvalidArgumentException | TypeError $error) {
+        return ['refused' => $error->getMessage()];
     }
 }
 
@@ -60,7 +67,7 @@ function resultOf(LeadIntakeClient $leads, array $request): array
     }
     switch ($request['call']) {
         case 'createLead':
-            $created = $leads->createLead(captureOf($request['capture']), $request['idempotencyKey'] ?? null, ...$own);
+            $created = $leads->createLead(captureOf($request), $request['idempotencyKey'] ?? null, ...$own);
             return [
                 'lead' => publicLead($created->lead),
                 'replayed' => $created->replayed,
@@ -78,12 +85,20 @@ function resultOf(LeadIntakeClient $leads, array $request): array
     throw new LogicException("no call is named $request[call]");
 }
 
-/** @param array<string, mixed> $capture */
-function captureOf(array $capture): LeadCapture
+/** @param array<string, mixed> $request */
+function captureOf(array $request): mixed
 {
+    $capture = $request['capture'];
     ['type' => $type, 'value' => $value] = $capture['contact'];
     $contact = $type === 'email' ? Contact::email($value) : Contact::phone($value);
-    return new LeadCapture($capture['displayName'], $contact, $capture['sourceId'] ?? null, $capture['note'] ?? null);
+    return match ($request['captureAs'] ?? null) {
+        'nothing' => null,
+        'text' => 'Grace',
+        'list' => [],
+        'not-a-number' => ['note' => NAN] + $capture,
+        'infinite' => ['note' => INF] + $capture,
+        null => new LeadCapture($capture['displayName'], $contact, $capture['sourceId'] ?? null, $capture['note'] ?? null),
+    };
 }
 
 function publicLead(Lead $lead): array

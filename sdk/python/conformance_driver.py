@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
         if isinstance(client, AsyncLeadIntakeClient):
             return {"result": asyncio.run(cancelled_after(client, request))}
         return {"result": result_of(client, request)}
+    except (RuntimeError, TypeError, ValueError) as error:
+        return {"refused": str(error)}
     except LeadIntakeError as error:
         return {"error": error_of(error)}
     except asyncio.CancelledError as error:
@@ -66,6 +68,8 @@ def result_of(client: LeadIntakeClient, request: dict[str, Any]) -> dict[str, An
             own["cancellation"].cancel()
         else:
             threading.Timer(request["cancelAfterMs"] / 1000, own["cancellation"].cancel).start()
+    if request.get("isClosed"):
+        client.close()
     with client as leads:
         match request["call"]:
             case "createLead":
@@ -92,6 +96,8 @@ async def cancelled_after(client: AsyncLeadIntakeClient, request: dict[str, Any]
 
 async def result_of_asyncio(client: AsyncLeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
     own = limits_of(request)
+    if request.get("isClosed"):
+        await client.aclose()
     async with client as leads:
         match request["call"]:
             case "createLead":
@@ -118,15 +124,24 @@ def options_of(request: dict[str, Any]) -> dict[str, Any]:
         "api_key": request["apiKey"],
         "deadline_seconds": request["options"]["deadlineMs"] / 1000,
         "attempt_timeout_seconds": request["options"]["attemptTimeoutMs"] / 1000,
+        "allow_http": request.get("allowHttp", False),
     }
 
 
-def capture_of(request: dict[str, Any]) -> LeadCapture:
+def capture_of(request: dict[str, Any]) -> Any:
     capture = request["capture"]
     kind = EmailContact if capture["contact"]["type"] == "email" else PhoneContact
-    return LeadCapture(
+    lead = LeadCapture(
         capture["displayName"], kind(capture["contact"]["value"]), capture.get("sourceId"), capture.get("note")
     )
+    mistakes = {
+        "nothing": None,
+        "text": "Grace",
+        "list": [],
+        "not-a-number": replace(lead, note=float("nan")),
+        "infinite": replace(lead, note=float("inf")),
+    }
+    return mistakes[request["captureAs"]] if "captureAs" in request else lead
 
 
 def created_of(created: Any) -> dict[str, Any]:

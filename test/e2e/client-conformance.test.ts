@@ -73,7 +73,7 @@ for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
       command = await commandOf();
     });
 
-    // @proves leads-16 node-26 node-27 node-28 clients-8
+    // @proves leads-16 node-26 node-27 node-28 clients-8 clients-9 clients-10
     test('does in every conversation what a client must do', async () => {
       const verdicts = await runSuite(command, { folder: ROOT });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { describeWithTools } from '../support/examples.ts';
 import { ROOT } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
@@ -17,6 +18,7 @@ const program = (section: string, language: string) =>
 
 describe('the table of the clients', () => {
   const [heads = [], , ...rows] = page
+    .slice(0, page.indexOf('\n## '))
     .split('\n')
     .filter((line) => line.startsWith('|'))
     .map((line) => line.split('|').slice(1, -1));
@@ -25,6 +27,13 @@ describe('the table of the clients', () => {
       .map((file) => readFileSync(join(ROOT, 'sdk', file), 'utf8'))
       .join('\n');
   const namesIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+
+  // @proves clients-11
+  test('has keys of forms as they are derived', () => {
+    const [first, later] = [formKeys[0], formKeys.find(({ name }) => name === 'an hour later')];
+    expect(page).toContain(`| \`${JSON.stringify(first?.capture)}\` | \`${first?.key}\` |`);
+    expect(page).toContain(`| the same | \`${later?.key}\` |`);
+  });
 
   test.each([
     ['TypeScript', 1, sources('{*.ts,package.json,outbox/*.ts}'), ['for await']],
@@ -95,11 +104,21 @@ const SHOWN: readonly Shown[] = [
       'attempt 3: ok, request three, 41 left',
     ],
   },
+  {
+    section: 'Cancel a call',
+    answers: [[200, { 'content-type': json, 'x-request-id': 'one', ratelimit: '"default";r=41;t=9' }, noLeads]],
+    printed: ['attempt 1: ok, request one, 41 left'],
+  },
 ];
 
 // @proves clients-8
 describe.each(SHOWN)('the programs of "$section" print what they should', ({ section, answers, printed }) => {
-  const isOfAttempts = section === 'After each attempt';
+  /** A program with the client that it needs, and a call where it has none. */
+  const whole = (language: string, call: string) => {
+    if (section === 'Before the first lead') return program(section, language);
+    const client = program('After each attempt', language);
+    return `${client}\n${section === 'After each attempt' ? call : program(section, language)}`;
+  };
 
   async function expectOutput(command: string, args: readonly string[], none: string): Promise<void> {
     const rest = [...answers];
@@ -115,8 +134,8 @@ describe.each(SHOWN)('the programs of "$section" print what they should', ({ sec
   }
 
   test('in TypeScript', async () => {
-    const last = isOfAttempts ? 'await leads.listLeads();' : '';
-    const source = `import { check, createLeadIntakeClient } from './sdk/index.ts';\n${program(section, 'js')}\n${last}`;
+    const imports = "import { check, createLeadIntakeClient } from './sdk/index.ts';";
+    const source = `${imports}\n${whole('js', 'await leads.listLeads();')}`;
     await expectOutput(process.execPath, ['--input-type=module', '-e', source], 'undefined');
   });
 
@@ -124,16 +143,15 @@ describe.each(SHOWN)('the programs of "$section" print what they should', ({ sec
     test('in PHP', async () => {
       const load = `spl_autoload_register(fn ($class) => require 'sdk/php/src/' . strtr(substr($class, 11), '\\\\', '/') . '.php');
         use LeadIntake\\LeadIntakeClient;`;
-      const last = isOfAttempts ? '$leads->listLeads();' : '';
-      await expectOutput('php', ['-r', `${load}\n${program(section, 'php')}\n${last}`], '');
+      await expectOutput('php', ['-r', `${load}\n${whole('php', '$leads->listLeads();')}`], '');
     });
   });
 
   describeWithTools([PYTHON_TOOL], 'and', () => {
     test('in Python', async () => {
       const python = join(await pythonForTests(), 'python');
-      const last = isOfAttempts ? 'leads.list_leads()' : '';
-      const source = `import os\nfrom lead_intake import LeadIntakeClient\n${program(section, 'python')}\n${last}`;
+      const imports = 'import os, threading\nfrom lead_intake import Cancellation, LeadIntakeClient';
+      const source = `${imports}\n${whole('python', 'leads.list_leads()')}`;
       await expectOutput(python, ['-c', source], 'None');
     });
   });

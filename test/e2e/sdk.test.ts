@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
 import { check, createLeadIntakeClient, type LeadCapture, NoAnswerError } from '../../sdk/index.ts';
-import { createOutbox, OutboxError } from '../../sdk/outbox/index.ts';
+import { createOutbox, keyFor, OutboxError } from '../../sdk/outbox/index.ts';
 import { ROOT } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
@@ -46,6 +46,28 @@ test('a check of the service itself finds an unknown key, and a wrong path', asy
     (await check({ baseUrl, apiKey: newKeySecret() })).findings.slice(0, 2).map(({ code }) => code);
   expect(await codes(service.url)).toEqual(['address_right', 'key_refused']);
   expect(await codes(`${service.url}/crm`)).toEqual(['wrong_path', 'not_checked']);
+});
+
+// @proves clients-11
+test.for([
+  ['', new Date(), 'a string that is not empty'],
+  ['\ud800', new Date(), 'well-formed Unicode'],
+  ['page', new Date('tomorrow'), 'a valid date'],
+] as const)('the key of a form is not derived from %j at %s', ([formKey, at, reason]) => {
+  expect(() => keyFor(formKey, capture(), at)).toThrow(reason);
+});
+
+// @proves clients-10
+test('no client is made in a browser', () => {
+  const page = `
+    import { createLeadIntakeClient } from './sdk/index.ts';
+    globalThis.document = {};
+    const make = () => createLeadIntakeClient({ baseUrl: 'https://api.example.com', apiKey: '${newKeySecret()}' });
+    make(); // Node, with a document of a test
+    globalThis.process = undefined;
+    make();`;
+  const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', page], { cwd: ROOT });
+  return expect(run).rejects.toMatchObject({ stderr: expect.stringContaining('a client belongs on a server') });
 });
 
 test('a response that decompresses to more than 4 MiB is rejected before its end', async () => {

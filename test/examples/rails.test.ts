@@ -1,10 +1,12 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
+import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import { commandsIn, describeWithTools, runCommands, watchCommands } from '../support/examples.ts';
 import { openForm } from '../support/forms.ts';
 import { ROOT, type RunningProcess, sharedFolder } from '../support/processes.ts';
@@ -21,6 +23,31 @@ const service = aService();
 describeWithTools([`ruby -e 'require "json"'`], 'the sender of the recipe for Rails', () => {
   test('does in every conversation that creates leads what a client must do', () =>
     expectToBeASender(['ruby', 'test/examples/rails-sender-driver.rb']));
+});
+
+/** Prints the keys of submissions, by the model of the recipe. */
+const KEYS = `
+  require "active_record"
+  require "active_support/testing/time_helpers"
+  include ActiveSupport::Testing::TimeHelpers
+  ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+  ActiveRecord::Schema.verbose = false
+  ActiveRecord::Schema.define { create_table(:contact_requests) { |t| t.text :name, :email, :message } }
+  class ApplicationRecord < ActiveRecord::Base; self.abstract_class = true; end
+  require "./examples/recipes/rails/app/models/contact_request"
+  JSON.parse(ARGV[0]).each do |row|
+    data = row["capture"]
+    typed = { name: data["displayName"], email: data["contact"]["value"], message: data["note"], form_key: row["formKey"] }
+    travel_to(Time.iso8601(row["at"])) { puts ContactRequest.new(typed).send(:idempotency_key) }
+  end`;
+
+// @proves clients-11
+describeWithTools([`ruby -e 'require "active_record"; require "sqlite3"'`], 'the keys of the recipe for Rails', () => {
+  test('are those of the clients', async () => {
+    const vectors = formKeys.filter(({ capture }) => capture.contact.type === 'email');
+    const { stdout } = await promisify(execFile)('ruby', ['-e', KEYS, JSON.stringify(vectors)], { cwd: ROOT });
+    expect(stdout.trim().split('\n')).toEqual(vectors.map(({ key }) => key));
+  });
 });
 
 // @proves clients-4 others-10

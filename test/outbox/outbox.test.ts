@@ -4,12 +4,12 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
+import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
 import type { LeadCapture } from '../../sdk/index.ts';
 import { REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
 import { testArrival } from './arrival.ts';
-import formKeys from './form-keys.json' with { type: 'json' };
 import { KILLS, testKills } from './kills.ts';
 import { onEachDatabase } from './on-each-database.ts';
 import { aCapture, eventually, TABLE } from './website.ts';
@@ -367,7 +367,7 @@ onEachDatabase(service, (outbox) => {
     expect(await inNeed()).toEqual({});
   });
 
-  // @proves leads-19
+  // @proves leads-19 clients-11
   testOnce(`${name}: the key of a form is the same within an hour, and in each language`, async () => {
     const website = await aWebsite();
     const submissions = formKeys.map(({ formKey, at, capture }) => ({ formKey, at, capture }));

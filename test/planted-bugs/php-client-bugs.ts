@@ -34,6 +34,12 @@ export const PHP_BUGS: readonly ClientBug[] = [
       },
     ],
   },
+  {
+    name: 'a key that is no UUID is sent',
+    caughtBy: 'mistakes/a-key-that-is-no-uuid',
+    says: 'not refused',
+    patches: [{ file: 'sdk/php/src/LeadIntakeClient.php', find: 'if (Uuid::from($key) === null)', put: 'if (false)' }],
+  },
 ];
 
 /** A fault of the form in plain PHP; the first test of every recipe catches it (`test/support/recipe-situations.ts`). */

@@ -22,8 +22,16 @@ export const PYTHON_BUGS: readonly ClientBug[] = [
   {
     ...dripsAreWaitedFor,
     patches: [
-      { file: `${PACKAGE}/_client.py`, find: 'wait([exchange], timeout)', put: 'wait([exchange])' },
-      { file: `${PACKAGE}/_client.py`, find: 'if time.monotonic() > end:', put: 'if False:' },
+      {
+        file: `${PACKAGE}/_client.py`,
+        find: 'cancellation.wait(timeout, exchange)',
+        put: 'cancellation.wait(600, exchange)',
+      },
+      {
+        file: `${PACKAGE}/_client.py`,
+        find: 'if time.monotonic() > end or cancellation.is_cancelled:',
+        put: 'if False:',
+      },
     ],
   },
   {
@@ -52,6 +60,12 @@ export const PYTHON_ASYNCIO_BUGS: readonly ClientBug[] = [
     caughtBy: 'retry-after/of-a-quota',
     says: 'ms, not 3000 or more',
     patches: [{ file: `${PACKAGE}/_async_client.py`, find: 'await anyio.sleep(', put: '(' }],
+  },
+  {
+    name: 'a cancelled attempt is reported as not written',
+    caughtBy: 'cancelling/while-an-answer-is-awaited',
+    says: 'the report has written "no", not "unknown"',
+    patches: [{ file: SENDING, find: 'self._attempts += 1 self._is_open = True', put: 'self._attempts += 1' }],
   },
 ];
 

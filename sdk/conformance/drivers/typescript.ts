@@ -20,6 +20,9 @@ interface Request {
   readonly options: Pick<LeadIntakeClientOptions, 'deadlineMs' | 'attemptTimeoutMs'>;
   readonly call: 'createLead' | 'getLead' | 'listLeads' | 'allLeads' | 'check';
   readonly capture: LeadCapture;
+  readonly captureAs?: keyof typeof MISTAKES;
+  readonly isClosed?: true;
+  readonly allowHttp?: true;
   readonly idempotencyKey?: string;
   readonly leadId: string;
   readonly limit?: number;
@@ -28,13 +31,24 @@ interface Request {
   readonly callDeadlineMs?: number;
 }
 
+/** What JavaScript passes for a lead without a type checker. */
+const MISTAKES = {
+  nothing: undefined,
+  text: 'Grace',
+  list: [],
+  'not-a-number': { note: Number.NaN },
+  infinite: { note: Number.POSITIVE_INFINITY },
+};
+
 for await (const line of createInterface({ input: process.stdin })) {
   const request: Request = JSON.parse(line);
   process.stdout.write(`${JSON.stringify({ id: request.id, ...(await reportOn(request)) })}\n`);
 }
 
 async function reportOn(request: Request): Promise<object> {
-  const { baseUrl, apiKey, options } = request;
+  const { baseUrl, apiKey, allowHttp = false } = request;
+  const options = { ...request.options, allowHttp };
+  if (request.isClosed) return { unsupported: 'a client cannot be closed' };
   if (request.call === 'check') return { result: await check({ baseUrl, apiKey, ...options }) };
   let client: LeadIntakeClient;
   try {
@@ -45,12 +59,13 @@ async function reportOn(request: Request): Promise<object> {
   }
   return await answer(client, request).then(
     (result) => ({ result }),
-    (error) => ({ error: partsOf(error) }),
+    (error) => (error instanceof TypeError ? { refused: error.message } : { error: partsOf(error) }),
   );
 }
 
 async function answer(client: LeadIntakeClient, request: Request): Promise<object | undefined> {
-  const { call, capture, leadId, cancelAfterMs, callDeadlineMs } = request;
+  const { call, captureAs, leadId, cancelAfterMs, callDeadlineMs } = request;
+  const capture = captureAs === undefined ? request.capture : (MISTAKES[captureAs] as unknown as LeadCapture);
   const signal = cancelAfterMs === 0 ? AbortSignal.abort() : cancelAfterMs && AbortSignal.timeout(cancelAfterMs);
   const { limit, cursor, idempotencyKey } = request;
   const options = {

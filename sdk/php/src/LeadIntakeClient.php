@@ -38,6 +38,7 @@ final class LeadIntakeClient
      * @param ?LoggerInterface $logger logs failed attempts, without secrets or personal data
      * @param ?\Closure(AttemptReport): void $onAttempt called after each attempt of each request, for logs and metrics; what it
      *     throws ends the request
+     * @param bool $allowHttp permits an address by http outside of this machine and its network, where others can read key and leads
      *
      * @throws \InvalidArgumentException when the base URL, the key or a time limit is invalid
      * @throws \LogicException when the curl extension is missing and no transport is given
@@ -50,8 +51,9 @@ final class LeadIntakeClient
         ?Transport $transport = null,
         ?LoggerInterface $logger = null,
         ?\Closure $onAttempt = null,
+        bool $allowHttp = false,
     ) {
-        $this->leadsUrl = Configuration::leadsUrl($baseUrl);
+        $this->leadsUrl = Configuration::leadsUrl($baseUrl, $allowHttp);
         $this->headers = new Secret(Configuration::headers($apiKey));
         $transport ??= self::curl();
         $this->sender = new Sender($transport, $deadlineSeconds, $attemptTimeoutSeconds, $logger, $onAttempt);
@@ -66,6 +68,7 @@ final class LeadIntakeClient
      * @param string $apiKey as for the client
      * @param float $attemptTimeoutSeconds the time limit of each request
      * @param ?Transport $transport as for the client
+     * @param bool $allowHttp as for the client
      *
      * @throws \LogicException when the curl extension is missing and no transport is given
      */
@@ -74,16 +77,9 @@ final class LeadIntakeClient
         #[\SensitiveParameter] string $apiKey,
         float $attemptTimeoutSeconds = 10.0,
         ?Transport $transport = null,
+        bool $allowHttp = false,
     ): CheckReport {
-        return Check::of($baseUrl, $apiKey, $transport ?? self::curl(), $attemptTimeoutSeconds);
-    }
-
-    private static function curl(): CurlTransport
-    {
-        if (!extension_loaded('curl')) {
-            throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
-        }
-        return new CurlTransport();
+        return Check::of($baseUrl, $apiKey, $allowHttp, $transport ?? self::curl(), $attemptTimeoutSeconds);
     }
 
     /**
@@ -97,7 +93,7 @@ final class LeadIntakeClient
      *     whose $written says whether the lead may have been written
      *
      * @throws LeadIntakeException
-     * @throws \InvalidArgumentException when a text is not UTF-8, or the key is not a valid header value
+     * @throws \InvalidArgumentException when JSON cannot have the lead, the key is not a UUID, or the deadline is none
      */
     public function createLead(
         #[\SensitiveParameter] LeadCapture|array $capture,
@@ -105,7 +101,13 @@ final class LeadIntakeClient
         ?float $deadlineSeconds = null,
         ?\Closure $isCancelled = null,
     ): CreatedLead {
-        $key = self::header('idempotencyKey', $idempotencyKey ?? Uuid::random());
+        $key = $idempotencyKey ?? Uuid::random();
+        if (Uuid::from($key) === null) {
+            throw new \InvalidArgumentException('idempotencyKey must be a UUID with hyphens');
+        }
+        if (is_array($capture) && array_is_list($capture)) {
+            throw new \InvalidArgumentException('the lead cannot be sent: it has no named fields');
+        }
         try {
             $body = json_encode($capture, JSON_THROW_ON_ERROR);
         } catch (\JsonException $error) {
@@ -131,9 +133,14 @@ final class LeadIntakeClient
      * @param ?\Closure(): bool $isCancelled as for createLead()
      *
      * @throws LeadIntakeException
+     * @throws \InvalidArgumentException when the id is empty, or the deadline is none
      */
     public function getLead(string $id, ?float $deadlineSeconds = null, ?\Closure $isCancelled = null): Lead
     {
+        // Of a URL, dots are no part of the path, and nothing is the list.
+        if (in_array($id, ['', '.', '..'], true)) {
+            throw new \InvalidArgumentException('getLead takes the id of a lead');
+        }
         $read = static fn (#[\SensitiveParameter] array $json): Lead => self::lead(self::member($json, 'lead'));
         return $this->read('/' . rawurlencode($id), $read, $deadlineSeconds, $isCancelled);
     }
@@ -230,11 +237,11 @@ final class LeadIntakeClient
         return array_key_exists($name, $json) ? $json[$name] : throw new \UnexpectedValueException("without $name");
     }
 
-    private static function header(string $name, #[\SensitiveParameter] string $value): string
+    private static function curl(): CurlTransport
     {
-        if (!preg_match('/^[\x20-\x7e]*$/D', $value)) {
-            throw new \InvalidArgumentException("$name has characters that a header cannot contain");
+        if (!extension_loaded('curl')) {
+            throw new \LogicException('to send requests, enable the curl extension, or give a Psr18Transport');
         }
-        return $value;
+        return new CurlTransport();
     }
 }

@@ -38,15 +38,18 @@ final class Check
     public static function of(
         #[\SensitiveParameter] string $baseUrl,
         #[\SensitiveParameter] string $apiKey,
+        bool $allowHttp,
         Transport $transport,
         float $timeoutSeconds,
     ): CheckReport {
         $check = new self($transport, $timeoutSeconds);
-        $url = self::orNull(static fn (): string => Configuration::leadsUrl($baseUrl));
+        $url = self::orNull(static fn (): string => Configuration::leadsUrl($baseUrl, true));
         $headers = self::orNull(static fn (): array => Configuration::headers($apiKey));
-        if ($url === null || $headers === null) {
+        $isOpen = $url !== null && !$allowHttp && Configuration::isOpenToOthers($baseUrl);
+        if ($url === null || $headers === null || $isOpen) {
+            $address = $url === null ? 'address_malformed' : 'address_not_https';
             $check->found = [
-                'address' => [$url === null ? 'address_malformed' : 'not_checked'],
+                'address' => [$url === null || $isOpen ? $address : 'not_checked'],
                 'key' => [$headers === null ? 'key_malformed' : 'not_checked'],
             ];
         } else {

@@ -20,12 +20,22 @@ final class Configuration
     /** The form of a key's secret: 32 random bytes and their CRC-32, in base64url. */
     private const KEY = '/^lik_[A-Za-z0-9_-]{48}$/D';
 
+    /** Whether an address lets others read what is sent to it. */
+    public static function isOpenToOthers(#[\SensitiveParameter] string $baseUrl): bool
+    {
+        return stripos($baseUrl, 'http:') === 0 && !preg_match('~' . Outcomes::HTTP_WITHIN . '~Di', $baseUrl);
+    }
+
     /** Returns the address of the leads. */
-    public static function leadsUrl(#[\SensitiveParameter] string $baseUrl): string
+    public static function leadsUrl(#[\SensitiveParameter] string $baseUrl, bool $allowHttp): string
     {
         $isUrl = preg_match(self::BASE_URL, $baseUrl) && parse_url($baseUrl) !== false;
         if (!$isUrl || preg_match(self::PATH_OF_API, $baseUrl)) {
             $must = 'baseUrl must be an address such as https://api.example.com, without /v1 and credentials';
+            throw new \InvalidArgumentException($must);
+        }
+        if (!$allowHttp && self::isOpenToOthers($baseUrl)) {
+            $must = 'baseUrl must begin with https, or others can read the key and the leads; allowHttp permits http';
             throw new \InvalidArgumentException($must);
         }
         return rtrim($baseUrl, '/') . '/v1/integrations/leads';

@@ -82,7 +82,7 @@ final class Outbox
         if ($formKey === '') {
             throw new \InvalidArgumentException('the form key must not be empty: it distinguishes one page from another');
         }
-        $hour = intdiv($submittedAt?->getTimestamp() ?? time(), 3600);
+        $hour = (int) floor(($submittedAt?->getTimestamp() ?? time()) / 3600);
         return Uuid::fromHash(hash('sha256', "$formKey\0$hour\0" . CaptureJson::canonical($capture), binary: true));
     }
 

@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 class AsyncLeadIntakeClient:
     """
-    A client of the API with one key, for asyncio. A request that fails raises a LeadIntakeError; a key that is not a
-    valid header value raises a ValueError before anything is sent. When its task is cancelled, `outcome_of` the
-    CancelledError says whether the lead may have been written.
+    A client of the API with one key, for asyncio. A request that fails raises a LeadIntakeError; a faulty call
+    raises a ValueError or a TypeError before anything is sent, and one of a closed client a RuntimeError. When its task
+    is cancelled, ``outcome_of`` the CancelledError says whether the lead may have been written.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class AsyncLeadIntakeClient:
         attempt_timeout_seconds: float = 10.0,
         http_client: httpx2.AsyncClient | None = None,
         on_attempt: OnAttempt | None = None,
+        allow_http: bool = False,
     ) -> None:
         """
         :param base_url: the base URL of the API, without ``/v1``: ``https://api.example.com``
@@ -45,9 +46,11 @@ class AsyncLeadIntakeClient:
         :param attempt_timeout_seconds: the time limit of one attempt
         :param http_client: sends the requests instead of a client of its own; the caller closes it
         :param on_attempt: called after each attempt of each request, for logs; what it raises ends the request
+        :param allow_http: permits an address by http outside of this machine and its network, where others can read key
+            and leads
         :raises ValueError: when the base URL, the key or a time limit is invalid
         """
-        self._calls = Calls(base_url, api_key)
+        self._calls = Calls(base_url, api_key, allow_http=allow_http)
         self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.AsyncClient, http_client, asyncio.get_running_loop)
@@ -60,6 +63,7 @@ class AsyncLeadIntakeClient:
         *,
         attempt_timeout_seconds: float = 10.0,
         http_client: httpx2.AsyncClient | None = None,
+        allow_http: bool = False,
     ) -> CheckReport:
         """
         Find out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
@@ -69,9 +73,9 @@ class AsyncLeadIntakeClient:
 
         :param attempt_timeout_seconds: the time limit of each request
         """
-        checking = Checking(base_url, api_key)
+        checking = Checking(base_url, api_key, allow_http=allow_http)
         if checking.call is not None:
-            async with cls(base_url, api_key, http_client=http_client) as client:
+            async with cls(base_url, api_key, http_client=http_client, allow_http=allow_http) as client:
                 while checking.call is not None:
                     checking.take(await client._attempt(checking.call, attempt_timeout_seconds))
         return checking.report()

@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx2
 
 from ._attempt import Read
+from ._capture_rules import CAPTURE_RULES
 from ._configuration import authorization, leads_url
 from ._outcomes import USER_AGENT
 from .models import CreatedLead, Lead, LeadCapture, LeadList
@@ -44,14 +45,18 @@ class Call(Generic[T]):
 class Calls:
     """Builds the calls of one API key."""
 
-    def __init__(self, base_url: str, api_key: str) -> None:
-        self._leads_url = leads_url(base_url)
+    def __init__(self, base_url: str, api_key: str, *, allow_http: bool) -> None:
+        self._leads_url = leads_url(base_url, allow_http=allow_http)
         self._authorization = authorization(api_key)
 
     def create_lead(self, capture: LeadCapture, idempotency_key: str | None) -> Call[CreatedLead]:
-        key = str(uuid4()) if idempotency_key is None else _header("idempotency_key", idempotency_key)
+        key = str(uuid4()) if idempotency_key is None else idempotency_key
+        if not isinstance(key, str) or not re.match(CAPTURE_RULES["sourceId"][0][0], key):
+            raise ValueError("idempotency_key must be a UUID with hyphens")
+        if not isinstance(capture, LeadCapture):
+            raise TypeError("create_lead takes a LeadCapture")
         headers = {**self._authorization, "Content-Type": "application/json", "Idempotency-Key": key}
-        content = json.dumps(capture.to_json()).encode()
+        content = json.dumps(capture.to_json(), allow_nan=False).encode()
         # As the service reads it: JSON combines surrogates.
         sent = json.loads(content)
 
@@ -63,6 +68,9 @@ class Calls:
         return Call("POST", self._leads_url, headers, read, content, key)
 
     def get_lead(self, lead_id: str) -> Call[Lead]:
+        # Of a URL, dots are no part of the path, and nothing is the list.
+        if lead_id in ("", ".", ".."):
+            raise ValueError("get_lead takes the id of a lead")
         return self._get(f"/{quote(lead_id, safe='')}", lambda body, _: Lead.from_json(body["lead"]))
 
     def list_leads(self, limit: int | None, cursor: str | None) -> Call[LeadList]:
@@ -90,9 +98,3 @@ def _require_repeated(sent: dict[str, Any], lead: dict[str, Any]) -> None:
 
 def _in_one_case(name: str, value: object) -> object:
     return value.lower() if name == "sourceId" and isinstance(value, str) else value
-
-
-def _header(name: str, value: str) -> str:
-    if not re.fullmatch(r"[\x20-\x7e]*", value):
-        raise ValueError(f"{name} has characters that a header cannot contain")
-    return value

@@ -14,7 +14,7 @@ import httpx2
 
 from ._attempt import Answer, Problem, Silence
 from ._calls import Call
-from ._configuration import authorization, leads_url
+from ._configuration import authorization, is_open_to_others, leads_url
 from ._outcomes import CHECK_FINDINGS, FAILING_FROM_STATUS
 from .models import CheckFinding, CheckReport
 
@@ -36,14 +36,16 @@ _KEY_PROBLEMS = {
 class Checking:
     """A check: send ``call`` until it is None, and give each outcome to ``take``."""
 
-    def __init__(self, base_url: str, api_key: str) -> None:
+    def __init__(self, base_url: str, api_key: str, *, allow_http: bool) -> None:
         self._found: dict[str, _Found] = {}
         self.call: Call[Any] | None = None
         url, self._headers = "", dict[str, str]()
         try:
-            url = leads_url(base_url)
+            url = leads_url(base_url, allow_http=True)
         except ValueError:
             self._found["address"] = ("address_malformed", None)
+        if url and not allow_http and is_open_to_others(base_url):
+            self._found["address"] = ("address_not_https", None)
         try:
             self._headers = authorization(api_key)
         except ValueError:

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 class LeadIntakeClient:
     """
-    A client of the API with one key. A request that fails raises a LeadIntakeError; a key that is not a valid header
-    value raises a ValueError before anything is sent. Thread-safe.
+    A client of the API with one key. A request that fails raises a LeadIntakeError; a faulty call raises a
+    ValueError or a TypeError before anything is sent, and one of a closed client a RuntimeError. Thread-safe.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class LeadIntakeClient:
         attempt_timeout_seconds: float = 10.0,
         http_client: httpx2.Client | None = None,
         on_attempt: OnAttempt | None = None,
+        allow_http: bool = False,
     ) -> None:
         """
         :param base_url: the base URL of the API, without ``/v1``: ``https://api.example.com``
@@ -46,9 +47,11 @@ class LeadIntakeClient:
         :param attempt_timeout_seconds: the time limit of one attempt
         :param http_client: sends the requests instead of a client of its own; the caller closes it
         :param on_attempt: called after each attempt of each request, for logs; what it raises ends the request
+        :param allow_http: permits an address by http outside of this machine and its network, where others can read key
+            and leads
         :raises ValueError: when the base URL, the key or a time limit is invalid
         """
-        self._calls = Calls(base_url, api_key)
+        self._calls = Calls(base_url, api_key, allow_http=allow_http)
         self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.Client, http_client)
@@ -64,6 +67,7 @@ class LeadIntakeClient:
         *,
         attempt_timeout_seconds: float = 10.0,
         http_client: httpx2.Client | None = None,
+        allow_http: bool = False,
     ) -> CheckReport:
         """
         Find out before the first lead whether the address, the key, its scopes and the clock are right. Sends at most
@@ -73,9 +77,9 @@ class LeadIntakeClient:
 
         :param attempt_timeout_seconds: the time limit of each request
         """
-        checking = Checking(base_url, api_key)
+        checking = Checking(base_url, api_key, allow_http=allow_http)
         if checking.call is not None:
-            with cls(base_url, api_key, http_client=http_client) as client:
+            with cls(base_url, api_key, http_client=http_client, allow_http=allow_http) as client:
                 while checking.call is not None:
                     checking.take(client._attempt(checking.call, attempt_timeout_seconds, Cancellation()))
         return checking.report()

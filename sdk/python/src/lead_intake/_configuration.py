@@ -8,6 +8,8 @@ from zlib import crc32
 
 import httpx2
 
+from ._outcomes import HTTP_WITHIN
+
 #: The address of the API: no user or password before the host, and no parameters.
 _BASE_URL = re.compile(r"https?://[^\s/?#@\0]+(?:/[^\s?#\0]*)?", re.IGNORECASE)
 
@@ -18,14 +20,21 @@ _PATH_OF_API = re.compile(r"/v1(?:/integrations(?:/leads)?)?/*\Z")
 _KEY = re.compile("lik_([A-Za-z0-9_-]{48})")
 
 
-def leads_url(base_url: str) -> str:
+def is_open_to_others(base_url: str) -> bool:
+    """Whether an address lets others read what is sent to it."""
+    return base_url.lower().startswith("http:") and not re.match(HTTP_WITHIN, base_url, re.IGNORECASE)
+
+
+def leads_url(base_url: str, *, allow_http: bool) -> str:
     """
     Return the address of the leads.
 
-    :raises ValueError: when the base URL is not one
+    :raises ValueError: when the base URL is not one, or open to others
     """
     if not _BASE_URL.fullmatch(base_url) or _PATH_OF_API.search(base_url) or not _is_url(base_url):
         raise ValueError("base_url must be an address such as https://api.example.com, without /v1 and credentials")
+    if not allow_http and is_open_to_others(base_url):
+        raise ValueError("base_url must begin with https, or others can read the key and the leads; allow_http permits http")
     return f"{base_url.rstrip('/')}/v1/integrations/leads"
 
 

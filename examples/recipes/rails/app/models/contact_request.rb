@@ -23,12 +23,15 @@ class ContactRequest < ApplicationRecord
   private
 
   def as_capture
-    { displayName: name, contact: { type: "email", value: email }, note: message.presence }.compact
+    { contact: { type: "email", value: email }, displayName: name, note: message.presence }.compact
   end
 
-  # With the hour, because a cache may show the same page to other visits.
+  # As the clients derive it (/docs/clients#the-key-of-a-form), from members in alphabetical order. With the hour, because a cache may show
+  # the same page to other visits.
   def idempotency_key
-    visit = [form_key, as_capture, Time.current.utc.strftime("%F %H")]
-    Digest::UUID.uuid_v5(Digest::UUID::DNS_NAMESPACE, visit.to_json)
+    bytes = Digest::SHA256.digest([form_key, Time.current.to_i / 3600, JSON.generate(as_capture)].join("\0"))
+    bytes.setbyte(6, bytes.getbyte(6) & 0x0f | 0x80)
+    bytes.setbyte(8, bytes.getbyte(8) & 0x3f | 0x80)
+    bytes.unpack("H8H4H4H4H12").join("-")
   end
 end
