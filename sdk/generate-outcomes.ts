@@ -55,9 +55,9 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   {
     name: 'HTTP_WITHIN',
     about:
-      'Addresses by http that stay on a machine or in a network of its own; without backslashes, for all languages.',
+      'Addresses by http that stay on a machine or in a network of its own. Without backslashes, for all languages; a dot is the bracket of IPv6.',
     values:
-      '^http://(?:[^./:]+|[[](?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+' +
+      '^http://(?:[^./:]+|.(?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+' +
       '|[^/:]+[.](?:home[.]arpa|internal|lan|local|localhost|svc|test))(?::[0-9]+)?(?:/|$)',
   },
   {

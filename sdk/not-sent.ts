@@ -1,8 +1,13 @@
 /** The system calls of Node before a connection exists. Any other may fail after the request was sent. */
 const CONNECTING = ['getaddrinfo', 'connect'];
 
-/** Codes of errors before the request is sent, which have no system call: a timeout, and certificates that are refused. */
+/**
+ * Codes of errors before the request is sent, which have no system call: a timeout, and certificates that are refused; in Bun,
+ * addresses, too.
+ */
 const NOT_CONNECTED = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
   'UND_ERR_CONNECT_TIMEOUT',
   'ERR_TLS_CERT_ALTNAME_INVALID',
   'CERT_CHAIN_TOO_LONG',
@@ -23,25 +28,30 @@ const NOT_CONNECTED = [
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ];
 
+/** How Deno says that there was no connection; it has no codes. */
+const DENO_NOT_CONNECTED = /client error \(Connect\)/;
+
 /** Whether the error of `fetch` proves that the request was not sent: there was no connection to send it by. */
 export function isNotSent(error: unknown): boolean {
-  return isBeforeConnection(Object(error).cause);
+  return isBeforeConnection(Object(error).cause ?? error);
 }
 
 function isBeforeConnection(cause: unknown): boolean {
-  const { code, syscall, errors } = Object(cause);
+  const { code, syscall, errors, message } = Object(cause);
   // A host with several addresses has an error for each.
   if (Array.isArray(errors)) return errors.length > 0 && errors.every(isBeforeConnection);
-  return CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code);
+  return CONNECTING.includes(syscall) || NOT_CONNECTED.includes(code) || DENO_NOT_CONNECTED.test(message);
 }
 
 /** Returns why there is no answer, as far as the error of `fetch` says it. */
 export function faultOfConnection(error: unknown) {
   const cause = Object(error).cause ?? error;
-  const { code = '', name, syscall }: Readonly<Record<string, string>> = Object(cause?.errors?.[0] ?? cause);
-  if (name === 'TimeoutError' || code.endsWith('TIMEOUT') || code === 'ETIMEDOUT') return 'timed_out';
-  if (syscall === 'getaddrinfo') return 'name_unknown';
-  if (code === 'ECONNREFUSED') return 'connection_refused';
-  const isOfTls = code === 'EPROTO' || code.startsWith('ERR_SSL') || NOT_CONNECTED.includes(code);
-  return isOfTls ? 'tls_failed' : 'no_answer';
+  const { code = '', name, syscall, message = '' } = Object(cause?.errors?.[0] ?? cause);
+  if (name === 'TimeoutError' || /TIMEOUT$|^ETIMEDOUT$/.test(code)) return 'timed_out';
+  if (syscall === 'getaddrinfo' || /dns error|DNS lookup failed/.test(message)) return 'name_unknown';
+  if (/^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/.test(code) || /connect error|onnection refused/.test(message)) {
+    return 'connection_refused';
+  }
+  const isOfTls = /^(?:EPROTO$|ERR_SSL)/.test(code) || NOT_CONNECTED.includes(code) || DENO_NOT_CONNECTED.test(message);
+  return isOfTls || /TLS/.test(message) ? 'tls_failed' : 'no_answer';
 }

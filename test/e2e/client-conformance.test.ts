@@ -13,6 +13,7 @@ import { plantInCopy } from '../planted-bugs/plant-in-copy.ts';
 import { PYTHON_ASYNCIO_BUGS, PYTHON_BUGS } from '../planted-bugs/python-client-bugs.ts';
 import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { describeWithTools } from '../support/examples.ts';
+import { compiledClient, RUNTIME } from '../support/javascript-runtimes.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
 import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
 
@@ -23,6 +24,12 @@ interface Client {
   command(): Promise<readonly string[]>;
   /** Commands that succeed on a machine that has the language. */
   readonly needs: readonly string[];
+  /** The topics, or names of conversations, that are run. Default: all. */
+  readonly only?: readonly string[];
+  /** The number of concurrent drivers. Default: that of the suite. */
+  readonly drivers?: number;
+  /** Conversations that are not run, and why. */
+  readonly except?: Readonly<Record<string, string>>;
   readonly bugs: readonly ClientBug[];
 }
 
@@ -55,6 +62,65 @@ const CLIENTS: readonly Client[] = [
 
 const scratch = sharedFolder();
 
+/** What differs most between runtimes of JavaScript: connections, certificates, redirects, cancelling. A soak runs all topics. */
+const TOPICS_OF_RUNTIMES = ['cancelling', 'checking', 'creating', 'mistakes', 'proxies', 'written'];
+
+const LAST_CHUNK = 'it takes a response without its last chunk as whole; the JSON is';
+const NO_REASONS = 'it does not tell why there is no connection, so the outcome is unknown';
+
+/** The other runtimes of the client for TypeScript, as they are published: without types. */
+const RUNTIMES: readonly Client[] = [
+  aRuntime('Node 20.3', 'node20', { except: { 'lost-replies/chunks-cut-before-the-last': LAST_CHUNK } }),
+  aRuntime('Node 22', 'node22', {}),
+  aRuntime('Node 24', 'node24', {}),
+  aRuntime('Bun', 'bun', {}),
+  aRuntime('Deno', 'deno', {
+    options: ['run', '--allow-all', '--no-prompt'],
+    except: {
+      'answers/on-a-kept-connection': 'it repeats by itself, with the same key, what a kept connection has lost',
+    },
+  }),
+  aRuntime('workerd', 'workerd', {
+    command: (folder) => [process.execPath, join(folder, 'conformance/drivers/workerd.js'), RUNTIME.workerd, folder],
+    except: {
+      'clocks/set-forward': 'faketime cannot set its clock',
+      'clocks/set-back': 'faketime cannot set its clock',
+      'checking/no-connection': NO_REASONS,
+      'written/no-when-the-connection-is-refused': NO_REASONS,
+      'written/no-when-the-certificate-is-not-trusted': NO_REASONS,
+    },
+  }),
+];
+
+/** The compiled client, shared by all runtimes. */
+let compiled: Promise<string> | undefined;
+
+function aRuntime(
+  name: string,
+  runtime: keyof typeof RUNTIME,
+  {
+    options = [],
+    command = (folder) => [RUNTIME[runtime], ...options, join(folder, 'conformance/drivers/typescript.js')],
+    ...more
+  }: Pick<Client, 'except'> & {
+    readonly options?: readonly string[];
+    readonly command?: (folder: string) => readonly string[];
+  },
+): Client {
+  return {
+    language: `TypeScript on ${name}`,
+    command: async () => {
+      compiled ??= compiledClient(scratch());
+      return command(await compiled);
+    },
+    needs: [`test -x ${RUNTIME[runtime]}`],
+    ...(!process.env.SOAK && { only: TOPICS_OF_RUNTIMES }),
+    drivers: 4,
+    bugs: [],
+    ...more,
+  };
+}
+
 /** A Python with the client's dependencies, shared by both Python clients. */
 let programs: Promise<string> | undefined;
 
@@ -66,18 +132,22 @@ async function pythonDriver(...options: readonly string[]): Promise<readonly str
   return ['env', `SSL_CERT_FILE=${cert}`, python, 'sdk/python/conformance_driver.py', ...options];
 }
 
-for (const { language, command: commandOf, needs, bugs } of CLIENTS) {
+for (const { language, command: commandOf, needs, bugs, only, except = {}, ...options } of [...CLIENTS, ...RUNTIMES]) {
   describeWithTools(needs, `the client in ${language}`, () => {
     let command: readonly string[];
     beforeAll(async () => {
       command = await commandOf();
     });
 
-    // @proves leads-16 node-26 node-27 node-28 clients-8 clients-9 clients-10
+    // @proves leads-16 node-26 node-27 node-28 clients-8 clients-9 clients-10 clients-12
     test('does in every conversation what a client must do', async () => {
-      const verdicts = await runSuite(command, { folder: ROOT });
+      const isChosen = (name: string) => only?.some((topic) => name.startsWith(`${topic}/`)) ?? true;
+      const all = readConversations().map(({ name }) => name);
+      const chosen = all.filter((name) => isChosen(name) && except[name] === undefined);
+      expect(all).toEqual(expect.arrayContaining(Object.keys(except)));
+      const verdicts = await runSuite(command, { ...options, folder: ROOT, only: chosen });
       expect(verdicts.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
-      expect(verdicts).toHaveLength(readConversations().length);
+      expect(verdicts).toHaveLength(chosen.length);
       for (const { verdict, name, reasons } of verdicts) {
         if (verdict === 'not-supported') console.warn(`NOT SUPPORTED in ${language}: ${name}: ${reasons}`);
         if (verdict === 'not-run') reportNotRun(name, reasons);

@@ -8,7 +8,8 @@ import { PACKAGE_SETTINGS } from '../../gateway/docs/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';
-import { exampleOf } from '../support/examples.ts';
+import { describeWithTools, exampleOf } from '../support/examples.ts';
+import { RUNTIME } from '../support/javascript-runtimes.ts';
 import { ROOT, watch } from '../support/processes.ts';
 import { aService } from '../support/service.ts';
 
@@ -59,7 +60,7 @@ test('the package does what its README shows, in plain JavaScript and type-check
     env: { ...process.env, PATH: ownPath, LEAD_INTAKE_URL: service.url, LEAD_INTAKE_KEY: secret },
   };
   const installed = globSync('**/*.js', { cwd: join(website, 'node_modules/lead-intake-sdk') });
-  expect(installed.filter((file) => !['dist', 'dist/outbox'].includes(dirname(file)))).toEqual([]);
+  expect(new Set(installed.map(dirname))).toEqual(new Set(['dist', 'dist/outbox', 'dist/cjs', 'dist/cjs/outbox']));
   const example = exampleOf('sdk/README.md', 'example');
   write('example.js', example);
   write(
@@ -173,6 +174,8 @@ test.each([
   ['node, as CommonJS', olderTsc, ['--module', 'commonjs', '--moduleResolution', 'node']],
   ['bundler', tsc, ['--module', 'esnext', '--moduleResolution', 'bundler']],
   ['nodenext, as CommonJS', tsc, ['--module', 'nodenext']],
+  ['node16, as CommonJS', tsc, ['--module', 'node16']],
+  ['node16', tsc, ['--module', 'node16']],
 ])('the package has types for moduleResolution %s', async (title, compiler, options) => {
   const source = (capture: string) =>
     `import { createLeadIntakeClient, LeadAlreadyOpenError, type Lead } from 'lead-intake-sdk';
@@ -191,4 +194,29 @@ test.each([
   const strict = ['--noEmit', '--strict', '--target', 'es2022', '--skipLibCheck', 'false', '--typeRoots', 'none'];
   const check = run(process.execPath, [compiler, ...options, ...strict, 'right.ts', 'wrong.ts'], { cwd: site });
   await expect(check).rejects.toMatchObject(onlyWrong(4));
+});
+
+// @proves clients-12
+test('CommonJS and ES modules of one program have the same classes, and the core needs no module of Node', async () => {
+  const program = `const sdk = require('lead-intake-sdk');
+    const { createOutbox } = require('lead-intake-sdk/outbox');
+    import('lead-intake-sdk').then((esm) =>
+      console.log(esm.ProblemError === sdk.ProblemError, typeof sdk.createLeadIntakeClient, typeof createOutbox));`;
+  write('both.cjs', program);
+  expect((await run('node', ['both.cjs'], options())).stdout).toBe('true function function\n');
+  const core = globSync('node_modules/lead-intake-sdk/dist/{.,cjs}/*.js', { cwd: website });
+  expect(core.length).toBeGreaterThan(20);
+  for (const file of core) expect(readFileSync(join(website, file), 'utf8'), file).not.toContain('node:');
+});
+
+describeWithTools([`test -x ${RUNTIME.node20}`], 'on the oldest Node', () => {
+  // @proves clients-12
+  test('the package is loaded by CommonJS, and by ES modules', async () => {
+    const names = '(sdk, { createOutbox }) => console.log(typeof sdk.createLeadIntakeClient, typeof createOutbox)';
+    write('old.cjs', `(${names})(require('lead-intake-sdk'), require('lead-intake-sdk/outbox'));`);
+    write('old.mjs', `(${names})(await import('lead-intake-sdk'), await import('lead-intake-sdk/outbox'));`);
+    for (const file of ['old.cjs', 'old.mjs']) {
+      expect((await run(RUNTIME.node20, [file], options())).stdout).toBe('function function\n');
+    }
+  });
 });

@@ -37,8 +37,8 @@ final class Outcomes
     /** How reasons of an outbox begin until whose next attempt no lead is sent; the last one is of an intermediary. */
     public const PAUSE_REASONS = ['429 ', '503 ', 'wait'];
 
-    /** Addresses by http that stay on a machine or in a network of its own; without backslashes, for all languages. */
-    public const HTTP_WITHIN = '^http://(?:[^./:]+|[[](?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+|[^/:]+[.](?:home[.]arpa|internal|lan|local|localhost|svc|test))(?::[0-9]+)?(?:/|$)';
+    /** Addresses by http that stay on a machine or in a network of its own. Without backslashes, for all languages; a dot is the bracket of IPv6. */
+    public const HTTP_WITHIN = '^http://(?:[^./:]+|.(?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|172[.](?:1[6-9]|2[0-9]|3[01]))[.][0-9.]+|[^/:]+[.](?:home[.]arpa|internal|lan|local|localhost|svc|test))(?::[0-9]+)?(?:/|$)';
 
     /** The condition of rows of an outbox that a person may send again or discard: no one is known to have their data. */
     public const SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)";
