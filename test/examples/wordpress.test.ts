@@ -20,7 +20,7 @@ import {
 } from '../support/website-databases.ts';
 
 const service = aService();
-const recipe = readFileSync(join(ROOT, 'examples/recipes/wordpress/README.md'), 'utf8');
+const recipe = readFileSync(join(ROOT, 'sdk/wordpress/README.md'), 'utf8');
 const PASSWORD = 'a password of the test';
 // A prefix that begins with a digit, which WordPress allows.
 const TABLE = '_7x_lead_intake_outbox';
@@ -234,7 +234,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         .waitFor();
 
       // Another plugin adds a lead; with a key in wp-config.php the form has no field for it.
-      const hook = exampleOf('examples/recipes/wordpress/README.md', 'wordpress-hook');
+      const hook = exampleOf('sdk/wordpress/README.md', 'wordpress-hook');
       define({ LEAD_INTAKE_KEY: studio.secret });
       await run(hook);
       await cron();

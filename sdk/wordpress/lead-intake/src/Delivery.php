@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
+defined('ABSPATH') || exit;
+
 use LeadIntake\LeadCapture;
 use LeadIntake\Outbox\Outbox;
 
@@ -27,14 +29,7 @@ final class Delivery
         add_action('lead_intake_capture', self::store(...));
     }
 
-    public static function activate(): void
-    {
-        Settings::setUp();
-        Outboxes::own()->setUp();
-        self::schedule();
-    }
-
-    public static function deactivate(): void
+    public static function unschedule(): void
     {
         array_map(wp_clear_scheduled_hook(...), [self::EACH_MINUTE, self::SOON, Troubles::DAILY]);
     }
@@ -60,7 +55,7 @@ final class Delivery
         wp_schedule_single_event(time(), self::SOON);
     }
 
-    private static function schedule(): void
+    public static function schedule(): void
     {
         foreach ([self::EACH_MINUTE => 'lead_intake_minute', Troubles::DAILY => 'daily'] as $hook => $recurrence) {
             if (!wp_next_scheduled($hook)) {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
+defined('ABSPATH') || exit;
+
 use LeadIntake\Outbox\Database;
 use LeadIntake\Outbox\Dialect;
 

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
+defined('ABSPATH') || exit;
+
 use LeadIntake\LeadIntakeClient;
 
 /** The URL to which leads are sent, and the key. The key never appears in a page. */
@@ -56,8 +58,7 @@ final class Settings
     {
         $settings = self::stored();
         ['url' => $url, 'key' => $key] = self::texts($form) + ['url' => '', 'key' => ''];
-        // The key must not go over the network unencrypted.
-        if (preg_match('~^https://[^\s/?#]+[^\s?#]*$|^http://(localhost|127\.0\.0\.1)(:\d+)?/?$~Di', $url)) {
+        if (self::isSafe($url)) {
             $settings['url'] = $url;
         } else {
             self::complain('url', __('The address must be like https://api.example.com.', 'lead-intake'));
@@ -68,6 +69,12 @@ final class Settings
             self::complain('key', __('That is no key: one is lik_ and 48 characters, without a mistake.', 'lead-intake'));
         }
         return $settings;
+    }
+
+    /** Neither the key nor an update may go over the network unencrypted. */
+    public static function isSafe(string $url): bool
+    {
+        return preg_match('~^https://[^\s/?#@]+[^\s?#]*$|^http://(localhost|127\.0\.0\.1)(:\d+)?/?$~Di', $url) === 1;
     }
 
     private static function isKey(#[\SensitiveParameter] string $key): bool

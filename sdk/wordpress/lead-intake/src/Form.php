@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
+defined('ABSPATH') || exit;
+
 use LeadIntake\Contact;
 use LeadIntake\LeadCapture;
 

@@ -4,13 +4,19 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
+defined('ABSPATH') || exit;
+
 /** Settings › Lead Intake. WordPress checks the nonce and the permission to change options. */
 final class SettingsPage
 {
     private const PAGE = 'lead-intake-settings';
 
-    public static function register(): void
+    public static function register(string $file): void
     {
+        add_filter('plugin_action_links_' . plugin_basename($file), static fn (array $links): array => [
+            sprintf('<a href="%s">%s</a>', esc_url(self::url()), esc_html__('Settings', 'lead-intake')),
+            ...$links,
+        ]);
         add_action('admin_init', static function (): void {
             register_setting(self::PAGE, Settings::OPTION, ['sanitize_callback' => Settings::checked(...)]);
         });
@@ -20,6 +26,11 @@ final class SettingsPage
             $title = __('Lead Intake', 'lead-intake');
             add_options_page($title, $title, 'manage_options', self::PAGE, self::show(...));
         });
+    }
+
+    public static function url(): string
+    {
+        return admin_url('options-general.php?page=' . self::PAGE);
     }
 
     private static function show(): void

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace LeadIntakePlugin;
 
+defined('ABSPATH') || exit;
+
 /** Says that leads are not delivered, as long as that is so: on all pages for administrators, and once a day by mail. */
 final class Troubles
 {

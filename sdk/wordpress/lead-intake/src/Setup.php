@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntakePlugin;
+
+defined('ABSPATH') || exit;
+
+/** Makes, and removes, what the plugin stores: in a network of websites for each of them. */
+final class Setup
+{
+    /** The number of the tables' form that a website has, which an update raises: updates call no activation hook. */
+    private const OPTION = 'lead_intake_schema';
+    private const SCHEMA = 1;
+
+    public static function register(string $file): void
+    {
+        register_activation_hook($file, self::setUp(...));
+        register_deactivation_hook($file, static fn (mixed $networkWide) => self::forSites((bool) $networkWide, Delivery::unschedule(...)));
+        // Each website of a network, also one that is added later, is set up by its first request: a network may have thousands.
+        add_action('init', static function (): void {
+            load_plugin_textdomain('lead-intake', false, 'lead-intake/languages');
+            try {
+                (int) get_option(self::OPTION) === self::SCHEMA || self::setUp();
+            } catch (\Exception) {
+                // Troubles says that the table is missing.
+            }
+        }, 1);
+        add_filter('wpmu_drop_tables', static fn (array $tables): array => [...$tables, ...Outboxes::tables()]);
+    }
+
+    /** @throws \Exception when the database fails */
+    private static function setUp(): void
+    {
+        Settings::setUp();
+        Outboxes::setUp();
+        Delivery::schedule();
+        update_option(self::OPTION, self::SCHEMA);
+    }
+
+    public static function uninstall(): void
+    {
+        self::forSites(is_multisite(), static function (): void {
+            Settings::forget();
+            delete_option(self::OPTION);
+            // An undelivered lead is a person's enquiry: the tables stay until they contain none.
+            Outboxes::dropIfDelivered();
+        });
+    }
+
+    private static function forSites(bool $all, \Closure $do): void
+    {
+        foreach ($all ? get_sites(['fields' => 'ids', 'number' => 0]) : [] as $id) {
+            switch_to_blog($id);
+            $do();
+            restore_current_blog();
+        }
+        $all || $do();
+    }
+}

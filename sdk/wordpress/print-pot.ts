@@ -1,0 +1,3 @@
+import { template } from './translations.ts';
+
+process.stdout.write(template());
