@@ -33,13 +33,16 @@ export function pluginFiles(): Map<string, Uint8Array> {
     const text = readFileSync(join(CLIENT, path), 'utf8');
     files.set(`client/${path}`, Buffer.from(withOwnClient(text).replace(/^namespace .*;$/m, `$&\n\n${GUARD}`)));
   }
-  return new Map([...files].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, file]) => [`lead-intake/${path}`, file]));
+  return new Map(
+    [...files].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, file]) => [`lead-intake/${path}`, file]),
+  );
 }
 
 /** Returns what `wordpress.json` says of the plugin's zip file. */
 export function pluginUpdate(name: string, zip: Uint8Array): PluginUpdate {
   const text = (path: string) => readFileSync(join(FOLDER, path), 'utf8');
-  const header = (title: string) => new RegExp(`^(?: \\* )?${title}: (.+)$`, 'm').exec(text('lead-intake.php') + text('readme.txt'))?.[1] ?? '';
+  const header = (title: string) =>
+    new RegExp(`^(?: \\* )?${title}: (.+)$`, 'm').exec(text('lead-intake.php') + text('readme.txt'))?.[1] ?? '';
   return {
     version,
     package: name,

@@ -15,7 +15,10 @@ export interface Text {
 }
 
 /** One translation of a text: as many forms as its language has, or one. */
-export type Translations = ReadonlyMap<string, { readonly plural: string | undefined; readonly forms: readonly string[] }>;
+export type Translations = ReadonlyMap<
+  string,
+  { readonly plural: string | undefined; readonly forms: readonly string[] }
+>;
 
 const STRING = String.raw`'((?:[^'\\]|\\.)*)'`;
 const CALL = new RegExp(
@@ -30,10 +33,16 @@ export function textsOfPlugin(): readonly Text[] {
   for (const file of globSync('**/*.php', { cwd: FOLDER }).toSorted()) {
     const code = readFileSync(join(FOLDER, file), 'utf8');
     const [, description] = /^ \* Description: (.+)$/m.exec(code) ?? [];
-    if (description !== undefined) texts.set(description, { id: description, plural: undefined, comment: undefined, file });
+    if (description !== undefined)
+      texts.set(description, { id: description, plural: undefined, comment: undefined, file });
     for (const [, commentOfOne, one, commentOfSeveral, singular, plural] of code.matchAll(CALL)) {
       const id = unquoted(one ?? singular ?? '');
-      const text = { id, plural: plural === undefined ? undefined : unquoted(plural), comment: commentOfOne ?? commentOfSeveral, file };
+      const text = {
+        id,
+        plural: plural === undefined ? undefined : unquoted(plural),
+        comment: commentOfOne ?? commentOfSeveral,
+        file,
+      };
       if (!texts.has(id)) texts.set(id, text);
     }
   }
@@ -42,12 +51,18 @@ export function textsOfPlugin(): readonly Text[] {
 
 /** Returns the template for translators, a file in the format of gettext. It has no date, so that equal code has equal templates. */
 export function template(): string {
-  const header = ['Project-Id-Version: Lead Intake', 'Content-Type: text/plain; charset=UTF-8', 'X-Domain: lead-intake'];
+  const header = [
+    'Project-Id-Version: Lead Intake',
+    'Content-Type: text/plain; charset=UTF-8',
+    'X-Domain: lead-intake',
+  ];
   const entries = textsOfPlugin().map(({ id, plural, comment, file }) => [
     ...(comment === undefined ? [] : [`#. ${comment}`]),
     `#: ${file}`,
     `msgid ${JSON.stringify(id)}`,
-    ...(plural === undefined ? ['msgstr ""'] : [`msgid_plural ${JSON.stringify(plural)}`, 'msgstr[0] ""', 'msgstr[1] ""']),
+    ...(plural === undefined
+      ? ['msgstr ""']
+      : [`msgid_plural ${JSON.stringify(plural)}`, 'msgstr[0] ""', 'msgstr[1] ""']),
   ]);
   const all = [['msgid ""', 'msgstr ""', ...header.map((line) => JSON.stringify(`${line}\n`))], ...entries];
   return `${all.map((lines) => lines.join('\n')).join('\n\n')}\n`;
@@ -58,7 +73,8 @@ export function translationsIn(po: string): Translations {
   const found = new Map<string, { plural: string | undefined; forms: string[] }>();
   for (const entry of po.split(/\n{2,}/)) {
     const parts = [...entry.matchAll(/^(msgid|msgid_plural|msgstr(?:\[\d\])?) ((?:"(?:[^"\\]|\\.)*"\n?)+)/gm)];
-    const textOf = (keyword: string) => parts.filter(([, name = '']) => name === keyword).map(([, , text = '']) => joined(text))[0];
+    const textOf = (keyword: string) =>
+      parts.filter(([, name = '']) => name === keyword).map(([, , text = '']) => joined(text))[0];
     const forms = parts.filter(([, name = '']) => name.startsWith('msgstr')).map(([, , text = '']) => joined(text));
     const id = textOf('msgid');
     if (id !== undefined) found.set(id, { plural: textOf('msgid_plural'), forms });
@@ -92,4 +108,5 @@ export function moOf(po: string): Uint8Array {
 
 const unquoted = (text: string): string => text.replaceAll(/\\(['\\])/g, '$1');
 
-const joined = (quoted: string): string => (quoted.match(/"(?:[^"\\]|\\.)*"/g) ?? []).map((line) => JSON.parse(line)).join('');
+const joined = (quoted: string): string =>
+  (quoted.match(/"(?:[^"\\]|\\.)*"/g) ?? []).map((line) => JSON.parse(line)).join('');

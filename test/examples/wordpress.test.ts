@@ -1,105 +1,32 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { describeWithChromium } from '../support/browser.ts';
-import { commandsIn, exampleOf, runCommands, startCommands } from '../support/examples.ts';
-import { openForm } from '../support/forms.ts';
-import { ROOT, sharedFolder } from '../support/processes.ts';
+import { exampleOf } from '../support/examples.ts';
+import { decoded, openForm } from '../support/forms.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
-import { describeIf, freePort } from '../support/servers.ts';
+import { describeIf } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import {
-  canStart,
-  REMEDY,
-  startWebsiteServer,
-  type WebsiteDatabase,
-  type WebsiteServer,
-} from '../support/website-databases.ts';
+import { REMEDY } from '../support/website-databases.ts';
+import { aWordPress, hasWordPress, PASSWORD } from '../support/wordpress.ts';
 
 const service = aService();
-const recipe = readFileSync(join(ROOT, 'sdk/wordpress/README.md'), 'utf8');
-const PASSWORD = 'a password of the test';
-// A prefix that begins with a digit, which WordPress allows.
+/** Returns a text as PHP writes it. */
+const phpText = (text: string) => `base64_decode('${Buffer.from(text).toString('base64')}')`;
 const TABLE = '_7x_lead_intake_outbox';
-/** Constants that a test changes, because PHP's server reads the code itself at intervals. */
-const TEST_SETTINGS = `
-foreach (json_decode((string) @file_get_contents(__DIR__ . '/constants.json'), true) ?? [] as $name => $value) define($name, $value);
-`;
-/** Mails go into a file, and the home page has the form below its posts. */
-const TEST_PLUGIN = `<?php
-add_filter('pre_wp_mail', fn ($none, $mail) => file_put_contents(ABSPATH . 'mails', json_encode($mail) . "\\n", FILE_APPEND) > 0, 10, 2);
-add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_form]'));
-`;
-const hasWordPress = canStart.MariaDB && existsSync('/usr/share/wordpress/wp-content/themes/twentytwentythree');
 
 // @proves leads-29
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
-  const scratch = sharedFolder();
-  let databases: WebsiteServer;
-  let database: WebsiteDatabase;
+  const wordpress = aWordPress();
+  const { site, textOf, define, cron, run, activate, deactivate } = wordpress;
   let studio: StudioWithKey;
   let proxy: TcpProxy;
-  let clock: DriverClock;
-  let env: Record<string, string>;
-  let server: ReturnType<typeof startCommands> | undefined;
-  afterAll(async () => {
-    server?.kill('SIGKILL');
-    await proxy?.stop();
-    clock?.remove();
-    await database?.close();
-    await databases?.stop();
-  });
+  afterAll(() => proxy?.stop());
   beforeAll(async () => {
-    clock = new DriverClock();
-    databases = await startWebsiteServer.MariaDB();
-    database = await databases.database();
     studio = await service.aStudioWithKey();
     proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
-    const address = database.address as {
-      host: string;
-      port: number;
-      database: string;
-      user: string;
-      password: string;
-    };
-    env = {
-      SITE: join(scratch(), 'site'),
-      ADDRESS: `127.0.0.1:${await freePort()}`,
-      DATABASE_HOST: `${address.host}:${address.port}`,
-      DATABASE: address.database,
-      DATABASE_USER: address.user,
-      DATABASE_PASSWORD: address.password,
-      ADMIN_PASSWORD: PASSWORD,
-    };
-    const setUp = commandsIn(recipe, 'wordpress-set-up').replace("'wp_'", "'7x_'");
-    const { status, stdout, stderr } = await runCommands(setUp, env);
-    expect(status, stdout + stderr).toBe(0);
-    const config = inSite('wp-config.php');
-    writeFileSync(config, readFileSync(config, 'utf8').replace('<?php', `<?php ${TEST_SETTINGS}`));
-    mkdirSync(inSite('wp-content/mu-plugins'));
-    writeFileSync(inSite('wp-content/mu-plugins/test.php'), TEST_PLUGIN);
-    server = startCommands(commandsIn(recipe, 'wordpress-serve'), { ...env, ...clock.env });
-    await vi.waitUntil(() => fetch(site()).catch(() => false), { timeout: 60_000, interval: 50 });
   });
 
-  const site = (path = '') => `http://${env.ADDRESS}/${path}`;
-  const inSite = (file: string) => join(env.SITE ?? '', file);
-  const textOf = (file: string) => (existsSync(inSite(file)) ? readFileSync(inSite(file), 'utf8') : '');
-  const define = (constants: object) => writeFileSync(inSite('constants.json'), JSON.stringify(constants));
-  const cron = async () => {
-    const { status, stdout, stderr } = await runCommands(commandsIn(recipe, 'wordpress-cron'), env);
-    expect([status, stdout, stderr]).toEqual([0, '', '']);
-  };
-  /** Runs statements within WordPress, and returns what they print. */
-  const run = async (statements: string) => {
-    writeFileSync(inSite('statements.php'), `<?php require __DIR__ . '/wp-load.php';\n${statements}`);
-    const { status, stdout, stderr } = await runCommands('php "$SITE/statements.php"', env);
-    expect([status, stderr], stdout).toEqual([0, '']);
-    return stdout;
-  };
   /** Runs WP-Cron a day later, as far as the daily mail is concerned. */
   const report = async () => {
     const hook = "'lead_intake_report'";
@@ -107,17 +34,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     await cron();
   };
   const store = (settings: unknown, statements = '') => {
-    const json = Buffer.from(JSON.stringify(settings)).toString('base64');
-    return run(`update_option('lead_intake_settings', json_decode(base64_decode('${json}'), true)); ${statements}`);
+    return run(
+      `update_option('lead_intake_settings', json_decode(${phpText(JSON.stringify(settings))}, true)); ${statements}`,
+    );
   };
-  const FIRST = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
-  const activate = async () => void (await run(`${FIRST} activate_plugin('lead-intake/lead-intake.php');`));
-  const deactivate = async () => {
-    define({});
-    await run(`${FIRST} deactivate_plugins('lead-intake/lead-intake.php'); delete_option('lead_intake_settings');`);
-    await database.run(`DROP TABLE IF EXISTS ${TABLE}`);
-  };
-  const rows = () => database.run(`SELECT state, capture, reason FROM ${TABLE} ORDER BY created_at`);
+  const rows = () => wordpress.database().run(`SELECT state, capture, reason FROM ${TABLE} ORDER BY created_at`);
 
   describe('with its form on a page, and below the posts of the home page', () => {
     const pages = ['?pagename=contact', ''];
@@ -126,12 +47,12 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     afterAll(deactivate);
 
     testRecipe(service, () => ({
-      clock,
-      empty: () => database.run(`DELETE FROM ${TABLE}`),
+      clock: wordpress.clock,
+      empty: () => wordpress.database().run(`DELETE FROM ${TABLE}`),
       use: ({ LEAD_INTAKE_URL: url, LEAD_INTAKE_KEY: key }) => store({ url, key }),
       open: () => openForm(site(pages[opened++ % 2])),
       async send() {
-        await database.run(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
+        await wordpress.database().run(`UPDATE ${TABLE} SET next_attempt_at = 0 WHERE state = 'waiting'`);
         await run(`wp_schedule_single_event(time(), 'lead_intake_deliver_soon');`);
         await cron();
         return { stdout: '', stderr: '' };
@@ -144,10 +65,13 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     }));
 
     test('a list is no text, and the page of thanks is not cached', async () => {
+      const [, sealed = ''] =
+        /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(site(pages[0]))).text()) ?? [];
       const send = (name: string) => {
         const body = new URLSearchParams({
           [`lead_intake[name]${name}`]: 'Ada',
           'lead_intake[email]': 'ada@example.org',
+          'lead_intake[form]': decoded(sealed),
         });
         return fetch(site(pages[0]), { method: 'POST', body, redirect: 'manual' });
       };
@@ -155,6 +79,115 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       const thanks = await fetch(new URL((await send('')).headers.get('location') ?? '', site()));
       expect(thanks.headers.get('cache-control')).toContain('no-cache');
       expect(await thanks.text()).toContain('Thank you.');
+    });
+  });
+
+  describe('with the fields that a shortcode names', () => {
+    const page = (attributes: string) =>
+      run(`echo wp_insert_post(['post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'A page',
+        'post_content' => ${phpText(`[lead_intake_form ${attributes}]`)}]);`);
+    const source = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';
+    let all = '';
+    let phone = '';
+    beforeAll(async () => {
+      await activate();
+      all = site(
+        `?page_id=${await page(`fields="name email phone note" source="${source}" consent="I agree to -- <b>'all'</b> of it"`)}`,
+      );
+      phone = site(`?page_id=${await page('fields="phone"')}`);
+    });
+    afterAll(deactivate);
+    beforeEach(() => wordpress.database().run(`DELETE FROM ${TABLE}`));
+
+    /** Sends the form of a page with these fields besides the hidden one. */
+    const send = async (
+      url: string,
+      fields: Readonly<Record<string, string>>,
+      headers: Record<string, string> = {},
+    ) => {
+      const [, sealed = ''] = /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(url)).text()) ?? [];
+      const named = Object.entries({ form: decoded(sealed), ...fields }).map(([name, value]) => [
+        `lead_intake[${name}]`,
+        value,
+      ]);
+      const answer = await fetch(url, { method: 'POST', headers, body: new URLSearchParams(named) });
+      return { status: answer.status, text: decoded(await answer.text()) };
+    };
+    const captures = async () => (await rows()).map(({ capture }) => JSON.parse(String(capture)));
+
+    test('has them, a source, and a consent without which nothing is stored; a lead has one contact, and a note with the rest', async () => {
+      const person = { name: 'Ada', email: 'ada@example.org', phone: '+44 20 7946 0018', note: 'Hello' };
+      expect(await send(all, person)).toMatchObject({ status: 422, text: expect.stringContaining('Please agree') });
+      expect(await send(all, { name: 'Ada', consent: '1' })).toMatchObject({
+        status: 422,
+        text: expect.stringContaining('your e-mail address or your phone number'),
+      });
+      expect(await send(phone, { phone: '12' })).toMatchObject({ text: expect.stringContaining('your phone number') });
+      expect(await captures()).toEqual([]);
+      expect(await send(all, { ...person, consent: '1' })).toMatchObject({ status: 200 });
+      expect(await captures()).toEqual([
+        {
+          displayName: 'Ada',
+          contact: { type: 'email', value: 'ada@example.org' },
+          sourceId: source,
+          note: "Hello\n\nPhone: +44 20 7946 0018\nConsent: I agree to -- <b>'all'</b> of it",
+        },
+      ]);
+      await wordpress.database().run(`DELETE FROM ${TABLE}`);
+      // Without a name, the contact is what the lead is called.
+      expect(await send(phone, { phone: '+44 20 7946 0019' })).toMatchObject({ status: 200 });
+      const contact = { type: 'phone', value: '+44 20 7946 0019' };
+      expect(await captures()).toEqual([{ displayName: contact.value, contact }]);
+    });
+
+    test('a form that a visitor has altered is shown again', async () => {
+      const [, sealed = ''] = /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(all)).text()) ?? [];
+      const [, hash = ''] = decoded(sealed).split('.');
+      const form = `${Buffer.from('{"fields":["email"],"source":"","consent":"","at":0}').toString('base64')}.${hash}`;
+      for (const altered of [form, '', '.', `${form}.x`]) {
+        const answer = await send(all, { form: altered, email: 'eve@example.org', consent: '1' });
+        expect(answer).toMatchObject({ status: 422, text: expect.stringContaining('eve@example.org') });
+      }
+      expect(await captures()).toEqual([]);
+    });
+
+    // @proves plugin-4 bounds-130
+    test("a bot's hundred posts make no lead, and a person's one does", async () => {
+      const bot = (number: number) => ({ name: 'Bot', email: `bot${number}@example.org`, consent: '1' });
+      const refused = async (fields: Record<string, string>) =>
+        expect(await send(all, fields)).toMatchObject({
+          status: 422,
+          text: expect.stringContaining('Please send it once more.'),
+        });
+      // Fifty fill in every field, and fifty send as soon as they have the page.
+      for (let number = 0; number < 50; number += 1) await refused({ ...bot(number), website: 'https://example.org' });
+      define({ TEST_SECONDS: 1 });
+      for (let number = 50; number < 100; number += 1) await refused(bot(number));
+      define({});
+      await refused({ ...bot(100), name: 'a captcha says: a bot' });
+      expect(await captures()).toEqual([]);
+      expect(await send(all, { ...bot(101), name: 'Ada' })).toMatchObject({ status: 200 });
+      expect(await captures()).toHaveLength(1);
+    });
+
+    // @proves plugin-4 bounds-130
+    test('one network sends at most twenty in an hour, by the address that the proxy gives; no address is stored', async () => {
+      await store({ proxy: 'HTTP_X_FORWARDED_FOR' });
+      const from = (address: string, number: number) =>
+        send(phone, { phone: `+44 20 7946 ${1000 + number}` }, { 'x-forwarded-for': `198.51.100.1, ${address}` });
+      const statuses = [];
+      // All of 256 addresses are one network.
+      for (let number = 0; number < 21; number += 1) statuses.push((await from(`203.0.113.${number}`, number)).status);
+      expect(statuses).toEqual([...Array(20).fill(200), 429]);
+      expect((await from('2001:470:1:2::1', 100)).status).toBe(200);
+      expect((await from('203.0.114.1', 101)).status).toBe(200);
+      expect(await captures()).toHaveLength(22);
+      const counts = await wordpress.database().run('SELECT * FROM _7x_lead_intake_throttle ORDER BY number');
+      expect(counts.map((row) => Object.keys(row))).toEqual(Array(counts.length).fill(['bucket', 'hour', 'number']));
+      expect(counts.at(-1)).toMatchObject({ number: 21 });
+      await expect(
+        wordpress.database().run('INSERT INTO _7x_lead_intake_throttle VALUES (65536, 1, 1)'),
+      ).rejects.toThrow();
     });
   });
 
@@ -241,7 +274,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect(await service.countLeads(studio.studioId)).toBe(2);
       await admin.goto(site('wp-admin/options-general.php?page=lead-intake-settings'));
       await admin.getByText('wp-config.php has it').waitFor();
-      expect(await admin.getByLabel('Key').count()).toBe(0);
+      expect(await admin.locator('input[name$="[key]"]').count()).toBe(0);
       await keep(admin);
 
       expect(pages.join('')).not.toContain(studio.secret);
@@ -252,10 +285,10 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       admin.on('dialog', (dialog) => void dialog.accept());
       await admin.click('#delete-lead-intake');
       await admin.getByText('was successfully deleted').waitFor();
-      expect(await database.run("SHOW TABLES LIKE '%lead_intake%'")).toEqual([]);
-      expect(await database.run("SELECT * FROM 7x_options WHERE option_name LIKE '%lead_intake_settings%'")).toEqual(
-        [],
-      );
+      expect(await wordpress.database().run("SHOW TABLES LIKE '%lead_intake%'")).toEqual([]);
+      expect(
+        await wordpress.database().run("SELECT * FROM 7x_options WHERE option_name LIKE '%lead_intake_settings%'"),
+      ).toEqual([]);
     });
   });
 });

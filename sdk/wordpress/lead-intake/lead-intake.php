@@ -17,7 +17,6 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 require __DIR__ . '/autoload.php';
@@ -26,6 +25,9 @@ Setup::register(__FILE__);
 Delivery::register();
 Form::register();
 SettingsPage::register(__FILE__);
+FormsPage::register();
 LeadsPage::register();
+Privacy::register();
+FormPlugins::register();
 Troubles::register();
 Update::register(__FILE__);

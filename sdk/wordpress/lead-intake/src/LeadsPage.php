@@ -3,7 +3,6 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 use LeadIntake\Outbox\Entry;
@@ -19,31 +18,21 @@ final class LeadsPage
     {
         add_action('admin_menu', static function (): void {
             $title = __('Leads', 'lead-intake');
-            add_management_page($title, $title, 'manage_options', self::PAGE, self::show(...));
+            add_management_page($title, $title, Action::CAPABILITY, self::PAGE, self::show(...));
         });
-        add_action('admin_post_' . self::ACTION, self::act(...));
-    }
-
-    /** Retries or discards an entry. */
-    private static function act(): void
-    {
-        $key = is_string($_POST['key'] ?? null) ? $_POST['key'] : '';
-        check_admin_referer(self::ACTION . $key);
-        if (!current_user_can('manage_options')) {
-            wp_die(esc_html__('You may not do that.', 'lead-intake'), '', ['response' => 403]);
-        }
-        try {
-            if (isset($_POST['discard'])) {
-                Outboxes::own()->discard($key);
-            } else {
-                Outboxes::own()->retry($key);
-                Delivery::deliverSoon();
+        Action::on(self::ACTION, static function (string $key): string {
+            try {
+                if (isset($_POST['discard'])) {
+                    Outboxes::own()->discard($key);
+                } else {
+                    Outboxes::own()->retry($key);
+                    Delivery::deliverSoon();
+                }
+            } catch (\Exception) {
+                // The entry was delivered meanwhile or the database has failed, as the list shows.
             }
-        } catch (\Exception) {
-            // The entry was delivered meanwhile or the database has failed, as the list shows.
-        }
-        wp_safe_redirect(self::url());
-        exit;
+            return self::url();
+        });
     }
 
     private static function show(): void
@@ -61,32 +50,48 @@ final class LeadsPage
     /** @param list<Entry> $entries */
     private static function showTable(string $title, array $entries): void
     {
-        $headings = [
+        echo '<h2>' . esc_html($title) . '</h2>';
+        self::openTable([
             __('Stored', 'lead-intake'),
             __('Lead', 'lead-intake'),
             __('State', 'lead-intake'),
             __('Attempts', 'lead-intake'),
             __('Remarks', 'lead-intake'),
-            '',
-        ];
-        ?>
-        <h2><?php echo esc_html($title); ?></h2>
-        <table class="widefat striped">
-            <thead><tr><?php foreach ($headings as $heading) : ?><th><?php echo esc_html($heading); ?></th><?php endforeach; ?></tr></thead>
-            <tbody>
-            <?php foreach ($entries as $entry) : ?>
-                <tr>
-                    <td><?php echo esc_html(wp_date('Y-m-d H:i', $entry->createdAt->getTimestamp())); ?></td>
-                    <td style="white-space: pre-line"><?php echo esc_html(self::lead($entry)); ?></td>
-                    <td><?php echo esc_html($entry->state->value); ?></td>
-                    <td><?php echo esc_html((string) $entry->attempts); ?></td>
-                    <td><?php echo esc_html((string) $entry->reason); ?></td>
-                    <td><?php self::showButtons($entry); ?></td>
-                </tr>
-            <?php endforeach; ?>
-            </tbody>
-        </table>
-        <?php
+            __('Actions', 'lead-intake'),
+        ]);
+        foreach ($entries as $entry) {
+            echo '<tr><td>' . esc_html((string) wp_date('Y-m-d H:i', $entry->createdAt->getTimestamp())) . '</td>';
+            echo '<td class="lead-intake-texts">' . esc_html(self::lead($entry)) . '</td>';
+            echo '<td>' . esc_html(self::stateText($entry->state->value)) . '</td><td>' . esc_html((string) $entry->attempts) . '</td>';
+            echo '<td>' . esc_html((string) $entry->reason) . '</td><td>';
+            self::showButtons($entry);
+            echo '</td></tr>';
+        }
+        echo '</tbody></table>';
+    }
+
+    /** Prints the beginning of a table, which the caller ends. @param list<string> $headings */
+    public static function openTable(array $headings): void
+    {
+        echo '<style>.lead-intake-texts { white-space: pre-line; overflow-wrap: anywhere }'
+            . ' @media (max-width: 782px) { .lead-intake, .lead-intake tbody, .lead-intake tr, .lead-intake td { display: block; width: auto }'
+            . ' .lead-intake thead { display: none } }</style>';
+        echo '<table class="widefat striped lead-intake"><thead><tr>';
+        foreach ($headings as $heading) {
+            echo '<th scope="col">' . esc_html($heading) . '</th>';
+        }
+        echo '</tr></thead><tbody>';
+    }
+
+    public static function stateText(string $state): string
+    {
+        return match (State::from($state)) {
+            State::Waiting => __('waiting', 'lead-intake'),
+            State::Delivered => __('delivered', 'lead-intake'),
+            State::AlreadyOpen => __('already open', 'lead-intake'),
+            State::Refused => __('refused', 'lead-intake'),
+            State::Discarded => __('discarded', 'lead-intake'),
+        };
     }
 
     /** An entry can be discarded while its data are stored: also a delivered one, of which somebody has to read the message first. */
@@ -96,28 +101,18 @@ final class LeadsPage
         if (!$isOpen && $entry->capture === null) {
             return;
         }
-        ?>
-        <form method="post" action="<?php echo esc_url(admin_url('admin-post.php')); ?>">
-            <input type="hidden" name="action" value="<?php echo esc_attr(self::ACTION); ?>">
-            <input type="hidden" name="key" value="<?php echo esc_attr($entry->idempotencyKey); ?>">
-            <?php wp_nonce_field(self::ACTION . $entry->idempotencyKey, '_wpnonce', true); ?>
-            <?php if ($isOpen) : ?>
-                <button class="button" name="retry"><?php esc_html_e('Send again', 'lead-intake'); ?></button>
-            <?php endif; ?>
-            <button class="button" name="discard"><?php
-                echo esc_html($isOpen ? __('Discard', 'lead-intake') : __('Seen', 'lead-intake'));
-            ?></button>
-        </form>
-        <?php
+        Action::open(self::ACTION, $entry->idempotencyKey);
+        if ($isOpen) {
+            echo '<button class="button" name="retry">' . esc_html__('Send again', 'lead-intake') . '</button> ';
+        }
+        $text = $isOpen ? __('Discard', 'lead-intake') : __('Seen', 'lead-intake');
+        echo '<button class="button" name="discard">' . esc_html($text) . '</button></form>';
     }
 
     /** Returns the name, contact and note, while the data are stored, and the id of the lead that the service has. */
     private static function lead(Entry $entry): string
     {
-        $capture = $entry->capture ?? [];
-        $contact = is_array($capture['contact'] ?? null) ? $capture['contact'] : [];
-        $texts = [$capture['displayName'] ?? '', $contact['value'] ?? '', $capture['note'] ?? '', $entry->leadId];
-        return implode("\n", array_filter($texts, static fn (mixed $text): bool => is_string($text) && $text !== ''));
+        return implode("\n", array_filter([...Outboxes::texts($entry->capture ?? []), (string) $entry->leadId]));
     }
 
     public static function url(): string

@@ -3,41 +3,58 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 use LeadIntake\Outbox\Outbox;
 
-/** The outbox in WordPress's own database, under the prefix of the website. */
+/** The outbox in WordPress's own database, and the tables beside it, under the prefix of the website. */
 final class Outboxes
 {
     public static function own(): Outbox
     {
+        return new Outbox(self::database(), self::table());
+    }
+
+    public static function database(): WpdbDatabase
+    {
         global $wpdb;
-        return new Outbox(new WpdbDatabase($wpdb), self::table());
+        return new WpdbDatabase($wpdb);
     }
 
     /** @throws \Exception when the database fails */
     public static function setUp(): void
     {
         self::own()->setUp();
+        $options = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin';
+        self::database()->execute('CREATE TABLE IF NOT EXISTS ' . Submissions::table() . ' (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,'
+            . ' form VARCHAR(64) NOT NULL, fields MEDIUMTEXT NULL, fault VARCHAR(16) NOT NULL, idempotency_key CHAR(36) NULL,'
+            . " created_at BIGINT NOT NULL, INDEX (form, id), INDEX (fault, id)) $options");
+        self::database()->execute('CREATE TABLE IF NOT EXISTS ' . Throttle::table() . ' (bucket SMALLINT UNSIGNED NOT NULL PRIMARY KEY,'
+            . " hour INTEGER UNSIGNED NOT NULL, number INTEGER UNSIGNED NOT NULL) $options");
     }
 
-    /** Removes the tables, unless the outbox contains what somebody still has to read or to send. */
+    /** Removes the tables, unless they contain what somebody still has to read or to send. */
     public static function dropIfDelivered(): void
     {
-        global $wpdb;
-        if ($wpdb->get_var('SELECT COUNT(*) FROM ' . self::table() . ' WHERE capture IS NOT NULL') === '0') {
-            foreach (self::tables() as $table) {
-                $wpdb->query("DROP TABLE IF EXISTS $table");
+        try {
+            [$leads, $submissions] = [self::table(), Submissions::table()];
+            $count = "SELECT (SELECT COUNT(*) FROM $leads WHERE capture IS NOT NULL) + (SELECT COUNT(*) FROM $submissions WHERE "
+                . Submissions::NEEDS_SOMEBODY . ') AS number';
+            if ((int) self::database()->query($count)[0]['number'] > 0) {
+                return;
             }
+        } catch (\Exception) {
+            // A table is missing.
+        }
+        foreach (self::tables() as $table) {
+            self::database()->execute("DROP TABLE IF EXISTS $table");
         }
     }
 
     /** @return list<string> all tables of the website */
     public static function tables(): array
     {
-        return [self::table()];
+        return [self::table(), Submissions::table(), Throttle::table()];
     }
 
     /** A name that begins with a letter or _, as the outbox requires; a prefix of WordPress may begin with a digit. */
@@ -45,5 +62,33 @@ final class Outboxes
     {
         global $wpdb;
         return preg_replace('/^(?=\d)/', '_', $wpdb->prefix . $name);
+    }
+
+    /**
+     * Calls a function with each lead whose data are stored.
+     *
+     * @param \Closure(string, array<string, string>): void $do gets its key, and its texts
+     */
+    public static function eachWithData(\Closure $do): void
+    {
+        $last = '';
+        do {
+            $select = 'SELECT idempotency_key, capture FROM ' . self::table() . ' WHERE capture IS NOT NULL AND idempotency_key > ?'
+                . ' ORDER BY idempotency_key LIMIT 200';
+            $rows = self::database()->query($select, [$last]);
+            foreach ($rows as ['idempotency_key' => $key, 'capture' => $json]) {
+                $last = $key;
+                $capture = json_decode($json, true);
+                $do($key, self::texts(is_array($capture) ? $capture : []));
+            }
+        } while ($rows !== []);
+    }
+
+    /** @return array<string, string> the name, the contact and the note of a lead, as far as it has them */
+    public static function texts(#[\SensitiveParameter] array $capture): array
+    {
+        $contact = is_array($capture['contact'] ?? null) ? $capture['contact'] : [];
+        $texts = ['name' => $capture['displayName'] ?? '', 'contact' => $contact['value'] ?? '', 'note' => $capture['note'] ?? ''];
+        return array_filter($texts, static fn (mixed $text): bool => is_string($text) && $text !== '');
     }
 }

@@ -3,15 +3,17 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 use LeadIntake\LeadIntakeClient;
+use LeadIntake\Transport\Transport;
 
 /** The URL to which leads are sent, and the key. The key never appears in a page. */
 final class Settings
 {
     public const OPTION = 'lead_intake_settings';
+
+    public const ADDRESS_HEADERS = ['HTTP_X_FORWARDED_FOR', 'HTTP_X_REAL_IP', 'HTTP_CF_CONNECTING_IP'];
 
     /** Short, because the outbox retries. */
     private const DEADLINE_SECONDS = 10.0;
@@ -19,6 +21,13 @@ final class Settings
     public static function url(): string
     {
         return self::stored()['url'] ?? '';
+    }
+
+    /** The name in $_SERVER of the header in which the website's proxy has the address of the visitor; empty: there is no proxy. */
+    public static function addressHeader(): string
+    {
+        $header = self::stored()['proxy'] ?? '';
+        return in_array($header, self::ADDRESS_HEADERS, true) ? $header : '';
     }
 
     public static function hasKey(): bool
@@ -33,9 +42,9 @@ final class Settings
     }
 
     /** @throws \LogicException that says what is missing or wrong, without the key */
-    public static function client(): LeadIntakeClient
+    public static function client(?Transport $transport = null): LeadIntakeClient
     {
-        return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
+        return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS, transport: $transport);
     }
 
     public static function setUp(): void
@@ -47,17 +56,19 @@ final class Settings
     public static function forget(): void
     {
         delete_option(self::OPTION);
+        delete_option(Mapping::OPTION);
     }
 
     /**
      * Returns the settings to store from a submitted form. For an invalid field or an empty key, the stored value stays.
      *
-     * @return array{url?: string, key?: string}
+     * @return array{url?: string, key?: string, proxy?: string}
      */
     public static function checked(mixed $form): array
     {
         $settings = self::stored();
-        ['url' => $url, 'key' => $key] = self::texts($form) + ['url' => '', 'key' => ''];
+        ['url' => $url, 'key' => $key, 'proxy' => $proxy] = self::texts($form) + ['url' => '', 'key' => '', 'proxy' => ''];
+        $settings['proxy'] = in_array($proxy, self::ADDRESS_HEADERS, true) ? $proxy : '';
         if (self::isSafe($url)) {
             $settings['url'] = $url;
         } else {

@@ -3,13 +3,13 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 /** Settings › Lead Intake. WordPress checks the nonce and the permission to change options. */
 final class SettingsPage
 {
     private const PAGE = 'lead-intake-settings';
+    private const TEST = 'lead_intake_test';
 
     public static function register(string $file): void
     {
@@ -24,7 +24,11 @@ final class SettingsPage
         add_action('update_option_' . Settings::OPTION, Delivery::deliverSoon(...), accepted_args: 0);
         add_action('admin_menu', static function (): void {
             $title = __('Lead Intake', 'lead-intake');
-            add_options_page($title, $title, 'manage_options', self::PAGE, self::show(...));
+            add_options_page($title, $title, Action::CAPABILITY, self::PAGE, self::show(...));
+        });
+        Action::on(self::TEST, static function (): string {
+            [$isRight, $text] = Connection::check();
+            return Action::said(self::url(), $text, $isRight);
         });
     }
 
@@ -35,6 +39,7 @@ final class SettingsPage
 
     private static function show(): void
     {
+        $option = esc_attr(Settings::OPTION);
         ?>
         <div class="wrap">
             <h1><?php esc_html_e('Lead Intake', 'lead-intake'); ?></h1>
@@ -43,35 +48,53 @@ final class SettingsPage
                 <table class="form-table" role="presentation">
                     <tr>
                         <th scope="row"><label for="lead-intake-url"><?php esc_html_e('Address', 'lead-intake'); ?></label></th>
-                        <td><input id="lead-intake-url" class="regular-text" type="url" required
-                            name="<?php echo esc_attr(Settings::OPTION); ?>[url]"
+                        <td><input id="lead-intake-url" class="regular-text" type="url" required name="<?php echo $option; ?>[url]"
                             value="<?php echo esc_attr(Settings::url()); ?>" placeholder="https://api.example.com"></td>
                     </tr>
                     <tr>
                         <th scope="row"><label for="lead-intake-key"><?php esc_html_e('Key', 'lead-intake'); ?></label></th>
-                        <td><?php self::showKey(); ?></td>
+                        <td><?php self::showKey($option); ?></td>
+                    </tr>
+                    <tr>
+                        <th scope="row"><label for="lead-intake-proxy"><?php esc_html_e('Proxy', 'lead-intake'); ?></label></th>
+                        <td><?php self::showProxy($option); ?></td>
                     </tr>
                 </table>
                 <?php submit_button(); ?>
+            </form>
+            <?php Action::open(self::TEST); ?>
+                <button class="button"><?php esc_html_e('Test connection', 'lead-intake'); ?></button>
             </form>
         </div>
         <?php
     }
 
     /** A write-only field: a stored key is not shown, and an empty field keeps it. */
-    private static function showKey(): void
+    private static function showKey(string $option): void
     {
         if (Settings::isKeyInConfig()) {
-            esc_html_e('wp-config.php has it, as LEAD_INTAKE_KEY.', 'lead-intake');
+            // What the label belongs to.
+            echo '<output id="lead-intake-key">' . esc_html__('wp-config.php has it, as LEAD_INTAKE_KEY.', 'lead-intake') . '</output>';
             return;
         }
         $there = Settings::hasKey()
             ? __('A key is stored. Leave this empty to keep it.', 'lead-intake')
-            : __('No key is stored. Better than here it stands in wp-config.php: see README.', 'lead-intake');
-        ?>
-        <input id="lead-intake-key" class="regular-text" type="password" autocomplete="off" value=""
-            name="<?php echo esc_attr(Settings::OPTION); ?>[key]">
-        <p class="description"><?php echo esc_html($there); ?></p>
-        <?php
+            : __('No key is stored. Better than here it stands in wp-config.php, as LEAD_INTAKE_KEY.', 'lead-intake');
+        echo "<input id=\"lead-intake-key\" class=\"regular-text\" type=\"password\" autocomplete=\"off\" value=\"\" name=\"{$option}[key]\">";
+        echo '<p class="description">' . esc_html($there) . '</p>';
+    }
+
+    /** Without the visitors' own addresses, what bots send cannot be told from what people send. */
+    private static function showProxy(string $option): void
+    {
+        $headers = ['' => __('none', 'lead-intake')] + array_combine(Settings::ADDRESS_HEADERS, Settings::ADDRESS_HEADERS);
+        echo "<select id=\"lead-intake-proxy\" name=\"{$option}[proxy]\">";
+        foreach ($headers as $header => $text) {
+            Action::option($header, $text, Settings::addressHeader());
+        }
+        $text = Throttle::isBlind()
+            ? __('The address of a visitor cannot be told here, so nobody is stopped who sends too much. If there is a proxy, choose its header.', 'lead-intake')
+            : __('The header in which the proxy in front of this website has the address of a visitor. Choose none without a proxy.', 'lead-intake');
+        echo '</select><p class="description">' . esc_html($text) . '</p>';
     }
 }

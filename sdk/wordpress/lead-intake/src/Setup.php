@@ -3,7 +3,6 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 /** Makes, and removes, what the plugin stores: in a network of websites for each of them. */

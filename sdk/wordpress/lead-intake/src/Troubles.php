@@ -3,7 +3,6 @@
 declare(strict_types=1);
 
 namespace LeadIntakePlugin;
-
 defined('ABSPATH') || exit;
 
 /** Says that leads are not delivered, as long as that is so: on all pages for administrators, and once a day by mail. */
@@ -14,17 +13,20 @@ final class Troubles
     public static function register(): void
     {
         add_action('admin_notices', self::show(...));
-        add_action(self::DAILY, self::mail(...));
+        add_action(self::DAILY, static function (): void {
+            self::mail();
+            Submissions::tidy();
+        });
     }
 
     private static function show(): void
     {
-        foreach (current_user_can('manage_options') ? self::now() : [] as $text) {
+        foreach (current_user_can(Action::CAPABILITY) ? self::now() : [] as $text => $url) {
             printf(
                 '<div class="notice notice-warning"><p>Lead Intake: %s <a href="%s">%s</a></p></div>',
                 esc_html($text),
-                esc_url(LeadsPage::url()),
-                esc_html__('Leads', 'lead-intake'),
+                esc_url($url),
+                esc_html__('Look at it', 'lead-intake'),
             );
         }
     }
@@ -34,11 +36,11 @@ final class Troubles
         $texts = self::now();
         if ($texts !== []) {
             $subject = wp_specialchars_decode(get_option('blogname'), ENT_QUOTES) . ': ' . __('leads', 'lead-intake');
-            wp_mail(get_option('admin_email'), $subject, implode("\n", [...$texts, LeadsPage::url()]));
+            wp_mail(get_option('admin_email'), $subject, implode("\n", array_map(static fn (string $text, string $url): string => "$text $url", array_keys($texts), $texts)));
         }
     }
 
-    /** @return list<string> nothing about visitors */
+    /** @return array<string, string> what is wrong, with nothing about visitors, and the address of the page about it */
     private static function now(): array
     {
         $texts = [];
@@ -47,19 +49,25 @@ final class Troubles
             if ($count > 0) {
                 /* translators: %d: number of leads */
                 $text = _n('%d lead needs somebody to look at it.', '%d leads need somebody to look at them.', $count, 'lead-intake');
-                $texts[] = sprintf($text, $count);
+                $texts[sprintf($text, $count)] = LeadsPage::url();
+            }
+            ['count' => $count, 'forms' => $forms] = Submissions::needingSomebody();
+            if ($count > 0) {
+                /* translators: %d: number of submissions */
+                $text = _n('%d submission of a form is no lead yet.', '%d submissions of forms are no leads yet.', $count, 'lead-intake');
+                $texts[sprintf($text, $count)] = FormsPage::url($forms[0]);
             }
         } catch (\Exception $error) {
             /* translators: %s: what is wrong, in English */
             $text = __('%s. Deactivate and activate the plugin to create a missing table.', 'lead-intake');
-            $texts[] = sprintf($text, $error->getMessage());
+            $texts[sprintf($text, $error->getMessage())] = LeadsPage::url();
         }
         try {
             Settings::client();
         } catch (\Exception $error) {
             /* translators: %s: what is missing or wrong, in English */
             $text = __('Leads are stored, but none is sent until this setting is corrected: %s.', 'lead-intake');
-            $texts[] = sprintf($text, $error->getMessage());
+            $texts[sprintf($text, $error->getMessage())] = SettingsPage::url();
         }
         return $texts;
     }

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntakePlugin;
+defined('ABSPATH') || exit;
+
+/** What an administrator does by a button: each is a POST with a nonce for what it is done to, and is for administrators alone. */
+final class Action
+{
+    public const CAPABILITY = 'manage_options';
+
+    /** @param \Closure(string): string $do gets what it is done to, and returns the address of the page to show next */
+    public static function on(string $action, \Closure $do): void
+    {
+        add_action("admin_post_$action", static function () use ($action, $do): void {
+            $subject = is_string($_POST['subject'] ?? null) ? wp_unslash($_POST['subject']) : '';
+            check_admin_referer($action . $subject);
+            if (!current_user_can(self::CAPABILITY)) {
+                wp_die(esc_html__('You may not do that.', 'lead-intake'), '', ['response' => 403]);
+            }
+            wp_safe_redirect($do($subject));
+            exit;
+        });
+    }
+
+    /** Has WordPress say a text in the next page, and returns its address. */
+    public static function said(string $url, string $text, bool $isRight): string
+    {
+        add_settings_error('lead_intake', 'lead_intake', $text, $isRight ? 'success' : 'error');
+        // As options.php does it.
+        set_transient('settings_errors', get_settings_errors(), MINUTE_IN_SECONDS);
+        return add_query_arg('settings-updated', 'true', $url);
+    }
+
+    public static function option(string $value, string $text, string $chosen): void
+    {
+        printf('<option value="%s"%s>%s</option>', esc_attr($value), selected($value, $chosen, false), esc_html($text === '' ? $value : $text));
+    }
+
+    /** Prints the beginning of the form, which the caller ends. */
+    public static function open(string $action, string $subject = ''): void
+    {
+        printf('<form method="post" action="%s">', esc_url(admin_url('admin-post.php')));
+        printf('<input type="hidden" name="action" value="%s">', esc_attr($action));
+        printf('<input type="hidden" name="subject" value="%s">', esc_attr($subject));
+        // Without an id, which several forms in a page would share.
+        printf('<input type="hidden" name="_wpnonce" value="%s">', esc_attr(wp_create_nonce($action . $subject)));
+        wp_referer_field();
+    }
+}

@@ -1,0 +1,155 @@
+<?php
+
+declare(strict_types=1);
+
+namespace LeadIntakePlugin;
+defined('ABSPATH') || exit;
+
+/**
+ * What visitors have sent by the forms of other plugins, as the form had it, so that a mapping can be corrected. Their fields are erased a
+ * week after their lead was delivered, and never before that.
+ */
+final class Submissions
+{
+    /** No contact that the service accepts was found. */
+    public const NO_CONTACT = 'contact';
+    /** The note was too long for a lead, and was cut. */
+    public const CUT = 'cut';
+    /** Too many came from one network within an hour. */
+    public const HELD = 'held';
+    /** The visitor has not agreed: nothing was stored. */
+    public const NO_CONSENT = 'consent';
+
+    /** Of submissions that were held; each further one removes the oldest. */
+    private const MOST_HELD = 500;
+    private const KEPT_DAYS = 7;
+    private const LISTED_DAYS = 30;
+    public const NEEDS_SOMEBODY = "fields IS NOT NULL AND (fault <> '' OR idempotency_key IS NULL)";
+
+    public static function table(): string
+    {
+        return Outboxes::table('lead_intake_submissions');
+    }
+
+    /**
+     * @param ?array<string, string> $fields null: nothing of it may be stored
+     * @throws \RuntimeException when the database fails
+     */
+    public static function add(string $form, #[\SensitiveParameter] ?array $fields, string $fault): int
+    {
+        $json = $fields === null ? null : json_encode($fields, JSON_INVALID_UTF8_SUBSTITUTE | JSON_THROW_ON_ERROR | JSON_FORCE_OBJECT);
+        $values = [$form, $json, $fault, time()];
+        Outboxes::database()->execute('INSERT INTO ' . self::table() . ' (form, fields, fault, created_at) VALUES (?, ?, ?, ?)', $values);
+        $id = (int) Outboxes::database()->query('SELECT LAST_INSERT_ID() AS id')[0]['id'];
+        if ($fault === self::HELD) {
+            $held = 'FROM ' . self::table() . ' WHERE fault = ? AND fields IS NOT NULL';
+            $count = (int) Outboxes::database()->query("SELECT COUNT(*) AS number $held", [self::HELD])[0]['number'];
+            Outboxes::database()->execute("DELETE $held ORDER BY id LIMIT " . max(0, $count - self::MOST_HELD), [self::HELD]);
+        }
+        return $id;
+    }
+
+    /** Stores what became of one: its lead in the outbox, if there is one. */
+    public static function settle(int $id, string $fault, ?string $key): void
+    {
+        $set = 'UPDATE ' . self::table() . ' SET fault = ?, idempotency_key = ? WHERE id = ?';
+        Outboxes::database()->execute($set, [$fault, $key, $id]);
+    }
+
+    /** Erases the fields of one; it stays in the list. */
+    public static function erase(int $id): void
+    {
+        Outboxes::database()->execute('UPDATE ' . self::table() . ' SET fields = NULL WHERE id = ?', [$id]);
+    }
+
+    /** @return ?array<string, mixed> as of newest() */
+    public static function get(int $id): ?array
+    {
+        return self::rows('s.id = ?', [$id], 1)[0] ?? null;
+    }
+
+    /**
+     * Returns the newest of a form, each with the state of its lead.
+     *
+     * @return list<array{id: int, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: int, state: ?string,
+     *     reason: ?string, leadId: ?string}>
+     */
+    public static function newest(string $form, int $limit = 10): array
+    {
+        return self::rows('s.form = ?', [$form], $limit);
+    }
+
+    /** @return list<array<string, mixed>> those with fields whose lead was not delivered, as of newest() */
+    public static function undelivered(string $form, int $limit = 500): array
+    {
+        $where = "s.form = ? AND s.fields IS NOT NULL AND s.fault <> ? AND (s.idempotency_key IS NULL OR o.state IN ('waiting', 'refused'))";
+        return self::rows($where, [$form, self::HELD], $limit);
+    }
+
+    /** @return array{count: int, forms: list<string>} how many need somebody, and of which forms they are */
+    public static function needingSomebody(): array
+    {
+        $count = 'SELECT form, COUNT(*) AS number FROM ' . self::table() . ' WHERE ' . self::NEEDS_SOMEBODY . ' GROUP BY form';
+        $rows = Outboxes::database()->query($count);
+        return ['count' => array_sum(array_column($rows, 'number')), 'forms' => array_column($rows, 'form')];
+    }
+
+    /** Erases the fields that have served, and removes what is listed no longer. */
+    public static function tidy(): void
+    {
+        [$table, $outbox] = [self::table(), Outboxes::table()];
+        Outboxes::database()->execute(
+            "UPDATE $table s LEFT JOIN $outbox o ON o.idempotency_key = s.idempotency_key SET s.fields = NULL WHERE s.fields IS NOT NULL"
+            . " AND s.fault = '' AND s.created_at < ? AND s.idempotency_key IS NOT NULL AND o.capture IS NULL"
+            . " AND (o.state IS NULL OR o.state NOT IN ('waiting', 'refused'))",
+            [time() - self::KEPT_DAYS * DAY_IN_SECONDS],
+        );
+        $old = "DELETE FROM $table WHERE fields IS NULL AND created_at < ?";
+        Outboxes::database()->execute($old, [time() - self::LISTED_DAYS * DAY_IN_SECONDS]);
+    }
+
+    /**
+     * Calls a function with each that has fields.
+     *
+     * @param \Closure(int, array<string, string>): void $do
+     */
+    public static function each(\Closure $do): void
+    {
+        $last = 0;
+        do {
+            $select = 'SELECT id, fields FROM ' . self::table() . ' WHERE fields IS NOT NULL AND id > ? ORDER BY id LIMIT 200';
+            $rows = Outboxes::database()->query($select, [$last]);
+            foreach ($rows as ['id' => $id, 'fields' => $json]) {
+                $do($last = (int) $id, self::fields($json) ?? []);
+            }
+        } while ($rows !== []);
+    }
+
+    /** @return list<array<string, mixed>> */
+    private static function rows(string $where, array $values, int $limit): array
+    {
+        $rows = Outboxes::database()->query(
+            'SELECT s.*, o.state, o.reason, o.lead_id FROM ' . self::table() . ' s LEFT JOIN ' . Outboxes::table()
+            . " o ON o.idempotency_key = s.idempotency_key WHERE $where ORDER BY s.id DESC LIMIT $limit",
+            $values,
+        );
+        return array_map(static fn (#[\SensitiveParameter] array $row): array => [
+            'id' => (int) $row['id'],
+            'form' => $row['form'],
+            'fields' => self::fields($row['fields']),
+            'fault' => $row['fault'],
+            'key' => $row['idempotency_key'],
+            'createdAt' => (int) $row['created_at'],
+            'state' => $row['state'],
+            'reason' => $row['reason'],
+            'leadId' => $row['lead_id'],
+        ], $rows);
+    }
+
+    /** @return ?array<string, string> */
+    private static function fields(#[\SensitiveParameter] ?string $json): ?array
+    {
+        $fields = $json === null ? null : json_decode($json, true);
+        return is_array($fields) ? array_map(strval(...), array_filter($fields, is_scalar(...))) : null;
+    }
+}
