@@ -1,6 +1,9 @@
+import { cpSync, existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { describeWithChromium } from '../support/browser.ts';
+import { allLeads } from '../support/core-clients.ts';
 import { exampleOf } from '../support/examples.ts';
 import { decoded, openForm } from '../support/forms.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
@@ -8,7 +11,8 @@ import { describeIf } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { REMEDY } from '../support/website-databases.ts';
-import { aWordPress, hasWordPress, PASSWORD } from '../support/wordpress.ts';
+import { aWordPress, FIRST, hasWordPress, PASSWORD, type Session } from '../support/wordpress.ts';
+import { FORM_PLUGINS, type FormPlugin, type Submission } from '../support/wordpress-forms.ts';
 
 const service = aService();
 /** Returns a text as PHP writes it. */
@@ -99,14 +103,17 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     afterAll(deactivate);
     beforeEach(() => wordpress.database().run(`DELETE FROM ${TABLE}`));
 
+    const sealedOf = async (url: string) => {
+      const [, sealed = ''] = /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(url)).text()) ?? [];
+      return decoded(sealed);
+    };
     /** Sends the form of a page with these fields besides the hidden one. */
     const send = async (
       url: string,
       fields: Readonly<Record<string, string>>,
       headers: Record<string, string> = {},
     ) => {
-      const [, sealed = ''] = /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(url)).text()) ?? [];
-      const named = Object.entries({ form: decoded(sealed), ...fields }).map(([name, value]) => [
+      const named = Object.entries({ form: fields.form ?? (await sealedOf(url)), ...fields }).map(([name, value]) => [
         `lead_intake[${name}]`,
         value,
       ]);
@@ -141,8 +148,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
 
     test('a form that a visitor has altered is shown again', async () => {
-      const [, sealed = ''] = /name="lead_intake\[form\]" value="([^"]+)"/.exec(await (await fetch(all)).text()) ?? [];
-      const [, hash = ''] = decoded(sealed).split('.');
+      const [, hash = ''] = (await sealedOf(all)).split('.');
       const form = `${Buffer.from('{"fields":["email"],"source":"","consent":"","at":0}').toString('base64')}.${hash}`;
       for (const altered of [form, '', '.', `${form}.x`]) {
         const answer = await send(all, { form: altered, email: 'eve@example.org', consent: '1' });
@@ -160,7 +166,9 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
           text: expect.stringContaining('Please send it once more.'),
         });
       // Fifty fill in every field, and fifty send as soon as they have the page.
-      for (let number = 0; number < 50; number += 1) await refused({ ...bot(number), website: 'https://example.org' });
+      const form = await sealedOf(all);
+      for (let number = 0; number < 50; number += 1)
+        await refused({ ...bot(number), form, website: 'https://example.org' });
       define({ TEST_SECONDS: 1 });
       for (let number = 50; number < 100; number += 1) await refused(bot(number));
       define({});
@@ -173,6 +181,8 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     // @proves plugin-4 bounds-130
     test('one network sends at most twenty in an hour, by the address that the proxy gives; no address is stored', async () => {
       await store({ proxy: 'HTTP_X_FORWARDED_FOR' });
+      // In the middle of an hour.
+      wordpress.clock.set(1800 - (Math.floor(Date.now() / 1000) % 3600));
       const from = (address: string, number: number) =>
         send(phone, { phone: `+44 20 7946 ${1000 + number}` }, { 'x-forwarded-for': `198.51.100.1, ${address}` });
       const statuses = [];
@@ -182,6 +192,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       expect((await from('2001:470:1:2::1', 100)).status).toBe(200);
       expect((await from('203.0.114.1', 101)).status).toBe(200);
       expect(await captures()).toHaveLength(22);
+      wordpress.clock.set(0);
       const counts = await wordpress.database().run('SELECT * FROM _7x_lead_intake_throttle ORDER BY number');
       expect(counts.map((row) => Object.keys(row))).toEqual(Array(counts.length).fill(['bucket', 'hour', 'number']));
       expect(counts.at(-1)).toMatchObject({ number: 21 });
@@ -190,6 +201,142 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       ).rejects.toThrow();
     });
   });
+
+  /** Defines the tests of a plugin for forms, from a folder that has a copy or a double of it. */
+  const describeForms = (plugin: FormPlugin, title: string, folder: string, creation: string) =>
+    // @proves plugin-2 plugin-3
+    describe(title, () => {
+      const formTitle = `A "form" <b>of 𝔊</b> & 'it'`;
+      let admin: Session;
+      let form = '';
+      let page = '';
+      let leads: StudioWithKey;
+      beforeAll(async () => {
+        await activate();
+        leads = await service.aStudioWithKey();
+        await store({ url: service.url, key: leads.secret });
+        cpSync(folder, wordpress.inSite(`wp-content/plugins/${plugin.file.split('/')[0]}`), { recursive: true });
+        await run(`${FIRST} is_null($fault = activate_plugin('${plugin.file}')) || exit($fault->get_error_message());`);
+        form = `${plugin.name}:${await run(`$title = ${phpText(formTitle)}; ${creation}`)}`;
+        page = `options-general.php?page=lead-intake-forms&form=${form}`;
+        admin = await wordpress.logIn('admin');
+      });
+      afterAll(async () => {
+        await run(`${FIRST} deactivate_plugins('${plugin.file}');`);
+        rmSync(wordpress.inSite(`wp-content/plugins/${plugin.file.split('/')[0]}`), { recursive: true });
+        await deactivate();
+      });
+
+      const THANKS = 'Thank you for your message.';
+      const person = (name: string, more: Partial<Submission> = {}): Submission => ({
+        email: `${name.toLowerCase()}@example.org`,
+        name: `${name} Hopper`,
+        note: 'Zoë 𝔊 asks',
+        animal: 'dog',
+        consent: 'yes',
+        ...more,
+      });
+      const submit = (values: Submission) => plugin.submit(site, form.split(':')[1] ?? '', values);
+      const map = (parts: Readonly<Record<string, string>>, more: object = { connected: '1', rest: '1' }) =>
+        admin.press(
+          page,
+          'name="mapping[email]"',
+          'submit',
+          Object.fromEntries(
+            Object.entries({ ...parts, ...more }).map(([part, field]) => [`mapping[${part}]`, String(field)]),
+          ),
+        );
+      const submissions = () =>
+        wordpress.database().run('SELECT form, fields, fault FROM _7x_lead_intake_submissions ORDER BY id');
+      const inCrm = async () =>
+        (await allLeads(service, leads.studioId)).map(({ displayName, note }) => ({ displayName, note }));
+
+      test('is connected on one page; what no mapping fits is kept and shown, and sent again once the mapping is corrected', async () => {
+        const { email, name, note, consent } = plugin.fields;
+        // Not connected: nothing is stored.
+        expect(await submit(person('Ada'))).toContain(THANKS);
+        expect(await submissions()).toEqual([]);
+
+        // The fields are proposed by their names.
+        const proposed = await admin.page(page);
+        expect(proposed).toContain(`<option value="${form}" selected='selected'>`);
+        expect(proposed).not.toContain('<b>of');
+        for (const field of [email, name, note])
+          expect(proposed).toContain(`<option value="${field}" selected='selected'>`);
+
+        expect(await map({ name: email })).toContain('Choose the field of the e-mail address');
+        expect(await map({ email, source: 'no id' })).toContain('The source must be its id');
+        expect(await map({ email: name, name: email })).toContain('The fields are saved.');
+        // Of these nobody can make a lead.
+        expect(await submit(person('Grace'))).toContain(THANKS);
+        expect(await submit(person('Joan'))).toContain(THANKS);
+        expect(await submissions()).toMatchObject(
+          Array(2).fill({ form, fault: 'contact', fields: expect.stringContaining('@example.org') }),
+        );
+        await cron();
+        expect(await inCrm()).toEqual([]);
+        const shown = await admin.page(page);
+        expect(shown).toContain('No e-mail address or phone number was found.');
+        expect(shown).toContain('2 submissions of forms are no leads yet.');
+        const before = textOf('mails');
+        await report();
+        expect(textOf('mails').slice(before.length)).toContain('2 submissions of forms are no leads yet.');
+
+        await map({ email, name, note, consent });
+        await admin.press(page, 'lead_intake_send_all', 'submit');
+        await cron();
+        const label = { cf7: 'animal', fluent: 'Your animal', wpforms: 'Your animal', gravity: 'Animal' }[plugin.name];
+        const lead = (displayName: string) => ({ displayName, note: `Zoë 𝔊 asks\n\n${label}: dog` });
+        expect(await inCrm()).toEqual(expect.arrayContaining([lead('Grace Hopper'), lead('Joan Hopper')]));
+        expect(await admin.page(page)).toContain('delivered');
+        expect(await admin.page(page)).not.toContain('are no leads yet.');
+
+        // By the mapping, a submission is a lead at once, and a double click is one; without consent nothing is.
+        expect(await Promise.all([submit(person('Mary')), submit(person('Mary'))])).toEqual(
+          Array(2).fill(expect.stringContaining(THANKS)),
+        );
+        expect(await submit(person('Eve', { consent: '' }))).toContain(THANKS);
+        await cron();
+        expect((await inCrm()).map(({ displayName }) => displayName).toSorted()).toEqual([
+          'Grace Hopper',
+          'Joan Hopper',
+          'Mary Hopper',
+        ]);
+        expect(JSON.stringify(await submissions())).not.toContain('eve@example.org');
+        expect(await admin.page(page)).toContain('The visitor has not agreed');
+      });
+
+      test('when the submission cannot be stored, the visitor is not thanked', async () => {
+        await wordpress.database().run('RENAME TABLE _7x_lead_intake_submissions TO away');
+        const answer = await submit(person('Hedy'));
+        await wordpress.database().run('RENAME TABLE away TO _7x_lead_intake_submissions');
+        expect(answer).toContain('That could not be stored. Please send it again later.');
+        expect(answer).not.toContain(THANKS);
+      });
+
+      const { hookArguments } = plugin;
+      if (hookArguments === undefined) return;
+      test('its hook is called with the arguments that the plugin for leads reads', async () => {
+        const visitor = person('Barbara');
+        await submit(visitor);
+        const called = JSON.parse(textOf('hooks').trim().split('\n').at(-1) ?? '');
+        expect(called).toEqual(hookArguments(visitor));
+      });
+    });
+
+  for (const plugin of FORM_PLUGINS)
+    describeForms(plugin, `with a double of ${plugin.title}`, plugin.double, plugin.creation);
+
+  const { WORDPRESS_PLUGINS_DIR } = process.env;
+  for (const plugin of FORM_PLUGINS.filter(({ hookArguments }) => hookArguments !== undefined)) {
+    const folder = join(WORDPRESS_PLUGINS_DIR ?? '', plugin.file.split('/')[0] ?? '');
+    if (WORDPRESS_PLUGINS_DIR !== undefined && existsSync(folder)) {
+      describeForms(plugin, `with ${plugin.title} itself`, folder, plugin.realCreation ?? plugin.creation);
+    } else {
+      const remedy = 'set WORDPRESS_PLUGINS_DIR to a folder that has contact-form-7 and fluentform';
+      console.warn(`NOT RUN: the plugin for WordPress with ${plugin.title} itself. To run it, ${remedy}.`);
+    }
+  }
 
   describeWithChromium('in a browser', (open) => {
     test('is set up in the admin pages, and sends each lead once, also when the service was unavailable; its key is in no page', async () => {

@@ -32,15 +32,16 @@ add_filter('pre_wp_mail', fn ($none, $mail) => file_put_contents(ABSPATH . 'mail
 add_action('wp_footer', fn () => is_home() && print do_shortcode('[lead_intake_form]'));
 add_filter('lead_intake_least_seconds', fn ($seconds) => defined('TEST_SECONDS') ? $seconds : 0);
 add_filter('lead_intake_is_human', fn ($isHuman, $posted) => $isHuman && ($posted['name'] ?? '') !== 'a captcha says: a bot', 10, 2);
+add_filter('fluentform/prevent_malicious_attacks', '__return_false');
 add_filter('locale', fn ($locale) => defined('TEST_LOCALE') ? TEST_LOCALE : $locale);
 add_filter('pre_http_request', fn ($none, $args, $url) => str_contains($url, '//api.wordpress.org/plugins/update-check/')
     ? ['response' => ['code' => 200, 'message' => ''], 'body' => '{"plugins":[],"translations":[],"no_update":[]}', 'headers' => [], 'cookies' => []]
     : $none, 10, 3);
 foreach (['wpcf7_before_send_mail', 'fluentform/submission_inserted'] as $hook) {
     add_action($hook, fn (...$args) => file_put_contents(ABSPATH . 'hooks', json_encode(array_map(fn ($arg) => match (true) {
-        $arg instanceof WPCF7_ContactForm => [get_class($arg), gettype($arg->id()), $arg->title()],
+        $arg instanceof WPCF7_ContactForm => [get_class($arg), gettype($arg->id()), gettype($arg->title())],
         $arg instanceof WPCF7_Submission => [get_class($arg), $arg->get_posted_data()],
-        is_object($arg) => ['an object', is_numeric($arg->id), $arg->title],
+        is_object($arg) => ['an object', is_numeric($arg->id), gettype($arg->title)],
         is_array($arg) => array_filter($arg, fn ($name) => !str_starts_with($name, '_'), ARRAY_FILTER_USE_KEY),
         default => gettype($arg),
     }, $args)) . "\\n", FILE_APPEND), 1, 3);
@@ -80,7 +81,8 @@ export interface Session {
   press(path: string, has: string, button: string, fields?: Readonly<Record<string, string>>): Promise<string>;
 }
 
-const FIRST = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
+/** What statements need before they activate or deactivate plugins. */
+export const FIRST = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
 export const TABLES = ['outbox', 'submissions', 'throttle'].map((name) => `_7x_lead_intake_${name}`);
 
 /** A website for a suite. It is served once the tests run. */

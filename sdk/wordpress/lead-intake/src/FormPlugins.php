@@ -42,7 +42,8 @@ final class FormPlugins
                 }
             }
             if (($entry['status'] ?? '') !== 'spam') {
-                self::receive('gravity', $form['id'], array_map(self::text(...), $values, array_fill(0, count($values), ' '))) || self::refuse();
+                $texts = array_map(static fn (array $parts): string => self::text($parts, ' '), $values);
+                self::receive('gravity', $form['id'], $texts) || self::refuse();
             }
         }, 10, 2);
     }
