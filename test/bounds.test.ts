@@ -28,7 +28,7 @@ const numbersIn = (bound: string) =>
 /** Returns the value of a constant in the code: a number, a product, or a fraction of another constant. */
 function numberOf(name: string, files: readonly string[]): number {
   const sources = files.map(read).join('\n');
-  const [, expression] = new RegExp(`^(?:export )?const ${name} = (.+);$`, 'm').exec(sources) ?? [];
+  const [, expression] = new RegExp(`^(?:export | +private )?const ${name} = (.+);$`, 'm').exec(sources) ?? [];
   if (expression === undefined) throw new Error(`${name} is not in ${files.join(' or ')}`);
   return expression
     .split(/ (?=[*/] )/)

@@ -22,8 +22,8 @@ export type Translations = ReadonlyMap<
 
 const STRING = String.raw`'((?:[^'\\]|\\.)*)'`;
 const CALL = new RegExp(
-  String.raw`(?:/\* (translators: [^*]+) \*/\s*(?:\$\w+ = )?)?\b(?:(?:esc_(?:html|attr)_)?_[_e]?|esc_(?:html|attr)_e)\(\s*${STRING},\s*'lead-intake'\s*,?\s*\)` +
-    String.raw`|(?:/\* (translators: [^*]+) \*/\s*(?:\$\w+ = )?)?\b_n\(\s*${STRING},\s*${STRING},`,
+  String.raw`(?:/\* (translators: [^*]+) \*/[^;'*]{0,80}?)?\b(?:__|_e|esc_(?:html|attr)_[_e])\(\s*${STRING},\s*'lead-intake'\s*,?\s*\)` +
+    String.raw`|(?:/\* (translators: [^*]+) \*/[^;'*]{0,80}?)?\b_n\(\s*${STRING},\s*${STRING},`,
   'g',
 );
 
@@ -35,7 +35,11 @@ export function textsOfPlugin(): readonly Text[] {
     const [, description] = /^ \* Description: (.+)$/m.exec(code) ?? [];
     if (description !== undefined)
       texts.set(description, { id: description, plural: undefined, comment: undefined, file });
-    for (const [, commentOfOne, one, commentOfSeveral, singular, plural] of code.matchAll(CALL)) {
+    const calls = code.match(/\b(?:__|_e|_n|esc_(?:html|attr)_[_e])\(/g) ?? [];
+    const literal = [...code.matchAll(CALL)];
+    if (literal.length !== calls.length)
+      throw new Error(`${file}: a call for a translation has no literal text, or another domain`);
+    for (const [, commentOfOne, one, commentOfSeveral, singular, plural] of literal) {
       const id = unquoted(one ?? singular ?? '');
       const text = {
         id,

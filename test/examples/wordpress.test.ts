@@ -1,23 +1,56 @@
-import { cpSync, existsSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
+import { canClockBeSet } from '../../sdk/conformance/driver-clock.ts';
+import { pluginFiles, pluginUpdate } from '../../sdk/wordpress/plugin-files.ts';
 import { describeWithChromium } from '../support/browser.ts';
 import { allLeads } from '../support/core-clients.ts';
-import { exampleOf } from '../support/examples.ts';
+import { exampleOf, runCommands } from '../support/examples.ts';
 import { decoded, openForm } from '../support/forms.ts';
+import { ROOT, temporaryFolder } from '../support/processes.ts';
 import { testRecipe } from '../support/recipe-situations.ts';
 import { describeIf } from '../support/servers.ts';
 import { aService, type StudioWithKey } from '../support/service.ts';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { REMEDY } from '../support/website-databases.ts';
-import { aWordPress, FIRST, hasWordPress, PASSWORD, type Session } from '../support/wordpress.ts';
+import { aWordPress, FIRST, faultsOf, hasWordPress, PASSWORD, type Session } from '../support/wordpress.ts';
 import { FORM_PLUGINS, type FormPlugin, type Submission } from '../support/wordpress-forms.ts';
 
 const service = aService();
 /** Returns a text as PHP writes it. */
 const phpText = (text: string) => `base64_decode('${Buffer.from(text).toString('base64')}')`;
 const TABLE = '_7x_lead_intake_outbox';
+
+const withVersion = (file: Uint8Array) =>
+  Buffer.from(
+    Buffer.from(file)
+      .toString()
+      .replace(/Version: .*/, 'Version: 9.9.9'),
+  );
+
+/** Returns a zip file with these files, made by PHP. */
+async function zipOf(files: ReadonlyMap<string, Uint8Array>): Promise<Buffer> {
+  const folder = temporaryFolder();
+  for (const [path, file] of files) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), file);
+  }
+  writeFileSync(
+    join(folder, 'zip.php'),
+    `<?php $zip = new ZipArchive(); $zip->open('a.zip', ZipArchive::CREATE);
+    foreach (json_decode($argv[1]) as $path) $zip->addFile($path); $zip->close();`,
+  );
+  const made = await runCommands('cd "$FOLDER"; php zip.php "$FILES"', {
+    FOLDER: folder,
+    FILES: JSON.stringify([...files.keys()]),
+  });
+  expect(made).toMatchObject({ status: 0, stderr: '' });
+  return readFileSync(join(folder, 'a.zip'));
+}
 
 // @proves leads-29
 describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
@@ -31,6 +64,11 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
   });
 
+  /** Puts the plugin back as it was built. */
+  const restore = () => {
+    rmSync(wordpress.inSite('wp-content/plugins/lead-intake'), { recursive: true, force: true });
+    cpSync('sdk/wordpress/build/lead-intake', wordpress.inSite('wp-content/plugins/lead-intake'), { recursive: true });
+  };
   /** Runs WP-Cron a day later, as far as the daily mail is concerned. */
   const report = async () => {
     const hook = "'lead_intake_report'";
@@ -202,6 +240,210 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     });
   });
 
+  describe('with administrators, and others', () => {
+    /** The actions of the plugin's code, by the constants that name them. */
+    const ACTIONS = globSync('sdk/wordpress/lead-intake/src/*.php', { cwd: ROOT }).flatMap((file) => {
+      const code = readFileSync(join(ROOT, file), 'utf8');
+      return [...code.matchAll(/Action::on\(self::(\w+),/g)].map(
+        ([, name]) => new RegExp(`const ${name} = '(\\w+)'`).exec(code)?.[1] ?? '',
+      );
+    });
+    let admin: Session;
+    let editor: Session;
+    let subjects: Record<string, string>;
+    beforeAll(async () => {
+      await activate();
+      await run(`wp_insert_user(['user_login' => 'editor', 'user_pass' => ${phpText(PASSWORD)}, 'role' => 'editor']);`);
+      [admin, editor] = [await wordpress.logIn('admin'), await wordpress.logIn('editor')];
+      await run(`do_action('lead_intake_capture', ['displayName' => 'Ada', 'contact' => ['type' => 'email', 'value' => 'ada@example.org']]);
+        LeadIntakePlugin\\Submissions::add('cf7:1', ['your-email' => 'Ada@Example.org', 'text' => 'Hello'], 'contact');
+        LeadIntakePlugin\\Submissions::add('cf7:1', ['your-email' => 'joan@example.org'], 'contact');`);
+      const [lead] = await wordpress.database().run(`SELECT idempotency_key AS id FROM ${TABLE}`);
+      const [submission] = await wordpress.database().run('SELECT MIN(id) AS id FROM _7x_lead_intake_submissions');
+      subjects = {
+        lead_intake_entry: String(lead?.id),
+        lead_intake_map: 'cf7:1',
+        lead_intake_submission: String(submission?.id),
+        lead_intake_send_all: 'cf7:1',
+        lead_intake_test: '',
+      };
+    });
+    afterAll(deactivate);
+    const state = async () => [
+      await wordpress.database().run(`SELECT state, capture, next_attempt_at FROM ${TABLE}`),
+      await wordpress
+        .database()
+        .run('SELECT fields, fault, idempotency_key FROM _7x_lead_intake_submissions ORDER BY id'),
+      await run(`echo json_encode(get_option('lead_intake_forms'));`),
+    ];
+    /** Returns a nonce as a page has it that somebody sees. */
+    const nonceOf = ({ cookie }: Session, name: string, action: string) => {
+      const [, loggedIn = ''] = /(?:^|; )wordpress_logged_in_[^=]+=([^;]+)/.exec(cookie) ?? [];
+      return run(`$_COOKIE[LOGGED_IN_COOKIE] = ${phpText(decodeURIComponent(loggedIn))};
+        wp_set_current_user(get_user_by('login', '${name}')->ID); echo wp_create_nonce(${phpText(action)});`);
+    };
+
+    // @proves plugin-5
+    test('no button works without its nonce, with that of another one, or for who is no administrator', async () => {
+      expect(ACTIONS.toSorted()).toEqual(Object.keys(subjects).toSorted());
+      const before = await state();
+      for (const action of ACTIONS) {
+        const subject = subjects[action] ?? '';
+        const fields = {
+          action,
+          subject,
+          discard: '1',
+          erase: '1',
+          'mapping[connected]': '1',
+          'mapping[email]': 'your-email',
+        };
+        const statuses = [
+          (await admin.post(fields)).status,
+          (await admin.post({ ...fields, _wpnonce: await nonceOf(admin, 'admin', `${action}x`) })).status,
+          (await editor.post({ ...fields, _wpnonce: await nonceOf(editor, 'editor', action + subject) })).status,
+        ];
+        expect({ action, statuses }).toEqual({ action, statuses: [403, 403, 403] });
+        await fetch(site('wp-admin/admin-post.php'), { method: 'POST', body: new URLSearchParams(fields) });
+      }
+      expect(await state()).toEqual(before);
+      for (const page of [
+        'options-general.php?page=lead-intake-settings',
+        'options-general.php?page=lead-intake-forms',
+        'tools.php?page=lead-intake-leads',
+      ]) {
+        expect((await fetch(site(`wp-admin/${page}`), { headers: { cookie: editor.cookie } })).status).toBe(403);
+      }
+      // With its nonce, it does.
+      const fields = { action: 'lead_intake_submission', subject: subjects.lead_intake_submission ?? '', erase: '1' };
+      const nonce = await nonceOf(admin, 'admin', fields.action + fields.subject);
+      expect(
+        (await admin.post({ ...fields, subject: String(Number(fields.subject) + 1), _wpnonce: nonce })).status,
+      ).toBe(403);
+      expect(
+        (
+          await admin.post({
+            ...fields,
+            subject: '999',
+            _wpnonce: await nonceOf(admin, 'admin', `${fields.action}999`),
+          })
+        ).status,
+      ).toBe(302);
+      expect(await state()).toEqual(before);
+    });
+
+    // @proves plugin-6
+    test("WordPress's tools export and erase what the website has of a person, and of nobody else", async () => {
+      const call = async (filter: string, email: string) =>
+        JSON.parse(
+          await run(
+            `echo json_encode(apply_filters('wp_privacy_personal_data_${filter}', [])['lead-intake']['callback'](${phpText(email)}, 1));`,
+          ),
+        );
+      const exported = await call('exporters', ' ada@EXAMPLE.org');
+      expect(exported.done).toBe(true);
+      expect(exported.data.map(({ data }: { data: unknown }) => data)).toEqual([
+        [
+          { name: 'name', value: 'Ada' },
+          { name: 'contact', value: 'ada@example.org' },
+        ],
+        [
+          { name: 'your-email', value: 'Ada@Example.org' },
+          { name: 'text', value: 'Hello' },
+        ],
+      ]);
+      expect(await call('exporters', 'da@example.org')).toMatchObject({ data: [] });
+      expect(await call('erasers', 'ada@example.org')).toMatchObject({
+        items_removed: 2,
+        items_retained: false,
+        done: true,
+      });
+      const [leads, submissions] = await state();
+      expect(leads).toMatchObject([{ state: 'discarded', capture: null }]);
+      expect(submissions).toMatchObject([{ fields: null }, { fields: expect.stringContaining('joan@example.org') }]);
+      expect(await call('exporters', 'ada@example.org')).toMatchObject({ data: [] });
+    });
+
+    // @proves bounds-131 bounds-133
+    test('what is held is bounded; the fields of a submission are erased a week after its lead was delivered, and not before that', async () => {
+      const table = '_7x_lead_intake_submissions';
+      const count = async (where: string) =>
+        Number((await wordpress.database().run(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`))[0]?.n);
+      await run(
+        `for ($number = 0; $number < 501; $number += 1) LeadIntakePlugin\\Submissions::add('cf7:2', ['n' => "$number"], 'held');`,
+      );
+      expect(await count("form = 'cf7:2'")).toBe(500);
+      expect(await count(`form = 'cf7:2' AND fields = '{"n":"0"}'`)).toBe(0);
+
+      const key = (await wordpress.database().run(`SELECT idempotency_key AS id FROM ${TABLE}`))[0]?.id;
+      await run(`LeadIntakePlugin\\Submissions::settle(LeadIntakePlugin\\Submissions::add('cf7:3', ['n' => 'x'], ''), '', '${key}');
+        LeadIntakePlugin\\Submissions::add('cf7:4', ['n' => 'x'], '');`);
+      const tidy = async (state: string, days: number) => {
+        await wordpress.database().run(`UPDATE ${TABLE} SET state = '${state}'`);
+        await wordpress
+          .database()
+          .run(`UPDATE ${table} SET created_at = ${Math.floor(Date.now() / 1000) - days * 86_400}`);
+        await run(`LeadIntakePlugin\\Submissions::tidy();`);
+        return count("form = 'cf7:3' AND fields IS NOT NULL");
+      };
+      expect(await tidy('delivered', 6)).toBe(1);
+      expect(await tidy('waiting', 100)).toBe(1);
+      expect(await tidy('delivered', 8)).toBe(0);
+      expect(await tidy('delivered', 100)).toBe(0);
+      // What was never sent stays, and what is listed no longer is gone.
+      expect(await count("form = 'cf7:4' AND fields IS NOT NULL")).toBe(1);
+      expect(await count("form = 'cf7:3'")).toBe(0);
+    });
+
+    // @proves plugin-8
+    test('"Test connection" says in one sentence whether address, key, scopes and clock are right', async () => {
+      const issue = (...scopes: ApiKeyScope[]) => service.aStudioWithKey({ scopes });
+      const says = async (settings: object) => {
+        await store(settings);
+        const page = decoded(
+          await admin.press('options-general.php?page=lead-intake-settings', 'lead_intake_test', 'button'),
+        );
+        return /<div id='setting-error-lead_intake' class='notice notice-(\w+)[^>]*>\s*<p><strong>([^<]*)/
+          .exec(page)
+          ?.slice(1);
+      };
+      const url = service.url;
+      expect(await says({})).toEqual(['error', expect.stringContaining('This setting is missing or wrong: baseUrl')]);
+      expect(await says({ url, key: studio.secret })).toEqual(['success', 'Address, key, scopes and clock are right.']);
+      const creating = await issue(ApiKeyScope.LEADS_CREATE);
+      expect(await says({ url, key: creating.secret })).toEqual([
+        'success',
+        expect.stringContaining('may create leads, and not read them'),
+      ]);
+      expect(await says({ url, key: (await issue(ApiKeyScope.LEADS_READ)).secret })).toEqual([
+        'error',
+        expect.stringContaining('it needs the scope leads.create'),
+      ]);
+      const { secret: revoked, ...ids } = creating;
+      await service.apiKeys.revokeApiKey(ids);
+      expect(await says({ url, key: revoked })).toEqual([
+        'error',
+        expect.stringContaining('The address is right, but the key is not'),
+      ]);
+      expect(await says({ url: 'http://127.0.0.1:1', key: studio.secret })).toEqual([
+        'error',
+        expect.stringMatching(/^No lead can be sent: The service has not answered/),
+      ]);
+      expect(await says({ url: `${url}/elsewhere`, key: studio.secret })).toEqual([
+        'error',
+        expect.stringContaining('No lead can be sent: '),
+      ]);
+      if (canClockBeSet) {
+        wordpress.clock.set(900);
+        expect(await says({ url, key: studio.secret })).toEqual([
+          'error',
+          expect.stringMatching(/the clock of this website is \d+ seconds off/),
+        ]);
+        wordpress.clock.set(0);
+      }
+      expect(await service.countLeads(studio.studioId)).toBe(0);
+    });
+  });
+
   /** Defines the tests of a plugin for forms, from a folder that has a copy or a double of it. */
   const describeForms = (plugin: FormPlugin, title: string, folder: string, creation: string) =>
     // @proves plugin-2 plugin-3
@@ -277,10 +519,10 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         expect(await inCrm()).toEqual([]);
         const shown = await admin.page(page);
         expect(shown).toContain('No e-mail address or phone number was found.');
-        expect(shown).toContain('2 submissions of forms are no leads yet.');
+        expect(shown).toContain('2 submissions of forms need somebody to look at them.');
         const before = textOf('mails');
         await report();
-        expect(textOf('mails').slice(before.length)).toContain('2 submissions of forms are no leads yet.');
+        expect(textOf('mails').slice(before.length)).toContain('2 submissions of forms need somebody to look at them.');
 
         await map({ email, name, note, consent });
         await admin.press(page, 'lead_intake_send_all', 'submit');
@@ -289,7 +531,7 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         const lead = (displayName: string) => ({ displayName, note: `Zoë 𝔊 asks\n\n${label}: dog` });
         expect(await inCrm()).toEqual(expect.arrayContaining([lead('Grace Hopper'), lead('Joan Hopper')]));
         expect(await admin.page(page)).toContain('delivered');
-        expect(await admin.page(page)).not.toContain('are no leads yet.');
+        expect(await admin.page(page)).not.toContain('of forms need somebody');
 
         // By the mapping, a submission is a lead at once, and a double click is one; without consent nothing is.
         expect(await Promise.all([submit(person('Mary')), submit(person('Mary'))])).toEqual(
@@ -338,7 +580,176 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
     }
   }
 
+  describe('as it is installed', () => {
+    beforeAll(activate);
+    afterAll(deactivate);
+
+    // @proves plugin-1
+    test('has files that PHP reads, and texts in the language of the website, beside another release of the client', async () => {
+      const linted = await runCommands(
+        'find sdk/wordpress/build -name "*.php" -print0 | xargs -0 -n 1 -P 2 php -l',
+        {},
+      );
+      expect([linted.status, linted.stderr]).toEqual([0, '']);
+      expect(linted.stdout.match(/^No syntax errors/gm)?.length).toBeGreaterThan(60);
+      for (const [locale, message, several] of [
+        ['de_DE', 'Nachricht', 'Um 2 Leads muss sich jemand kümmern.'],
+        ['fr_FR', 'Message', '2 prospects demandent l’attention de quelqu’un.'],
+      ]) {
+        define({ TEST_LOCALE: locale });
+        expect(await (await fetch(site('?pagename=contact'))).text()).toContain(`<label>${message}<br>`);
+        const text = await run(`echo sprintf(_n('%d lead needs somebody to look at it.', '', 2, 'lead-intake'), 2);`);
+        expect(text).toBe(several);
+      }
+      define({});
+    });
+
+    // @proves plugin-9 bounds-132
+    test('is updated only from the deployment of the settings, and only by the package that this has described', async () => {
+      const zip = await zipOf(
+        new Map(
+          [...pluginFiles()].map(([path, file]) => [
+            path,
+            path.endsWith('/lead-intake.php') ? withVersion(file) : file,
+          ]),
+        ),
+      );
+      const offer = { ...pluginUpdate('lead-intake-9.9.9.zip', zip), version: '9.9.9' };
+      /** What is said of the update, the last one again and again. */
+      const described: unknown[] = [];
+      let served = zip;
+      const requests: string[] = [];
+      const deployment = createServer((request, response) => {
+        requests.push(request.url ?? '');
+        if (request.url === '/docs/packages/wordpress.json')
+          response.end(JSON.stringify(described.length > 1 ? described.shift() : described[0]));
+        else if (request.url === '/docs/packages/lead-intake-9.9.9.zip') response.end(served);
+        else response.writeHead(302, { location: '/docs/packages/lead-intake-9.9.9.zip' }).end();
+      });
+      await new Promise<void>((resolve) => deployment.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => void deployment.close());
+      const url = `http://127.0.0.1:${(deployment.address() as AddressInfo).port}`;
+      /** Looks for an update and installs what is offered, and returns the release that is offered, a fault, and the release that is installed. */
+      const update = async (settings: object, between = '') => {
+        await store(settings);
+        const printed = await run(
+          `require_once ABSPATH . 'wp-admin/includes/admin.php'; require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
+          $plugin = 'lead-intake/lead-intake.php'; delete_site_transient('update_plugins'); wp_update_plugins();
+          $offered = get_site_transient('update_plugins')->response[$plugin]->new_version ?? null; ${between}
+          $upgrader = new Plugin_Upgrader($skin = new Automatic_Upgrader_Skin()); $offered && $upgrader->upgrade($plugin);
+          $said = array_slice($skin->get_upgrade_messages(), -1)[0] ?? null;
+          echo json_encode([$offered, $said, get_plugin_data(WP_PLUGIN_DIR . "/$plugin")['Version'], is_plugin_active($plugin)]);`,
+          `define('FS_METHOD', 'direct');`,
+        );
+        return JSON.parse(printed.slice(printed.lastIndexOf('[')));
+      };
+      const { version } = pluginUpdate('', zip);
+      /** Looks for an update with each of these addresses, and returns the releases that are offered. */
+      const offers = async (urls: readonly string[]) =>
+        JSON.parse(
+          await run(`require_once ABSPATH . 'wp-admin/includes/admin.php'; echo json_encode(array_map(function ($url) {
+            update_option('lead_intake_settings', ['url' => $url]); delete_site_transient('update_plugins'); wp_update_plugins();
+            return get_site_transient('update_plugins')->response['lead-intake/lead-intake.php']->new_version ?? null;
+          }, json_decode(${phpText(JSON.stringify(urls))})));`),
+        );
+      const wrong = [
+        { ...offer, package: 'http://127.0.0.1:1/lead-intake-9.9.9.zip' },
+        { ...offer, package: '../lead-intake-9.9.9.zip' },
+        { ...offer, package: '//elsewhere.example/a.zip' },
+        { ...offer, sha256: '' },
+        { ...offer, version: '9' },
+        { ...offer, padding: 'x'.repeat(20_000) },
+        { ...offer, version },
+        'no offer',
+      ];
+      described.push(...wrong, offer);
+      expect(await offers([...wrong, offer].map(() => url))).toEqual([...wrong.map(() => null), '9.9.9']);
+      requests.length = 0;
+      const port = new URL(url).port;
+      const unsafe = ['', `http://localhost.example:${port}`, `http://user@127.0.0.1:${port}`, 'ftp://127.0.0.1'];
+      expect(await offers(unsafe)).toEqual(unsafe.map(() => null));
+      expect(requests).toEqual([]);
+
+      const isOther = [
+        '9.9.9',
+        'The update could not be downloaded, or is not the one that was offered.',
+        version,
+        true,
+      ];
+      described.splice(0, 1, { ...offer, sha256: offer.sha256.replaceAll(/./g, '0') });
+      expect(await update({ url })).toEqual(isOther);
+      described.splice(0, 1, offer);
+      served = Buffer.concat([zip, Buffer.alloc(11 * 2 ** 20)]);
+      described.splice(0, 1, { ...pluginUpdate('lead-intake-9.9.9.zip', served), version: '9.9.9' });
+      expect(await update({ url })).toEqual(isOther);
+      served = zip;
+      described.splice(0, 1, { ...offer, package: 'redirected.zip' });
+      expect(await update({ url })).toEqual(['9.9.9', 'the answer was 302', version, true]);
+      described.splice(0, 1, offer);
+      // The address of the settings changes after the offer.
+      const moved = `update_option('lead_intake_settings', ['url' => 'https://elsewhere.example']);`;
+      expect(await update({ url }, moved)).toEqual([
+        '9.9.9',
+        'The update is not of the deployment to which leads are sent.',
+        version,
+        true,
+      ]);
+
+      expect(await update({ url })).toEqual(['9.9.9', 'Plugin updated successfully.', '9.9.9', false]);
+      // So does WordPress, which activates it again in the next request.
+      await activate();
+      expect(await (await fetch(site('?pagename=contact'))).text()).toContain('lead_intake[form]');
+      restore();
+    });
+  });
+
   describeWithChromium('in a browser', (open) => {
+    // @proves plugin-5 plugin-10
+    test('its pages fit a computer and a phone, have a label for each field, and show hostile texts as they are', async () => {
+      const hostile = `<script>hacked=1</script>"><img src=x onerror=hacked=1>' 𝔊 [lead_intake_form] ${'long'.repeat(80)}`;
+      await activate();
+      const { secret: key } = await service.aStudioWithKey();
+      await store({ url: service.url, key, proxy: 'HTTP_X_REAL_IP' });
+      const [double] = FORM_PLUGINS;
+      if (double === undefined) return;
+      cpSync(double.double, wordpress.inSite('wp-content/plugins/contact-form-7'), { recursive: true });
+      await run(`${FIRST} activate_plugin('${double.file}');`);
+      const id = await run(`$title = ${phpText(hostile)}; ${double.creation}`);
+      await run(
+        `update_option('lead_intake_forms', ['cf7:${id}' => ['email' => 'your-email', 'name' => 'your-name', 'rest' => '1', 'source' => '']]);`,
+      );
+      const values = { name: hostile, note: hostile, animal: hostile, consent: '' };
+      await double.submit(site, id, { ...values, email: 'ada@example.org' });
+      await double.submit(site, id, { ...values, email: hostile });
+      await run(
+        `do_action('lead_intake_capture', ['displayName' => ${phpText(hostile)}, 'contact' => ['type' => 'email', 'value' => 'x']]);`,
+      );
+      await cron();
+
+      const admin = await open(site('wp-login.php'));
+      await admin.fill('#user_login', 'admin');
+      await admin.fill('#user_pass', PASSWORD);
+      await Promise.all([admin.waitForEvent('load'), admin.click('#wp-submit')]);
+      for (const page of [
+        'options-general.php?page=lead-intake-settings',
+        `options-general.php?page=lead-intake-forms&form=cf7:${id}`,
+        'tools.php?page=lead-intake-leads',
+      ]) {
+        for (const [width, height] of [
+          [1280, 900],
+          [390, 844],
+        ] as const) {
+          await admin.setViewportSize({ width, height });
+          await admin.goto(site(`wp-admin/${page}`));
+          expect(await faultsOf(admin)).toEqual({ overflow: 0, unlabelled: [], hacked: false, violations: [] });
+        }
+        if (!page.includes('settings'))
+          expect(await admin.locator('.wrap').innerText()).toContain('<script>hacked=1</script>"><img');
+      }
+      await run(`${FIRST} deactivate_plugins('${double.file}');`);
+      await deactivate();
+    });
+
     test('is set up in the admin pages, and sends each lead once, also when the service was unavailable; its key is in no page', async () => {
       const pages: string[] = [];
       const keep = async (page: Page) => void pages.push(await page.content());
@@ -437,5 +848,62 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
         await wordpress.database().run("SELECT * FROM 7x_options WHERE option_name LIKE '%lead_intake_settings%'"),
       ).toEqual([]);
     });
+  });
+
+  // Last, for it makes a network of the website.
+  // @proves plugin-7
+  test('in a network of websites each has tables of its own, which go with it; with the plugin go those that nobody needs', async () => {
+    restore();
+    const host = (path: string) =>
+      `$_SERVER['HTTP_HOST'] = $_SERVER['REMOTE_ADDR'] = '127.0.0.1'; $_SERVER['REQUEST_URI'] = '${path}';`;
+    await run(
+      `${FIRST} require ABSPATH . 'wp-admin/includes/upgrade.php'; require ABSPATH . 'wp-admin/includes/network.php';
+      foreach ($wpdb->tables('ms_global') as $table => $name) $wpdb->$table = $name;
+      install_network(); populate_network(1, '127.0.0.1', 'admin@example.org', 'A network', '/', false);`,
+      `define('WP_NETWORK_ADMIN', false);`,
+    );
+    define({
+      MULTISITE: true,
+      SUBDOMAIN_INSTALL: false,
+      DOMAIN_CURRENT_SITE: '127.0.0.1',
+      PATH_CURRENT_SITE: '/',
+      SITE_ID_CURRENT_SITE: 1,
+      BLOG_ID_CURRENT_SITE: 1,
+    });
+    const within = (path: string, statements: string) => run(statements, host(path));
+    const tables = async () =>
+      (await wordpress.database().run("SHOW TABLES LIKE '%lead\\_intake%'"))
+        .map((row) => String(Object.values(row)[0]))
+        .toSorted();
+    const of = (prefix: string) => ['outbox', 'submissions', 'throttle'].map((name) => `${prefix}lead_intake_${name}`);
+    const lead = (name: string) =>
+      `do_action('lead_intake_capture', ['displayName' => '${name}', 'contact' => ['type' => 'email', 'value' => '${name}@example.org']]);`;
+
+    await within(
+      '/',
+      `${FIRST} is_null(activate_plugin('lead-intake/lead-intake.php', '', true)) || exit('not activated');
+      foreach (['two', 'three'] as $name) wpmu_create_blog('127.0.0.1', "/$name/", $name, 1);`,
+    );
+    for (const path of ['/', '/two/', '/three/']) await within(path, '');
+    expect(await tables()).toEqual([...of('_7x_2_'), ...of('_7x_3_'), ...of('_7x_')].toSorted());
+    await within('/two/', lead('two'));
+    await within('/three/', lead('three'));
+    const count = async (table: string) => (await wordpress.database().run(`SELECT COUNT(*) AS n FROM ${table}`))[0]?.n;
+    expect(
+      [await count(TABLE), await count('_7x_2_lead_intake_outbox'), await count('_7x_3_lead_intake_outbox')].map(
+        Number,
+      ),
+    ).toEqual([0, 1, 1]);
+
+    await within('/', `require ABSPATH . 'wp-admin/includes/admin.php'; wp_delete_site(2);`);
+    expect(await tables()).toEqual([...of('_7x_3_'), ...of('_7x_')].toSorted());
+    const uninstall = `require ABSPATH . 'wp-admin/includes/admin.php'; deactivate_plugins('lead-intake/lead-intake.php');
+      uninstall_plugin('lead-intake/lead-intake.php');`;
+    await within('/', uninstall);
+    // One has a lead that was not sent.
+    expect(await tables()).toEqual(of('_7x_3_'));
+    const options =
+      "SELECT option_name FROM 7x_options WHERE option_name LIKE 'lead\\_intake%' UNION SELECT option_name FROM 7x_3_options WHERE option_name LIKE 'lead\\_intake%'";
+    expect(await wordpress.database().run(options)).toEqual([]);
   });
 });

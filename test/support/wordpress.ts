@@ -1,5 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { DriverClock } from '../../sdk/conformance/driver-clock.ts';
 import { commandsIn, runCommands, startCommands } from './examples.ts';
@@ -73,6 +75,7 @@ export interface WordPress {
 
 /** Somebody who is logged in. */
 export interface Session {
+  readonly cookie: string;
   /** Returns the HTML of a page below `wp-admin/`. */
   page(path: string): Promise<string>;
   /** Sends a form to `wp-admin/admin-post.php`, without following a redirect. */
@@ -190,6 +193,7 @@ function aSession(site: (path: string) => string, cookie: string): Session {
       redirect: 'manual',
     });
   return {
+    cookie,
     page,
     post,
     async press(path, has, button, fields = {}) {
@@ -202,4 +206,31 @@ function aSession(site: (path: string) => string, cookie: string): Session {
       return (await fetch(answer.headers.get('location') ?? '', { headers: { cookie } })).text();
     },
   };
+}
+
+/** What is wrong with a page for administrators. */
+interface PageFaults {
+  /** The pixels by which it is wider than the window. */
+  readonly overflow: number;
+  /** Fields without exactly one label. */
+  readonly unlabelled: readonly string[];
+  /** Whether a script of the test's hostile texts has run. */
+  readonly hacked: boolean;
+  /** What axe finds, but for WordPress's own parts of the page. */
+  readonly violations: readonly string[];
+}
+
+/** Examines an open page. `SCREENSHOTS_DIR` names a folder that gets a picture of it. */
+export async function faultsOf(page: Page): Promise<PageFaults> {
+  const picture = await page.screenshot({ fullPage: true });
+  const name = `${/page=([\w-]+)/.exec(page.url())?.[1]}-${page.viewportSize()?.width}.png`;
+  if (process.env.SCREENSHOTS_DIR) writeFileSync(join(process.env.SCREENSHOTS_DIR, name), picture);
+  await page.evaluate(axe.source);
+  return page.evaluate(`(async () => ({
+    overflow: Math.max(0, document.documentElement.scrollWidth - innerWidth),
+    unlabelled: [...document.querySelectorAll('.wrap :is(input:not([type=hidden], [type=submit]), select, textarea)')]
+      .filter(({ labels }) => labels.length !== 1).map(({ outerHTML }) => outerHTML),
+    hacked: 'hacked' in window,
+    violations: (await axe.run({ include: ['.wrap'] })).violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html)),
+  }))()`);
 }

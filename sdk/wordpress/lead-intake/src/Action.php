@@ -24,6 +24,15 @@ final class Action
         });
     }
 
+    /** Prints the beginning of a page for administrators, which the caller ends. */
+    public static function openPage(string $title): void
+    {
+        echo '<div class="wrap lead-intake"><h1>' . esc_html($title) . '</h1><style>.lead-intake :is(h2, .texts) { overflow-wrap: anywhere }'
+            . ' .lead-intake :is(select, input) { max-width: 100% } .lead-intake .texts { white-space: pre-line }'
+            . ' @media (max-width: 782px) { .lead-intake :is(.widefat, tbody, tr, td) { display: block; width: auto }'
+            . ' .lead-intake thead { display: none } }</style>';
+    }
+
     /** Has WordPress say a text in the next page, and returns its address. */
     public static function said(string $url, string $text, bool $isRight): string
     {

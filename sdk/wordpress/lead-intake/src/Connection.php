@@ -37,21 +37,23 @@ final class Connection implements Transport
             /* translators: %s: what is missing or wrong, in English */
             return [false, sprintf(__('This setting is missing or wrong: %s.', 'lead-intake'), $error->getMessage())];
         }
+        // Of a lead without anything, the service says what is wrong with it only after all else.
         $create = self::codeOf(static fn () => $client->createLead([]));
-        $read = self::codeOf(static fn () => $client->listLeads(1));
+        $isRight = $create === ProblemCode::IntegrationInvalidRequest->value;
+        $mayRead = $isRight && self::codeOf(static fn () => $client->listLeads(1)) === '';
         $secondsOff = abs((strtotime($transport->date) ?: time()) - time());
         return match (true) {
             $create === ProblemCode::IntegrationKeyInvalid->value
                 => [false, __('The address is right, but the key is not: it was mistyped, replaced or revoked, or has expired.', 'lead-intake')],
             $create === ProblemCode::IntegrationScopeForbidden->value
                 => [false, __('Address and key are right, but the key may not create leads: it needs the scope leads.create.', 'lead-intake')],
-            $create !== ProblemCode::IntegrationInvalidRequest->value
+            !$isRight
                 /* translators: %s: the answer of the service, in English */
                 => [false, sprintf(__('No lead can be sent: %s', 'lead-intake'), $create)],
             $secondsOff > self::MOST_SECONDS_OFF
                 /* translators: %d: number of seconds */
                 => [false, sprintf(__('Address and key are right, but the clock of this website is %d seconds off.', 'lead-intake'), $secondsOff)],
-            $read === '' => [true, __('Address, key, scopes and clock are right.', 'lead-intake')],
+            $mayRead => [true, __('Address, key, scopes and clock are right.', 'lead-intake')],
             default => [true, __('Address, key and clock are right; the key may create leads, and not read them.', 'lead-intake')],
         };
     }

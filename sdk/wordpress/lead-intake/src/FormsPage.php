@@ -26,10 +26,8 @@ final class FormsPage
         });
         Action::on(self::SUBMISSION, static function (string $id): string {
             $submission = Submissions::get((int) $id);
-            if ($submission !== null && isset($_POST['erase'])) {
-                Submissions::erase((int) $id);
-            } elseif ($submission !== null) {
-                Intake::sendAgain($submission);
+            if ($submission !== null) {
+                isset($_POST['erase']) ? Submissions::erase((int) $id) : Intake::sendAgain($submission);
             }
             return self::url($submission['form'] ?? '');
         });
@@ -49,7 +47,7 @@ final class FormsPage
         $forms = FormPlugins::forms();
         $known = array_merge([], ...array_values($forms));
         $form = is_string($_GET['form'] ?? null) ? wp_unslash($_GET['form']) : (string) array_key_first(Mapping::all() + $known);
-        echo '<div class="wrap"><h1>' . esc_html__('Lead forms', 'lead-intake') . '</h1>';
+        Action::openPage(__('Lead forms', 'lead-intake'));
         if ($known === []) {
             $text = __('No form of Contact Form 7, Fluent Forms, WPForms or Gravity Forms is here. The shortcode [lead_intake_form] needs none of them.', 'lead-intake');
             echo '<p>' . esc_html($text) . '</p>';
@@ -133,19 +131,15 @@ final class FormsPage
     private static function showSubmissions(string $form, array $submissions): void
     {
         echo '<h2>' . esc_html__('The last submissions', 'lead-intake') . '</h2>';
-        LeadsPage::openTable([
-            __('Stored', 'lead-intake'),
-            __('Fields', 'lead-intake'),
-            __('What became of it', 'lead-intake'),
-            __('Actions', 'lead-intake'),
-        ]);
+        $outcome = __('What became of it', 'lead-intake');
+        LeadsPage::openTable([__('Stored', 'lead-intake'), __('Fields', 'lead-intake'), $outcome, __('Actions', 'lead-intake')]);
         foreach ($submissions as $submission) {
             $fields = $submission['fields'] ?? [];
             $texts = array_map(static fn (int|string $name, string $text): string => "$name: $text", array_keys($fields), $fields);
-            echo '<tr><td>' . esc_html((string) wp_date('Y-m-d H:i', $submission['createdAt'])) . '</td>';
-            echo '<td class="lead-intake-texts">' . esc_html(implode("\n", $texts)) . '</td><td>' . esc_html(self::outcome($submission)) . '</td><td>';
+            echo '<tr><td>' . esc_html((string) wp_date('Y-m-d H:i', (int) $submission['createdAt'])) . '</td>';
+            echo '<td class="texts">' . esc_html(implode("\n", $texts)) . '</td><td class="texts">' . esc_html(self::outcome($submission)) . '</td><td>';
             if ($submission['fields'] !== null) {
-                Action::open(self::SUBMISSION, (string) $submission['id']);
+                Action::open(self::SUBMISSION, $submission['id']);
                 echo '<button class="button" name="again">' . esc_html__('Send again', 'lead-intake') . '</button> ';
                 echo '<button class="button" name="erase">' . esc_html__('Erase', 'lead-intake') . '</button></form>';
             }

@@ -49,7 +49,7 @@ final class Intake
                 // It was delivered meanwhile.
             }
         }
-        self::store($id, $mapping, $form, $fields, isFirst: false);
+        self::store((int) $id, $mapping, $form, $fields, isFirst: false);
     }
 
     private static function store(int $id, Mapping $mapping, string $form, #[\SensitiveParameter] array $values, bool $isFirst): void

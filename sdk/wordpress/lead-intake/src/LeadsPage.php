@@ -37,7 +37,7 @@ final class LeadsPage
 
     private static function show(): void
     {
-        echo '<div class="wrap"><h1>' . esc_html__('Leads', 'lead-intake') . '</h1>';
+        Action::openPage(__('Leads', 'lead-intake'));
         try {
             self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries);
             self::showTable(__('The newest', 'lead-intake'), Outboxes::own()->newest());
@@ -51,19 +51,13 @@ final class LeadsPage
     private static function showTable(string $title, array $entries): void
     {
         echo '<h2>' . esc_html($title) . '</h2>';
-        self::openTable([
-            __('Stored', 'lead-intake'),
-            __('Lead', 'lead-intake'),
-            __('State', 'lead-intake'),
-            __('Attempts', 'lead-intake'),
-            __('Remarks', 'lead-intake'),
-            __('Actions', 'lead-intake'),
-        ]);
+        $outcome = [__('State', 'lead-intake'), __('Attempts', 'lead-intake'), __('Remarks', 'lead-intake')];
+        self::openTable([__('Stored', 'lead-intake'), __('Lead', 'lead-intake'), ...$outcome, __('Actions', 'lead-intake')]);
         foreach ($entries as $entry) {
             echo '<tr><td>' . esc_html((string) wp_date('Y-m-d H:i', $entry->createdAt->getTimestamp())) . '</td>';
-            echo '<td class="lead-intake-texts">' . esc_html(self::lead($entry)) . '</td>';
+            echo '<td class="texts">' . esc_html(self::lead($entry)) . '</td>';
             echo '<td>' . esc_html(self::stateText($entry->state->value)) . '</td><td>' . esc_html((string) $entry->attempts) . '</td>';
-            echo '<td>' . esc_html((string) $entry->reason) . '</td><td>';
+            echo '<td class="texts">' . esc_html((string) $entry->reason) . '</td><td>';
             self::showButtons($entry);
             echo '</td></tr>';
         }
@@ -73,10 +67,7 @@ final class LeadsPage
     /** Prints the beginning of a table, which the caller ends. @param list<string> $headings */
     public static function openTable(array $headings): void
     {
-        echo '<style>.lead-intake-texts { white-space: pre-line; overflow-wrap: anywhere }'
-            . ' @media (max-width: 782px) { .lead-intake, .lead-intake tbody, .lead-intake tr, .lead-intake td { display: block; width: auto }'
-            . ' .lead-intake thead { display: none } }</style>';
-        echo '<table class="widefat striped lead-intake"><thead><tr>';
+        echo '<table class="widefat striped"><thead><tr>';
         foreach ($headings as $heading) {
             echo '<th scope="col">' . esc_html($heading) . '</th>';
         }

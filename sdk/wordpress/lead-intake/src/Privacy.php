@@ -13,12 +13,10 @@ final class Privacy
     public static function register(): void
     {
         $title = __('Lead Intake', 'lead-intake');
-        add_filter('wp_privacy_personal_data_exporters', static fn (array $all): array => $all + [
-            self::NAME => ['exporter_friendly_name' => $title, 'callback' => self::export(...)],
-        ]);
-        add_filter('wp_privacy_personal_data_erasers', static fn (array $all): array => $all + [
-            self::NAME => ['eraser_friendly_name' => $title, 'callback' => self::erase(...)],
-        ]);
+        $exporter = [self::NAME => ['exporter_friendly_name' => $title, 'callback' => self::export(...)]];
+        add_filter('wp_privacy_personal_data_exporters', static fn (array $all): array => $all + $exporter);
+        $eraser = [self::NAME => ['eraser_friendly_name' => $title, 'callback' => self::erase(...)]];
+        add_filter('wp_privacy_personal_data_erasers', static fn (array $all): array => $all + $eraser);
     }
 
     /** @return array{data: list<array<string, mixed>>, done: bool} */

@@ -40,9 +40,8 @@ final class SettingsPage
     private static function show(): void
     {
         $option = esc_attr(Settings::OPTION);
+        Action::openPage(__('Lead Intake', 'lead-intake'));
         ?>
-        <div class="wrap">
-            <h1><?php esc_html_e('Lead Intake', 'lead-intake'); ?></h1>
             <form action="options.php" method="post">
                 <?php settings_fields(self::PAGE); ?>
                 <table class="form-table" role="presentation">

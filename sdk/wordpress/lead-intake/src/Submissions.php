@@ -71,8 +71,8 @@ final class Submissions
     /**
      * Returns the newest of a form, each with the state of its lead.
      *
-     * @return list<array{id: int, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: int, state: ?string,
-     *     reason: ?string, leadId: ?string}>
+     * @return list<array{id: string, form: string, fields: ?array<string, string>, fault: string, key: ?string, createdAt: string,
+     *     state: ?string, reason: ?string, leadId: ?string}> numbers as text
      */
     public static function newest(string $form, int $limit = 10): array
     {
@@ -129,21 +129,11 @@ final class Submissions
     private static function rows(string $where, array $values, int $limit): array
     {
         $rows = Outboxes::database()->query(
-            'SELECT s.*, o.state, o.reason, o.lead_id FROM ' . self::table() . ' s LEFT JOIN ' . Outboxes::table()
-            . " o ON o.idempotency_key = s.idempotency_key WHERE $where ORDER BY s.id DESC LIMIT $limit",
+            'SELECT s.id, s.form, s.fields, s.fault, s.idempotency_key AS `key`, s.created_at AS createdAt, o.state, o.reason, o.lead_id AS leadId FROM '
+            . self::table() . ' s LEFT JOIN ' . Outboxes::table() . " o ON o.idempotency_key = s.idempotency_key WHERE $where ORDER BY s.id DESC LIMIT $limit",
             $values,
         );
-        return array_map(static fn (#[\SensitiveParameter] array $row): array => [
-            'id' => (int) $row['id'],
-            'form' => $row['form'],
-            'fields' => self::fields($row['fields']),
-            'fault' => $row['fault'],
-            'key' => $row['idempotency_key'],
-            'createdAt' => (int) $row['created_at'],
-            'state' => $row['state'],
-            'reason' => $row['reason'],
-            'leadId' => $row['lead_id'],
-        ], $rows);
+        return array_map(static fn (#[\SensitiveParameter] array $row): array => ['fields' => self::fields($row['fields'])] + $row, $rows);
     }
 
     /** @return ?array<string, string> */

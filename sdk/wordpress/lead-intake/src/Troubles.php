@@ -22,12 +22,8 @@ final class Troubles
     private static function show(): void
     {
         foreach (current_user_can(Action::CAPABILITY) ? self::now() : [] as $text => $url) {
-            printf(
-                '<div class="notice notice-warning"><p>Lead Intake: %s <a href="%s">%s</a></p></div>',
-                esc_html($text),
-                esc_url($url),
-                esc_html__('Look at it', 'lead-intake'),
-            );
+            $link = sprintf('<a href="%s">%s</a>', esc_url($url), esc_html__('Look at it', 'lead-intake'));
+            echo '<div class="notice notice-warning"><p>Lead Intake: ' . esc_html($text) . " $link</p></div>";
         }
     }
 
@@ -36,7 +32,8 @@ final class Troubles
         $texts = self::now();
         if ($texts !== []) {
             $subject = wp_specialchars_decode(get_option('blogname'), ENT_QUOTES) . ': ' . __('leads', 'lead-intake');
-            wp_mail(get_option('admin_email'), $subject, implode("\n", array_map(static fn (string $text, string $url): string => "$text $url", array_keys($texts), $texts)));
+            $lines = array_map(static fn (string $text, string $url): string => "$text $url", array_keys($texts), $texts);
+            wp_mail(get_option('admin_email'), $subject, implode("\n", $lines));
         }
     }
 
@@ -54,7 +51,7 @@ final class Troubles
             ['count' => $count, 'forms' => $forms] = Submissions::needingSomebody();
             if ($count > 0) {
                 /* translators: %d: number of submissions */
-                $text = _n('%d submission of a form is no lead yet.', '%d submissions of forms are no leads yet.', $count, 'lead-intake');
+                $text = _n('%d submission of a form needs somebody to look at it.', '%d submissions of forms need somebody to look at them.', $count, 'lead-intake');
                 $texts[sprintf($text, $count)] = FormsPage::url($forms[0]);
             }
         } catch (\Exception $error) {
