@@ -7,6 +7,19 @@ COPY gateway/docs/reference-script.ts gateway/docs/
 COPY gateway/docs/build/take-reference.ts gateway/docs/build/
 RUN npm ci --omit=dev
 
+# The packages of the clients, which the gateway hands out. Of the packages of development it takes those that build them, in the versions of the lock file.
+FROM dependencies AS packages
+RUN npm install --no-save --omit=dev --ignore-scripts --save-prod \
+  $(node -p "const { devDependencies } = require('./package.json'); \
+    ['@bufbuild/buf', '@types/node', 'fflate', 'google-proto-files', 'nanotar', 'smol-toml', 'typescript'] \
+      .map((name) => name + '@' + devDependencies[name]).join(' ')")
+COPY tsconfig.json buf.yaml ./
+COPY proto proto
+COPY gateway/docs/package-settings.ts gateway/docs/
+COPY examples/recipes/wordpress examples/recipes/wordpress
+COPY sdk sdk
+RUN npm run build:packages
+
 FROM node:26-slim
 ENV NODE_ENV=production
 WORKDIR /app
@@ -19,6 +32,7 @@ COPY gateway gateway
 COPY relay relay
 COPY operator operator
 COPY verify verify
+COPY --from=packages /app/packages packages
 # A link, because npx would create files in this folder, which belongs to root so that no process can change its own code.
 RUN ln -s /app/operator/cli.ts /usr/local/bin/lead-intake
 # The folder of the embedded database, the default of DATABASE_URL.

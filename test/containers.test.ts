@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { gatewaySettings } from '../gateway/config.ts';
+import { archiveNames, PACKAGE_SETTINGS } from '../gateway/docs/package-settings.ts';
 import { relaySettings } from '../relay/config.ts';
+import { VERSION } from '../sdk/packages/build-packages.ts';
 import { coreSettings } from '../src/config.ts';
 import {
   buildImage,
@@ -178,9 +180,10 @@ describeWithImage('the image', () => {
           fetch(`${url}${LEADS}`, { headers }),
           fetch(`${url}/docs`),
           fetch(`${url}/docs/assets/scalar.js`),
+          fetch(`${url}/docs/packages/${archiveNames(PACKAGE_SETTINGS, VERSION).npm}`),
           fetch(`${url}/v1/openapi.json`),
         ];
-        expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 200, 200, 200, 200]);
+        expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 200, 200, 200, 200, 200]);
 
         const key = `LEAD_INTAKE_KEY=${secret}`;
         const verified = await gateway.exec('env', key, 'lead-intake', 'verify', '--base-url', url);

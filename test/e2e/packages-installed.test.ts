@@ -64,7 +64,7 @@ async function quickStart(language: string): Promise<string> {
   return (await blocksOf('quick-start')).find(({ lang }) => lang === language)?.text ?? '';
 }
 
-// @proves packages-1
+// @proves packages-1 packages-3
 describeWithTools(['npm --version'], 'npm, in an empty folder', () => {
   test('installs the client as the page says, whose program creates a lead; its lock file holds across an upgrade', async () => {
     const website = anEmptyFolder();
@@ -123,7 +123,7 @@ describeWithTools([PYTHON_TOOL], 'pip, in an empty folder', () => {
   });
 });
 
-// @proves packages-1
+// @proves packages-1 packages-3 others-17
 describeWithTools(PHP_TOOLS, 'Composer, in an empty folder', () => {
   test('installs the client as the page says, whose program creates a lead; its lock file holds across an upgrade', async () => {
     const website = anEmptyFolder();

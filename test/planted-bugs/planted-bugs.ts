@@ -12,6 +12,7 @@ import { IMPORT_BUGS } from './import-bugs.ts';
 import { MONGO_BUGS } from './mongo-bugs.ts';
 import { OPERATOR_BUGS } from './operator-bugs.ts';
 import { OUTBOX_BUGS } from './outbox-bugs.ts';
+import { PACKAGE_BUGS } from './package-bugs.ts';
 import type { PlantedBug } from './planted-bug.ts';
 import { QUOTA_BUGS } from './quota-bugs.ts';
 import { SECURITY_BUGS } from './security-bugs.ts';
@@ -41,6 +42,7 @@ export const ALL_BUGS: readonly PlantedBug[] = [
   EXPORT_BUGS,
   OPERATOR_BUGS,
   OUTBOX_BUGS,
+  PACKAGE_BUGS,
   QUOTA_BUGS,
   SECURITY_BUGS,
   STUDIO_BUGS,
