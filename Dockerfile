@@ -15,7 +15,7 @@ RUN npm install --no-save --omit=dev --ignore-scripts --save-prod \
       .map((name) => name + '@' + devDependencies[name]).join(' ')")
 COPY tsconfig.json buf.yaml ./
 COPY proto proto
-COPY gateway/docs/package-settings.ts gateway/docs/
+COPY common/package-settings.ts common/
 COPY examples/recipes/wordpress examples/recipes/wordpress
 COPY sdk sdk
 RUN npm run build:packages

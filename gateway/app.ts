@@ -6,6 +6,7 @@ import { API_KEY_CACHE_MS, GATEWAY_AFTER_CLOSE_MS, REQUEST_ARRIVAL_MS } from '..
 import { createLogger, logSettings } from '../common/logger.ts';
 import { countDroppedSpans, type MetricsServer, serveMetrics } from '../common/metrics.ts';
 import { openTracer } from '../common/open-tracer.ts';
+import { PACKAGES_FOLDER } from '../common/package-settings.ts';
 import { Readiness } from '../common/readiness.ts';
 import type { Running } from '../common/run-until-stopped.ts';
 import { stopListening } from '../common/stop-listening.ts';
@@ -17,7 +18,6 @@ import { openQuota } from './admission/quota/open-quota.ts';
 import type { Quota } from './admission/quota/quota-port.ts';
 import { type GatewayConfig, gatewaySummary } from './config.ts';
 import { createCoreClient } from './core/core-client.ts';
-import { PACKAGES_FOLDER } from './docs/package-settings.ts';
 import { findPackages } from './docs/packages.ts';
 import {
   arrivalObserver,

@@ -87,10 +87,9 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'gateway/client-address.ts': [],
   'gateway/request.ts': ['common/rules/', 'proto/gen/', 'gateway/problems.ts'],
   'gateway/operations/schemas.ts': ['common/rules/', 'gateway/problems.ts'],
-  'gateway/docs/package-settings.ts': [],
   'gateway/docs/': [
     'common/rules/',
-    'gateway/docs/package-settings.ts',
+    'common/package-settings.ts',
     'gateway/operations/schemas.ts',
     'gateway/problems.ts',
   ],
@@ -150,7 +149,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/generate-rules.ts': ['common/rules/field-rules.ts'],
   'sdk/': [],
   // Makes the packages that a gateway serves; a gateway finds them by what they have in common, the settings.
-  'sdk/packages/': ['gateway/docs/package-settings.ts'],
+  'sdk/packages/': ['common/package-settings.ts'],
   'sdk/outbox/': [
     'sdk/as-written.ts',
     'sdk/capture-rules.ts',

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
+import { archiveNames, PACKAGE_SETTINGS } from '../common/package-settings.ts';
 import { gatewaySettings } from '../gateway/config.ts';
-import { archiveNames, PACKAGE_SETTINGS } from '../gateway/docs/package-settings.ts';
 import { relaySettings } from '../relay/config.ts';
 import { VERSION } from '../sdk/packages/build-packages.ts';
 import { coreSettings } from '../src/config.ts';

@@ -10,7 +10,7 @@ import {
   PACKAGE_SETTINGS,
   type PackageRelease,
   type PackageSettings,
-} from '../gateway/docs/package-settings.ts';
+} from '../common/package-settings.ts';
 import { filesOfTgz } from '../sdk/packages/archives.ts';
 import { buildPackages, VERSION } from '../sdk/packages/build-packages.ts';
 import { commandsIn, runCommands } from './support/examples.ts';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import type { KeyOperation } from '../../common/rules/public-api.ts';
 import { CAPTURE, OLDER_LEAD } from './examples.ts';
-import { PACKAGE_SETTINGS } from './package-settings.ts';
 
 /** By client library: its name, the language of its samples, a program, and the statements of each operation. */
 const CLIENTS = readFileSync(join(import.meta.dirname, 'code-samples.md'), 'utf8')

@@ -6,7 +6,7 @@ import {
   type PackageDescription,
   type PackageKind,
   type PackageRelease,
-} from './package-settings.ts';
+} from '../../common/package-settings.ts';
 
 /** The version of this installation. */
 const VERSION: string = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version;
@@ -83,11 +83,11 @@ export function filesOf({ folder, checksums, packages }: StoredRelease): Package
   return [...files, { folder, name: checksums, mediaType: 'text/plain; charset=utf-8' }];
 }
 
-/** The packages of one kind, the newest first. */
-const ofKind = ({ releases }: Packages, kind: PackageKind) =>
-  releases.flatMap(({ version, packages }) =>
-    packages.filter((each) => each.kind === kind).map((each) => ({ version, ...each })),
-  );
+/** All packages, the newest first. */
+const allOf = ({ releases }: Packages) =>
+  releases.flatMap(({ version, packages }) => packages.map((each) => ({ version, ...each })));
+
+const ofKind = (packages: Packages, kind: PackageKind) => allOf(packages).filter((each) => each.kind === kind);
 
 const addressOf = (publicUrl: string, file: string) => `${publicUrl}${PACKAGES_PATH}/${file}`;
 
@@ -103,12 +103,9 @@ export interface PackageIndex {
  * relative. Composer takes absolute addresses only.
  */
 export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
-  const all = packages.releases.flatMap(({ version, packages }) =>
-    packages.map(({ composer: _, sha1: __, file, sbom, ...each }) => {
-      const addresses = { url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
-      return { ...each, version, ...addresses };
-    }),
-  );
+  const all = allOf(packages).map(({ composer: _, sha1: __, file, sbom, ...each }) => {
+    return { ...each, url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
+  });
   const index = { version: VERSION, packages: all };
   return [
     { path: '/index.json', mediaType: 'application/json', text: JSON.stringify(index) },
@@ -127,36 +124,27 @@ function composerRepository(packages: Packages, publicUrl: string): string {
 }
 
 function simpleIndex(packages: Packages): PackageIndex[] {
-  const projects = Object.groupBy(ofKind(packages, 'python'), ({ name }) =>
-    name.replaceAll(/[-_.]+/g, '-').toLowerCase(),
-  );
-  const page = (path: string, title: string, links: readonly string[]) => ({
+  const normalized = ({ name }: PackageDescription) => name.replaceAll(/[-_.]+/g, '-').toLowerCase();
+  const projects = Object.groupBy(ofKind(packages, 'python'), normalized);
+  const page = (path: string, title: string, links: readonly string[]): PackageIndex => ({
     path: `/simple/${path}`,
     mediaType: 'text/html; charset=utf-8',
     text: `<!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <meta name="pypi:repository-version" content="1.0">
 <title>${title}</title>
-</head>
-<body>
 ${links.join('<br>\n')}
-</body>
 </html>
 `,
   });
-  const names = Object.keys(projects);
-  const wheel = ({ file, sha256, requiresPython = '' }: PackageDescription) =>
-    `<a href="../../${file}#sha256=${sha256}" data-requires-python="${requiresPython.replaceAll('>', '&gt;').replaceAll('<', '&lt;')}">${file}</a>`;
-  return [
-    page(
-      '',
-      'Packages for pip',
-      names.map((name) => `<a href="${name}/">${name}</a>`),
-    ),
-    ...Object.entries(projects).map(([name, wheels = []]) => page(`${name}/`, name, wheels.map(wheel))),
-  ];
+  const project = (name: string) => `<a href="${name}/">${name}</a>`;
+  const wheel = ({ file, sha256, requiresPython = '' }: PackageDescription) => {
+    const versions = requiresPython.replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+    return `<a href="../../${file}#sha256=${sha256}" data-requires-python="${versions}">${file}</a>`;
+  };
+  const pages = Object.entries(projects).map(([name, wheels = []]) => page(`${name}/`, name, wheels.map(wheel)));
+  return [page('', 'Packages for pip', Object.keys(projects).map(project)), ...pages];
 }
 
 const NOT_BUILT =
@@ -165,9 +153,9 @@ const NOT_BUILT =
 /** Returns what a request for a package that is not there is told. */
 export function absence({ present, releases }: Packages, publicUrl: string): string {
   if (!present) return NOT_BUILT;
-  const earlier = releases.filter(({ version }) => version !== VERSION).map(({ version }) => version);
-  const others = earlier.length > 0 ? `, and those of ${earlier.join(', ')}` : ', and those of no other release';
-  return `This deployment has the packages of release ${VERSION}${others}: see ${publicUrl}${PACKAGES_PATH}.`;
+  const earlier = releases.filter((each) => each !== present).map(({ version }) => version);
+  const others = earlier.join(', ') || 'no other release';
+  return `This deployment has the packages of release ${VERSION}, and those of ${others}: see ${publicUrl}${PACKAGES_PATH}.`;
 }
 
 /** Returns what the pages say of the packages: their names, and a notice when they are not there. */
@@ -180,10 +168,8 @@ export function packageValues({ present }: Packages, publicUrl: string) {
     npmName: npm,
     composerName: composer,
     pypiName: pypi,
-    version: VERSION,
     npmAddress: address('npm'),
     wheelAddress: address('python'),
-    pluginAddress: address('wordpress'),
     protoAddress: address('proto'),
     composerRepository: `${publicUrl}${PACKAGES_PATH}`,
     // Composer refuses addresses without TLS otherwise, those of this machine included.

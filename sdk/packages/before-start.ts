@@ -4,13 +4,13 @@
  */
 import { globSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { PACKAGES_FOLDER } from '../../gateway/docs/package-settings.ts';
+import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 const SOURCES = [
   'package-lock.json',
   'package.json',
-  'gateway/docs/package-settings.ts',
+  'common/package-settings.ts',
   '{sdk,proto,examples/recipes/wordpress}/**/*.{ts,json,php,py,toml,md,proto}',
 ];
 

@@ -7,7 +7,7 @@ import {
   PACKAGE_SETTINGS,
   type PackageDescription,
   type PackageRelease,
-} from '../../gateway/docs/package-settings.ts';
+} from '../../common/package-settings.ts';
 import { sbomOf } from './sbom.ts';
 import { PACKAGERS } from './sources.ts';
 

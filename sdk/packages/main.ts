@@ -3,7 +3,7 @@
  *
  * Usage: main.ts [FOLDER]
  */
-import { PACKAGES_FOLDER } from '../../gateway/docs/package-settings.ts';
+import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import { buildPackages } from './build-packages.ts';
 
 const folder = process.argv[2] ?? PACKAGES_FOLDER;

@@ -1,4 +1,4 @@
-import type { PackageKind, PackageSettings } from '../../gateway/docs/package-settings.ts';
+import type { PackageKind, PackageSettings } from '../../common/package-settings.ts';
 import type { Package } from './sources.ts';
 
 /** The names of packages of other projects, by what installs them (https://github.com/package-url/purl-spec). */

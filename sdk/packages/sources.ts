@@ -5,7 +5,7 @@ import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlink
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parse } from 'smol-toml';
-import type { PackageDescription, PackageKind, PackageSettings } from '../../gateway/docs/package-settings.ts';
+import type { PackageDescription, PackageKind, PackageSettings } from '../../common/package-settings.ts';
 import { type Files, filesOfTgz, tgzOf, zipOf } from './archives.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { PACKAGE_SETTINGS } from '../../gateway/docs/package-settings.ts';
+import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { describeWithTools, type Outcome, runCommands } from '../support/examples.ts';
 import { PHP_TOOLS } from '../support/php-website.ts';

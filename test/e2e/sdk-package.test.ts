@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PACKAGE_SETTINGS } from '../../gateway/docs/package-settings.ts';
+import { PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { codeSamplesIn } from '../support/code-samples.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { archiveNames, PACKAGE_SETTINGS } from '../../gateway/docs/package-settings.ts';
+import { archiveNames, PACKAGE_SETTINGS } from '../../common/package-settings.ts';
 import { VERSION } from '../../sdk/packages/build-packages.ts';
 import { PACKAGERS } from '../../sdk/packages/sources.ts';
 import { ROOT } from './processes.ts';

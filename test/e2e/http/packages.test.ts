@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { PACKAGE_KINDS, type PackageRelease } from '../../../gateway/docs/package-settings.ts';
+import { PACKAGE_KINDS, type PackageRelease } from '../../../common/package-settings.ts';
 import { absence, findPackages } from '../../../gateway/docs/packages.ts';
 import { pagesOf } from '../../../gateway/docs/pages.ts';
 import { VERSION } from '../../../sdk/packages/build-packages.ts';

@@ -71,4 +71,4 @@ export interface PackageRelease {
 }
 
 /** The folder into which `npm run build:packages` builds those of this release. */
-export const PACKAGES_FOLDER = join(import.meta.dirname, '../../packages');
+export const PACKAGES_FOLDER = join(import.meta.dirname, '../packages');
