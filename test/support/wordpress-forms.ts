@@ -17,7 +17,12 @@ export interface FormPlugin {
   /** The names of its fields. */
   readonly fields: Readonly<Record<keyof Submission, string>>;
   /** Sends a form, as the plugin's script does, and returns what the visitor reads. */
-  submit(site: (path: string) => string, id: string, values: Submission): Promise<string>;
+  submit(
+    site: (path: string) => string,
+    id: string,
+    values: Submission,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<string>;
   /** The arguments with which its hook is called; undefined: there is no copy of the plugin to compare them with. */
   readonly hookArguments?: (values: Submission) => readonly unknown[];
 }
@@ -34,8 +39,12 @@ export interface Submission {
 const double = (folder: string) => join(ROOT, 'test/examples/wordpress-doubles', folder);
 
 /** Returns what a plugin answers: the text of JSON, or the page. */
-const answerOf = async (address: string, body: URLSearchParams | FormData): Promise<string> => {
-  const text = await (await fetch(address, { method: 'POST', body })).text();
+const answerOf = async (
+  address: string,
+  body: URLSearchParams | FormData,
+  headers: Readonly<Record<string, string>>,
+): Promise<string> => {
+  const text = await (await fetch(address, { method: 'POST', headers, body })).text();
   return text.startsWith('{') ? JSON.stringify(JSON.parse(text)) : text;
 };
 
@@ -83,7 +92,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
     creation: `echo wpcf7_save_contact_form(['title' => $title, 'form' => '${CF7_FORM}', 'mail' => ['recipient' => 'a@example.org',
       'sender' => 'a@example.org', 'subject' => 'A form', 'body' => 'x', 'additional_headers' => '', 'attachments' => '']])->id();`,
     fields: { email: 'your-email', name: 'your-name', note: 'your-message', animal: 'animal', consent: 'agree' },
-    submit: (site, id, values) => {
+    submit: (site, id, values, headers) => {
       const body = new FormData();
       const own = {
         _wpcf7: id,
@@ -96,7 +105,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
       const named = Object.entries(others).map(([part, value]) => [CF7_FIELDS[part as keyof typeof CF7_FIELDS], value]);
       for (const [name, value] of [...Object.entries(own), ...named]) body.set(name ?? '', value ?? '');
       if (consent !== '') body.set('agree[]', consent);
-      return answerOf(site(`?rest_route=/contact-form-7/v1/contact-forms/${id}/feedback`), body);
+      return answerOf(site(`?rest_route=/contact-form-7/v1/contact-forms/${id}/feedback`), body, headers);
     },
     hookArguments: ({ email, name, note, animal, consent }) => [
       ['WPCF7_ContactForm', 'integer', 'string'],
@@ -128,7 +137,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
         'restrictions' => [], 'layout' => []])]);
       echo $id;`,
     fields: { email: 'email', name: 'names', note: 'message', animal: 'animal', consent: 'agree' },
-    submit: (site, id, { email, name, note, animal, consent }) => {
+    submit: (site, id, { email, name, note, animal, consent }, headers) => {
       const [first = '', ...rest] = name.split(' ');
       const data = new URLSearchParams({
         __fluent_form_embded_post_id: '1',
@@ -140,7 +149,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
       });
       if (consent !== '') data.set('agree[]', consent);
       const body = new URLSearchParams({ action: 'fluentform_submit', form_id: id, data: data.toString() });
-      return answerOf(site('wp-admin/admin-ajax.php'), body);
+      return answerOf(site('wp-admin/admin-ajax.php'), body, headers);
     },
     hookArguments: ({ email, name, note, animal, consent }) => {
       const [first, ...rest] = name.split(' ');
@@ -162,12 +171,12 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
       echo wp_insert_post(['post_type' => 'wpforms', 'post_status' => 'publish', 'post_title' => wp_slash($title),
         'post_content' => wp_slash(json_encode(['fields' => array_combine(array_column($fields, 'id'), $fields)]))]);`,
     fields: { email: '1', name: '2', note: '3', animal: '4', consent: '5' },
-    submit: (site, id, { email, name, note, animal, consent }) => {
+    submit: (site, id, { email, name, note, animal, consent }, headers) => {
       const values = [email, name, note, animal, consent].map((value, index) => [
         `wpforms[fields][${index + 1}]`,
         value,
       ]);
-      return answerOf(site(''), new URLSearchParams([['wpforms[id]', id], ...values] as string[][]));
+      return answerOf(site(''), new URLSearchParams([['wpforms[id]', id], ...values] as string[][]), headers);
     },
   },
   {
@@ -178,7 +187,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
     creation: `update_option('gravity_double', [['id' => 9, 'title' => $title, 'fields' => array_map(fn ($id, $label) => compact('id', 'label'),
       [1, 2, 3, 4, 5], ['E-mail', 'Name', 'Message', 'Animal', 'Agreed'])]]); echo 9;`,
     fields: { email: '1', name: '2', note: '3', animal: '4', consent: '5' },
-    submit: (site, id, { email, name, note, animal, consent }) => {
+    submit: (site, id, { email, name, note, animal, consent }, headers) => {
       const [first = '', ...rest] = name.split(' ');
       const values = {
         input_1: email,
@@ -188,7 +197,7 @@ export const FORM_PLUGINS: readonly FormPlugin[] = [
         input_4: animal,
         input_5_1: consent,
       };
-      return answerOf(site(''), new URLSearchParams({ gform_submit: id, ...values }));
+      return answerOf(site(''), new URLSearchParams({ gform_submit: id, ...values }), headers);
     },
   },
 ];

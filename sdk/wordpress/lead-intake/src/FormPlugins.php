@@ -77,7 +77,7 @@ final class FormPlugins
         [$plugin, $id] = explode(':', "$form:");
         $fields = match (self::isActive($plugin) ? $plugin : '') {
             'cf7' => array_column((\WPCF7_ContactForm::get_instance((int) $id) ?: null)?->scan_form_tags() ?? [], 'name', 'name'),
-            'fluent' => fluentFormApi('forms')->form((int) $id)->labels(),
+            'fluent' => ($found = fluentFormApi('forms')->find((int) $id)) ? fluentFormApi('forms')->form($found)->labels() : [],
             'wpforms' => array_column(wpforms_decode((string) get_post_field('post_content', (int) $id))['fields'] ?? [], 'label', 'id'),
             'gravity' => array_column((\GFAPI::get_form((int) $id) ?: [])['fields'] ?? [], 'label', 'id'),
             default => [],

@@ -27,7 +27,7 @@ final class Throttle
         global $wpdb;
         $network = self::network();
         $most = (int) apply_filters('lead_intake_submissions_per_hour', self::MOST_PER_HOUR);
-        if ($network === null) {
+        if ($network === null || $most < 1) {
             return false;
         }
         $table = self::table();

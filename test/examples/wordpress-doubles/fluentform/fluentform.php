@@ -12,9 +12,14 @@ final class FluentFormDouble
         return ['data' => array_values(self::all())];
     }
 
-    public function form(int $id): self
+    public function find(int $id): ?stdClass
     {
-        return new self(self::all()[$id]);
+        return self::all()[$id] ?? null;
+    }
+
+    public function form(stdClass $form): self
+    {
+        return new self($form);
     }
 
     public function __construct(private readonly ?stdClass $form = null)
