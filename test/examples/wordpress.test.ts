@@ -792,6 +792,8 @@ describeIf(hasWordPress, 'the plugin for WordPress', REMEDY, () => {
       await admin.goto(site('wp-admin/plugins.php'));
       await admin.click('#activate-lead-intake');
       await admin.getByText('Leads are stored, but none is sent').waitFor();
+      const own = admin.locator('tr', { has: admin.locator('#deactivate-lead-intake') });
+      expect(await own.getByRole('link', { name: 'Settings' }).getAttribute('href')).toContain('lead-intake-settings');
 
       // A visitor may come before the plugin is configured.
       const contact = site('?pagename=contact');

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
-use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\ProblemException;
 use LeadIntake\ProblemCode;
 use LeadIntake\Transport\CurlTransport;
@@ -37,8 +36,8 @@ final class Connection implements Transport
             /* translators: %s: what is missing or wrong, in English */
             return [false, sprintf(__('This setting is missing or wrong: %s.', 'lead-intake'), $error->getMessage())];
         }
-        // Of a lead without anything, the service says what is wrong with it only after all else.
-        $create = self::codeOf(static fn () => $client->createLead([]));
+        // What is wrong with a lead itself, the service says only after all else.
+        $create = self::codeOf(static fn () => $client->createLead(['displayName' => '']));
         $isRight = $create === ProblemCode::IntegrationInvalidRequest->value;
         $mayRead = $isRight && self::codeOf(static fn () => $client->listLeads(1)) === '';
         $secondsOff = abs((strtotime($transport->date) ?: time()) - time());
@@ -64,7 +63,7 @@ final class Connection implements Transport
         try {
             $request();
             return '';
-        } catch (LeadIntakeException $error) {
+        } catch (\Exception $error) {
             $isKnown = $error instanceof ProblemException && ProblemCode::tryFrom($error->problemCode) !== null;
             return $isKnown && $error->status < 500 ? $error->problemCode : $error->getMessage();
         }

@@ -18,7 +18,7 @@ final class FormPlugins
     public static function register(): void
     {
         // After those that end a submission, such as for a payment.
-        add_action('wpcf7_before_send_mail', static function (object $form, bool &$abort, object $submission): void {
+        add_action('wpcf7_before_send_mail', static function (object $form, mixed &$abort, object $submission): void {
             if (!$abort && !self::receive('cf7', $form->id(), (array) $submission->get_posted_data())) {
                 $abort = true;
                 $submission->set_response(self::refusal());
