@@ -60,6 +60,19 @@ export interface PackageDescription {
   readonly requiresPython?: string;
   /** Of PHP, its composer.json. */
   readonly composer?: Readonly<Record<string, unknown>>;
+  /** Of the plugin for WordPress, what WordPress asks about an update. */
+  readonly update?: PluginUpdate;
+}
+
+/** What WordPress reads about an update, in the form of the filter `update_plugins_{hostname}`. `package` is a name beside this file. */
+export interface PluginUpdate {
+  readonly version: string;
+  readonly package: string;
+  readonly requires: string;
+  readonly requires_php: string;
+  readonly tested: string;
+  /** Of the package, in hexadecimal digits. */
+  readonly sha256: string;
 }
 
 /** The packages of a release, as `release-VERSION.json` beside them has them. */

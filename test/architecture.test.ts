@@ -149,7 +149,8 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/generate-rules.ts': ['common/rules/field-rules.ts'],
   'sdk/': [],
   // Makes the packages that a gateway serves; a gateway finds them by what they have in common, the settings.
-  'sdk/packages/': ['common/package-settings.ts'],
+  'sdk/wordpress/': ['common/package-settings.ts'],
+  'sdk/packages/': ['sdk/wordpress/', 'common/package-settings.ts'],
   'sdk/outbox/': [
     'sdk/as-written.ts',
     'sdk/capture-rules.ts',

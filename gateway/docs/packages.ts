@@ -103,7 +103,7 @@ export interface PackageIndex {
  * relative. Composer takes absolute addresses only.
  */
 export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
-  const all = allOf(packages).map(({ composer: _, sha1: __, file, sbom, ...each }) => {
+  const all = allOf(packages).map(({ composer: _, sha1: __, update: ___, file, sbom, ...each }) => {
     return { ...each, url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
   });
   const index = { version: VERSION, packages: all };
@@ -111,7 +111,15 @@ export function packageIndexes(packages: Packages, publicUrl: string): PackageIn
     { path: '/index.json', mediaType: 'application/json', text: JSON.stringify(index) },
     { path: '/packages.json', mediaType: 'application/json', text: composerRepository(packages, publicUrl) },
     ...simpleIndex(packages),
+    ...pluginIndex(packages),
   ];
+}
+
+/** What the plugins of websites ask this deployment about an update. */
+function pluginIndex(packages: Packages): PackageIndex[] {
+  const [newest] = ofKind(packages, 'wordpress');
+  if (!newest?.update) return [];
+  return [{ path: '/wordpress.json', mediaType: 'application/json', text: JSON.stringify(newest.update) }];
 }
 
 function composerRepository(packages: Packages, publicUrl: string): string {

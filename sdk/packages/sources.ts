@@ -5,7 +5,13 @@ import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlink
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parse } from 'smol-toml';
-import type { PackageDescription, PackageKind, PackageSettings } from '../../common/package-settings.ts';
+import {
+  archiveNames,
+  type PackageDescription,
+  type PackageKind,
+  type PackageSettings,
+} from '../../common/package-settings.ts';
+import { pluginFiles, pluginUpdate } from '../wordpress/plugin-files.ts';
 import { type Files, filesOfTgz, tgzOf, zipOf } from './archives.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -18,7 +24,7 @@ export interface Dependency {
 }
 
 /** A package without its checksums. */
-export interface Package extends Pick<PackageDescription, 'requiresPython' | 'composer'> {
+export interface Package extends Pick<PackageDescription, 'requiresPython' | 'composer' | 'update'> {
   readonly name: string;
   readonly description: string;
   readonly archive: Uint8Array;
@@ -28,7 +34,6 @@ export interface Package extends Pick<PackageDescription, 'requiresPython' | 'co
 /** Makes a package of a version by its settings. */
 type Packager = (settings: PackageSettings, version: string) => Package;
 
-const PLUGIN_FOLDER = 'examples/recipes/wordpress/lead-intake';
 /** What a coding assistant has to know of the clients. */
 const SKILL = filesIn('sdk', 'SKILL.md');
 const PHP_SOURCES = filesIn('sdk/php/src', '**/*.php');
@@ -37,12 +42,16 @@ export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
   npm: npmPackage,
   python: pythonPackage,
   php: phpPackage,
-  wordpress: () => ({
-    name: 'lead-intake-wordpress',
-    description: 'A plugin for WordPress that sends what visitors enter as leads, and loses none.',
-    archive: zipOf(within('lead-intake', filesIn(PLUGIN_FOLDER, '**/*'), within('client', PHP_SOURCES))),
-    dependencies: [],
-  }),
+  wordpress(settings, version) {
+    const archive = zipOf(pluginFiles());
+    return {
+      name: 'lead-intake-wordpress',
+      description: 'A plugin for WordPress that sends what visitors enter as leads, and loses none.',
+      archive,
+      dependencies: [],
+      update: { ...pluginUpdate(archiveNames(settings, version).wordpress, archive), version },
+    };
+  },
   proto: () => ({
     name: 'lead-intake-proto',
     description: 'The RPC contract of the core of Lead Intake, for protoc, buf and grpcurl.',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { PluginUpdate } from '../../common/package-settings.ts';
 import { moOf } from './translations.ts';
 
 const FOLDER = join(import.meta.dirname, 'lead-intake');
@@ -9,17 +10,6 @@ const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../pac
 
 /** The client's namespace within the plugin. Another plugin may bring another release of the client, which PHP then loads beside this one. */
 const NAMESPACE = 'LeadIntakePlugin\\Client';
-
-/** What WordPress reads about an update, in the form of the filter `update_plugins_{hostname}`. `package` is a name beside this file. */
-export interface PluginUpdate {
-  readonly version: string;
-  readonly package: string;
-  readonly requires: string;
-  readonly requires_php: string;
-  readonly tested: string;
-  /** Of the package, in hexadecimal digits. */
-  readonly sha256: string;
-}
 
 /** Returns the files of the plugin for WordPress with its client and its translations, by their paths in its zip file, in the order of these. */
 export function pluginFiles(): Map<string, Uint8Array> {
