@@ -60,6 +60,8 @@ export interface PackageDescription {
   readonly requiresPython?: string;
   /** Of PHP, its composer.json. */
   readonly composer?: Readonly<Record<string, unknown>>;
+  /** Its manual in Markdown, with the paths of pages of `/docs` as links, and `{{publicUrl}}` for the address of the deployment. */
+  readonly manual?: string;
   /** Of the plugin for WordPress, what WordPress asks about an update. */
   readonly update?: PluginUpdate;
 }

@@ -204,7 +204,11 @@ function isIntact(page: string, link: string): boolean {
   if (/^https?:/.test(link))
     return URL.canParse(link) && (link.startsWith('https:') || new URL(link).hostname === '127.0.0.1');
   const [target = '', anchor] = link.split('#');
-  if (target.startsWith('/')) return anchor === undefined && isServed(target);
+  if (target.startsWith('/')) {
+    if (!isServed(target)) return false;
+    const source = `gateway${target.replace('/docs/', '/docs/pages/')}.md`;
+    return anchor === undefined || MARKDOWN_PAGES.some(({ path, anchors }) => path === source && anchors.has(anchor));
+  }
   const path = target === '' ? page : join(dirname(page), target);
   if (path.startsWith('..') || !existsSync(join(ROOT, path))) return false;
   return anchor === undefined || MARKDOWN_PAGES.some((other) => other.path === path && other.anchors.has(anchor));

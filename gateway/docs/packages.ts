@@ -103,7 +103,7 @@ export interface PackageIndex {
  * relative. Composer takes absolute addresses only.
  */
 export function packageIndexes(packages: Packages, publicUrl: string): PackageIndex[] {
-  const all = allOf(packages).map(({ composer: _, sha1: __, update: ___, file, sbom, ...each }) => {
+  const all = allOf(packages).map(({ composer: _, sha1: __, update: ___, manual: ____, file, sbom, ...each }) => {
     return { ...each, url: addressOf(publicUrl, file), sbom: addressOf(publicUrl, sbom) };
   });
   const index = { version: VERSION, packages: all };
@@ -176,13 +176,39 @@ export function packageValues({ present }: Packages, publicUrl: string) {
     npmName: npm,
     composerName: composer,
     pypiName: pypi,
+    licence: PACKAGE_SETTINGS.licence,
     npmAddress: address('npm'),
     wheelAddress: address('python'),
     protoAddress: address('proto'),
     composerRepository: `${publicUrl}${PACKAGES_PATH}`,
     // Composer refuses addresses without TLS otherwise, those of this machine included.
-    composerWithoutTls: publicUrl.startsWith('http:') ? 'composer config secure-http false\n' : '',
+    composerWithoutTls: publicUrl.startsWith('http:')
+      ? 'composer config secure-http false   # this address has no TLS; never in production\n'
+      : '',
   };
+}
+
+/** The pages of the manuals that come with packages. */
+const MANUAL_PATHS: Partial<Record<PackageKind, string>> = {
+  npm: '/docs/typescript',
+  php: '/docs/php',
+  python: '/docs/python',
+  wordpress: '/docs/wordpress',
+};
+
+/** Returns the manuals of the packages of this release, in Markdown, with their paths. */
+export const manuals = ({ present }: Packages): { readonly path: string; readonly markdown: string }[] =>
+  (present?.packages ?? []).flatMap(({ kind, manual }) => {
+    const path = MANUAL_PATHS[kind];
+    return path !== undefined && manual !== undefined ? [{ path, markdown: manual }] : [];
+  });
+
+/** Returns a sentence with links to the manuals; empty when the packages were not built. */
+export function manualList({ present }: Packages): string {
+  const links = (present?.packages ?? []).flatMap(({ kind, manual }) =>
+    manual === undefined ? [] : [`[${kind === 'npm' ? 'TypeScript' : TITLES[kind]}](${MANUAL_PATHS[kind]})`],
+  );
+  return links.length === 0 ? '' : `The manuals, with a form handler, a worker and all options: ${links.join(', ')}.`;
 }
 
 const TITLES: Readonly<Record<PackageKind, string>> = {
@@ -208,6 +234,6 @@ export function packageList({ present, releases }: Packages): string {
 |---|---|---|---|
 ${rows.join('\n')}
 
-[${present.checksums}](${PACKAGES_PATH}/${present.checksums}) has the checksums for \`sha256sum --check\`.
+[${present.checksums}](${PACKAGES_PATH}/${present.checksums}) has the checksums for \`sha256sum --check --ignore-missing\`.
 ${others}`;
 }

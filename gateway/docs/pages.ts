@@ -5,7 +5,7 @@ import { PROBLEM_CODES, PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode, problemB
 import { codeSamples } from './code-samples.ts';
 import { exampleOf, REQUEST_ID } from './examples.ts';
 import { openApiInfo } from './openapi.ts';
-import { PACKAGES_PATH, type Packages, packageList, packageValues } from './packages.ts';
+import { manualList, manuals, PACKAGES_PATH, type Packages, packageList, packageValues } from './packages.ts';
 import { referencePage } from './reference-page.ts';
 import { render, type Section } from './rendering.ts';
 
@@ -171,7 +171,7 @@ ${next.trim()}
 /** Makes links absolute, because readers of Markdown have it without its address. */
 const withAbsoluteLinks = (markdown: string): string =>
   markdown
-    .replaceAll(/\]\((\/docs\/[\w/-]+)\)/g, ']({{publicUrl}}$1.md)')
+    .replaceAll(/\]\((\/docs\/[\w/-]+)(#[\w-]+)?\)/g, (_, page, anchor = '') => `]({{publicUrl}}${page}.md${anchor})`)
     .replaceAll(/\]\((\/[\w./-]*)\)/g, ']({{publicUrl}}$1)');
 
 /** A page in Markdown, with placeholders. */
@@ -203,15 +203,17 @@ function allPages(packages: Packages): DocsPage[] {
   const lists: Readonly<Record<string, () => string>> = {
     problems: problemList,
     packageList: () => packageList(packages),
+    manualList: () => manualList(packages),
   };
   const written: WrittenPage[] = [
     ...MENU.slice(0, -2).map(([path]) => ({
       path,
       markdown: read('pages', basename(path)).replace(
-        /\{\{(problems|packageList)\}\}/,
+        /\{\{(problems|packageList|manualList)\}\}/,
         (_, name) => lists[name]?.() ?? '',
       ),
     })),
+    ...manuals(packages),
     { path: '/docs/reference', markdown: referencePage('{{publicUrl}}') },
     ...PROBLEM_CODES.map((code) => ({ path: `/docs/problems/${code}`, markdown: problemPage(code) })),
   ];

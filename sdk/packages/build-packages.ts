@@ -32,18 +32,13 @@ export function buildPackages(folder: string, settings = PACKAGE_SETTINGS, versi
   const names = archiveNames(settings, version);
   const packages = PACKAGE_KINDS.map((kind): PackageDescription => {
     const made = PACKAGERS[kind](settings, version);
-    const { name, archive, requiresPython, composer, update } = made;
+    const { archive, dependencies: _, description: __, ...more } = made;
     const [file, sha256] = [names[kind], hashOf('sha256', archive)];
     const sbom = `${file.replace(/\.\w+$/, '')}.cdx.json`;
     put(file, archive);
     put(sbom, jsonFile(sbomOf(kind, made, settings, version, sha256)));
-    const more = {
-      ...(requiresPython && { requiresPython }),
-      ...(composer && { composer }),
-      ...(update && { update }),
-    };
     const sums = { bytes: archive.length, sha256, sha1: hashOf('sha1', archive) };
-    return { kind, name, file, sbom, ...sums, ...more };
+    return { kind, file, sbom, ...sums, ...more };
   });
   const checksums = `SHA256SUMS-${version}.txt`;
   replace(folder, checksums, Buffer.from(sums.join('')));

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { parse } from 'smol-toml';
 import {
   archiveNames,
@@ -24,7 +24,7 @@ export interface Dependency {
 }
 
 /** A package without its checksums. */
-export interface Package extends Pick<PackageDescription, 'requiresPython' | 'composer' | 'update'> {
+export interface Package extends Pick<PackageDescription, 'requiresPython' | 'composer' | 'update' | 'manual'> {
   readonly name: string;
   readonly description: string;
   readonly archive: Uint8Array;
@@ -49,6 +49,7 @@ export const PACKAGERS: Readonly<Record<PackageKind, Packager>> = {
       description: 'A plugin for WordPress that sends what visitors enter as leads, and loses none.',
       archive,
       dependencies: [],
+      manual: manualOf('sdk/wordpress/README.md'),
       update: { ...pluginUpdate(archiveNames(settings, version).wordpress, archive), version },
     };
   },
@@ -69,7 +70,8 @@ function npmPackage(settings: PackageSettings, version: string): Package {
   files.set('package/package.json', jsonFile({ ...own, ...manifest, ...own }));
   const readme = standalone(text(files, 'package/README.md')).replaceAll(name, settings.npm);
   files.set('package/README.md', Buffer.from(readme));
-  return { name: settings.npm, description, archive: tgzOf(files), dependencies: [] };
+  const manual = manualOf('sdk/README.md').replaceAll(name, settings.npm);
+  return { name: settings.npm, description, archive: tgzOf(files), dependencies: [], manual };
 }
 
 function phpPackage(settings: PackageSettings, version: string): Package {
@@ -90,7 +92,8 @@ function phpPackage(settings: PackageSettings, version: string): Package {
     ...within('src', PHP_SOURCES),
   ]);
   const dependencies = Object.entries(require).map(([name, versions]) => ({ name, versions }));
-  return { name: settings.composer, description, archive: zipOf(files), dependencies, composer };
+  const manual = manualOf('sdk/php/README.md').replaceAll(name, settings.composer);
+  return { name: settings.composer, description, archive: zipOf(files), dependencies, composer, manual };
 }
 
 /** The fields of sdk/python/pyproject.toml that a wheel has. */
@@ -130,6 +133,7 @@ function pythonPackage(settings: PackageSettings, version: string): Package {
     archive: zipOf(files, [record]),
     dependencies,
     requiresPython: project['requires-python'],
+    manual: manualOf('sdk/python/README.md'),
   };
 }
 
@@ -216,6 +220,25 @@ const standalone = (page: string): string =>
     .replaceAll(/<!-- [\w-]+ -->\n/g, '')
     .replaceAll(/\[([^\]]+)\]\((?:\.\.\/)+gateway\/docs\/pages\/([\w-]+)\.md(#[\w-]+)?\)/g, '$1 (`/docs/$2`)')
     .replaceAll(/\[([^\]]+)\]\((?!https?:|#)[^)]+\)/g, '$1');
+
+/** The pages of the manuals below `/docs`, by the READMEs that they are made from. */
+const MANUALS: Readonly<Record<string, string>> = {
+  'README.md': 'typescript',
+  'php/README.md': 'php',
+  'python/README.md': 'python',
+  'wordpress/README.md': 'wordpress',
+};
+
+/** Returns a README as a page of a deployment: links to other pages lead there, and those to files of this repository are their text. */
+const manualOf = (readme: string): string =>
+  readFileSync(join(ROOT, readme), 'utf8')
+    .replaceAll(/<!-- [\w-]+ -->\n/g, '')
+    .replaceAll('https://api.example.com', '{{publicUrl}}')
+    .replaceAll(/\[([^\]]+)\]\((?!https?:|#)([^)#]+)(#[\w-]+)?\)/g, (_, text, path, anchor = '') => {
+      const file = join(dirname(readme), path).replace(/^sdk\//, '');
+      const page = /^gateway\/docs\/pages\/([\w-]+)\.md$/.exec(file)?.[1] ?? MANUALS[file];
+      return page === undefined ? text : `[${text}](/docs/${page}${anchor})`;
+    });
 
 /** Licences that are in no list have names of their own. */
 const isOwnLicence = (licence: string): boolean => licence.startsWith('LicenseRef-');

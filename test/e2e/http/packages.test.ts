@@ -30,6 +30,35 @@ async function expectProblem(response: Response, status: number, code: string): 
   return problem.detail;
 }
 
+test.each(['typescript', 'php', 'python', 'wordpress'])('the manual of a package is a page: %s', async (name) => {
+  const page = await fetch(`${url()}/docs/${name}`);
+  expect(page.status).toBe(200);
+  const html = await page.text();
+  expect(html).not.toMatch(/\{\{|&lt;!--|api\.example\.com|href="(?!#|https?:|\.\.\/(?:docs|v1|llms))/);
+  for (const [, link = ''] of html.matchAll(/href="(\.\.\/docs\/[^"#]*)/g)) {
+    const { status } = await fetch(new URL(link, `${url()}/docs/${name}`));
+    expect({ link, status }).toEqual({ link, status: 200 });
+  }
+  expect(await pageOf('clients')).toContain(`](${url()}/docs/${name}.md)`);
+  expect(await (await fetch(`${url()}/docs/search.json`)).text()).toContain(`"path":"/docs/${name}"`);
+});
+
+test('a website with the plugin learns what the newest one is, and its checksum', async () => {
+  const file = archiveOf('wordpress');
+  const sha256 = createHash('sha256')
+    .update(readFileSync(join(folder(), file)))
+    .digest('hex');
+  const update = await (await get('wordpress.json')).json();
+  expect(update).toEqual({
+    version: VERSION,
+    package: file,
+    sha256,
+    requires: '6.1',
+    requires_php: '8.1',
+    tested: expect.any(String),
+  });
+});
+
 // @proves packages-2
 describe('an archive', () => {
   test.each(PACKAGE_KINDS)('is served with the bytes that were built, forever cacheable: %s', async (kind) => {
