@@ -15,6 +15,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
     [
       '/\\[([^\\]]+)\\]\\((?!https?:|#)[^)]+\\)/g',
       '/\\[([^\\]]+)\\]\\((?:\\.\\.\\/)+gateway\\/docs\\/pages\\/([\\w-]+)\\.md(#[\\w-]+)?\\)/g',
+      '/\\[([^\\]]+)\\]\\((?!https?:|#)([^)#]+)(#[\\w-]+)?\\)/g',
       '/^([\\w.-]+)(.*)$/',
     ].map((expression) => [`sdk/packages/sources.ts: ${expression}`, 'our own pages, when packages are built']),
   ),
