@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STUDIO_ENDS_MS } from '../../common/deadlines.ts';
-import { crmIdFault } from '../../common/rules/field-rules.ts';
 import type { Actor, Requester } from '../domain/audit.ts';
 import { idBeforePage, pageTokenAfter } from '../domain/cursor.ts';
 import { Faults, Refusal } from '../domain/refusal.ts';
@@ -167,9 +166,7 @@ const leadHeld = (leadId: string): Refusal => new Refusal('LEAD_HELD', undefined
 
 /** What there is to erase in a studio. */
 export async function examineStudio({ store }: Reading, studioId: string) {
-  const faults = new Faults();
-  faults.note('studioId', crmIdFault(studioId));
-  const { hold } = await existingStudio(store, studioId, faults);
+  const { hold } = await existingStudio(store, studioId, new Faults());
   const counts = { leads: 0, held: 0 };
   for (let after: string | null = BEFORE_ALL_IDS; after !== null; ) {
     const page: Awaited<ReturnType<typeof store.walkUnerasedLeads>> = await store.walkUnerasedLeads(

@@ -1,4 +1,3 @@
-import { crmIdFault } from '../../common/rules/field-rules.ts';
 import type { Contact } from '../domain/contact.ts';
 import { noteContactFault } from '../domain/lead.ts';
 import { Faults } from '../domain/refusal.ts';
@@ -27,9 +26,7 @@ export async function* exportContact(
   { studioId, contact }: { readonly studioId: string; readonly contact: Contact | undefined },
 ): AsyncGenerator<LeadRecord | ContactExported> {
   const faults = new Faults();
-  faults.note('studioId', crmIdFault(studioId));
   noteContactFault(faults, 'contact', contact);
-  faults.refuseIfAny();
   await existingStudio(store, studioId, faults);
   const found = await leadsOf(store, studioId, contact as Contact, 'former');
   let skippedCount = found.unreadable.length;

@@ -10,7 +10,7 @@ import type { RefusalReason } from '../../proto/gen/leadintake/v1/refusal_pb.ts'
 import { callRunner, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { EndedStudios } from '../../src/usecases/erase-studio.ts';
+import { EndedStudios, examineStudio } from '../../src/usecases/erase-studio.ts';
 import {
   aLead,
   aLeadSource,
@@ -228,6 +228,8 @@ describe('EraseStudio', () => {
     const { nextPageToken: theirs } = await erase('', 'two');
     for (const pageToken of ['x', 'x'.repeat(600), theirs, `${theirs}A`])
       expect(await faultsOf({ pageToken })).toEqual(['pageToken']);
+    const examined = await examineStudio({ store }, 'a b').catch(({ faults }) => faults);
+    expect(examined).toEqual([{ field: 'studioId', message: expect.any(String) }]);
     expect(await reasonOf(erase('', 'none'))).toBe('STUDIO_NOT_FOUND');
     expect(await statusOf()).toBe(StudioStatus.ACTIVE);
   });
