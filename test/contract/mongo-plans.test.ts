@@ -34,6 +34,7 @@ const STUDIOS = sizeOf('PLANNED_STUDIOS', { usual: 100, soak: 5000 });
 const BUSY_STUDIOS = 4;
 const LEADS_PER_BUSY_STUDIO = sizeOf('PLANNED_LEADS', { usual: 1000, soak: 250_000 });
 const DELIVERED_LEADS = 1000;
+const STUDIOS_WITH_KEYS = 100;
 const LIVE_KEYS = 10;
 const REVOKED_KEYS = 10;
 
@@ -122,9 +123,9 @@ describeWithMongo('MongoDB query plans', (mongoUrl) => {
       { ...leadDocument(closedLead, closedClaims), history },
       { ...leadDocument(openLead, claimsOf(openLead)), history },
     ]);
-    const keys = times(STUDIOS * (LIVE_KEYS + REVOKED_KEYS), (index) => {
-      const each = index === 0 ? key : anApiKey({ studioId: studioOf(index % STUDIOS) });
-      const slot = Math.floor(index / STUDIOS);
+    const keys = times(STUDIOS_WITH_KEYS * (LIVE_KEYS + REVOKED_KEYS), (index) => {
+      const each = index === 0 ? key : anApiKey({ studioId: studioOf(index % STUDIOS_WITH_KEYS) });
+      const slot = Math.floor(index / STUDIOS_WITH_KEYS);
       const document = apiKeyDocument(
         slot < LIVE_KEYS ? each : { ...each, revokedAt: NOW },
         slot < LIVE_KEYS ? `${slot}` : each.id,
