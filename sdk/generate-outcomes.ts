@@ -93,6 +93,11 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
     values: 'other data: changed in the studio since, or the lead of an earlier visit',
   },
   {
+    name: 'REASON_NOT_READ',
+    about: 'Why it is not known whether a lead of an outbox is there.',
+    values: 'not read: the service has failed to read it, which its operator has to look into',
+  },
+  {
     name: 'PAGES_MISSED',
     about:
       'Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too.',

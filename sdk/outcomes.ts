@@ -47,6 +47,9 @@ export const REASON_NOT_THERE = 'not there: erased, lost in a restored database,
 /** What it may mean that a lead has another name, source or note than the outbox has kept. */
 export const REASON_OTHER_DATA = 'other data: changed in the studio since, or the lead of an earlier visit';
 
+/** Why it is not known whether a lead of an outbox is there. */
+export const REASON_NOT_READ = 'not read: the service has failed to read it, which its operator has to look into';
+
 /** Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too. */
 export const PAGES_MISSED = 100;
 

@@ -1,5 +1,5 @@
 import { type Connection, carryOut } from './connection.ts';
-import { memoTableOf, setUpMemo } from './table.ts';
+import { MEMO_NAME_LENGTH, memoTableOf, setUpMemo } from './table.ts';
 
 /** One thing that an outbox remembers in its database besides leads, such as the position of a comparison. */
 export interface Memo {
@@ -14,26 +14,28 @@ export interface Memo {
 /** Opens a memo; creates its table for an outbox that an earlier release has set up. */
 export async function memoOf(connection: Connection, table: string, name: string): Promise<Memo> {
   const memo = memoTableOf(table);
+  // Two tables with long names can have one memo.
+  const row = name + table.slice(MEMO_NAME_LENGTH);
   const run = async (sql: string, ...values: string[]) => carryOut(connection, { sql, values });
-  const select = () => run(`SELECT value, token FROM ${memo} WHERE name = ?`, name);
+  const select = () => run(`SELECT value, token FROM ${memo} WHERE name = ?`, row);
   const { rows } = await select().catch(async () => {
     await setUpMemo(connection, table);
     return select();
   });
   if (rows.length === 0) {
-    await run(`INSERT INTO ${memo} (name, value, token) VALUES (?, '', '') ON CONFLICT (name) DO NOTHING`, name);
+    await run(`INSERT INTO ${memo} (name, value, token) VALUES (?, '', '') ON CONFLICT (name) DO NOTHING`, row);
   }
   return {
     async read() {
-      const [row] = (await select()).rows;
-      return { value: String(row?.value ?? ''), token: String(row?.token ?? '') };
+      const [stored] = (await select()).rows;
+      return { value: String(stored?.value ?? ''), token: String(stored?.token ?? '') };
     },
     async take(token) {
-      await run(`UPDATE ${memo} SET token = ? WHERE name = ?`, token, name);
+      await run(`UPDATE ${memo} SET token = ? WHERE name = ?`, token, row);
     },
     async write(value, token, expected) {
       const sql = `UPDATE ${memo} SET value = ?, token = ? WHERE name = ? AND token = ?`;
-      return (await run(sql, value, token, name, expected)).changes === 1;
+      return (await run(sql, value, token, row, expected)).changes === 1;
     },
   };
 }

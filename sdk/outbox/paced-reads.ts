@@ -12,10 +12,11 @@ export interface PacedReads {
   /**
    * Makes a request; undefined: there is no such lead, or no such page.
    *
+   * @param failed what is returned when the service alone fails to carry it out (500), and not a request like it
    * @throws Stopped when the service fails, the caller ends it, or the time is over
    * @throws OutboxError when the key may not read leads
    */
-  read<T>(request: () => Promise<T>): Promise<T | undefined>;
+  read<T, F = never>(request: () => Promise<T>, failed?: F): Promise<T | F | undefined>;
   /** The number of requests. */
   made(): number;
 }
@@ -60,7 +61,7 @@ export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOpti
   return {
     made: () => made,
 
-    async read(request) {
+    async read<T, F>(request: () => Promise<T>, failed?: F): Promise<T | F | undefined> {
       for (;;) {
         if (made >= MIN_REQUESTS)
           await pause(secondsToWait(client.quota()), 'half of the quota is left to the website');
@@ -71,6 +72,7 @@ export function pacedReads({ signal, maxMs, client, beforeWait }: PacedReadsOpti
           return await request();
         } catch (error) {
           if (error instanceof ProblemError && NOT_THERE_CODES.includes(error.code)) return undefined;
+          if (error instanceof ProblemError && error.code === 'internal_error' && failed !== undefined) return failed;
           await waitAfter(error);
         }
       }

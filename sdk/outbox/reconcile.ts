@@ -28,6 +28,9 @@ export interface ReconcileOptions {
   readonly onDifference?: (difference: Difference) => void | Promise<void>;
 }
 
+/** The lead of a row; undefined: it is not there. */
+type Found = Lead | 'not_read' | undefined;
+
 const MEMO = 'reconciliation';
 
 const PAGE_SIZE = 100;
@@ -90,6 +93,7 @@ async function beginning(rows: SentRows): Promise<StoredRun> {
     alreadyOpen: 0,
     openLeadThere: 0,
     otherData: 0,
+    notRead: 0,
     waiting: 0,
     refused: 0,
     confirmed: 0,
@@ -189,14 +193,15 @@ class Comparison {
     throw new Stopped('the service has refused the position: begin anew');
   }
 
-  #lead(id: string): Promise<Lead | undefined> {
-    return this.#reads.read(() => this.#client.getLead(id, this.#cancelling));
+  /** A lead that the service cannot read must not end the comparison of the others. */
+  #lead(id: string): Promise<Found> {
+    return this.#reads.read(() => this.#client.getLead(id, this.#cancelling), 'not_read' as const);
   }
 
   /** Reads a lead that no page has. Pages are trusted once so many in a row were missing. */
-  async #missedLead(id: string): Promise<Lead | undefined> {
+  async #missedLead(id: string): Promise<Found> {
     const lead = await this.#lead(id);
-    this.#run.confirmed = lead === undefined ? this.#run.confirmed + 1 : 0;
+    if (lead !== 'not_read') this.#run.confirmed = lead === undefined ? this.#run.confirmed + 1 : 0;
     return lead;
   }
 
@@ -204,13 +209,14 @@ class Comparison {
     return this.#signal === undefined ? {} : { signal: this.#signal };
   }
 
-  /** Counts a row, whose lead is undefined when it is not there. */
-  async #settle(row: SentRow, lead: Lead | undefined): Promise<void> {
+  /** Counts a row. */
+  async #settle(row: SentRow, found: Found): Promise<void> {
     const run = this.#run;
-    const isOther = lead !== undefined && row.hasData && (await this.#rows.haveOther(row, lead));
-    if (lead === undefined) await this.#report(row, 'not_there');
+    const isThere = found === undefined || found === 'not_read' ? 0 : 1;
+    const isOther = found instanceof Object && row.hasData && (await this.#rows.haveOther(row, found));
+    if (isThere === 0) await this.#report(row, found === 'not_read' ? found : 'not_there');
     if (isOther) await this.#report(row, 'other_data');
-    const isThere = lead === undefined ? 0 : 1;
+    if (found === 'not_read') run.notRead += 1;
     if (row.state === 'delivered') {
       run.sent += 1;
       run.there += isThere;

@@ -1,4 +1,4 @@
-import { REASON_NOT_THERE, REASON_OTHER_DATA } from '../outcomes.ts';
+import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../outcomes.ts';
 import { dateOf } from './connection.ts';
 
 /** A lead of the outbox that the service does not have as the outbox says. It has no personal data. */
@@ -8,8 +8,8 @@ export interface Difference {
   readonly leadId: string;
   /** `already_open`: the id is that of the contact's open lead, of another creation. */
   readonly state: 'delivered' | 'already_open';
-  /** `not_there`: no lead with the id can be read. `other_data`: it has another name, source or note. */
-  readonly kind: 'not_there' | 'other_data';
+  /** `not_there`: no lead with the id can be read. `other_data`: it has another name, source or note. `not_read`: not known. */
+  readonly kind: 'not_there' | 'other_data' | 'not_read';
   /** What that may mean, in one sentence. */
   readonly reason: string;
   /** When the lead was stored in the outbox, by the website's clock. */
@@ -32,6 +32,8 @@ export interface Reconciliation {
   readonly openLeadThere: number;
   /** Of those that are there: how many have other data than the outbox has kept. */
   readonly otherData: number;
+  /** Leads of which it is not known whether they are there, because the service has failed to read them. */
+  readonly notRead: number;
   /** Leads without an id in the outbox: the API key could not read leads when they were sent. */
   readonly withoutId: number;
   /** Leads still to compare. */
@@ -70,6 +72,7 @@ export interface StoredRun {
   alreadyOpen: number;
   openLeadThere: number;
   otherData: number;
+  notRead: number;
   withoutId: number;
   waiting: number;
   refused: number;
@@ -91,10 +94,12 @@ export interface StoredDifference {
 /** The number of leads that were compared. */
 export const doneIn = ({ sent, alreadyOpen }: StoredRun): number => sent + alreadyOpen;
 
+const REASONS = { not_there: REASON_NOT_THERE, other_data: REASON_OTHER_DATA, not_read: REASON_NOT_READ };
+
 export const differenceOf = ({ key, createdAt, ...rest }: StoredDifference): Difference => ({
   idempotencyKey: key,
   ...rest,
-  reason: rest.kind === 'not_there' ? REASON_NOT_THERE : REASON_OTHER_DATA,
+  reason: REASONS[rest.kind],
   createdAt: dateOf(createdAt),
 });
 
@@ -110,6 +115,7 @@ export function reconciliationOf(run: StoredRun): Reconciliation {
     alreadyOpen: run.alreadyOpen,
     openLeadThere: run.openLeadThere,
     otherData: run.otherData,
+    notRead: run.notRead,
     withoutId: run.withoutId,
     left,
     waiting: run.waiting,
@@ -122,7 +128,7 @@ export function reconciliationOf(run: StoredRun): Reconciliation {
 
 /** The same sentences in all languages. */
 function summaryOf(run: StoredRun, left: number): string {
-  const { sent, there, alreadyOpen, openLeadThere, otherData, withoutId, waiting, refused } = run;
+  const { sent, there, alreadyOpen, openLeadThere, otherData, notRead, withoutId, waiting, refused } = run;
   const number = (value: number) => value.toLocaleString('en-US');
   const since = run.since === null ? '' : ` since ${dateOf(run.since).toISOString().split('T')[0]}`;
   const isNoneThere = sent + alreadyOpen > 0 && there + openLeadThere === 0;
@@ -134,6 +140,7 @@ function summaryOf(run: StoredRun, left: number): string {
       : []),
     ...(isNoneThere ? ['None is there: is the API key of another studio, or the address of another deployment?'] : []),
     ...(otherData > 0 ? [`${number(otherData)} there with other data.`] : []),
+    ...(notRead > 0 ? [`${number(notRead)} that the service has failed to read.`] : []),
     ...(withoutId > 0 ? [`${number(withoutId)} not compared: the outbox has no id of their leads.`] : []),
     ...(waiting > 0 ? [`${number(waiting)} waiting.`] : []),
     ...(refused > 0 ? [`${number(refused)} refused.`] : []),

@@ -21,8 +21,11 @@ export function warnOfDefaultTable(): void {
   globalThis.process?.emitWarning?.(DEFAULT_TABLE_WARNING, 'DeprecationWarning');
 }
 
-/** The table of what the outbox remembers besides leads. Names are limited to 63 characters. */
-export const memoTableOf = (table: string): string => `${table.slice(0, 58)}_memo`;
+/** The part of a table's name in that of its memo: names are limited to 63 characters. */
+export const MEMO_NAME_LENGTH = 58;
+
+/** The table of what the outbox remembers besides leads. */
+export const memoTableOf = (table: string): string => `${table.slice(0, MEMO_NAME_LENGTH)}_memo`;
 
 /** Returns the statement that creates that table if it does not exist. */
 const memoStatement = (table: string): string =>

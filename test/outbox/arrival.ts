@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { ApiKeyScope } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
-import { REASON_NOT_THERE, REASON_OTHER_DATA } from '../../sdk/outcomes.ts';
+import { REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA } from '../../sdk/outcomes.ts';
 import type { Service, StudioWithKey } from '../support/service.ts';
 import { sizeOf } from '../support/size-of.ts';
 import type { OutboxUnderTest } from './on-each-database.ts';
@@ -25,6 +25,7 @@ const ALL_WELL = {
   alreadyOpen: 0,
   openLeadThere: 0,
   otherData: 0,
+  notRead: 0,
   withoutId: 0,
   left: 0,
   waiting: 0,
@@ -224,6 +225,13 @@ export function testArrival(
     const result = await compare(website, {}, { baseUrl: front.url, apiKey: studio.secret });
     expect(result).toMatchObject({ ...ALL_WELL, sent: 4, there: 4, requests: 6 });
     expect(front.paths.filter((path) => path.includes('?'))).toHaveLength(3);
+
+    // One that the service cannot read hides no other.
+    front.unreadable = String(ids.at(-2));
+    const part = await compare(website, {}, { baseUrl: front.url, apiKey: studio.secret });
+    expect(part).toMatchObject({ isComplete: true, sent: 4, there: 3, notRead: 1, requests: 6 });
+    expect(part.differences).toMatchObject([{ kind: 'not_read', leadId: ids.at(-2), reason: REASON_NOT_READ }]);
+    expect(part.summary).toContain('4 sent since 2025-11-24, 3 there. 1 that the service has failed to read.');
   });
 
   // @proves arrival-5
@@ -374,8 +382,17 @@ async function arrange({ database }: Website, ids: readonly string[]): Promise<v
 const unknownLike = (id: string) => `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
 
 /** What happens instead of the response to a request. */
-type Fault = 'silence' | 'cut' | 'soon' | 429 | 503;
+type Fault = 'silence' | 'cut' | 'soon' | 429 | 500 | 503;
 
+/** Faults that are problems of the service, with their Retry-After; seconds. */
+const PROBLEMS = {
+  soon: [429, 'integration_rate_limited', 1],
+  429: [429, 'integration_rate_limited', 3600],
+  500: [500, 'internal_error', 3600],
+  503: [503, 'integration_unavailable', 3600],
+} as const;
+
+/** A quota as responses state it. */
 interface Quota {
   readonly limit: number;
   readonly endsInSeconds: number;
@@ -389,6 +406,8 @@ interface Front {
   readonly remaining: number[];
   /** From now on it states this quota in place of the service's; the next window begins with the first request after the end of one. */
   state(quota: Quota): void;
+  /** The id of a lead that cannot be read. */
+  unreadable?: string;
   /** The request after so many others gets this fault. */
   failAfter(others: number, fault: Fault): void;
   /** Answers the requests that were left in silence. */
@@ -436,16 +455,17 @@ async function aFront(service: Service, onTestFinished: (stop: () => void) => vo
   async function fail(fault: Fault, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (fault === 'cut') return void request.socket.destroy();
     if (fault === 'silence') return void silent.push(() => void forward(request, response));
-    const [status, code, seconds] =
-      fault === 503
-        ? ([503, 'integration_unavailable', 3600] as const)
-        : ([429, 'integration_rate_limited', fault === 429 ? 3600 : 1] as const);
+    const [status, code, seconds] = PROBLEMS[fault];
     response.writeHead(status, { 'content-type': 'application/problem+json', 'retry-after': `${seconds}` });
     response.end(JSON.stringify({ type: 'about:blank', title: 'Later', status, code, requestId: 'r-1' }));
   }
 
   const server = createServer((request, response) => {
     front.paths.push(String(request.url));
+    if (front.unreadable !== undefined && String(request.url).includes(front.unreadable)) {
+      void fail(500, request, response);
+      return;
+    }
     const fault = next !== undefined && next.left-- <= 0 ? next.fault : undefined;
     // A library may repeat a request whose connection was cut by itself.
     if (fault !== undefined && fault !== 'cut') next = undefined;

@@ -49,6 +49,9 @@ function compare(): void
     foreach ($report->differences as $each) {
         echo "$each->idempotencyKey, from {$each->createdAt->format('c')}, lead $each->leadId: $each->reason\n";
     }
+    if (count($report->differences) === 100) {
+        echo "and perhaps more: these are the newest\n";
+    }
 }
 
 /** Prints the leads that need somebody, with what the visitor wrote; nothing when there are none. */

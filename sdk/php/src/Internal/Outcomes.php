@@ -58,6 +58,9 @@ final class Outcomes
     /** What it may mean that a lead has another name, source or note than the outbox has kept. */
     public const REASON_OTHER_DATA = 'other data: changed in the studio since, or the lead of an earlier visit';
 
+    /** Why it is not known whether a lead of an outbox is there. */
+    public const REASON_NOT_READ = 'not read: the service has failed to read it, which its operator has to look into';
+
     /** Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too. */
     public const PAGES_MISSED = 100;
 

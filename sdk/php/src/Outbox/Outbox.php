@@ -160,11 +160,13 @@ final class Outbox
         }
         $this->table->forgetSettled($keepSettledDays);
         $pass = new Pass($this->table, $client, $onSettled === null ? null : $onSettled(...));
+        $failure = null;
         try {
-            return $pass->run(self::checkedLimit($limit));
-        } finally {
-            $onWaiting === null || Waiting::tell($this->database, $this->name, $onWaiting(...));
+            $summary = $pass->run(self::checkedLimit($limit));
+        } catch (OutboxException $failure) {
         }
+        $onWaiting === null || Waiting::tell($this->database, $this->name, $onWaiting(...));
+        return $failure === null ? $summary : throw $failure;
     }
 
     /**

@@ -16,6 +16,7 @@ final class Reconciliation
      * @param int $alreadyOpen leads whose contact had an open lead of another creation
      * @param int $openLeadThere of how many of these that lead is there
      * @param int $otherData of those that are there: how many have other data than the outbox has kept
+     * @param int $notRead leads of which it is not known whether they are there, because the service has failed to read them
      * @param int $withoutId leads without an id in the outbox: the API key could not read leads when they were sent
      * @param int $left leads still to compare
      * @param int $waiting leads that are not sent yet
@@ -34,6 +35,7 @@ final class Reconciliation
         public readonly int $alreadyOpen,
         public readonly int $openLeadThere,
         public readonly int $otherData,
+        public readonly int $notRead,
         public readonly int $withoutId,
         public readonly int $left,
         public readonly int $waiting,

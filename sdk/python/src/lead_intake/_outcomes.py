@@ -44,6 +44,9 @@ REASON_NOT_THERE = "not there: erased, lost in a restored database, or of anothe
 #: What it may mean that a lead has another name, source or note than the outbox has kept.
 REASON_OTHER_DATA = "other data: changed in the studio since, or the lead of an earlier visit"
 
+#: Why it is not known whether a lead of an outbox is there.
+REASON_NOT_READ = "not read: the service has failed to read it, which its operator has to look into"
+
 #: Pages are trusted once so many leads in a row that they do not have were missing when read one by one, too.
 PAGES_MISSED = 100
 

@@ -111,33 +111,38 @@ final class Comparison
         return $page ?? throw new Stopped('the service has refused the position: begin anew');
     }
 
-    private function lead(string $id): ?Lead
+    /** False: the service cannot read it, which must not end the comparison of the others. Null: it is not there. */
+    private function lead(string $id): Lead|false|null
     {
-        return $this->reads->read(static fn (LeadIntakeClient $client): Lead => $client->getLead($id));
+        return $this->reads->read(static fn (LeadIntakeClient $client): Lead => $client->getLead($id), false);
     }
 
     /** Reads a lead that no page has. Pages are trusted once so many in a row were missing. */
-    private function missedLead(string $id): ?Lead
+    private function missedLead(string $id): Lead|false|null
     {
         $lead = $this->lead($id);
-        $this->run->confirmed = $lead === null ? $this->run->confirmed + 1 : 0;
+        if ($lead !== false) {
+            $this->run->confirmed = $lead === null ? $this->run->confirmed + 1 : 0;
+        }
         return $lead;
     }
 
     /**
-     * Counts a row, whose lead is null when it is not there.
+     * Counts a row.
      *
      * @param array{key: string, leadId: string, state: string, createdAt: int, hasData: bool} $row
      */
-    private function settle(array $row, #[\SensitiveParameter] ?Lead $lead): void
+    private function settle(array $row, #[\SensitiveParameter] Lead|false|null $lead): void
     {
-        $isOther = $lead !== null && $row['hasData'] && $this->rows->haveOther($row, $lead);
-        if ($lead === null || $isOther) {
-            $this->tell(['kind' => $isOther ? 'other_data' : 'not_there'] + $row);
+        $isOther = $lead instanceof Lead && $row['hasData'] && $this->rows->haveOther($row, $lead);
+        $kind = $lead === null ? 'not_there' : ($lead === false ? 'not_read' : ($isOther ? 'other_data' : null));
+        if ($kind !== null) {
+            $this->tell(['kind' => $kind] + $row);
         }
+        $this->run->notRead += (int) ($lead === false);
         $isDelivered = $row['state'] === 'delivered';
         $isDelivered ? $this->run->sent++ : $this->run->alreadyOpen++;
-        if ($lead !== null) {
+        if ($lead instanceof Lead) {
             $isDelivered ? $this->run->there++ : $this->run->openLeadThere++;
         }
         $this->run->otherData += (int) $isOther;

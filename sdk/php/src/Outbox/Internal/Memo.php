@@ -15,11 +15,14 @@ use LeadIntake\Outbox\Dialect;
 final class Memo
 {
     private readonly string $table;
+    private readonly string $name;
 
     /** Creates the table for an outbox that an earlier release has set up. */
-    public function __construct(private readonly Database $database, string $table, private readonly string $name)
+    public function __construct(private readonly Database $database, string $table, string $name)
     {
         $this->table = Schema::memoTable($table);
+        // Two tables with long names can have one memo.
+        $this->name = $name . substr($table, Schema::MEMO_NAME_LENGTH);
         try {
             $rows = $this->select();
         } catch (\Exception) {
@@ -30,7 +33,7 @@ final class Memo
             $unlessThere = $database->dialect() === Dialect::MySQL
                 ? 'ON DUPLICATE KEY UPDATE name = name'
                 : 'ON CONFLICT (name) DO NOTHING';
-            $database->execute("INSERT INTO $this->table (name, value, token) VALUES (?, '', '') $unlessThere", [$name]);
+            $database->execute("INSERT INTO $this->table (name, value, token) VALUES (?, '', '') $unlessThere", [$this->name]);
         }
     }
 

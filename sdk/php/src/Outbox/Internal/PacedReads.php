@@ -41,13 +41,15 @@ final class PacedReads
      * Makes a request.
      *
      * @template T
+     * @template F
      * @param \Closure(LeadIntakeClient): T $request
-     * @return ?T null: there is no such lead, or no such page
+     * @param F $failed what is returned when the service alone fails to carry it out (500), and not a request like it
+     * @return T|F|null null: there is no such lead, or no such page
      *
      * @throws Stopped when the service fails, or the time is over
      * @throws OutboxException when the key may not read leads
      */
-    public function read(\Closure $request): mixed
+    public function read(\Closure $request, mixed $failed = null): mixed
     {
         while (true) {
             if ($this->made >= self::MIN_REQUESTS) {
@@ -62,6 +64,9 @@ final class PacedReads
             } catch (LeadIntakeException $error) {
                 if ($error instanceof ProblemException && in_array($error->problemCode, self::NOT_THERE_CODES, true)) {
                     return null;
+                }
+                if ($error instanceof ProblemException && $error->problemCode === 'internal_error' && $failed !== null) {
+                    return $failed;
                 }
                 $this->waitAfter($error);
             }

@@ -40,6 +40,7 @@ final class Run
     public int $alreadyOpen = 0;
     public int $openLeadThere = 0;
     public int $otherData = 0;
+    public int $notRead = 0;
     public int $waiting = 0;
     public int $refused = 0;
 
@@ -105,6 +106,7 @@ final class Run
             $this->alreadyOpen,
             $this->openLeadThere,
             $this->otherData,
+            $this->notRead,
             $this->withoutId,
             $left,
             $this->waiting,
@@ -123,7 +125,11 @@ final class Run
             $stored['leadId'],
             State::from($stored['state']),
             $stored['kind'],
-            $stored['kind'] === 'not_there' ? Outcomes::REASON_NOT_THERE : Outcomes::REASON_OTHER_DATA,
+            match ($stored['kind']) {
+                'not_there' => Outcomes::REASON_NOT_THERE,
+                'other_data' => Outcomes::REASON_OTHER_DATA,
+                'not_read' => Outcomes::REASON_NOT_READ,
+            },
             Table::time($stored['createdAt']),
         );
     }
@@ -145,6 +151,7 @@ final class Run
                 'None is there: is the API key of another studio, or the address of another deployment?',
             ],
             [$this->otherData > 0, "{$number($this->otherData)} there with other data."],
+            [$this->notRead > 0, "{$number($this->notRead)} that the service has failed to read."],
             [$this->withoutId > 0, "{$number($this->withoutId)} not compared: the outbox has no id of their leads."],
             [$this->waiting > 0, "{$number($this->waiting)} waiting."],
             [$this->refused > 0, "{$number($this->refused)} refused."],

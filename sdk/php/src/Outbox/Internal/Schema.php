@@ -26,6 +26,9 @@ final class Schema
         'reason VARCHAR(1000) NULL',
     ];
 
+    /** The part of a table's name in that of its memo: names are limited to 63 characters. */
+    public const MEMO_NAME_LENGTH = 58;
+
     private const MYSQL_OPTIONS = ' ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin';
 
     /** @return list<string> statements */
@@ -46,10 +49,10 @@ final class Schema
             : [$create, "CREATE INDEX IF NOT EXISTS $index ON $table (state, next_attempt_at)", $memo];
     }
 
-    /** The table of what the outbox remembers besides leads. Names are limited to 63 characters. */
+    /** The table of what the outbox remembers besides leads. */
     public static function memoTable(string $table): string
     {
-        return substr($table, 0, 58) . '_memo';
+        return substr($table, 0, self::MEMO_NAME_LENGTH) . '_memo';
     }
 
     /** The statement that creates that table. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, Union
 
 from .._client import LeadIntakeClient
 from .._outcomes import PAGES_MISSED
@@ -17,6 +18,11 @@ from .errors import OutboxError
 OnDifference = Callable[[Difference], object]
 
 _PAGE_SIZE = 100
+
+_NOT_READ: Literal["not_read"] = "not_read"
+
+#: The lead of a row; None: it is not there.
+Found = Union[Lead, Literal["not_read"], None]
 
 #: The differences that a report has.
 _MAX_DIFFERENCES = 100
@@ -80,7 +86,7 @@ class Comparison:
             run.confirmed = PAGES_MISSED
         lowest = "" if page.next_cursor is None else next(reversed(leads), "")
         while (row := self._next()) is not None and row.lead_id >= lowest:
-            lead = leads.get(row.lead_id)
+            lead: Found = leads.get(row.lead_id)
             if lead is None and run.confirmed < PAGES_MISSED:
                 lead = self._missed_lead(row.lead_id)
             self._settle(row, lead)
@@ -103,22 +109,27 @@ class Comparison:
             raise Stopped("the service has refused the position: begin anew")
         return page
 
-    def _lead(self, lead_id: str) -> Lead | None:
-        return self._reads.read(lambda client: client.get_lead(lead_id))
+    def _lead(self, lead_id: str) -> Found:
+        """A lead that the service cannot read must not end the comparison of the others."""
+        return self._reads.read(lambda client: client.get_lead(lead_id), _NOT_READ)
 
-    def _missed_lead(self, lead_id: str) -> Lead | None:
+    def _missed_lead(self, lead_id: str) -> Found:
         """Read a lead that no page has. Pages are trusted once so many in a row were missing."""
         lead = self._lead(lead_id)
-        self._run.confirmed = self._run.confirmed + 1 if lead is None else 0
+        if lead != _NOT_READ:
+            self._run.confirmed = self._run.confirmed + 1 if lead is None else 0
         return lead
 
-    def _settle(self, row: SentRow, lead: Lead | None) -> None:
-        """Count a row, whose lead is None when it is not there."""
+    def _settle(self, row: SentRow, found: Found) -> None:
+        """Count a row."""
         run = self._run
-        is_other = lead is not None and row.has_data and self._rows.have_other(row, lead)
-        if lead is None or is_other:
-            self._report(row, "other_data" if is_other else "not_there")
-        is_there = lead is not None
+        is_there = isinstance(found, Lead)
+        is_other = isinstance(found, Lead) and row.has_data and self._rows.have_other(row, found)
+        if not isinstance(found, Lead):
+            self._report(row, found or "not_there")
+        elif is_other:
+            self._report(row, "other_data")
+        run.notRead += found == _NOT_READ
         if row.state == "delivered":
             run.sent += 1
             run.there += is_there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ._database import Connection, Database, committing
-from ._table import memo_table, set_up_memo
+from ._table import MEMO_NAME_LENGTH, memo_table, set_up_memo
 
 
 class Memo:
@@ -15,12 +15,13 @@ class Memo:
         """The table must exist: see ``ensure_memo``."""
         self._database = database
         self._table = memo_table(table)
-        self._name = name
+        # Two tables with long names can have one memo.
+        self._name = name + table[MEMO_NAME_LENGTH:]
         if not self._select():
             is_mysql = database.engine == "mysql"
             unless_there = "ON DUPLICATE KEY UPDATE name = name" if is_mysql else "ON CONFLICT (name) DO NOTHING"
             database.change(
-                f"INSERT INTO {self._table} (name, value, token) VALUES (?, '', '') {unless_there}", name
+                f"INSERT INTO {self._table} (name, value, token) VALUES (?, '', '') {unless_there}", self._name
             )
 
     def read(self) -> tuple[str, str]:

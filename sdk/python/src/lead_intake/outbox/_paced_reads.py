@@ -13,6 +13,7 @@ from ._outcome import reason_of
 from .errors import OutboxError
 
 T = TypeVar("T")
+F = TypeVar("F")
 
 #: Requests that are made whatever is left of the quota, so that each call compares at least one lead.
 _MIN_REQUESTS = 3
@@ -43,10 +44,11 @@ class PacedReads:
         self._should_stop = should_stop
         self._before_wait = before_wait
 
-    def read(self, request: Callable[[LeadIntakeClient], T]) -> T | None:
+    def read(self, request: Callable[[LeadIntakeClient], T], failed: F | None = None) -> T | F | None:
         """
         Make a request; return None when there is no such lead, or no such page.
 
+        :param failed: what is returned when the service alone fails to carry it out (500), and not a request like it
         :raises Stopped: when the service fails, the caller ends it, or the time is over
         :raises OutboxError: when the key may not read leads
         """
@@ -63,6 +65,8 @@ class PacedReads:
             except (ProblemError, NoAnswerError) as error:
                 if isinstance(error, ProblemError) and error.code in _NOT_THERE_CODES:
                     return None
+                if isinstance(error, ProblemError) and error.code == "internal_error" and failed is not None:
+                    return failed
                 self._wait_after(error)
 
     def _wait_after(self, error: ProblemError | NoAnswerError) -> None:

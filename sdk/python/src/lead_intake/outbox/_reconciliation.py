@@ -7,13 +7,20 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from .._outcomes import REASON_NOT_THERE, REASON_OTHER_DATA
+from .._outcomes import REASON_NOT_READ, REASON_NOT_THERE, REASON_OTHER_DATA
 from ._times import now, time_of
 
 #: ``already_open``: the id is that of the contact's open lead, of another creation.
 SentState = Literal["delivered", "already_open"]
 #: ``not_there``: no lead with the id can be read. ``other_data``: it has another name, source or note.
-Kind = Literal["not_there", "other_data"]
+#: ``not_read``: not known, because the service has failed to read it.
+Kind = Literal["not_there", "other_data", "not_read"]
+
+_REASONS: dict[Kind, str] = {
+    "not_there": REASON_NOT_THERE,
+    "other_data": REASON_OTHER_DATA,
+    "not_read": REASON_NOT_READ,
+}
 
 #: What was not finished is not gone on with later: its numbers would be of different days.
 _MAX_AGE_MS = 24 * 60 * 60 * 1000
@@ -52,6 +59,8 @@ class Reconciliation:
     open_lead_there: int
     #: Of those that are there: how many have other data than the outbox has kept.
     other_data: int
+    #: Leads of which it is not known whether they are there, because the service has failed to read them.
+    not_read: int
     #: Leads without an id in the outbox: the API key could not read leads when they were sent.
     without_id: int
     #: Leads still to compare.
@@ -89,8 +98,8 @@ class StoredDifference:
     createdAt: int
 
     def difference(self) -> Difference:
-        reason = REASON_NOT_THERE if self.kind == "not_there" else REASON_OTHER_DATA
-        return Difference(self.key, self.leadId, self.state, self.kind, reason, time_of(self.createdAt))
+        created_at = time_of(self.createdAt)
+        return Difference(self.key, self.leadId, self.state, self.kind, _REASONS[self.kind], created_at)
 
 
 @dataclass
@@ -122,6 +131,7 @@ class Run:
     alreadyOpen: int = 0
     openLeadThere: int = 0
     otherData: int = 0
+    notRead: int = 0
     waiting: int = 0
     refused: int = 0
     #: How many leads in a row that no page had were missing when they were read one by one, too.
@@ -159,6 +169,7 @@ class Run:
             already_open=self.alreadyOpen,
             open_lead_there=self.openLeadThere,
             other_data=self.otherData,
+            not_read=self.notRead,
             without_id=self.withoutId,
             left=left,
             waiting=self.waiting,
@@ -180,6 +191,7 @@ class Run:
                 self.done > 0 and self.there + self.openLeadThere == 0
             ),
             f"{self.otherData:,} there with other data.": self.otherData > 0,
+            f"{self.notRead:,} that the service has failed to read.": self.notRead > 0,
             f"{self.withoutId:,} not compared: the outbox has no id of their leads.": self.withoutId > 0,
             f"{self.waiting:,} waiting.": self.waiting > 0,
             f"{self.refused:,} refused.": self.refused > 0,

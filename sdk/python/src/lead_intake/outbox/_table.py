@@ -36,6 +36,10 @@ _MEMO_COLUMNS = """\
 _MYSQL_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
 
+#: The part of a table's name in that of its memo: names are limited to 63 characters.
+MEMO_NAME_LENGTH = 58
+
+
 def checked_table(name: str) -> str:
     """
     :raises ValueError: when the name would not be safe in a statement
@@ -74,8 +78,8 @@ def _create(database: Database, statements: list[str]) -> None:
 
 
 def memo_table(table: str) -> str:
-    """Returns the name of the table of what the outbox remembers besides leads; it has at most 63 characters."""
-    return f"{table[:58]}_memo"
+    """Returns the name of the table of what the outbox remembers besides leads."""
+    return f"{table[:MEMO_NAME_LENGTH]}_memo"
 
 
 def _memo_statement(engine: Engine, table: str) -> str:

@@ -32,3 +32,5 @@ class Command(BaseCommand):
         for each in report.differences:
             stored = each.created_at.isoformat()
             self.stdout.write(f"{each.idempotency_key}, from {stored}, lead {each.lead_id}: {each.reason}")
+        if len(report.differences) == 100:
+            self.stdout.write("and perhaps more: these are the newest")
