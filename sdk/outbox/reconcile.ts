@@ -85,7 +85,7 @@ async function beginning(rows: SentRows): Promise<StoredRun> {
     after: null,
     cursor: null,
     isPaging: true,
-    pages: 0,
+    idlePages: 0,
     requests: 0,
     seen: null,
     sent: 0,
@@ -103,8 +103,8 @@ async function beginning(rows: SentRows): Promise<StoredRun> {
 
 /**
  * Leads are listed by descending id: pages and rows in that order are merged, a few hundred of each in memory. Once as many
- * pages were read as rows are left, these are read one by one. That takes at most twice the requests of the cheaper
- * way, however many leads of others are between them.
+ * pages had none of the rows as rows are left, these are read one by one. That takes at most twice the requests of the
+ * cheaper way, however many leads of others are between them.
  */
 class Comparison {
   readonly #client: LeadIntakeClient;
@@ -161,6 +161,7 @@ class Comparison {
   /** Compares the rows of one page; returns whether it was the last one. */
   async #comparePage(): Promise<boolean> {
     const run = this.#run;
+    const before = doneIn(run);
     const page = await this.#page();
     run.seen ??= page.leads[0]?.id ?? null;
     // A studio without leads has none of these.
@@ -171,10 +172,10 @@ class Comparison {
       const lead = leads.get(row.leadId);
       await this.#settle(row, lead ?? (run.confirmed < PAGES_MISSED ? await this.#missedLead(row.leadId) : undefined));
     }
-    run.pages += 1;
+    if (doneIn(run) === before) run.idlePages += 1;
     run.cursor = page.nextCursor;
     if (run.cursor === null) return true;
-    run.isPaging = run.pages < run.rows - doneIn(run);
+    run.isPaging = run.idlePages < run.rows - doneIn(run);
     return false;
   }
 

@@ -62,7 +62,8 @@ export interface StoredRun {
   cursor: string | null;
   /** Whether pages are read, and not single leads. */
   isPaging: boolean;
-  pages: number;
+  /** The number of pages that had none of the rows. */
+  idlePages: number;
   requests: number;
   /** The number of rows when it began. */
   rows: number;

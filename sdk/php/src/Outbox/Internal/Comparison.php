@@ -13,8 +13,8 @@ use LeadIntake\Outbox\OutboxException;
 
 /**
  * Compares the sent leads with the service. Leads are listed by descending id: pages and rows in that order are merged, a few
- * hundred of each in memory. Once as many pages were read as rows are left, these are read one by one. That takes at
- * most twice the requests of the cheaper way, however many leads of others are between them.
+ * hundred of each in memory. Once as many pages had none of the rows as rows are left, these are read one by one. That takes
+ * at most twice the requests of the cheaper way, however many leads of others are between them.
  *
  * @internal
  */
@@ -71,6 +71,7 @@ final class Comparison
     /** Compares the rows of one page; returns whether it was the last one. */
     private function comparePage(): bool
     {
+        $before = $this->run->done();
         $page = $this->page();
         $leads = [];
         foreach ($page->leads as $lead) {
@@ -87,12 +88,12 @@ final class Comparison
             $isToRead = !isset($leads[$row['leadId']]) && $this->run->confirmed < Outcomes::PAGES_MISSED;
             $this->settle($row, $isToRead ? $this->missedLead($row['leadId']) : $leads[$row['leadId']] ?? null);
         }
-        $this->run->pages++;
+        $this->run->idlePages += (int) ($this->run->done() === $before);
         $this->run->cursor = $page->nextCursor;
         if ($page->nextCursor === null) {
             return true;
         }
-        $this->run->isPaging = $this->run->pages < $this->run->rows - $this->run->done();
+        $this->run->isPaging = $this->run->idlePages < $this->run->rows - $this->run->done();
         return false;
     }
 

@@ -30,7 +30,9 @@ final class Run
 
     /** Whether pages are read, and not single leads. */
     public bool $isPaging = true;
-    public int $pages = 0;
+
+    /** The number of pages that had none of the rows. */
+    public int $idlePages = 0;
     public int $requests = 0;
 
     /** The id of a lead of this studio; null: none was seen yet. */

@@ -31,8 +31,8 @@ _MAX_DIFFERENCES = 100
 class Comparison:
     """
     Leads are listed by descending id: pages and rows in that order are merged, a few hundred of each in memory. Once as
-    many pages were read as rows are left, these are read one by one. That takes at most twice the requests of the
-    cheaper way, however many leads of others are between them.
+    many pages had none of the rows as rows are left, these are read one by one. That takes at most twice the requests of
+    the cheaper way, however many leads of others are between them.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Comparison:
     def _compare_page(self) -> bool:
         """Compare the rows of one page; return whether it was the last one."""
         run = self._run
+        before = run.done
         page = self._page()
         leads = {lead.id.lower(): lead for lead in page.leads}
         if run.seen is None:
@@ -90,11 +91,11 @@ class Comparison:
             if lead is None and run.confirmed < PAGES_MISSED:
                 lead = self._missed_lead(row.lead_id)
             self._settle(row, lead)
-        run.pages += 1
+        run.idlePages += run.done == before
         run.cursor = page.next_cursor
         if run.cursor is None:
             return True
-        run.isPaging = run.pages < run.rows - run.done
+        run.isPaging = run.idlePages < run.rows - run.done
         return False
 
     def _compare_one_by_one(self) -> None:

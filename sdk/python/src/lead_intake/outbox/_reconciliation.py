@@ -122,7 +122,8 @@ class Run:
     cursor: str | None = None
     #: Whether pages are read, and not single leads.
     isPaging: bool = True
-    pages: int = 0
+    #: The number of pages that had none of the rows.
+    idlePages: int = 0
     requests: int = 0
     #: The id of a lead of this studio; None: none was seen yet.
     seen: str | None = None

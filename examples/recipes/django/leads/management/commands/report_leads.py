@@ -1,7 +1,8 @@
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from lead_intake.outbox import OutboxError
 
 from leads.outbox import outbox
 from leads.service import KEY, client
@@ -26,8 +27,11 @@ class Command(BaseCommand):
             self.stdout.write(f"and more: {needy.count} in all")
 
     def compare(self) -> None:
-        with client(KEY) as service:
-            report = outbox.reconcile(service)
+        try:
+            with client(KEY) as service:
+                report = outbox.reconcile(service)
+        except OutboxError as error:
+            raise CommandError(str(error)) from None
         self.stdout.write(report.summary)
         for each in report.differences:
             stored = each.created_at.isoformat()
