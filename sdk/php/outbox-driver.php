@@ -20,6 +20,9 @@ spl_autoload_register(static function (string $class): void {
     require __DIR__ . '/src/' . str_replace('\\', '/', substr($class, strlen('LeadIntake\\'))) . '.php';
 });
 
+// Where stdin is a socket, a read ends after a minute without a command (default_socket_timeout).
+stream_set_timeout(STDIN, 86_400);
+
 while (($line = fgets(STDIN)) !== false) {
     printLine(reportOn(json_decode($line, true, flags: JSON_THROW_ON_ERROR)));
 }
