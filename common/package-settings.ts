@@ -38,10 +38,18 @@ export function archiveNames({ npm, composer, pypi }: PackageSettings, version: 
   } as const;
 }
 
-/** What a package is for, in the order of the page that lists them. */
-export const PACKAGE_KINDS = ['npm', 'python', 'php', 'wordpress', 'proto'] as const;
+/** What the package of each kind is for, in the order of the page that lists them. */
+export const PACKAGE_TITLES = {
+  npm: 'TypeScript and JavaScript',
+  python: 'Python',
+  php: 'PHP',
+  wordpress: 'WordPress',
+  proto: 'RPC contract',
+} as const;
 
-export type PackageKind = (typeof PACKAGE_KINDS)[number];
+export type PackageKind = keyof typeof PACKAGE_TITLES;
+
+export const PACKAGE_KINDS = Object.keys(PACKAGE_TITLES) as PackageKind[];
 
 /** A package as the file of its release describes it. */
 export interface PackageDescription {

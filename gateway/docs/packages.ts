@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import {
   archiveNames,
   PACKAGE_SETTINGS,
+  PACKAGE_TITLES,
   type PackageDescription,
   type PackageKind,
   type PackageRelease,
@@ -19,8 +20,10 @@ export interface PackageFile {
   readonly name: string;
   readonly folder: string;
   readonly mediaType: string;
-  /** In hexadecimal, of an archive. */
+  /** Of an archive; in hexadecimal. */
   readonly sha256?: string;
+  /** Of an archive. */
+  readonly bytes?: number;
 }
 
 interface StoredRelease extends PackageRelease {
@@ -58,14 +61,11 @@ export function findPackages(folders: readonly string[]): Packages {
 function readRelease(folder: string, name: string): StoredRelease {
   try {
     const release: PackageRelease = JSON.parse(readFileSync(join(folder, name), 'utf8'));
-    for (const file of filesOf({ ...release, folder })) {
+    for (const { name, bytes } of filesOf({ ...release, folder })) {
       // It becomes a part of a path, and of an address.
-      if (!/^\w[\w.+-]*$/.test(file.name)) throw new Error(`${JSON.stringify(file.name)} is no name of a file`);
-      statSync(join(folder, file.name));
-    }
-    for (const { file, bytes } of release.packages) {
-      const { size } = statSync(join(folder, file));
-      if (size !== bytes) throw new Error(`${file} has ${size} bytes instead of ${bytes}`);
+      if (!/^\w[\w.+-]*$/.test(name)) throw new Error(`${JSON.stringify(name)} is no name of a file`);
+      const { size } = statSync(join(folder, name));
+      if (bytes !== undefined && size !== bytes) throw new Error(`${name} has ${size} bytes instead of ${bytes}`);
     }
     return { ...release, folder };
   } catch (error) {
@@ -76,8 +76,8 @@ function readRelease(folder: string, name: string): StoredRelease {
 
 /** Returns every file of a release. */
 export function filesOf({ folder, checksums, packages }: StoredRelease): PackageFile[] {
-  const files = packages.flatMap(({ kind, file, sha256, sbom }): PackageFile[] => [
-    { folder, name: file, mediaType: kind === 'npm' ? 'application/gzip' : 'application/zip', sha256 },
+  const files = packages.flatMap(({ kind, file, sha256, bytes, sbom }): PackageFile[] => [
+    { folder, name: file, mediaType: kind === 'npm' ? 'application/gzip' : 'application/zip', sha256, bytes },
     { folder, name: sbom, mediaType: 'application/vnd.cyclonedx+json; version=1.6' },
   ]);
   return [...files, { folder, name: checksums, mediaType: 'text/plain; charset=utf-8' }];
@@ -138,10 +138,7 @@ function simpleIndex(packages: Packages): PackageIndex[] {
     path: `/simple/${path}`,
     mediaType: 'text/html; charset=utf-8',
     text: `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="pypi:repository-version" content="1.0">
-<title>${title}</title>
+<html lang="en"><meta charset="utf-8"><meta name="pypi:repository-version" content="1.0"><title>${title}</title>
 ${links.join('<br>\n')}
 </html>
 `,
@@ -206,25 +203,17 @@ export const manuals = ({ present }: Packages): { readonly path: string; readonl
 /** Returns a sentence with links to the manuals; empty when the packages were not built. */
 export function manualList({ present }: Packages): string {
   const links = (present?.packages ?? []).flatMap(({ kind, manual }) =>
-    manual === undefined ? [] : [`[${kind === 'npm' ? 'TypeScript' : TITLES[kind]}](${MANUAL_PATHS[kind]})`],
+    manual === undefined ? [] : [`[${kind === 'npm' ? 'TypeScript' : PACKAGE_TITLES[kind]}](${MANUAL_PATHS[kind]})`],
   );
   return links.length === 0 ? '' : `The manuals, with a form handler, a worker and all options: ${links.join(', ')}.`;
 }
-
-const TITLES: Readonly<Record<PackageKind, string>> = {
-  npm: 'TypeScript and JavaScript',
-  python: 'Python',
-  php: 'PHP',
-  wordpress: 'WordPress',
-  proto: 'RPC contract',
-};
 
 /** Returns the lists of the page of packages, in Markdown: those of this release, and the earlier ones. */
 export function packageList({ present, releases }: Packages): string {
   if (!present) return NOT_BUILT;
   const rows = present.packages.map(
     ({ kind, file, sbom, sha256 }) =>
-      `| ${TITLES[kind]} | [${file}](${PACKAGES_PATH}/${file}) | \`${sha256}\` | [CycloneDX](${PACKAGES_PATH}/${sbom}) |`,
+      `| ${PACKAGE_TITLES[kind]} | [${file}](${PACKAGES_PATH}/${file}) | \`${sha256}\` | [CycloneDX](${PACKAGES_PATH}/${sbom}) |`,
   );
   const earlier = releases
     .filter((release) => release !== present)

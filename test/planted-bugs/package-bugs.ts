@@ -23,7 +23,7 @@ export const PACKAGE_BUGS: readonly PlantedBug[] = [
     name: 'a kept release names a file outside of its folder',
     suite: SERVING_SUITE,
     caughtBy: 'cannot name a file elsewhere: "../secret"',
-    patches: [{ file: PACKAGES, find: '!/^\\w[\\w.+-]*$/.test(file.name)', put: 'false' }],
+    patches: [{ file: PACKAGES, find: '!/^\\w[\\w.+-]*$/.test(name)', put: 'false' }],
   },
   {
     name: 'pages install packages that were not built',
