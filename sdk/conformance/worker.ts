@@ -18,7 +18,14 @@ export class Worker {
     this.#folder = folder;
   }
 
-  run(variant: Variant): Promise<Outcome> {
+  /** Runs a conversation. One that has failed, and whose caller cancels, again with more time: a busy machine may not have sent in time. */
+  async run(variant: Variant): Promise<Outcome> {
+    const outcome = await this.#runOnce(variant);
+    const isCancelled = variant.calls.some(({ request }) => request.cancelAfterMs);
+    return isCancelled && outcome.faults.length > 0 ? this.#runOnce(withPatience(variant)) : outcome;
+  }
+
+  #runOnce(variant: Variant): Promise<Outcome> {
     const needsClock = variant.calls.some(({ attempts }) =>
       attempts.some(({ clockJumpsSeconds }) => clockJumpsSeconds),
     );
@@ -52,6 +59,19 @@ export class Worker {
   async end(): Promise<readonly string[]> {
     return (await this.#driver?.end()) ?? [];
   }
+}
+
+/** The conversation with five times as long until the caller cancels. */
+function withPatience({ calls, ...variant }: Variant): Variant {
+  return {
+    ...variant,
+    calls: calls.map((call) => {
+      const { request, reportWithinMs = 0 } = call;
+      if (!request.cancelAfterMs) return call;
+      const cancelAfterMs = request.cancelAfterMs * 5;
+      return { ...call, request: { ...request, cancelAfterMs }, reportWithinMs: reportWithinMs + cancelAfterMs };
+    }),
+  };
 }
 
 /** Removes the machine's proxy settings, because clients connect to the local machine. */

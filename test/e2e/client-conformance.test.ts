@@ -15,7 +15,7 @@ import { anAuthority, writeCertificate } from '../support/certificates.ts';
 import { describeWithTools } from '../support/examples.ts';
 import { compiledClient, RUNTIME } from '../support/javascript-runtimes.ts';
 import { ROOT, sharedFolder } from '../support/processes.ts';
-import { PYTHON_TOOL, pythonWithClient } from '../support/python.ts';
+import { PYTHON_TOOL, pythonForTests } from '../support/python.ts';
 
 /** A client that the suite runs against. */
 interface Client {
@@ -121,14 +121,10 @@ function aRuntime(
   };
 }
 
-/** A Python with the client's dependencies, shared by both Python clients. */
-let programs: Promise<string> | undefined;
-
 /** The driver in Python. It trusts one authority: each of its hundreds of clients reads those of the machine, for longer than a conversation takes. */
 async function pythonDriver(...options: readonly string[]): Promise<readonly string[]> {
-  programs ??= pythonWithClient(scratch());
   const { cert } = writeCertificate(scratch(), 'authority', await anAuthority('The only one'));
-  const python = join(await programs, 'python');
+  const python = join(await pythonForTests(), 'python');
   return ['env', `SSL_CERT_FILE=${cert}`, python, 'sdk/python/conformance_driver.py', ...options];
 }
 

@@ -139,6 +139,15 @@ for number in range(3):
   ],
 };
 
+/** Prints what the modules of a folder import when they are loaded, without Python's own modules and each other. */
+const IMPORTS = `
+import ast, pathlib, sys
+files = pathlib.Path(sys.argv[1]).rglob("*.py")
+nodes = [node for file in files for node in ast.parse(file.read_text()).body]
+names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+print(*sorted({name.split(".")[0] for name in names} - sys.stdlib_module_names))`;
+
 // @proves leads-23
 describeWithTools([PYTHON_TOOL], 'the client for Python', () => {
   const scratch = sharedFolder();
@@ -194,26 +203,39 @@ print(*await async_form.names(leads))`),
     expect(await service.countLeads(studioId)).toBe(2);
   });
 
-  test('ends a cancelled task immediately, whether it waits for a response or for the next attempt', async () => {
+  test('imports nothing but what its package declares', async () => {
+    const printed = await execute(join(bin, 'python'), ['-c', IMPORTS, join(ROOT, 'sdk/python/src/lead_intake')]);
+    expect(printed.stdout.trim()).toBe('anyio httpx2');
+  });
+
+  // @proves clients-9
+  test('ends a cancelled task immediately, and tells whether the lead may have been written', async () => {
     const { secret } = await service.aStudioWithKey();
     const proxy = await startProxy('127.0.0.1', Number(new URL(service.url).port));
     proxy.silence();
     const printed = await run(
-      withClient(`async def cancelled(leads):
+      withClient(`async def cancelled(leads, failed=None):
     task = asyncio.create_task(leads.create_lead(grace))
-    await asyncio.sleep(0.2)
+    await (asyncio.sleep(0.2) if failed is None else failed.wait())
     task.cancel()
     try:
         await task
-    except asyncio.CancelledError:
-        return "cancelled"
-gone = lead_intake.AsyncLeadIntakeClient("http://127.0.0.1:1", "${newKeySecret()}")
-print(await cancelled(leads), await cancelled(gone))
+    except asyncio.CancelledError as error:
+        return lead_intake.outcome_of(error).written
+async def too_late(leads):
+    try:
+        await asyncio.wait_for(leads.create_lead(grace), 0.2)
+    except asyncio.TimeoutError as error:
+        return lead_intake.outcome_of(error).written
+failed = asyncio.Event()
+tell = lambda report: failed.set()
+gone = lead_intake.AsyncLeadIntakeClient("http://127.0.0.1:1", "${newKeySecret()}", on_attempt=tell)
+print(await cancelled(leads), await cancelled(gone, failed), await too_late(leads))
 await gone.aclose()`),
       secret,
       `http://127.0.0.1:${proxy.port}`,
     ).finally(() => proxy.stop());
-    expect(printed).toBe('cancelled cancelled');
+    expect(printed).toBe('unknown no unknown');
   });
 
   test('ends an abandoned attempt, and sends nothing for it', async () => {

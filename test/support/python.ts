@@ -27,16 +27,6 @@ const PACKAGES = [
 ];
 
 /**
- * Creates a virtual environment with the client, built as a package, and with nothing that it does not need.
- *
- * @returns the folder of its programs
- */
-export async function pythonWithClient(folder: string): Promise<string> {
-  await execute('bash', ['-ec', INSTALL, folder, python, wheelIn(folder)]);
-  return join(folder, 'env/bin');
-}
-
-/**
  * Returns the folder of the programs of a virtual environment with the client and what its tests need. All suites and runs share it,
  * because it takes long to make: it is made anew when the client has changed.
  */
