@@ -19,7 +19,13 @@ final class Action
             if (!current_user_can(self::CAPABILITY)) {
                 wp_die(esc_html__('You may not do that.', 'lead-intake'), '', ['response' => 403]);
             }
-            wp_safe_redirect($do($subject));
+            try {
+                $next = $do($subject);
+            } catch (\Exception) {
+                // The database has failed, or a lead was delivered meanwhile, as the page shows.
+                $next = wp_get_referer() ?: admin_url();
+            }
+            wp_safe_redirect($next);
             exit;
         });
     }

@@ -21,15 +21,11 @@ final class LeadsPage
             add_management_page($title, $title, Action::CAPABILITY, self::PAGE, self::show(...));
         });
         Action::on(self::ACTION, static function (string $key): string {
-            try {
-                if (isset($_POST['discard'])) {
-                    Outboxes::own()->discard($key);
-                } else {
-                    Outboxes::own()->retry($key);
-                    Delivery::deliverSoon();
-                }
-            } catch (\Exception) {
-                // The entry was delivered meanwhile or the database has failed, as the list shows.
+            if (isset($_POST['discard'])) {
+                Outboxes::own()->discard($key);
+            } else {
+                Outboxes::own()->retry($key);
+                Delivery::deliverSoon();
             }
             return self::url();
         });

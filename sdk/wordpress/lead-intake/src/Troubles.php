@@ -15,7 +15,11 @@ final class Troubles
         add_action('admin_notices', self::show(...));
         add_action(self::DAILY, static function (): void {
             self::mail();
-            Submissions::tidy();
+            try {
+                Submissions::tidy();
+            } catch (\Exception) {
+                // Tomorrow again. Otherwise WordPress would run no other job of this minute.
+            }
         });
     }
 
