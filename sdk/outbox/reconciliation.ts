@@ -22,7 +22,7 @@ export interface Reconciliation {
   /** Why it is not complete; null when it is. The next call goes on where it stopped. */
   readonly stoppedBecause: string | null;
   readonly startedAt: Date;
-  /** When the oldest of the compared leads was stored; null when there are none. Older rows are deleted. */
+  /** When the oldest of the rows without data was settled; null when there are none. Older ones are deleted. */
   readonly since: Date | null;
   /** Leads that were delivered, and how many of these are there. */
   readonly sent: number;
@@ -67,6 +67,7 @@ export interface StoredRun {
   requests: number;
   /** The number of rows when it began. */
   rows: number;
+  /** The earliest time of settling: a row that is kept for a person may be far older than what is still known. */
   since: number | null;
   sent: number;
   there: number;

@@ -37,7 +37,7 @@ export function sentRowsIn(connection: Connection, table: string): SentRows {
     async overview() {
       // Times as text: the stored integer may exceed what drivers can read.
       const [row] = await select(
-        `SELECT COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, CAST(MIN(created_at) AS TEXT) AS since
+        `SELECT COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, CAST(MIN(settled_at) AS TEXT) AS since
          FROM ${table} WHERE ${SENT}`,
       );
       const { number, total, up_to: upTo, since } = row ?? {};

@@ -9,8 +9,8 @@ final class Reconciliation
 {
     /**
      * @param ?string $stoppedBecause why it is not complete; null when it is. The next call goes on where it stopped
-     * @param ?\DateTimeImmutable $since when the oldest of the compared leads was stored; null when there are none. Older rows
-     *     are deleted
+     * @param ?\DateTimeImmutable $since when the oldest of the rows without data was settled; null when there are none. Older
+     *     ones are deleted
      * @param int $sent leads that were delivered
      * @param int $there how many of these are there
      * @param int $alreadyOpen leads whose contact had an open lead of another creation

@@ -26,10 +26,10 @@ final class SentRows
     /** Counts what is to compare. */
     public function beginning(): Run
     {
-        $columns = 'COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, MIN(created_at) AS since';
+        $columns = 'COUNT(lead_id) AS number, COUNT(*) AS total, MAX(lead_id) AS up_to, MIN(settled_at) AS since';
         [$row] = $this->database->query("SELECT $columns FROM $this->table WHERE " . self::SENT);
         ['number' => $number, 'total' => $total, 'up_to' => $upTo, 'since' => $since] = $row;
-        return new Run((string) $upTo, (int) $number, $total > 0 ? (int) $since : null, $total - $number, Table::now());
+        return new Run((string) $upTo, (int) $number, $since === null || $since === '' ? null : (int) $since, $total - $number, Table::now());
     }
 
     /**

@@ -49,7 +49,7 @@ class Reconciliation:
     #: Why it is not complete; None when it is. The next call goes on where it stopped.
     stopped_because: str | None
     started_at: datetime
-    #: When the oldest of the compared leads was stored; None when there are none. Older rows are deleted.
+    #: When the oldest of the rows without data was settled; None when there are none. Older ones are deleted.
     since: datetime | None
     #: Leads that were delivered, and how many of these are there.
     sent: int
