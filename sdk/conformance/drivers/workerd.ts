@@ -32,21 +32,26 @@ writeFileSync(
     sockets = [(name = "http", address = ${JSON.stringify(`unix:${socketPath}`)}, http = (), service = "main")]
   );`,
 );
-const workerd = spawn(program, ['serve', '--control-fd=3', config], {
-  stdio: ['ignore', 'inherit', 'inherit', 'pipe'],
+// A shell ends it when this driver ends, also when it is killed: its standard input ends with this process.
+const script = '"$0" "$@" & exec 3>&-; read -r _; kill $!';
+const workerd = spawn('sh', ['-c', script, program, 'serve', '--control-fd=3', config], {
+  stdio: ['pipe', 'inherit', 'inherit', 'pipe'],
 });
 try {
   await isListening(workerd);
   for await (const line of createInterface({ input: process.stdin })) process.stdout.write(`${await reportOn(line)}\n`);
 } finally {
-  workerd.kill();
+  workerd.stdin?.end();
   rmSync(folder, { recursive: true });
   rmSync(config);
 }
 
 /** Waits until workerd says on its control channel that it listens. @throws Error when it ends */
 async function isListening(workerd: ChildProcess): Promise<void> {
-  const [first] = await Promise.race([once(workerd.stdio[3] ?? workerd, 'data'), once(workerd, 'exit')]);
+  const [first] = await Promise.race([
+    once(workerd.stdio[3] ?? workerd, 'data'),
+    once(workerd.stdio[3] ?? workerd, 'end'),
+  ]);
   if (!String(first).includes('"listen"')) throw new Error(`workerd has said ${first}`);
 }
 
