@@ -11,7 +11,7 @@ const SOURCES = [
   'package-lock.json',
   'package.json',
   'common/package-settings.ts',
-  '{sdk,proto,examples/recipes/wordpress}/**/*.{ts,json,php,py,toml,md,proto}',
+  '{sdk,proto,examples/recipes/wordpress}/**/*.*',
 ];
 
 try {
@@ -29,7 +29,7 @@ function areOutdated(): boolean {
   const built = statSync(join(PACKAGES_FOLDER, `release-${packageJson.version}.json`), { throwIfNoEntry: false });
   if (!built) return true;
   const root = join(import.meta.dirname, '../..');
-  const exclude = (name: string) => name === 'node_modules' || name === 'dist';
+  const exclude = (name: string) => /^(?:node_modules|dist|build|__pycache__)$/.test(name);
   const sources = globSync(SOURCES, { cwd: root, exclude });
   return sources.some((source) => statSync(join(root, source)).mtimeMs > built.mtimeMs);
 }

@@ -80,10 +80,11 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   test('a language is chosen once, for every page', async () => {
     const page = await open(`${publicUrl}/docs/clients`);
     const shown = () => page.locator('figure:visible').allTextContents();
-    expect(await shown()).toEqual([expect.stringContaining('createLeadIntakeClient')]);
-    await page.getByRole('tab', { name: 'TypeScript' }).press('ArrowRight');
-    expect(await shown()).toEqual([expect.stringContaining('new LeadIntakeClient')]);
-    await page.getByRole('tab', { name: 'Python' }).click();
+    const containing = (...texts: string[]) => texts.map((text) => expect.stringContaining(text));
+    expect(await shown()).toEqual(containing('await check(', 'createLeadIntakeClient({'));
+    await page.getByRole('tab', { name: 'TypeScript' }).first().press('ArrowRight');
+    expect(await shown()).toEqual(containing('LeadIntakeClient::check(', 'new LeadIntakeClient('));
+    await page.getByRole('tab', { name: 'Python' }).last().click();
     await page.goto(`${publicUrl}/docs/reference`);
     expect(await page.getByRole('tab', { selected: true }).allTextContents()).toEqual(['Python', 'Python', 'Python']);
     for (const text of await shown()) expect(text).toContain('from lead_intake import');
@@ -116,7 +117,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   // @proves docs-3
   test('without scripts every page shows all that it has', async () => {
     const page = await open(`${publicUrl}/docs/clients`, { javaScriptEnabled: false });
-    expect(await page.locator('figure:visible').count()).toBe(3);
+    expect(await page.locator('figure:visible').count()).toBe(6);
     expect(await page.getByRole('searchbox').isVisible()).toBe(false);
     await page.goto(`${publicUrl}/docs`);
     await page.getByRole('link', { name: 'the reference', exact: true }).click();
