@@ -16,7 +16,6 @@ RUN npm install --no-save --omit=dev --ignore-scripts --save-prod \
 COPY tsconfig.json buf.yaml ./
 COPY proto proto
 COPY common/package-settings.ts common/
-COPY examples/recipes/wordpress examples/recipes/wordpress
 COPY sdk sdk
 RUN npm run build:packages
 

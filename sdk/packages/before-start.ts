@@ -7,12 +7,7 @@ import { join } from 'node:path';
 import { PACKAGES_FOLDER } from '../../common/package-settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-const SOURCES = [
-  'package-lock.json',
-  'package.json',
-  'common/package-settings.ts',
-  '{sdk,proto,examples/recipes/wordpress}/**/*.*',
-];
+const SOURCES = ['package-lock.json', 'package.json', 'common/package-settings.ts', '{sdk,proto}/**/*.*'];
 
 try {
   if (areOutdated()) {

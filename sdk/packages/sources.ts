@@ -68,9 +68,9 @@ function npmPackage(settings: PackageSettings, version: string): Package {
   const head = { name: settings.npm, version, description, license: isOwnLicence(licence) ? 'UNLICENSED' : licence };
   const own = { ...head, ...(author && { author }), ...(homepage && { homepage }) };
   files.set('package/package.json', jsonFile({ ...own, ...manifest, ...own }));
-  const readme = standalone(text(files, 'package/README.md')).replaceAll(name, settings.npm);
-  files.set('package/README.md', Buffer.from(readme));
-  const manual = manualOf('sdk/README.md').replaceAll(name, settings.npm);
+  const named = (page: string) => page.replaceAll(name, settings.npm);
+  files.set('package/README.md', Buffer.from(named(standalone(text(files, 'package/README.md')))));
+  const manual = named(manualOf('sdk/README.md'));
   return { name: settings.npm, description, archive: tgzOf(files), dependencies: [], manual };
 }
 
