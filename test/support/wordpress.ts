@@ -87,7 +87,7 @@ export interface Session {
 
 /** What statements need before they activate or deactivate plugins. */
 export const FIRST = `require ABSPATH . 'wp-admin/includes/plugin.php';`;
-export const TABLES = ['outbox', 'submissions', 'throttle'].map((name) => `_7x_lead_intake_${name}`);
+export const TABLES = ['outbox', 'outbox_memo', 'submissions', 'throttle'].map((name) => `_7x_lead_intake_${name}`);
 
 /** A website for a suite. It is served once the tests run. */
 export function aWordPress(): WordPress {

@@ -6,6 +6,7 @@ namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
 use LeadIntake\Outbox\Entry;
+use LeadIntake\Outbox\OutboxException;
 use LeadIntake\Outbox\State;
 
 /** Tools › Leads: what was sent, what was not, and the actions of a person. */
@@ -13,6 +14,9 @@ final class LeadsPage
 {
     private const PAGE = 'lead-intake-leads';
     private const ACTION = 'lead_intake_entry';
+    private const COMPARE = 'lead_intake_compare';
+    /** Less than what servers give a page; the next press of the button goes on. */
+    private const COMPARE_SECONDS = 20.0;
 
     public static function register(): void
     {
@@ -29,6 +33,15 @@ final class LeadsPage
             }
             return self::url();
         });
+        Action::on(self::COMPARE, static function (): string {
+            try {
+                $report = Outboxes::own()->reconcile(Settings::client(), maxSeconds: self::COMPARE_SECONDS);
+            } catch (OutboxException | \LogicException $error) {
+                return Action::said(self::url(), $error->getMessage(), false);
+            }
+            $more = $report->isComplete ? '' : ' ' . __('Not all was compared: press the button again.', 'lead-intake');
+            return Action::said(self::url(), $report->summary . $more, $report->isComplete && $report->differences === []);
+        });
     }
 
     private static function show(): void
@@ -37,6 +50,7 @@ final class LeadsPage
         try {
             self::showTable(__('These need somebody', 'lead-intake'), Outboxes::own()->needsAttention()->entries);
             self::showTable(__('The newest', 'lead-intake'), Outboxes::own()->newest());
+            self::showComparison();
         } catch (\Exception) {
             // The database has failed: the notice above says so.
         }
@@ -58,6 +72,22 @@ final class LeadsPage
             echo '</td></tr>';
         }
         echo '</tbody></table>';
+    }
+
+    /** Shows what the latest comparison has found, and the button for another. */
+    private static function showComparison(): void
+    {
+        echo '<h2>' . esc_html__('Has everything arrived?', 'lead-intake') . '</h2>';
+        settings_errors('lead_intake');
+        $report = Outboxes::own()->lastReconciliation();
+        if ($report !== null) {
+            echo '<p>' . esc_html(wp_date('Y-m-d H:i', $report->startedAt->getTimestamp()) . ': ' . $report->summary) . '</p>';
+            foreach ($report->differences as $difference) {
+                echo '<p class="texts">' . esc_html("$difference->reason: $difference->leadId") . '</p>';
+            }
+        }
+        Action::open(self::COMPARE);
+        echo '<button class="button">' . esc_html__('Compare with the service', 'lead-intake') . '</button></form>';
     }
 
     /** Prints the beginning of a table, which the caller ends. @param list<string> $headings */

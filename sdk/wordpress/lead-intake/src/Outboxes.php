@@ -54,7 +54,7 @@ final class Outboxes
     /** @return list<string> all tables of the website */
     public static function tables(): array
     {
-        return [self::table(), Submissions::table(), Throttle::table()];
+        return [self::table(), self::table() . '_memo', Submissions::table(), Throttle::table()];
     }
 
     /** A name that begins with a letter or _, as the outbox requires; a prefix of WordPress may begin with a digit. */

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace LeadIntakePlugin;
 defined('ABSPATH') || exit;
 
+use LeadIntake\CheckReport;
 use LeadIntake\LeadIntakeClient;
-use LeadIntake\Transport\Transport;
 
 /** The URL to which leads are sent, and the key. The key never appears in a page. */
 final class Settings
@@ -44,10 +44,14 @@ final class Settings
     }
 
     /** @throws \LogicException that says what is missing or wrong, without the key */
-    public static function client(?Transport $transport = null): LeadIntakeClient
+    public static function client(): LeadIntakeClient
     {
-        $deadline = $transport === null ? self::DEADLINE_SECONDS : self::TEST_DEADLINE_SECONDS;
-        return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: $deadline, transport: $transport);
+        return new LeadIntakeClient(self::url(), self::key(), deadlineSeconds: self::DEADLINE_SECONDS);
+    }
+
+    public static function check(): CheckReport
+    {
+        return LeadIntakeClient::check(self::url(), self::key(), attemptTimeoutSeconds: self::TEST_DEADLINE_SECONDS);
     }
 
     public static function setUp(): void
