@@ -1,6 +1,13 @@
 import { type ApiRequest, type Attempt, attempt, retryAfterOf } from './attempt.ts';
 import type { LeadIntakeClientOptions } from './client.ts';
-import { authorizationOf, isOpenToOthers, leadsUrlOf, requireLimits, requireServer } from './configuration.ts';
+import {
+  authorizationOf,
+  faultOfKey,
+  isOpenToOthers,
+  leadsUrlOf,
+  requireLimits,
+  requireServer,
+} from './configuration.ts';
 import { faultOfConnection } from './not-sent.ts';
 import { CHECK_FINDINGS, FAILING_FROM_STATUS } from './outcomes.ts';
 import { timeoutSignal } from './send.ts';
@@ -20,9 +27,9 @@ export interface CheckFinding {
 
 /** The result of a check. */
 export interface CheckReport {
-  /** Whether address and key are known to be right for creating leads. */
+  /** Whether address and key are known to be right for creating leads. False: they are wrong, or it is not known; the findings say which. */
   readonly canCreate: boolean;
-  /** Whether they are known to be right for reading leads. */
+  /** Whether they are known to be right for reading leads; false as for creating them. */
   readonly canRead: boolean;
   /** One of each part, in this order: address, key, leads.create, leads.read, clock. */
   readonly findings: readonly CheckFinding[];
@@ -31,8 +38,8 @@ export interface CheckReport {
 /** A difference of clocks that may matter; milliseconds. */
 const MAX_CLOCK_DIFFERENCE_MS = 5 * 60 * 1000;
 
-/** The number in a sentence. */
-type Found = readonly [code: CheckCode, number?: number];
+/** A code, and the number or the fault in its sentence. */
+type Found = readonly [code: CheckCode, part?: number | string];
 
 const KEY_PROBLEMS: Readonly<Record<string, CheckCode>> = {
   integration_key_invalid: 'key_refused',
@@ -63,7 +70,7 @@ export async function check({
   if (url === undefined || headers === undefined || isOpen) {
     return reportOf({
       address: [url === undefined ? 'address_malformed' : isOpen ? 'address_not_https' : 'not_checked'],
-      key: [headers === undefined ? 'key_malformed' : 'not_checked'],
+      key: headers === undefined ? ['key_malformed', faultOfKey(apiKey) ?? ''] : ['not_checked'],
     });
   }
   const once = (request: ApiRequest) => attempt(request, fetch, timeoutSignal(Math.min(deadlineMs, attemptTimeoutMs)));
@@ -129,9 +136,9 @@ function clockIn({ kind, headers }: Attempt): Found {
 function reportOf(found: { readonly [about in CheckFinding['about']]?: Found }): CheckReport {
   const parts = ['address', 'key', 'leads.create', 'leads.read', 'clock'] as const;
   const findings = parts.map((about) => {
-    const [code, number] = found[about] ?? ['not_checked'];
+    const [code, part] = found[about] ?? ['not_checked'];
     const [verdict, sentence] = CHECK_FINDINGS[code];
-    return { about, verdict, code, sentence: sentence.replace(/\{\w+\}/, String(number)) };
+    return { about, verdict, code, sentence: sentence.replace(/\{\w+\}/, String(part)) };
   });
   const codes = findings.map(({ code }) => code);
   return { canCreate: codes.includes('create_granted'), canRead: codes.includes('read_granted'), findings };

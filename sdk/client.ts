@@ -16,7 +16,7 @@ export interface LeadIntakeClientOptions {
   readonly attemptTimeoutMs?: number;
   /** A replacement for the global `fetch`. */
   readonly fetch?: typeof fetch;
-  /** Called after each attempt of each request, for logs and metrics. What it throws ends the request. */
+  /** Called after each attempt of each request, for logs and metrics. What it throws is logged by `console.error`. */
   readonly onAttempt?: (report: AttemptReport) => void;
   /** Permits an address by http outside of this machine and its network, where others can read key and leads. Default: false. */
   readonly allowHttp?: boolean;

@@ -8,6 +8,7 @@ const PATH_OF_API = /\/v1(?:\/integrations(?:\/leads)?)?\/*$/;
 
 /** The form of a key's secret: 32 random bytes and their CRC-32, in base64url. */
 const KEY = /^lik_[A-Za-z0-9_-]{48}$/;
+const KEY_LENGTH = 52;
 
 /** Whether an address lets others read what is sent to it. */
 export const isOpenToOthers = (baseUrl: string): boolean =>
@@ -28,10 +29,21 @@ export function leadsUrlOf(baseUrl: string, allowHttp: boolean): string {
 
 /** Returns the headers of all requests of a key. @throws TypeError, without the key, when it is none */
 export function authorizationOf(apiKey: string): Headers {
-  if (!KEY.test(apiKey) || !hasChecksum(bytesOf(apiKey.slice(4)))) {
-    throw new TypeError('apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake');
+  const fault = faultOfKey(apiKey);
+  if (fault !== undefined) {
+    throw new TypeError(`apiKey must be the whole secret of an API key, lik_ and 48 characters: ${fault}`);
   }
   return new Headers({ authorization: `Bearer ${apiKey}`, 'user-agent': USER_AGENT });
+}
+
+/** Returns what is wrong with a key, without the key, in the words of all clients. */
+export function faultOfKey(apiKey: string): string | undefined {
+  if (typeof apiKey !== 'string' || apiKey === '') return 'it is empty';
+  if (/^Bearer/i.test(apiKey)) return 'it begins with Bearer, which the client adds itself';
+  if (/\s/.test(apiKey)) return 'it has white space';
+  if (apiKey.length !== KEY_LENGTH) return 'it has another length';
+  if (!KEY.test(apiKey)) return 'it has other characters';
+  return hasChecksum(bytesOf(apiKey.slice(4))) ? undefined : 'its checksum is wrong, so it has a wrong character';
 }
 
 function bytesOf(base64url: string): Uint8Array<ArrayBuffer> {

@@ -69,7 +69,8 @@ const OUTCOMES: readonly { readonly name: string; readonly about: string; readon
   {
     name: 'REASON_NOT_TAKEN',
     about: 'Why an outbox keeps the note of an already open lead.',
-    values: 'already open: the contact has an open lead, and no one has got this note',
+    values:
+      'already open: the contact has an open lead; whether the studio has got this note is a setting of the studio',
   },
   {
     name: 'REASON_REPLAYED',

@@ -55,3 +55,19 @@ export function faultOfConnection(error: unknown) {
   const isOfTls = /^(?:EPROTO$|ERR_SSL)/.test(code) || NOT_CONNECTED.includes(code) || DENO_NOT_CONNECTED.test(message);
   return isOfTls || /TLS/.test(message) ? 'tls_failed' : 'no_answer';
 }
+
+/**
+ * Returns why the service has not answered, without addresses and data: `connection refused (ECONNREFUSED)`, or `403, not of
+ * the service` when something else has answered with a status. The same words in all languages; the code is the system's.
+ */
+export function whyNoAnswer(cause: unknown, status: number | undefined): string {
+  if (status !== undefined) return `${status}, not of the service`;
+  const fault = faultOfConnection(cause);
+  if (fault === 'timed_out') return 'timed out';
+  const words = fault === 'no_answer' ? 'connection failed' : fault.replace('_', ' ').replace('tls', 'TLS');
+  const inner = Object(cause).cause ?? cause;
+  const { code, name } = Object(inner?.errors?.[0] ?? inner);
+  // Other texts may have the address.
+  const detail = [code, name].find((text) => typeof text === 'string' && /^(?!Error$)\w{1,64}$/.test(text));
+  return detail === undefined ? words : `${words} (${detail})`;
+}

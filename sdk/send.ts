@@ -8,6 +8,7 @@ import {
   settlesOutcome,
 } from './attempt.ts';
 import { IdempotencyConflictError, LeadAlreadyOpenError, NoAnswerError, ProblemError } from './errors.ts';
+import { whyNoAnswer } from './not-sent.ts';
 
 /** The first and the maximum backoff; milliseconds. */
 const FIRST_BACKOFF_MS = 500;
@@ -74,14 +75,14 @@ export async function send(
     const last = await attempt(request, fetch, AbortSignal.any(limits));
     attempts += 1;
     if (last.kind === 'answer') {
-      onAttempt?.(reportOn(last, attempts));
+      tell(onAttempt, reportOn(last, attempts));
       return { ...last, attempts };
     }
     isOpen = (isOpen && !settlesOutcome(last)) || leavesOutcomeOpen(last);
     const waitMs = retryDelayMs(attempts, retryAfterOf(last));
     const isInTime = performance.now() + waitMs + MIN_ATTEMPT_MS < end;
     const isLast = signal?.aborted || !isWorthRepeating(last) || !isInTime;
-    onAttempt?.(reportOn(last, attempts, isLast ? undefined : waitMs));
+    tell(onAttempt, reportOn(last, attempts, isLast ? undefined : waitMs));
     if (signal?.aborted) throw cancelled();
     if (isLast) throw failed(last);
     await wait(waitMs, signal).catch(() => {
@@ -97,7 +98,9 @@ export async function send(
     const written = idempotencyKey !== undefined && isOpen ? 'unknown' : 'no';
     const failure = { written, idempotencyKey, attempts, retryAfterSeconds: retryAfterOf(last) } as const;
     if (last.kind === 'none') {
-      const message = signal?.aborted ? 'The call was cancelled' : 'The service has not answered';
+      const message = signal?.aborted
+        ? 'The call was cancelled'
+        : `The service has not answered: ${whyNoAnswer(last.cause, last.status)}`;
       return new NoAnswerError(message, { ...failure, status: last.status, cause: last.cause });
     }
     switch (last.problem.code) {
@@ -108,6 +111,15 @@ export async function send(
       default:
         return new ProblemError(last.problem, failure);
     }
+  }
+}
+
+/** Calls the listener, which may be asynchronous. Its failure is not that of the request: the lead may be written. */
+async function tell(onAttempt: Sending['onAttempt'], report: AttemptReport): Promise<void> {
+  try {
+    await onAttempt?.(report);
+  } catch (error) {
+    console.error('Lead Intake: onAttempt has failed:', error);
   }
 }
 

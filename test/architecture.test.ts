@@ -157,6 +157,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     'sdk/client.ts',
     'sdk/api-types.ts',
     'sdk/errors.ts',
+    'sdk/not-sent.ts',
     'sdk/outcomes.ts',
   ],
   'sdk/conformance/': [],

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import CHECK_FINDINGS from './check-findings.json' with { type: 'json' };
 import { idempotencyKeyOf } from './check-requests.ts';
-import { type Call, type ExpectedFindings, PARTS } from './conversation.ts';
+import { type Call, type ExpectedError, type ExpectedFindings, PARTS } from './conversation.ts';
 import type { DriverRequest, Parts, Report } from './driver-process.ts';
 import { type Exchange, retryAfterOf, successOf, wholeAnswerTo } from './exchanges.ts';
 
@@ -22,11 +22,21 @@ export function faultsOfReport(
   const must = call.report === 'result' ? resultOf(driverRequest, exchanges) : errorOf(call, driverRequest, exchanges);
   if (!reported) return [`the report is ${JSON.stringify(report)}, not ${outcome} ${JSON.stringify(must)}`];
   const names = report.isPartial ? [] : Object.keys(must);
-  return [...new Set([...names, ...Object.keys(reported)])].flatMap((name) => {
-    const [is, should] = [comparable(name, reported[name], must[name]), comparable(name, must[name], must[name])];
+  const { message, ...parts } = reported;
+  const faults = [...new Set([...names, ...Object.keys(parts)])].flatMap((name) => {
+    const [is, should] = [comparable(name, parts[name], must[name]), comparable(name, must[name], must[name])];
     if (name === 'attempts' && !areCounted(exchanges) && Number(is) >= Number(should)) return [];
     return isDeepStrictEqual(is, should) ? [] : [`the report has ${name} ${show(is)}, not ${show(should)}`];
   });
+  return [...faults, ...faultsOfMessage(call.report, message)];
+}
+
+/** A report may have the message that people read. */
+function faultsOfMessage(report: Call['report'], message: unknown): string[] {
+  if (typeof report === 'string' || !('because' in report) || message === undefined) return [];
+  return String(message).includes(`: ${report.because}`)
+    ? []
+    : [`the message is ${show(message)}, not because ${report.because}`];
 }
 
 function faultsOfRefusal({ apiKey }: DriverRequest, report: Report): string[] {
@@ -38,16 +48,20 @@ function faultsOfRefusal({ apiKey }: DriverRequest, report: Report): string[] {
 }
 
 /** Compares findings, and their sentences with those of the table: a number in place of each name in braces. */
-function faultsOfFindings({ found }: ExpectedFindings, { result }: Report): string[] {
+function faultsOfFindings({ found, because }: ExpectedFindings, { result }: Report): string[] {
   const findings = Array.isArray(result?.findings) ? (result.findings as readonly Parts[]) : [];
   const table: Readonly<Record<string, readonly string[]>> = CHECK_FINDINGS;
   const faults = PARTS.flatMap((about, index) => {
     const code = found[about] ?? 'not_checked';
-    const [verdict = '', sentence = ''] = table[code] ?? [];
+    const [verdict = '', text = ''] = table[code] ?? [];
+    const sentence = because === undefined ? text : text.replace('{fault}', because);
     const { sentence: said, ...is } = findings[index] ?? {};
     const [before = '', after] = sentence.split(/\{\w+\}/);
     const numbered = String(said).replace(/\d+(?!.*\d)/, '{}');
-    const hasSentence = after === undefined ? said === sentence : numbered === `${before}{}${after}`;
+    const isOther = sentence.includes('{fault}')
+      ? !String(said).startsWith(before)
+      : numbered !== `${before}{}${after}`;
+    const hasSentence = after === undefined ? said === sentence : !isOther;
     const isFound = hasSentence && isDeepStrictEqual(is, { about, verdict, code });
     return isFound ? [] : [`the report has ${show(findings[index])}, not ${about}: ${code}: ${sentence}`];
   });
@@ -79,7 +93,8 @@ function resultOf(driverRequest: DriverRequest, exchanges: readonly Exchange[]):
 }
 
 function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: readonly Exchange[]): Parts {
-  const expected = typeof report === 'string' || 'found' in report ? undefined : report;
+  const { because: _, ...expected }: Partial<ExpectedError> =
+    typeof report === 'string' || 'found' in report ? {} : report;
   const arrivals = exchanges.at(-1)?.arrivals ?? [];
   const answer = wholeAnswerTo(arrivals.at(-1));
   const body = answer?.body as Parts | undefined;
@@ -87,7 +102,7 @@ function errorOf({ report }: Call, driverRequest: DriverRequest, exchanges: read
     ...expected,
     attempts: arrivals.length,
     ...(driverRequest.call === 'createLead' && { idempotencyKey: driverRequest.idempotencyKey ?? sentKey(exchanges) }),
-    ...(expected?.kind !== 'no-answer' && {
+    ...(expected.kind !== 'no-answer' && {
       code: body?.code,
       status: answer?.status,
       requestId: body?.requestId,

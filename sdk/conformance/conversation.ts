@@ -111,6 +111,8 @@ export type ExpectedReport = 'result' | 'refused' | ExpectedError | ExpectedFind
 /** The expected findings of a check by part, keys of `check-findings.json`; those that are not named are `not_checked`. */
 export interface ExpectedFindings {
   readonly found: { readonly [part in Part]?: string };
+  /** What is wrong with the key, in the words of all clients. */
+  readonly because?: string;
 }
 
 export const PARTS = ['address', 'key', 'leads.create', 'leads.read', 'clock'] as const;
@@ -121,4 +123,6 @@ export interface ExpectedError {
   readonly kind: 'problem' | 'lead-already-open' | 'idempotency-conflict' | 'no-answer';
   readonly written: 'no' | 'unknown';
   readonly existingLeadId?: string;
+  /** Why there is no answer, in the words of all clients. */
+  readonly because?: string;
 }

@@ -1,6 +1,7 @@
 import type { LeadCapture } from '../api-types.ts';
 import type { CreatedLead } from '../client.ts';
 import { LeadAlreadyOpenError, NoAnswerError, ProblemError } from '../errors.ts';
+import { whyNoAnswer } from '../not-sent.ts';
 import {
   CONFIGURATION_REASONS,
   FAILING_FROM_STATUS,
@@ -81,7 +82,7 @@ export async function outcomeOf(
 
 /** Returns what a request failed with, in the form of the column `reason`. */
 export function reasonOfFailure(error: ProblemError | NoAnswerError): string {
-  if (error instanceof NoAnswerError) return reasonOf(`${markOf(error)}: ${whyNone(error.cause)}`);
+  if (error instanceof NoAnswerError) return reasonOf(`${markOf(error)}: ${whyNoAnswer(error.cause, error.status)}`);
   const { status, code, title, detail = title, fields, requestId } = error;
   const named = Object.entries(fields).map(([field, messages]) => `${field}: ${messages.join(', ')}`);
   const about = named.length > 0 ? ` [${named.join('; ')}]` : '';
@@ -108,12 +109,4 @@ function outcomeOfProblem(problem: ProblemError): Outcome {
 function markOf({ status, retryAfterSeconds }: NoAnswerError): string {
   if (retryAfterSeconds !== undefined) return 'wait asked for';
   return status === 404 || status === 405 ? `${status} ${UNANSWERED}` : UNANSWERED;
-}
-
-/** Returns why there was no response, without addresses: Node's error code, or else the client's message. */
-function whyNone(cause: unknown): string {
-  if (!(cause instanceof Error)) return 'unknown';
-  const { code } = (cause.cause ?? {}) as { code?: unknown };
-  if (typeof code === 'string') return code;
-  return cause.name === 'Error' ? cause.message : cause.name;
 }

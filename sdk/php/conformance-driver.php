@@ -41,6 +41,8 @@ function reportOn(array $request): array
             apiKey: $request['apiKey'],
             deadlineSeconds: $request['options']['deadlineMs'] / 1000,
             attemptTimeoutSeconds: $request['options']['attemptTimeoutMs'] / 1000,
+            // Whatever a listener does, the calls have their own results.
+            onAttempt: static fn (): never => throw new DomainException('the listener has failed'),
         );
     } catch (InvalidArgumentException $error) {
         return ['refused' => $error->getMessage()];
@@ -131,6 +133,9 @@ function errorOf(LeadIntakeException $error): array
             'retryAfterSeconds' => $error->retryAfterSeconds,
             'fields' => $error->fields,
         ];
+    }
+    if ($kind === 'no-answer') {
+        $parts['message'] = $error->getMessage();
     }
     return $error instanceof LeadAlreadyOpenException ? $parts + ['existingLeadId' => $error->existingLeadId] : $parts;
 }

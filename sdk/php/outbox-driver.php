@@ -195,6 +195,9 @@ function client(array $settings): LeadIntakeClient
             $options[$option] = $settings[$name] / 1000;
         }
     }
+    if (isset($settings['onAttempt'])) {
+        $options['onAttempt'] = static fn (): never => throw new RuntimeException('listener failed');
+    }
     return new LeadIntakeClient($settings['baseUrl'], $settings['apiKey'], ...$options);
 }
 

@@ -43,7 +43,7 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
         names = {"can_create": "canCreate", "can_read": "canRead"}
         return {"result": {names.get(name, name): value for name, value in asdict(found).items()}}
     try:
-        client = kind(**options_of(request))
+        client = kind(**options_of(request), on_attempt=failing)
     except ValueError as error:
         return {"refused": str(error)}
     try:
@@ -58,6 +58,11 @@ def report_on(request: dict[str, Any]) -> dict[str, Any]:
         outcome = outcome_of(error)
         assert outcome is not None
         return {"error": error_of(outcome)}
+
+
+def failing(_: object) -> None:
+    """Whatever a listener does, the calls have their own results."""
+    raise RuntimeError("the listener has failed")
 
 
 def result_of(client: LeadIntakeClient, request: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +198,8 @@ def error_of(error: LeadIntakeError) -> dict[str, Any]:
             "retryAfterSeconds": error.retry_after_seconds,
             "fields": dict(error.fields),
         }
+    else:
+        parts["message"] = str(error)
     if isinstance(error, LeadAlreadyOpenError):
         parts["existingLeadId"] = error.existing_lead_id
     return parts

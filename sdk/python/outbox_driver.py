@@ -103,7 +103,12 @@ def add(outbox: Outbox, connection: Any, lead: dict[str, Any]) -> None:
 def client(settings: dict[str, Any]) -> LeadIntakeClient:
     names = {"deadlineMs": "deadline_seconds", "attemptTimeoutMs": "attempt_timeout_seconds"}
     seconds: dict[str, Any] = {option: settings[name] / 1000 for name, option in names.items() if name in settings}
-    return LeadIntakeClient(settings["baseUrl"], settings["apiKey"], **seconds)
+    listening = {"on_attempt": fail} if "onAttempt" in settings else {}
+    return LeadIntakeClient(settings["baseUrl"], settings["apiKey"], **seconds, **listening)
+
+
+def fail(_: object) -> None:
+    raise RuntimeError("listener failed")
 
 
 def listener(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -195,7 +195,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     );
     expect(Object.keys(JSON.parse(faults))).toEqual(['contact.value']);
     await onTable(
-      "UPDATE example_com_leads SET next_attempt_at = 0 WHERE reason = 'no answer: Couldn''t connect to server'",
+      "UPDATE example_com_leads SET next_attempt_at = 0 WHERE reason = 'no answer: connection refused (Couldn''t connect to server)'",
     );
     expect(await send(service.url)).toBe('1 delivered, 0 wait');
     expect(await send(service.url)).toBe('0 delivered, 0 wait');

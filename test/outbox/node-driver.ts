@@ -53,6 +53,7 @@ interface Settings {
   readonly apiKey: string;
   readonly deadlineMs?: number;
   readonly attemptTimeoutMs?: number;
+  readonly onAttempt?: 'throw';
 }
 
 let rest = '';
@@ -213,12 +214,17 @@ function shown({ startedAt, since, differences, ...rest }: Reconciliation) {
   };
 }
 
-function clientBy({ baseUrl, apiKey, deadlineMs, attemptTimeoutMs }: Settings) {
+function fail(): never {
+  throw new Error('listener failed');
+}
+
+function clientBy({ baseUrl, apiKey, deadlineMs, attemptTimeoutMs, onAttempt }: Settings) {
   return createLeadIntakeClient({
     baseUrl,
     apiKey,
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(attemptTimeoutMs !== undefined && { attemptTimeoutMs }),
+    ...(onAttempt !== undefined && { onAttempt: fail }),
   });
 }
 

@@ -28,6 +28,7 @@ interface Settings {
   readonly baseUrl?: string;
   readonly apiKey?: string;
   readonly deadlineMs?: number;
+  readonly onAttempt?: 'throw';
 }
 
 /** A website with an outbox in one language, its own database, and an API key of its own studio. */

@@ -114,8 +114,8 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'sdk/configuration.ts',
-        find: "'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake'",
-        put: '`no key: `.concat(apiKey)',
+        find: '`apiKey must be the whole',
+        put: '`no key: `.concat(apiKey) + `the whole',
       },
     ],
   },

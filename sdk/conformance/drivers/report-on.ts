@@ -39,6 +39,11 @@ const MISTAKES = {
   infinite: { note: Number.POSITIVE_INFINITY },
 };
 
+/** Whatever a listener does, the calls have their own results. */
+async function failing(): Promise<never> {
+  throw new Error('the listener has failed');
+}
+
 /** Makes the call of a request, and returns the report on it; any runtime of JavaScript can do it. */
 export async function reportOn(request: Request): Promise<object> {
   const { baseUrl, apiKey, allowHttp = false } = request;
@@ -47,7 +52,7 @@ export async function reportOn(request: Request): Promise<object> {
   if (request.call === 'check') return { result: await check({ baseUrl, apiKey, ...options }) };
   let client: LeadIntakeClient;
   try {
-    client = createLeadIntakeClient({ baseUrl, apiKey, ...options });
+    client = createLeadIntakeClient({ baseUrl, apiKey, ...options, onAttempt: failing });
   } catch (error) {
     if (error instanceof TypeError) return { refused: error.message };
     throw error;
@@ -89,9 +94,9 @@ async function answer(client: LeadIntakeClient, request: Request): Promise<objec
 
 function partsOf(error: unknown): object {
   if (!(error instanceof LeadIntakeError)) throw error;
-  const { written, idempotencyKey, attempts } = error;
+  const { written, idempotencyKey, attempts, message } = error;
   const kind = kindOf(error);
-  if (!(error instanceof ProblemError)) return { kind, written, idempotencyKey, attempts };
+  if (!(error instanceof ProblemError)) return { kind, written, idempotencyKey, attempts, message };
   const { code, status, requestId, fields, retryAfterSeconds } = error;
   const existingLeadId = error instanceof LeadAlreadyOpenError ? error.existingLeadId : undefined;
   const problem = { code, status, requestId, fields, retryAfterSeconds, existingLeadId };

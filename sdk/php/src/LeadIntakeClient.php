@@ -37,7 +37,7 @@ final class LeadIntakeClient
      * @param ?Transport $transport sends the requests instead of the curl extension
      * @param ?LoggerInterface $logger logs failed attempts, without secrets or personal data
      * @param ?\Closure(AttemptReport): void $onAttempt called after each attempt of each request, for logs and metrics; what it
-     *     throws ends the request
+     *     throws is written to PHP's error log
      * @param bool $allowHttp permits an address by http outside of this machine and its network, where others can read key and leads
      *
      * @throws \InvalidArgumentException when the base URL, the key or a time limit is invalid

@@ -28,7 +28,7 @@ final class Check
         'integration_issuer_forbidden' => 'issuer_forbidden',
     ];
 
-    /** @var array<string, array{0: string, 1?: int}> by part: the code, and the number in its sentence */
+    /** @var array<string, array{0: string, 1?: int|string|null}> by part: the code, and the number or the fault in its sentence */
     private array $found = [];
 
     private function __construct(private readonly Transport $transport, private readonly float $timeoutSeconds)
@@ -50,7 +50,7 @@ final class Check
             $address = $url === null ? 'address_malformed' : 'address_not_https';
             $check->found = [
                 'address' => [$url === null || $isOpen ? $address : 'not_checked'],
-                'key' => [$headers === null ? 'key_malformed' : 'not_checked'],
+                'key' => $headers === null ? ['key_malformed', Configuration::faultOfKey($apiKey)] : ['not_checked'],
             ];
         } else {
             $check->read($url, $headers);
@@ -160,9 +160,9 @@ final class Check
     {
         $findings = [];
         foreach (self::PARTS as $about) {
-            [$code, $number] = ($this->found[$about] ?? ['not_checked']) + [1 => ''];
+            [$code, $part] = ($this->found[$about] ?? ['not_checked']) + [1 => ''];
             [$verdict, $sentence] = Outcomes::CHECK_FINDINGS[$code];
-            $findings[] = new CheckFinding($about, $verdict, $code, preg_replace('/\{\w+\}/', (string) $number, $sentence));
+            $findings[] = new CheckFinding($about, $verdict, $code, preg_replace('/\{\w+\}/', (string) $part, $sentence));
         }
         $codes = array_column($findings, 'code');
         return new CheckReport(in_array('create_granted', $codes, true), in_array('read_granted', $codes, true), $findings);

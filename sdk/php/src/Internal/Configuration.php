@@ -19,6 +19,7 @@ final class Configuration
 
     /** The form of a key's secret: 32 random bytes and their CRC-32, in base64url. */
     private const KEY = '/^lik_[A-Za-z0-9_-]{48}$/D';
+    private const KEY_LENGTH = 52;
 
     /** Whether an address lets others read what is sent to it. */
     public static function isOpenToOthers(#[\SensitiveParameter] string $baseUrl): bool
@@ -44,11 +45,31 @@ final class Configuration
     /** @return array<string, string> the headers of all requests of a key; the exception does not repeat it */
     public static function headers(#[\SensitiveParameter] string $apiKey): array
     {
-        $bytes = preg_match(self::KEY, $apiKey) ? base64_decode(strtr(substr($apiKey, 4), '-_', '+/')) : '';
-        if ($bytes === '' || hash('crc32b', substr($bytes, 0, 32), true) !== substr($bytes, 32)) {
-            $must = 'apiKey must be the whole secret of an API key, lik_ and 48 characters, without a mistake';
+        $fault = self::faultOfKey($apiKey);
+        if ($fault !== null) {
+            $must = "apiKey must be the whole secret of an API key, lik_ and 48 characters: $fault";
             throw new \InvalidArgumentException($must);
         }
         return ['Authorization' => "Bearer $apiKey", 'User-Agent' => Outcomes::USER_AGENT];
+    }
+
+    /** @return ?string what is wrong with a key, without the key, in the words of all clients */
+    public static function faultOfKey(#[\SensitiveParameter] string $apiKey): ?string
+    {
+        return match (true) {
+            $apiKey === '' => 'it is empty',
+            stripos($apiKey, 'Bearer') === 0 => 'it begins with Bearer, which the client adds itself',
+            preg_match('/\s/', $apiKey) === 1 => 'it has white space',
+            strlen($apiKey) !== self::KEY_LENGTH => 'it has another length',
+            !preg_match(self::KEY, $apiKey) => 'it has other characters',
+            !self::hasChecksum(base64_decode(strtr(substr($apiKey, 4), '-_', '+/'))) =>
+                'its checksum is wrong, so it has a wrong character',
+            default => null,
+        };
+    }
+
+    private static function hasChecksum(#[\SensitiveParameter] string $bytes): bool
+    {
+        return hash('crc32b', substr($bytes, 0, 32), true) === substr($bytes, 32);
     }
 }

@@ -44,7 +44,7 @@ final class Outcomes
     public const SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)";
 
     /** Why an outbox keeps the note of an already open lead. */
-    public const REASON_NOT_TAKEN = 'already open: the contact has an open lead, and no one has got this note';
+    public const REASON_NOT_TAKEN = 'already open: the contact has an open lead; whether the studio has got this note is a setting of the studio';
 
     /** Why an outbox keeps a lead whose first attempt was answered with an earlier one. */
     public const REASON_REPLAYED = 'replayed: its key had been used before, and no one may have got this message';
@@ -105,7 +105,7 @@ final class Outcomes
         ],
         'not_of_service' => [
             'wrong',
-            'Not the service has answered ({status}), but another website, a proxy or a login page.',
+            'Something else has answered ({status}): another website, a proxy or a login page.',
         ],
         'wrong_path' => [
             'wrong',
@@ -118,7 +118,7 @@ final class Outcomes
         'key_right' => ['right', 'The service accepts the key.'],
         'key_malformed' => [
             'wrong',
-            'The key must be the whole secret of an API key, lik_ and 48 characters, without a mistake.',
+            'The key must be the whole secret of an API key, lik_ and 48 characters: {fault}.',
         ],
         'key_refused' => [
             'wrong',
@@ -137,7 +137,7 @@ final class Outcomes
             'The quota is used up, so this could not be checked: check again in {seconds} s.',
         ],
         'unexpected' => ['unknown', 'The service has answered what this check does not expect ({status}).'],
-        'not_checked' => ['unknown', 'Not checked: what stands before it must be right first.'],
+        'not_checked' => ['unknown', 'Not checked: another finding says what must be corrected, or waited for, first.'],
         'create_granted' => ['right', 'The key may create leads (leads.create).'],
         'create_missing' => ['wrong', 'The key may not create leads: it was issued without leads.create.'],
         'create_stopped' => ['wrong', 'Something before the service stops creations ({status}), such as a firewall.'],

@@ -136,7 +136,15 @@ final class Sender
         if ($this->onAttempt !== null) {
             $remaining = preg_match('/; *r=(\d+)/', $response?->header('ratelimit') ?? '', $found) ? (int) $found[1] : null;
             $requestId = $response?->header('x-request-id') ?: null;
-            ($this->onAttempt)(new AttemptReport($attempt, $failure, $requestId, $remaining, $retryInSeconds));
+            try {
+                ($this->onAttempt)(new AttemptReport($attempt, $failure, $requestId, $remaining, $retryInSeconds));
+            } catch (\Throwable $error) {
+                // Not the request's failure: the lead may be written. What the handler of a signal throws ends it.
+                if (Signals::haveThrown($error)) {
+                    throw $error;
+                }
+                error_log('Lead Intake: onAttempt has thrown ' . $error::class . ": {$error->getMessage()}");
+            }
         }
     }
 

@@ -33,6 +33,25 @@ final class Silence implements Failure
         return $this->response === null ? 'no answer' : "{$this->response->status}, not of the service";
     }
 
+    /**
+     * Returns why the service has not answered, without addresses and data: `connection refused (…)`, or `403, not of the
+     * service` when something else has answered with a status. The same words in all languages; the rest is the transport's.
+     */
+    public static function why(?\Throwable $cause, ?int $status): string
+    {
+        if ($status !== null) {
+            return "$status, not of the service";
+        }
+        $words = match ($cause instanceof TransportException ? $cause->fault : null) {
+            'timed_out' => 'timed out',
+            'name_unknown' => 'name unknown',
+            'connection_refused' => 'connection refused',
+            'tls_failed' => 'TLS failed',
+            default => 'connection failed',
+        };
+        return $words === 'timed out' || ($cause?->getMessage() ?? '') === '' ? $words : "$words ({$cause->getMessage()})";
+    }
+
     public function retryAfterSeconds(): ?int
     {
         return $this->response === null ? null : Retries::afterSeconds($this->response);
@@ -59,7 +78,7 @@ final class Silence implements Failure
     public function toException(Written $written, ?string $idempotencyKey, int $attempts): NoAnswerException
     {
         return new NoAnswerException(
-            'The service has not answered',
+            'The service has not answered: ' . self::why($this->cause, $this->response?->status),
             $written,
             $idempotencyKey,
             $attempts,

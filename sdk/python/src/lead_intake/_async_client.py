@@ -45,7 +45,7 @@ class AsyncLeadIntakeClient:
         :param deadline_seconds: the time limit of a request over all attempts
         :param attempt_timeout_seconds: the time limit of one attempt
         :param http_client: sends the requests instead of a client of its own; the caller closes it
-        :param on_attempt: called after each attempt of each request, for logs; what it raises ends the request
+        :param on_attempt: called after each attempt of each request, for logs; what it raises is logged to ``lead_intake``
         :param allow_http: permits an address by http outside of this machine and its network, where others can read key
             and leads
         :raises ValueError: when the base URL, the key or a time limit is invalid

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
@@ -169,10 +171,10 @@ class Silence:
         return self.response is None or self.response.is_success or is_temporary(self.response.status_code)
 
     def to_error(self, written: Written, idempotency_key: str | None, attempts: int) -> LeadIntakeError:
-        error = NoAnswerError(
-            "The service has not answered", written=written, idempotency_key=idempotency_key, attempts=attempts
-        )
-        error.status = None if self.response is None else self.response.status_code
+        status = None if self.response is None else self.response.status_code
+        message = f"The service has not answered: {why_no_answer(self.cause, status)}"
+        error = NoAnswerError(message, written=written, idempotency_key=idempotency_key, attempts=attempts)
+        error.status = status
         error.retry_after_seconds = self.retry_after_seconds
         if isinstance(self.cause, httpx2.HTTPError):
             # Its request would show the key and the lead to whatever inspects the error.
@@ -196,6 +198,48 @@ def read_response(response: httpx2.Response, content: Content, read: Read[T]) ->
     except (AttributeError, KeyError, MemoryError, RecursionError, TypeError, ValueError):
         pass
     return Silence(NotAnAnswerError(f"the answer {response.status_code} is not one of the service"), response)
+
+
+def fault_of_connection(error: BaseException | None) -> str:
+    """Return the finding of a check."""
+    causes = list(_causes(error))
+    if any(isinstance(cause, (httpx2.TimeoutException, TimeoutError)) for cause in causes):
+        return "timed_out"
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return "name_unknown"
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "tls_failed"
+    return "connection_refused" if isinstance(error, httpx2.ConnectError) else "no_answer"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def why_no_answer(cause: BaseException | None, status: int | None) -> str:
+    """
+    Return why the service has not answered, without addresses and data: ``connection refused (ECONNREFUSED)``, or
+    ``403, not of the service`` when something else has answered with a status. The same words in all languages.
+    """
+    if status is not None:
+        return f"{status}, not of the service"
+    fault = fault_of_connection(cause)
+    if fault == "timed_out":
+        return "timed out"
+    words = "connection failed" if fault == "no_answer" else fault.replace("_", " ").replace("tls", "TLS")
+    return f"{words} ({next(_codes(cause), type(cause).__name__)})"
+
+
+def _codes(error: BaseException | None) -> Iterator[str]:
+    """The system's codes, such as ``ECONNRESET``. Other texts may have the address."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLError):
+            if cause.reason:
+                yield cause.reason
+        elif isinstance(cause, OSError) and not isinstance(cause, socket.gaierror) and cause.errno in errno.errorcode:
+            yield errno.errorcode[cause.errno]
 
 
 def is_temporary(status: int) -> bool:

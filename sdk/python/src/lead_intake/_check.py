@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-import socket
-import ssl
 import time
-from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, cast
 
 import httpx2
 
-from ._attempt import Answer, Problem, Silence
+from ._attempt import Answer, Problem, Silence, fault_of_connection
 from ._calls import Call
-from ._configuration import authorization, is_open_to_others, leads_url
+from ._configuration import authorization, fault_of_key, is_open_to_others, leads_url
 from ._outcomes import CHECK_FINDINGS, FAILING_FROM_STATUS
 from .models import CheckFinding, CheckReport
 
-#: A code, and the number in its sentence.
-_Found = tuple[str, int | None]
+#: A code, and the number or the fault in its sentence.
+_Found = tuple[str, int | str | None]
 
 #: A difference of clocks that may matter; seconds.
 _MAX_CLOCK_DIFFERENCE = 5 * 60
@@ -49,7 +46,7 @@ class Checking:
         try:
             self._headers = authorization(api_key)
         except ValueError:
-            self._found["key"] = ("key_malformed", None)
+            self._found["key"] = ("key_malformed", fault_of_key(api_key))
         self._url = url
         if not self._found:
             self.call = Call("GET", f"{url}?limit=1", self._headers, lambda body, _: list(body["leads"]))
@@ -101,10 +98,10 @@ class Checking:
         return CheckReport("create_granted" in codes, "read_granted" in codes, findings)
 
 
-def _finding(about: str, code: str, number: int | None) -> CheckFinding:
+def _finding(about: str, code: str, part: int | str | None) -> CheckFinding:
     verdict, sentence = CHECK_FINDINGS[code]
     kind = cast(Literal["right", "wrong", "unknown"], verdict)
-    return CheckFinding(about, kind, code, re.sub(r"\{\w+\}", str(number), sentence))
+    return CheckFinding(about, kind, code, re.sub(r"\{\w+\}", str(part), sentence))
 
 
 def _problem(problem: Problem) -> _Found:
@@ -116,29 +113,12 @@ def _problem(problem: Problem) -> _Found:
 
 def _without_answer(silence: Silence) -> _Found:
     if silence.response is None:
-        return _fault_of_connection(silence.cause), None
+        return fault_of_connection(silence.cause), None
     status = silence.response.status_code
     if not 300 <= status < 400:
         return "not_of_service", status
     is_to_https = silence.response.headers.get("location", "").lower().startswith("https:")
     return "redirected_to_https" if is_to_https else "redirected", status
-
-
-def _fault_of_connection(error: Exception) -> str:
-    causes = list(_causes(error))
-    if any(isinstance(cause, (httpx2.TimeoutException, TimeoutError)) for cause in causes):
-        return "timed_out"
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return "name_unknown"
-    if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return "tls_failed"
-    return "connection_refused" if isinstance(error, httpx2.ConnectError) else "no_answer"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _clock(headers: httpx2.Headers) -> _Found:

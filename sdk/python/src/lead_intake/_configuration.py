@@ -18,6 +18,7 @@ _PATH_OF_API = re.compile(r"/v1(?:/integrations(?:/leads)?)?/*\Z")
 
 #: The form of a key's secret: 32 random bytes and their CRC-32, in base64url.
 _KEY = re.compile("lik_([A-Za-z0-9_-]{48})")
+_KEY_LENGTH = 52
 
 
 def is_open_to_others(base_url: str) -> bool:
@@ -44,11 +45,28 @@ def authorization(api_key: str) -> dict[str, str]:
 
     :raises ValueError: without the key, when it is none
     """
-    found = _KEY.fullmatch(api_key)
-    data = urlsafe_b64decode(found[1]) if found else b""
-    if crc32(data[:32]).to_bytes(4, "big") != data[32:]:
-        raise ValueError("api_key must be the whole secret of an API key, lik_ and 48 characters, without a mistake")
+    fault = fault_of_key(api_key)
+    if fault is not None:
+        raise ValueError(f"api_key must be the whole secret of an API key, lik_ and 48 characters: {fault}")
     return {"Authorization": f"Bearer {api_key}"}
+
+
+def fault_of_key(api_key: str) -> str | None:
+    """Return what is wrong with a key, without the key, in the words of all clients."""
+    if not isinstance(api_key, str) or api_key == "":
+        return "it is empty"
+    if api_key.lower().startswith("bearer"):
+        return "it begins with Bearer, which the client adds itself"
+    if re.search(r"\s", api_key):
+        return "it has white space"
+    if len(api_key) != _KEY_LENGTH:
+        return "it has another length"
+    found = _KEY.fullmatch(api_key)
+    if found is None:
+        return "it has other characters"
+    data = urlsafe_b64decode(found[1])
+    is_right = crc32(data[:32]).to_bytes(4, "big") == data[32:]
+    return None if is_right else "its checksum is wrong, so it has a wrong character"
 
 
 def _is_url(text: str) -> bool:

@@ -30,7 +30,7 @@ HTTP_WITHIN = "^http://(?:[^./:]+|.(?:::1|f[cd][0-9a-f:]+)]|(?:127|10|192[.]168|
 SQL_WITH_DATA = "(state IN ('waiting', 'refused') OR capture IS NOT NULL)"
 
 #: Why an outbox keeps the note of an already open lead.
-REASON_NOT_TAKEN = "already open: the contact has an open lead, and no one has got this note"
+REASON_NOT_TAKEN = "already open: the contact has an open lead; whether the studio has got this note is a setting of the studio"
 
 #: Why an outbox keeps a lead whose first attempt was answered with an earlier one.
 REASON_REPLAYED = "replayed: its key had been used before, and no one may have got this message"
@@ -86,10 +86,7 @@ CHECK_FINDINGS = {
         "wrong",
         "The address redirects elsewhere ({status}), which no client follows: use the final address.",
     ),
-    "not_of_service": (
-        "wrong",
-        "Not the service has answered ({status}), but another website, a proxy or a login page.",
-    ),
+    "not_of_service": ("wrong", "Something else has answered ({status}): another website, a proxy or a login page."),
     "wrong_path": (
         "wrong",
         "The service answers, but not below the path of the address: correct what follows its host.",
@@ -99,10 +96,7 @@ CHECK_FINDINGS = {
         "The service answers, but cannot serve requests at present ({status}): check again later.",
     ),
     "key_right": ("right", "The service accepts the key."),
-    "key_malformed": (
-        "wrong",
-        "The key must be the whole secret of an API key, lik_ and 48 characters, without a mistake.",
-    ),
+    "key_malformed": ("wrong", "The key must be the whole secret of an API key, lik_ and 48 characters: {fault}."),
     "key_refused": (
         "wrong",
         "The service refuses the key: it is unknown there, replaced, revoked or expired; which, only the studio can see.",
@@ -111,7 +105,7 @@ CHECK_FINDINGS = {
     "issuer_forbidden": ("wrong", "The person who issued the key may no longer do so: somebody else must issue one."),
     "quota_used_up": ("unknown", "The quota is used up, so this could not be checked: check again in {seconds} s."),
     "unexpected": ("unknown", "The service has answered what this check does not expect ({status})."),
-    "not_checked": ("unknown", "Not checked: what stands before it must be right first."),
+    "not_checked": ("unknown", "Not checked: another finding says what must be corrected, or waited for, first."),
     "create_granted": ("right", "The key may create leads (leads.create)."),
     "create_missing": ("wrong", "The key may not create leads: it was issued without leads.create."),
     "create_stopped": ("wrong", "Something before the service stops creations ({status}), such as a firewall."),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ._attempt import Answer, Problem, Silence
+from ._signals import is_of_signal
 from .errors import NoAnswerError, Written
 from .models import AttemptReport, CreatedLead
 
@@ -108,7 +109,13 @@ class Sending:
             remaining = re.search("; *r=([0-9]+)", outcome.headers.get("ratelimit", ""))
             request_id = outcome.headers.get("x-request-id")
             quota = None if remaining is None else int(remaining[1])
-            self._on_attempt(AttemptReport(attempt, outcome.name, request_id, quota, retry_in_seconds))
+            try:
+                self._on_attempt(AttemptReport(attempt, outcome.name, request_id, quota, retry_in_seconds))
+            except Exception as error:
+                # Not the request's failure: the lead may be written. What the handler of a signal raises ends it.
+                if is_of_signal(error):
+                    raise
+                _log.error("on_attempt has raised %s: %s", type(error).__name__, error)
 
 
 def _back_off(attempts: int, retry_after_seconds: int) -> float:

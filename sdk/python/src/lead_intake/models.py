@@ -159,9 +159,10 @@ class CheckFinding:
 class CheckReport:
     """The result of a check."""
 
-    #: Whether address and key are known to be right for creating leads.
+    #: Whether address and key are known to be right for creating leads. False: they are wrong, or it is not known; the
+    #: findings say which.
     can_create: bool
-    #: Whether they are known to be right for reading leads.
+    #: Whether they are known to be right for reading leads; false as for creating them.
     can_read: bool
     #: One of each part: address, key, leads.create, leads.read, clock.
     findings: list[CheckFinding]

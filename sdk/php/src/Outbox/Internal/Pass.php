@@ -9,6 +9,7 @@ use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\ProblemException;
 use LeadIntake\Internal\Outcomes;
 use LeadIntake\Internal\Retries;
+use LeadIntake\Internal\Signals;
 use LeadIntake\Internal\Uuid;
 use LeadIntake\LeadIntakeClient;
 use LeadIntake\Outbox\Entry;
@@ -76,30 +77,27 @@ final class Pass
 
     private function attempt(#[\SensitiveParameter] Entry $entry): void
     {
-        try {
-            $this->send($entry);
-        } catch (\LogicException | \TypeError | \ValueError $error) {
-            $this->postponeAfter($error, $entry, Reason::ofError($error));
-        }
-    }
-
-    private function send(#[\SensitiveParameter] Entry $entry): void
-    {
         if ($entry->capture === null) {
             $this->refuse($entry, Outcomes::REASON_UNREADABLE);
             return;
         }
         try {
             $created = $this->client->createLead($entry->capture, $entry->idempotencyKey);
-            // Nothing else was sent with this key from here: the lead is that of another visit.
-            $isOther = $created->replayed && $created->attempts === 1 && $entry->attempts === 1;
-            $this->settle($entry, State::Delivered, $created->lead->id, $isOther ? Outcomes::REASON_REPLAYED : null);
         } catch (LeadAlreadyOpenException $problem) {
             $reason = isset($entry->capture['note']) ? Outcomes::REASON_NOT_TAKEN : null;
             $this->settle($entry, State::AlreadyOpen, $problem->existingLeadId, $reason);
+            return;
         } catch (LeadIntakeException $error) {
             $this->handleFailure($entry, $error);
+            return;
+        } catch (\Throwable $error) {
+            // Such as of a transport of the website's own: it must not hold up other leads.
+            $this->postponeAfter($error, $entry, Reason::ofError($error));
+            return;
         }
+        // Nothing else was sent with this key from here: the lead is that of another visit.
+        $isOther = $created->replayed && $created->attempts === 1 && $entry->attempts === 1;
+        $this->settle($entry, State::Delivered, $created->lead->id, $isOther ? Outcomes::REASON_REPLAYED : null);
     }
 
     private function handleFailure(#[\SensitiveParameter] Entry $entry, LeadIntakeException $error): void
@@ -150,7 +148,7 @@ final class Pass
 
     private function postponeAfter(\Throwable $error, #[\SensitiveParameter] Entry $entry, string $reason): void
     {
-        if (self::isOfSignal($error)) {
+        if (Signals::haveThrown($error)) {
             throw $error;
         }
         $this->error ??= $error;
@@ -163,22 +161,5 @@ final class Pass
         if ($this->table->postpone($entry, $attempts, $waitMs, $reason)) {
             $this->postponed++;
         }
-    }
-
-    /** Whether the handler of a signal has thrown it, such as of a job's time limit: it ends the pass. */
-    private static function isOfSignal(\Throwable $error): bool
-    {
-        $places = [['file' => $error->getFile(), 'line' => $error->getLine()], ...$error->getTrace()];
-        foreach (function_exists('pcntl_signal_get_handler') ? range(1, 31) : [] as $signal) {
-            $handler = pcntl_signal_get_handler($signal);
-            $code = is_callable($handler) ? new \ReflectionFunction($handler(...)) : null;
-            foreach ($code === null ? [] : $places as $place) {
-                $line = ($place['file'] ?? null) === $code->getFileName() ? $place['line'] : -1;
-                if ($line >= $code->getStartLine() && $line <= $code->getEndLine()) {
-                    return true;
-                }
-            }
-        }
-        return false;
     }
 }

@@ -7,6 +7,7 @@ namespace LeadIntake\Outbox\Internal;
 use LeadIntake\Exception\LeadIntakeException;
 use LeadIntake\Exception\ProblemException;
 use LeadIntake\Internal\Outcomes;
+use LeadIntake\Internal\Silence;
 
 /**
  * The human-readable reason why a lead is not delivered; the same in all languages. It contains none of the lead's data.
@@ -55,7 +56,7 @@ final class Reason
                 in_array($error->status, [404, 405], true) => "$error->status " . self::UNANSWERED,
                 default => self::UNANSWERED,
             };
-            return self::cut("$mark: {$error->getPrevious()?->getMessage()}");
+            return self::cut("$mark: " . Silence::why($error->getPrevious(), $error->status));
         }
         $fields = [];
         foreach ($error->fields as $name => $messages) {

@@ -98,7 +98,7 @@ class Pass:
     def _send(self, lead: TakenUp) -> Outcome:
         try:
             return send(self._client, lead.key, lead.capture, lead.attempts)
-        except (RuntimeError, TypeError, ValueError) as error:
+        except Exception as error:
             self._fail(f"sending a lead has raised {type(error).__name__}: it keeps waiting", error)
             return postponed_by(error)
 

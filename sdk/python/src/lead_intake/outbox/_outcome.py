@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from .._attempt import NotAnAnswerError, is_temporary
+from .._attempt import is_temporary, why_no_answer
 from .._client import LeadIntakeClient
 from .._outcomes import (
     CONFIGURATION_REASONS,
@@ -94,7 +94,7 @@ def postponed_by(error: Exception, prefix: str = "") -> Postponed:
 def reason_of(error: ProblemError | NoAnswerError) -> str:
     """Return what a request failed with, in the form of the column ``reason``."""
     if isinstance(error, NoAnswerError):
-        return _reason(f"{_mark_of(error)}: {_why_none(error.__cause__)}")
+        return _reason(f"{_mark_of(error)}: {why_no_answer(error.__cause__, error.status)}")
     return _reason(
         f"{error.status} {error.code}: {error.detail or error.title}{_about(error.fields)} (request {error.request_id})"
     )
@@ -123,11 +123,6 @@ def _mark_of(error: NoAnswerError) -> str:
     if error.retry_after_seconds is not None:
         return "wait asked for"
     return f"{error.status} {_UNANSWERED}" if error.status in (404, 405) else _UNANSWERED
-
-
-def _why_none(cause: BaseException | None) -> str:
-    # Only the client's own messages: those of libraries may contain addresses.
-    return str(cause) if type(cause) in (TimeoutError, NotAnAnswerError) else type(cause).__name__
 
 
 def _reason(text: str) -> str:
