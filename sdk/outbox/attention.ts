@@ -1,7 +1,7 @@
 import type { LeadCapture } from '../api-types.ts';
 import { SQL_WITH_DATA } from '../outcomes.ts';
 import { captureIn, textOf } from './capture-text.ts';
-import { type Connection, captureOf, carryOut, dateOf, keyIn, type Value } from './connection.ts';
+import { type Connection, captureOf, carryOut, dateOf, keyIn, type Statement, type Value } from './connection.ts';
 import { OutboxError } from './outbox-error.ts';
 import { OF_CONFIGURATION } from './outcome.ts';
 
@@ -59,7 +59,7 @@ export async function needsAttention(
 /** Schedules a lead to be sent again, with its stored data or with new data. */
 export async function retry(connection: Connection, table: string, key: string, capture?: LeadCapture): Promise<void> {
   const data: readonly Value[] = capture === undefined ? [] : [textOf(capture)];
-  await changeOne(connection, key, {
+  await changeOne(connection, table, key, {
     sql: `UPDATE ${table} SET state = 'waiting', attempts = 0, next_attempt_at = ?, reason = NULL
           ${data.length > 0 ? ', capture = ?' : ''} WHERE idempotency_key IN (?, ?) AND ${SQL_WITH_DATA}`,
     values: [Date.now(), ...data, ...possibleKeys(key)],
@@ -68,7 +68,7 @@ export async function retry(connection: Connection, table: string, key: string, 
 
 /** Discards a lead and erases its data. */
 export async function discard(connection: Connection, table: string, key: string): Promise<void> {
-  await changeOne(connection, key, {
+  await changeOne(connection, table, key, {
     sql: `UPDATE ${table} SET state = 'discarded', settled_at = COALESCE(settled_at, ?), capture = NULL, reason = NULL
           WHERE idempotency_key IN (?, ?) AND (${SQL_WITH_DATA} OR state = 'discarded')`,
     values: [Date.now(), ...possibleKeys(key)],
@@ -78,7 +78,14 @@ export async function discard(connection: Connection, table: string, key: string
 /** The outbox stores keys in lower case; keys inserted by other programs are matched as they are. */
 const possibleKeys = (key: string): string[] => [String(key), String(key).toLowerCase()];
 
-async function changeOne(connection: Connection, key: string, statement: Parameters<typeof carryOut>[1]) {
+async function changeOne(connection: Connection, table: string, key: string, statement: Statement): Promise<void> {
   const { changes } = await carryOut(connection, statement);
-  if (changes !== 1) throw new OutboxError(`There is no lead with the key ${key} that is not settled.`);
+  if (changes === 1) return;
+  const sql = `SELECT state FROM ${table} WHERE idempotency_key IN (?, ?)`;
+  const { rows } = await carryOut(connection, { sql, values: possibleKeys(key) });
+  throw new OutboxError(
+    rows[0] === undefined
+      ? `There is no lead with the key ${key}: compare the key and the table. Settled leads are deleted in the end.`
+      : `The lead with the key ${key} is ${rows[0].state}, and its data is erased: add it again, with another key.`,
+  );
 }

@@ -36,6 +36,13 @@ export interface Result {
   readonly changes: number;
 }
 
+/** @throws TypeError when it is no connection, such as a client in its place */
+export function checkedConnection<C extends Connection>(connection: C): C {
+  const { prepare, query } = Object(connection);
+  if (typeof prepare === 'function' || typeof query === 'function') return connection;
+  throw new TypeError('The outbox takes a connection of node:sqlite, better-sqlite3 or pg first.');
+}
+
 export const isSqlite = (connection: Connection): connection is SqliteConnection => 'prepare' in connection;
 
 /**
@@ -86,10 +93,31 @@ async function isInTransaction(connection: PostgresConnection): Promise<boolean>
 export function carryOut(connection: SqliteConnection, statement: Statement): Result;
 export function carryOut(connection: Connection, statement: Statement): Result | Promise<Result>;
 export function carryOut(connection: Connection, { sql, values }: Statement): Result | Promise<Result> {
-  if (!isSqlite(connection)) return carryOutOnPostgres(connection, { sql, values });
+  if (!isSqlite(connection)) return carryOutOnPostgres(connection, { sql, values }).catch(explain);
+  try {
+    return carryOutOnSqlite(connection, { sql, values });
+  } catch (error) {
+    return explain(error);
+  }
+}
+
+function carryOutOnSqlite(connection: SqliteConnection, { sql, values }: Statement): Result {
   const statement = dropping(connection.prepare(sql));
   if (sql.startsWith('SELECT')) return { rows: rowsIn(dropping(statement.all?.(...values))), changes: 0 };
   return { rows: [], changes: changesIn(dropping(statement.run?.(...values))?.changes) };
+}
+
+/** The SQLSTATE of PostgreSQL for a table that does not exist. */
+const UNDEFINED_TABLE = '42P01';
+
+/** @throws OutboxError when a table is missing; otherwise the database's error */
+function explain(error: unknown): never {
+  const { code, message } = Object(error);
+  if (code !== UNDEFINED_TABLE && !/no such table/.test(message)) throw error;
+  throw new OutboxError(
+    'The table of the outbox does not exist: call setUp once, or carry out setUpSql, and compare the name of the table.',
+    { cause: error },
+  );
 }
 
 /** Returns a driver's value. The promise of an asynchronous driver is not awaited: its failure must not end the process. */

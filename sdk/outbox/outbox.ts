@@ -2,7 +2,7 @@ import type { LeadCapture } from '../api-types.ts';
 import type { LeadIntakeClient } from '../client.ts';
 import { add } from './add.ts';
 import { discard, type LeadInNeed, needsAttention, retry } from './attention.ts';
-import type { Connection, PostgresConnection, SqliteConnection } from './connection.ts';
+import { type Connection, checkedConnection, type PostgresConnection, type SqliteConnection } from './connection.ts';
 import { type Delivery, type DeliveryOptions, deliver } from './delivery.ts';
 import { lastReconciliation, type ReconcileOptions, reconcile } from './reconcile.ts';
 import type { Reconciliation } from './reconciliation.ts';
@@ -21,7 +21,7 @@ export interface OutboxOptions {
 
 /**
  * Stores leads in a website's own database first, and sends them later. Database failures throw the driver's errors. An
- * operation that the table's state does not permit throws an OutboxError, invalid input a TypeError.
+ * operation that the table's state does not permit, or for which it is missing, throws an OutboxError, invalid input a TypeError.
  */
 export interface Outbox {
   /** Creates the table and its index if they do not exist. Safe to call concurrently from several processes. Warns if no table was named. */
@@ -130,18 +130,29 @@ export function createOutbox({ table: name }: OutboxOptions = {}): Outbox {
     async setUp(connection) {
       // Here alone: a worker or a report that warned would have cron mail it each time.
       if (name === undefined) warnOfDefaultTable();
-      await setUp(connection, table);
+      await setUp(checkedConnection(connection), table);
     },
     setUpSql: () => `${tableStatements(table).join(';\n')};\n`,
     add: ((connection: Connection, capture: LeadCapture, { idempotencyKey }: { idempotencyKey?: string } = {}) =>
-      add(connection, table, capture, idempotencyKey)) as Outbox['add'],
-    deliver: (connection, client, options) => deliver(connection, table, client, options),
-    run: (connection, client, options) => run(connection, table, client, options),
-    needsAttention: (connection, { limit = 100 } = {}) => needsAttention(connection, table, limit),
-    retry: (connection, key, capture) => retry(connection, table, key, capture),
-    discard: (connection, key) => discard(connection, table, key),
-    reconcile: (connection, client, options) => reconcile(connection, table, client, options),
-    lastReconciliation: (connection) => lastReconciliation(connection, table),
-    sendAgain: (connection, client, key, options) => sendAgain(connection, table, client, key, options),
+      add(checkedConnection(connection), table, capture, idempotencyKey)) as Outbox['add'],
+    deliver: async (connection, client, options) =>
+      deliver(checkedConnection(connection), table, checkedClient(client), options),
+    run: async (connection, client, options) =>
+      run(checkedConnection(connection), table, checkedClient(client), options),
+    needsAttention: async (connection, { limit = 100 } = {}) =>
+      needsAttention(checkedConnection(connection), table, limit),
+    retry: async (connection, key, capture) => retry(checkedConnection(connection), table, key, capture),
+    discard: async (connection, key) => discard(checkedConnection(connection), table, key),
+    reconcile: async (connection, client, options) =>
+      reconcile(checkedConnection(connection), table, checkedClient(client), options),
+    lastReconciliation: async (connection) => lastReconciliation(checkedConnection(connection), table),
+    sendAgain: async (connection, client, key, options) =>
+      sendAgain(checkedConnection(connection), table, checkedClient(client), key, options),
   };
+}
+
+/** @throws TypeError when it is no client, such as a connection in its place */
+function checkedClient(client: LeadIntakeClient): LeadIntakeClient {
+  if (typeof Object(client).createLead === 'function') return client;
+  throw new TypeError('The outbox takes a client second, as createLeadIntakeClient returns it.');
 }

@@ -284,6 +284,41 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     expect(requests).toBe(1);
   });
 
+  test('names what is in the wrong place, before a lead is taken up', async () => {
+    const printed = await run(
+      `
+import asyncio, os, sqlite3
+from lead_intake import AsyncLeadIntakeClient, EmailContact, LeadCapture, LeadIntakeClient
+from lead_intake.outbox import Outbox
+
+outbox = Outbox(lambda: sqlite3.connect("wrong-place.db"), table="leads")
+outbox.set_up()
+with sqlite3.connect("wrong-place.db") as website:
+    outbox.add(website, LeadCapture("Grace", EmailContact("grace@example.org")))
+settings = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
+for wrong in (
+    lambda: outbox.deliver(AsyncLeadIntakeClient(*settings)),
+    lambda: outbox.reconcile(website),
+    lambda: LeadIntakeClient(*settings).create_lead({}),
+    lambda: LeadCapture("Grace", "grace@example.org"),
+):
+    try:
+        wrong()
+    except TypeError as error:
+        print(error)
+print(website.execute("SELECT attempts FROM leads").fetchall())`,
+      newKeySecret(),
+      'http://localhost:1',
+    );
+    expect(printed.split('\n')).toEqual([
+      'The outbox takes a LeadIntakeClient, not AsyncLeadIntakeClient.',
+      'The outbox takes a LeadIntakeClient, not Connection.',
+      expect.stringMatching(/^create_lead takes a LeadCapture, such as /),
+      expect.stringMatching(/^contact must be an EmailContact or a PhoneContact, such as /),
+      '[(0,)]',
+    ]);
+  });
+
   test('has every field and value of the OpenAPI document', async () => {
     const printed = await run(
       `

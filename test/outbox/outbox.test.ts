@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test, vi } from 'vitest';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import formKeys from '../../sdk/conformance/form-keys.json' with { type: 'json' };
-import type { LeadCapture } from '../../sdk/index.ts';
+import { createLeadIntakeClient, type LeadCapture } from '../../sdk/index.ts';
+import { createOutbox } from '../../sdk/outbox/index.ts';
 import { REASON_NOT_TAKEN, REASON_REPLAYED, REASON_UNREADABLE } from '../../sdk/outcomes.ts';
 import { freePort } from '../support/servers.ts';
 import { aService } from '../support/service.ts';
@@ -52,6 +54,19 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 // The suite starts hundreds of processes on two cores.
 vi.setConfig({ testTimeout: 600_000 + KILLS * 20_000 });
+
+test('the outbox for TypeScript names what is in the wrong place', async () => {
+  const outbox = createOutbox({ table: 'leads' });
+  const database = new DatabaseSync(':memory:');
+  await outbox.setUp(database);
+  const client = createLeadIntakeClient({ baseUrl: 'http://localhost', apiKey: newKeySecret() });
+  const swapped = [client, database] as never as [DatabaseSync, typeof client];
+  const first = 'The outbox takes a connection of node:sqlite, better-sqlite3 or pg first.';
+  await expect(outbox.deliver(...swapped)).rejects.toThrow(new TypeError(first));
+  await expect(outbox.reconcile(...swapped)).rejects.toThrow(new TypeError(first));
+  expect(() => outbox.add(swapped[0], aCapture())).toThrow(new TypeError(first));
+  await expect(outbox.deliver(database, database as never)).rejects.toThrow(/^The outbox takes a client second/);
+});
 
 // @proves leads-17
 onEachDatabase(service, (outbox) => {
@@ -184,6 +199,13 @@ onEachDatabase(service, (outbox) => {
     const website = await aWebsite();
     const table = 'wp_7_Leads';
     await Promise.all([1, 2, 3].map(() => website.run('set-up', {}, { table })));
+    const missing = /^(?:\w+: )?the table of the outbox does not exist: call set_?up/i;
+    for (const [command, args] of [
+      ['add', { leads: [{ capture: aCapture() }] }],
+      ['needs-attention', {}],
+      ['deliver', {}],
+    ] as const)
+      expect(await website.refusal(command, args, { table: 'not_there' })).toMatch(missing);
     await website.run('add', { leads: [{ capture: aCapture() }] }, { table });
     expect((await website.run('deliver', {}, { table })).result).toMatchObject({ delivered: 1 });
     expect(await website.rows()).toEqual([]);
@@ -291,10 +313,10 @@ onEachDatabase(service, (outbox) => {
       for (const row of rows) {
         expect(row).toMatchObject({ capture: null, reason: null, settled_at: expect.any(Number) });
       }
-      await website.refusal('retry', { key: wrongKey });
-      await website.refusal('discard', { key: wrongKey });
+      expect(await website.refusal('retry', { key: wrongKey })).toMatch(/ is delivered, .+ another key/);
+      expect(await website.refusal('discard', { key: wrongKey })).toMatch(/ is delivered, .+ another key/);
       await website.refusal('retry', { key: hopelessKey });
-      await website.refusal('discard', { key: randomUUID() });
+      expect(await website.refusal('discard', { key: randomUUID() })).toMatch(/ compare the key and the table/);
       await website.run('discard', { key: hopelessKey });
 
       // Settled rows are deleted after a month.

@@ -17,11 +17,13 @@ use LeadIntake\Outbox\Internal\Run;
 use LeadIntake\Outbox\Internal\Schema;
 use LeadIntake\Outbox\Internal\SentRows;
 use LeadIntake\Outbox\Internal\Table;
+use LeadIntake\Outbox\Internal\TableRequired;
 use LeadIntake\Outbox\Internal\Waiting;
 
 /**
  * Stores leads in a table of the website's own database first, and sends them later. Leads in the table are retried until
- * they are delivered, across restarts; their data are erased after delivery. Exceptions of the database are passed through.
+ * they are delivered, across restarts; their data are erased after delivery. Exceptions of the database are passed through;
+ * a missing table is an OutboxException.
  */
 final class Outbox
 {
@@ -51,7 +53,7 @@ final class Outbox
     public function __construct(\PDO|Database $database, ?string $table = null)
     {
         $this->isTableNamed = $table !== null;
-        $this->database = $database instanceof \PDO ? new PdoDatabase($database) : $database;
+        $this->database = new TableRequired($database instanceof \PDO ? new PdoDatabase($database) : $database);
         $this->name = self::checkedName($table ?? self::TABLE);
         $this->table = new Table($this->database, $this->name);
     }
@@ -198,7 +200,7 @@ final class Outbox
     public function retry(string $idempotencyKey, #[\SensitiveParameter] LeadCapture|array|null $capture = null): void
     {
         if (!$this->table->putBack($idempotencyKey, $capture === null ? null : CaptureJson::encode($capture))) {
-            throw self::missing($idempotencyKey);
+            throw self::settled($idempotencyKey, $this->table->stateOf($idempotencyKey));
         }
     }
 
@@ -209,8 +211,9 @@ final class Outbox
      */
     public function discard(string $idempotencyKey): void
     {
-        if (!$this->table->discard($idempotencyKey) && !$this->table->has($idempotencyKey, State::Discarded)) {
-            throw self::missing($idempotencyKey);
+        if (!$this->table->discard($idempotencyKey)) {
+            $state = $this->table->stateOf($idempotencyKey);
+            $state === State::Discarded || throw self::settled($idempotencyKey, $state);
         }
     }
 
@@ -302,9 +305,11 @@ final class Outbox
         }
     }
 
-    private static function missing(string $key): OutboxException
+    private static function settled(string $key, ?State $state): OutboxException
     {
-        return new OutboxException("no lead with data has the idempotency key $key");
+        return new OutboxException($state === null
+            ? "no lead has the idempotency key $key: compare the key and the table; settled leads are deleted in the end"
+            : "the lead with the idempotency key $key is $state->value, and its data are erased: add it again, with another key");
     }
 
     private static function checkedName(string $table): string

@@ -238,8 +238,9 @@ def _codes(error: BaseException | None) -> Iterator[str]:
         if isinstance(cause, ssl.SSLError):
             if cause.reason:
                 yield cause.reason
-        elif isinstance(cause, OSError) and not isinstance(cause, socket.gaierror) and cause.errno in errno.errorcode:
-            yield errno.errorcode[cause.errno]
+        elif isinstance(cause, OSError) and not isinstance(cause, socket.gaierror):
+            if name := errno.errorcode.get(cause.errno or 0):
+                yield name
 
 
 def is_temporary(status: int) -> bool:

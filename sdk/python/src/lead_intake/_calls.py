@@ -54,7 +54,7 @@ class Calls:
         if not isinstance(key, str) or not re.match(CAPTURE_RULES["sourceId"][0][0], key):
             raise ValueError("idempotency_key must be a UUID with hyphens")
         if not isinstance(capture, LeadCapture):
-            raise TypeError("create_lead takes a LeadCapture")
+            raise TypeError('create_lead takes a LeadCapture, such as LeadCapture("Ada", EmailContact("ada@example.com"))')
         headers = {**self._authorization, "Content-Type": "application/json", "Idempotency-Key": key}
         content = json.dumps(capture.to_json(), allow_nan=False).encode()
         # As the service reads it: JSON combines surrogates.

@@ -39,6 +39,10 @@ class LeadCapture:
     #: The visitor's message or any other information, up to 2,000 characters; None or blank: none.
     note: str | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.contact, (EmailContact, PhoneContact)):
+            raise TypeError('contact must be an EmailContact or a PhoneContact, such as EmailContact("ada@example.com")')
+
     def to_json(self) -> dict[str, Any]:
         """Returns the lead in the format of the API."""
         optional = {"sourceId": self.source_id, "note": self.note}

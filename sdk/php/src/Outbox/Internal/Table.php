@@ -209,10 +209,12 @@ final class Table
         return $this->change($set, [self::now()], $key);
     }
 
-    public function has(string $key, State $state): bool
+    /** @return ?State null: there is no entry with the key */
+    public function stateOf(string $key): ?State
     {
-        $found = "SELECT 1 FROM $this->name WHERE idempotency_key IN (?, ?) AND state = ?";
-        return $this->database->query($found, [...self::possibleKeys($key), $state->value]) !== [];
+        $found = "SELECT state FROM $this->name WHERE idempotency_key IN (?, ?)";
+        $row = $this->database->query($found, self::possibleKeys($key))[0] ?? null;
+        return $row === null ? null : State::from($row['state']);
     }
 
     public function needingAttention(int $limit): Attention

@@ -96,6 +96,34 @@ _DRIVERS: dict[str, tuple[Engine, str]] = {
 }
 
 
+#: What drivers say of a table that is missing: SQLite a text, PostgreSQL an SQLSTATE, MySQL a number.
+_NO_SUCH_TABLE = "no such table"
+_UNDEFINED_TABLE = "42P01"
+_ER_NO_SUCH_TABLE = 1146
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """
+    :raises OutboxError: when a table is missing
+    """
+    try:
+        yield
+    except Exception as error:
+        if any(map(_is_of_missing_table, (error, getattr(error, "orig", None), error.__cause__))):
+            raise OutboxError(
+                "The table of the outbox does not exist: call set_up once, or carry out set_up_sql, and compare the name of"
+                " the table."
+            ) from error
+        raise
+
+
+def _is_of_missing_table(error: object) -> bool:
+    states = (getattr(error, "sqlstate", None), getattr(error, "pgcode", None))
+    number = (getattr(error, "args", None) or (None,))[0]
+    return _UNDEFINED_TABLE in states or number == _ER_NO_SUCH_TABLE or _NO_SUCH_TABLE in str(number)
+
+
 class _DbApi:
     def __init__(self, connection: Any, engine: Engine, placeholder: str) -> None:
         self.engine = engine
@@ -103,12 +131,12 @@ class _DbApi:
         self._placeholder = placeholder
 
     def change(self, sql: str, *values: object) -> int:
-        with closing(self._connection.cursor()) as cursor:
+        with _explaining(), closing(self._connection.cursor()) as cursor:
             cursor.execute(self._in_its_style(sql), values)
             return int(cursor.rowcount)
 
     def read(self, sql: str, *values: object) -> list[Row]:
-        with closing(self._connection.cursor()) as cursor:
+        with _explaining(), closing(self._connection.cursor()) as cursor:
             cursor.execute(self._in_its_style(sql), values)
             # A website may configure rows as dictionaries.
             return [tuple(row.values() if isinstance(row, dict) else row) for row in cursor.fetchall()]
@@ -139,10 +167,15 @@ class _SqlAlchemy:
         named = {f"value_{index}": value for index, value in enumerate(values)}
         names = iter(named)
         try:
-            return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
+            with _explaining():
+                return self._connection.execute(text(re.sub(r"\?", lambda _: f":{next(names)}", sql)), named)
         except StatementError as error:
             # Its message would show the visitor.
             error.params = None
+            raise
+        except OutboxError as error:
+            if isinstance(error.__cause__, StatementError):
+                error.__cause__.params = None
             raise
 
 

@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from threading import Event
 from typing import Any
 
@@ -116,7 +117,7 @@ class Outbox:
         :raises OutboxError: when ``on_settled``, ``on_waiting`` or sending a lead raised, see ``__cause__``; the other leads were still
             sent
         """
-        return self._deliver(client, limit, on_settled, on_waiting, lambda: False)
+        return self._deliver(_checked(client), limit, on_settled, on_waiting, lambda: False)
 
     def run(
         self,
@@ -134,6 +135,7 @@ class Outbox:
         :param stop: ends the worker; may be set by a signal handler
         :param poll_seconds: the pause between two passes
         """
+        _checked(client)
         failures = 0
         while not stop.is_set():
             try:
@@ -198,6 +200,7 @@ class Outbox:
         :param on_difference: called for each difference, at least once: after a crash, or an error, again for some
         :raises OutboxError: when the key may not read leads, or another comparison has begun
         """
+        _checked(client)
         ensure_memo(self._connect, self._table)
         should_stop = (lambda: False) if stop is None else stop.is_set
         with committing(self._connect) as database:
@@ -237,6 +240,7 @@ class Outbox:
         :raises OutboxError: when it is there, was not sent, has no data, or ``may_create`` is false
         :raises LeadIntakeError: when the service could not be asked
         """
+        _checked(client)
         with self._rows() as rows:
             sent = rows.sent(idempotency_key)
         if sent is None:
@@ -277,6 +281,16 @@ class Outbox:
     def _rows(self) -> Iterator[Rows]:
         with committing(self._connect) as database:
             yield Rows(database, self._table)
+
+
+def _checked(client: LeadIntakeClient) -> LeadIntakeClient:
+    """
+    :raises TypeError: when it is no client, or one for asyncio
+    """
+    create_lead = getattr(client, "create_lead", None)
+    if callable(create_lead) and not iscoroutinefunction(create_lead):
+        return client
+    raise TypeError(f"The outbox takes a LeadIntakeClient, not {type(client).__name__}.")
 
 
 def _is_there(client: LeadIntakeClient, lead_id: str) -> bool:

@@ -297,7 +297,13 @@ class Rows:
             f"SELECT idempotency_key FROM {self._table} WHERE idempotency_key IN (?, ?) AND {condition}", key, key.lower()
         ):
             return _key(stored_key)
-        raise OutboxError(f"There is no lead with the key {key} that has data.")
+        for (state,) in self._database.read(
+            f"SELECT state FROM {self._table} WHERE idempotency_key IN (?, ?)", key, key.lower()
+        ):
+            raise OutboxError(f"The lead with the key {key} is {state}, and its data is erased: add it again, with another key.")
+        raise OutboxError(
+            f"There is no lead with the key {key}: compare the key and the table. Settled leads are deleted in the end."
+        )
 
 
 def _key(stored: object) -> str:
