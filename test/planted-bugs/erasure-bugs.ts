@@ -82,14 +82,14 @@ export const ERASURE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a studio is reported to be erased while a creation that had begun before may be written',
     suite: 'test/integration/erase-studio.test.ts',
-    caughtBy: 'does not report to be complete before what had begun before can have been written',
+    caughtBy: 'does not report to be complete before what had begun before can have been written, whatever clocks show',
     patches: [{ file: 'src/usecases/erase-studio.ts', find: 'endedMs < STUDIO_ENDS_MS', put: 'endedMs < 0' }],
   },
   {
     name: 'a studio that has ended can be put again',
     suite: ON_SQLITE,
     caughtBy:
-      'a studio ends for good, without members and sources, unless it is held; its leads stay until they are erased',
+      'a studio ends for good, without members, sources and retention, unless it is held; its leads stay until they are erased',
     patches: [
       {
         file: 'src/store/decisions.ts',
