@@ -6,8 +6,9 @@ export type Value = string | number | null;
 /** A SQLite connection: a `DatabaseSync` of `node:sqlite`, or a `Database` of better-sqlite3. */
 export interface SqliteConnection {
   prepare(sql: string): {
-    run(...values: Value[]): { readonly changes: number | bigint };
-    all(...values: Value[]): unknown[];
+    // Given a Value each: unknown, because the types of better-sqlite3 have neither all of these nor only them.
+    run(...values: unknown[]): { readonly changes: number | bigint };
+    all(...values: unknown[]): unknown[];
   };
 }
 

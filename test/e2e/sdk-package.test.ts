@@ -191,8 +191,24 @@ test.each([
   );
   writeFileSync(join(site, 'right.ts'), source(`{ displayName: 'Grace', contact: { type: 'phone', value: '12345' } }`));
   writeFileSync(join(site, 'wrong.ts'), source(`{ displayName: 'Grace', contact: { type: 'fax', value: '12345' } }`));
+  writeFileSync(
+    join(site, 'drivers.ts'),
+    `import { createOutbox } from 'lead-intake-sdk/outbox';
+    // As the types of better-sqlite3 have it.
+    interface Prepared<P extends unknown[]> {
+      run(...params: P): { changes: number; lastInsertRowid: number | bigint };
+      all(...params: P): unknown[];
+    }
+    declare const database: {
+      prepare<P extends unknown[] | {} = unknown[]>(sql: string): P extends unknown[] ? Prepared<P> : Prepared<[P]>;
+    };
+    const lead = { displayName: 'Grace', contact: { type: 'phone', value: '12345' } } as const;
+    export const key: string = createOutbox({ table: 'leads' }).add(database, lead);`,
+  );
   const strict = ['--noEmit', '--strict', '--target', 'es2022', '--skipLibCheck', 'false', '--typeRoots', 'none'];
-  const check = run(process.execPath, [compiler, ...options, ...strict, 'right.ts', 'wrong.ts'], { cwd: site });
+  const check = run(process.execPath, [compiler, ...options, ...strict, 'drivers.ts', 'right.ts', 'wrong.ts'], {
+    cwd: site,
+  });
   await expect(check).rejects.toMatchObject(onlyWrong(4));
 });
 

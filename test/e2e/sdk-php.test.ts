@@ -139,6 +139,40 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
     expect(await service.countLeads(studioId)).toBe(1);
   });
 
+  test('a transport that fails in its own way, and a listener that throws, hold up no other lead', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await runWith(
+      `use LeadIntake\\Transport\\{CurlTransport, Response, Transport};
+      final class OwnWay implements Transport {
+        private int $sent = 0;
+        public function send(string $method, string $url, array $headers, string $body, float $timeoutSeconds): Response {
+          if ($this->sent++ === 0) throw new UnderflowException('a proxy of its own');
+          return (new CurlTransport())->send($method, $url, $headers, $body, $timeoutSeconds);
+        }
+      }
+      $pdo = new PDO('sqlite::memory:');
+      $outbox = new LeadIntake\\Outbox\\Outbox($pdo, 'leads');
+      $outbox->setUp();
+      foreach (['Ada', 'Grace'] as $name) $outbox->add(new LeadCapture($name, Contact::email("$name@example.org")));
+      $listen = fn () => throw new DomainException('no metrics');
+      ini_set('error_log', 'own-way.log');
+      try {
+        $outbox->deliver(new LeadIntakeClient($url, $key, transport: new OwnWay(), onAttempt: $listen));
+      } catch (LeadIntake\\Outbox\\OutboxException $error) {
+        echo file_get_contents('own-way.log'), $error->getPrevious()::class, "\\n";
+      }
+      foreach ($pdo->query('SELECT state, reason FROM leads ORDER BY state') as $row) echo "$row[state] $row[reason]\\n";`,
+      secret,
+    );
+    expect(printed.trim().split('\n')).toEqual([
+      expect.stringMatching(/Lead Intake: onAttempt has thrown DomainException: no metrics$/),
+      'UnderflowException',
+      'delivered ',
+      'waiting UnderflowException',
+    ]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
   test('has every field and value of the OpenAPI document', async () => {
     const printed = await runWith(
       `function sorted(array $names): array { sort($names); return $names; }
@@ -238,7 +272,7 @@ describeWithTools(PHP_TOOLS, 'the client for PHP', () => {
       ]);
       $grace = ['displayName' => 'Grace', 'contact' => ['type' => 'email', 'value' => 'grace@example.org']];
       $outbox = new Outbox($pdo, 'example_com_leads');
-      try { $outbox->add($grace); } catch (PDOException $error) { echo $error->getMessage(), "\\n"; }
+      try { $outbox->add($grace); } catch (LeadIntake\\Outbox\\OutboxException $error) { echo $error->getPrevious()->getMessage(), "\\n"; }
       echo $pdo->getAttribute(PDO::ATTR_ERRMODE) === PDO::ERRMODE_SILENT ? "silent again\\n" : "changed\\n";
       $outbox->setUp();
       $key = $outbox->add($grace);

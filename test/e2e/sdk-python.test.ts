@@ -284,6 +284,58 @@ with LeadIntakeClient(os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY
     expect(requests).toBe(1);
   });
 
+  test('an HTTP client that fails in its own way, and a listener that raises, hold up no other lead', async () => {
+    const { secret, studioId } = await service.aStudioWithKey();
+    const printed = await run(
+      `
+import asyncio, os, sqlite3, sys, httpx2, logging
+from lead_intake import AsyncLeadIntakeClient, EmailContact, LeadCapture, LeadIntakeClient
+from lead_intake.outbox import Outbox, OutboxError
+
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+outbox = Outbox(lambda: sqlite3.connect("own-way.db"), table="leads")
+outbox.set_up()
+settings = os.environ["LEAD_INTAKE_URL"], os.environ["LEAD_INTAKE_KEY"]
+failing = [LookupError("a proxy of its own")]
+
+class Transport(httpx2.HTTPTransport):
+    def handle_request(self, request):
+        if failing:
+            raise failing.pop()
+        return super().handle_request(request)
+
+def listen(report):
+    raise ValueError("no metrics")
+
+with sqlite3.connect("own-way.db") as website:
+    for name in ("Ada", "Grace"):
+        outbox.add(website, LeadCapture(name, EmailContact(f"{name}@example.org")))
+with LeadIntakeClient(*settings, http_client=httpx2.Client(transport=Transport()), on_attempt=listen) as leads:
+    try:
+        outbox.deliver(leads)
+    except OutboxError as error:
+        print(error)
+print(website.execute("SELECT state, reason FROM leads ORDER BY state").fetchall())
+
+async def left():
+    async with AsyncLeadIntakeClient(*settings) as leads:
+        print(leads.quota())
+        await leads.list_leads()
+        print(leads.quota().limit > leads.quota().remaining)
+
+asyncio.run(left())`,
+      secret,
+    );
+    expect(printed.split('\n')).toEqual([
+      'on_attempt has raised ValueError: no metrics',
+      'sending a lead has raised LookupError: it keeps waiting',
+      "[('delivered', None), ('waiting', 'LookupError')]",
+      'None',
+      'True',
+    ]);
+    expect(await service.countLeads(studioId)).toBe(1);
+  });
+
   test('names what is in the wrong place, before a lead is taken up', async () => {
     const printed = await run(
       `

@@ -14,6 +14,7 @@ from ._attempt import TRANSPORT_ERRORS, Answer, Content, Problem, Silence, read_
 from ._calls import Call, Calls
 from ._check import Checking
 from ._pools import Pools
+from ._quota import Quota, quota_in
 from ._sending import Limits, OnAttempt, Sending
 from ._signals import raise_if_of_signal
 from .models import CheckReport, CreatedLead, Lead, LeadCapture, LeadList
@@ -54,6 +55,7 @@ class AsyncLeadIntakeClient:
         self._on_attempt = on_attempt
         self._limits = Limits(deadline_seconds, attempt_timeout_seconds)
         self._pools = Pools(httpx2.AsyncClient, http_client, asyncio.get_running_loop)
+        self._quota: Quota | None = None
 
     @classmethod
     async def check(
@@ -120,6 +122,10 @@ class AsyncLeadIntakeClient:
             if cursor is None:
                 return
 
+    def quota(self) -> Quota | None:
+        """Return the quota as the latest response described it; None before, and without its headers."""
+        return self._quota
+
     async def aclose(self) -> None:
         """Close idle connections, unless the HTTP client was passed in."""
         for pool in self._pools.close():
@@ -158,6 +164,7 @@ class AsyncLeadIntakeClient:
             except TRANSPORT_ERRORS as cause:
                 raise_if_of_signal(cause)
                 return Silence(cause)
+            self._quota = quota_in(response.headers)
             return read_response(response, content, call.read)
         return Silence(TimeoutError(f"no answer within {timeout:.1f} s"))
 
