@@ -88,6 +88,7 @@ const RUNTIMES: readonly Client[] = [
       'checking/no-connection': NO_REASONS,
       'written/no-when-the-connection-is-refused': NO_REASONS,
       'written/no-when-the-certificate-is-not-trusted': NO_REASONS,
+      'written/no-when-the-name-is-unknown': NO_REASONS,
     },
   }),
 ];
