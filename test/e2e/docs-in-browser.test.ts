@@ -81,9 +81,9 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
     const page = await open(`${publicUrl}/docs/clients`);
     const shown = () => page.locator('figure:visible').allTextContents();
     const containing = (...texts: string[]) => texts.map((text) => expect.stringContaining(text));
-    expect(await shown()).toEqual(containing('await check(', 'createLeadIntakeClient({'));
+    expect(await shown()).toEqual(containing('await check(', 'createLeadIntakeClient({', 'stop.abort()'));
     await page.getByRole('tab', { name: 'TypeScript' }).first().press('ArrowRight');
-    expect(await shown()).toEqual(containing('LeadIntakeClient::check(', 'new LeadIntakeClient('));
+    expect(await shown()).toEqual(containing('LeadIntakeClient::check(', 'new LeadIntakeClient(', 'isCancelled'));
     await page.getByRole('tab', { name: 'Python' }).last().click();
     await page.goto(`${publicUrl}/docs/reference`);
     expect(await page.getByRole('tab', { selected: true }).allTextContents()).toEqual(['Python', 'Python', 'Python']);
@@ -117,7 +117,7 @@ describeWithChromium('the docs, in a browser and behind a prefix', (open) => {
   // @proves docs-3
   test('without scripts every page shows all that it has', async () => {
     const page = await open(`${publicUrl}/docs/clients`, { javaScriptEnabled: false });
-    expect(await page.locator('figure:visible').count()).toBe(6);
+    expect(await page.locator('figure:visible').count()).toBe(9);
     expect(await page.getByRole('searchbox').isVisible()).toBe(false);
     await page.goto(`${publicUrl}/docs`);
     await page.getByRole('link', { name: 'the reference', exact: true }).click();

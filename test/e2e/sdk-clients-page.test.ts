@@ -17,8 +17,8 @@ const program = (section: string, language: string) =>
   new RegExp(`## ${section}\n[^]*?\`\`\`${language}\n([^]*?)\`\`\``).exec(page)?.[1] ?? '';
 
 describe('the table of the clients', () => {
-  const [heads = [], , ...rows] = page
-    .slice(0, page.indexOf('\n## '))
+  const section = page.split(/^## /m).find((each) => each.startsWith('What each has')) ?? '';
+  const [heads = [], , ...rows] = section
     .split('\n')
     .filter((line) => line.startsWith('|'))
     .map((line) => line.split('|').slice(1, -1));

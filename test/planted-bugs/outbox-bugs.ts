@@ -114,8 +114,8 @@ export const OUTBOX_BUGS: readonly PlantedBug[] = [
     patches: [
       {
         file: 'sdk/configuration.ts',
-        find: '`apiKey must be the whole',
-        put: '`no key: `.concat(apiKey) + `the whole',
+        find: 'faultOfKey(apiKey)',
+        put: 'faultOfKey(apiKey)?.concat(apiKey)',
       },
     ],
   },
