@@ -7,7 +7,8 @@ def report_on(request)
   return { unsupported: "it cannot be cancelled" } if request["cancelAfterMs"]
 
   now = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
-  deadline_seconds, attempt_seconds = request["options"].values_at("deadlineMs", "attemptTimeoutMs").map { |ms| ms / 1000.0 }
+  deadline_ms, attempt_ms = request["options"].values_at("deadlineMs", "attemptTimeoutMs")
+  deadline_seconds, attempt_seconds = [request["callDeadlineMs"] || deadline_ms, attempt_ms].map { |ms| ms / 1000.0 }
   limit = now.() + deadline_seconds
   key = request["idempotencyKey"] || SecureRandom.uuid
   (0..).each do |attempt|
