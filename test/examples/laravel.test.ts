@@ -56,7 +56,7 @@ describeWithTools([...PHP_TOOLS, LARAVEL], 'the contact form with Laravel', () =
     });
     expect(status, stderr).toBe(0);
     const command = 'cd "$SITE" && exec php -S "$ADDRESS" -t public public/index.php';
-    server = startCommands(command, { ...env, PHP_CLI_SERVER_WORKERS: '3', ...clock.env });
+    server = startCommands(command, { ...env, ...clock.env });
     await vi.waitUntil(() => fetch(`http://${env.ADDRESS}/contact`).catch(() => false), {
       timeout: 60_000,
       interval: 100,

@@ -144,7 +144,7 @@ class Outbox:
             except Exception as error:
                 failures += 1
                 # Free of personal data: statements have parameters, and the listener's error is a cause, not logged.
-                _log.error("a pass over the outbox has failed: %s: %s", type(error).__name__, error)
+                _log.error("a pass over the outbox %s has failed: %s: %s", self._table, type(error).__name__, error)
             _pause(max(poll_seconds, min(_MAX_PAUSE, 2.0 ** min(failures, 6) - 1)), stop)
 
     def needs_attention(self, *, limit: int = 100) -> Attention:
