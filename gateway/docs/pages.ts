@@ -208,8 +208,8 @@ function allPages(packages: Packages): DocsPage[] {
   const written: WrittenPage[] = [
     ...MENU.slice(0, -2).map(([path]) => ({
       path,
-      markdown: read('pages', basename(path)).replace(
-        /\{\{(problems|packageList|manualList)\}\}/,
+      markdown: read('pages', basename(path)).replaceAll(
+        /\{\{(problems|packageList|manualList)\}\}/g,
         (_, name) => lists[name]?.() ?? '',
       ),
     })),

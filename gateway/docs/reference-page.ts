@@ -15,6 +15,7 @@ interface Schema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly oneOf?: readonly Schema[];
+  readonly items?: Schema;
 }
 
 interface Parameter {
@@ -101,14 +102,13 @@ function tableOf(schema: Schema): string {
 
 function rowsOf({ properties = {}, required = [] }: Schema, within: string): string[] {
   return Object.entries(properties).flatMap(([name, schema]) => {
-    const items = (schema as { readonly items?: Schema }).items;
     const isRequired = required.includes(name) ? 'yes' : '';
     return [
       row([`\`${within}${name}\``, isRequired, textOf(schema, schema.description)]),
       ...[schema, ...(schema.oneOf ?? [])].flatMap((each) =>
         each.properties ? rowsOf(each, `${within}${name}.`) : [],
       ),
-      ...(items ? rowsOf(items, `${within}${name}[].`) : []),
+      ...(schema.items ? rowsOf(schema.items, `${within}${name}[].`) : []),
     ];
   });
 }
