@@ -27,7 +27,7 @@ const leads = client.db().collection<LeadDocument>('leads');
 const known = times(LEADS, someLead);
 
 /** The command of each scenario. */
-const COMMANDS: Readonly<Record<Scenario, () => Promise<unknown>>> = {
+const COMMANDS: Readonly<Partial<Record<Scenario, () => Promise<unknown>>>> = {
   create: () => leads.insertOne(someLead()),
   replay: () => leads.findOne({ studioId, 'idempotency.key': anyKnown().idempotency.key }),
   get: () => leads.findOne({ _id: anyKnown()._id }),
@@ -43,7 +43,8 @@ const COMMANDS: Readonly<Record<Scenario, () => Promise<unknown>>> = {
 for (const index of INDEXES) await createIndex(client.db(), index);
 await leads.insertMany(known);
 serveLoads((scenario, pace) => {
-  const call = () => COMMANDS[scenario]().then(() => undefined, String);
+  const command = COMMANDS[scenario] ?? (() => Promise.reject(new Error(`no command for ${scenario}`)));
+  const call = () => command().then(() => undefined, String);
   return callAtPace(Array(pace.connections).fill(call), pace);
 });
 

@@ -14,6 +14,7 @@
 import { parseArgs } from 'node:util';
 import { times } from '../test/support/builders.ts';
 import {
+  createStudioWithKey,
   type FilledStudio,
   fillStudio,
   newMongoDatabase,
@@ -24,7 +25,14 @@ import {
 import { runBenchmark } from './processes.ts';
 import { comparisonTable, describeMachine, failureLines, median, print } from './report.ts';
 import { type Compared, type Comparison, compare, type Rounds } from './rounds.ts';
-import { httpTarget, startBareDriver, startCoreAndGateway, startFloor, startProduct } from './targets.ts';
+import {
+  httpTarget,
+  type RunningTarget,
+  startBareDriver,
+  startCoreAndGateway,
+  startFloor,
+  startProduct,
+} from './targets.ts';
 import { LEADS, SCENARIOS, type Scenario } from './workload.ts';
 
 const CONNECTIONS = 64;
@@ -36,7 +44,7 @@ const FULL: Rounds = { rounds: 5, roundMs: 5000, warmUpMs: 2000 };
 const QUICK: Rounds = { rounds: 3, roundMs: 1000, warmUpMs: 750 };
 
 /** The minimum rates, relative to the floor's, and to the bare driver's inserts, finds by key and pages. */
-const GOALS: Readonly<Record<Scenario, number>> = { get: 1, list: 1.5, replay: 0.7, create: 1 };
+const GOALS: Readonly<Partial<Record<Scenario, number>>> = { get: 1, list: 1.5, replay: 0.7, create: 1 };
 const GOALS_WITH_FEW = { get: 0.35, list: 0.8, create: 0.8 } as const;
 const GOALS_ON_MONGODB: Readonly<Partial<Record<Scenario, number>>> = { list: 1, replay: 0.8, create: 1.4 };
 
@@ -49,6 +57,13 @@ const KEYS_WARM_UP_MS = 10_000;
 /** The part of its highest rate at which the latency of creations is measured, and the maximum p99, relative to the floor's. */
 const STEADY = 0.7;
 const MAX_P99 = 1;
+
+const NO_LEADS = { leads: [], cursors: [] };
+
+/** A real caller beside somebody who guesses keys: its creations and the connections that guess as fast as they can, and the maximum p99, relative to that without guesses. */
+const CALLED_PER_SECOND = 200;
+const GUESSING_CONNECTIONS = 500;
+const MAX_P99_BESIDE_GUESSES = 2;
 
 await runBenchmark(async () => {
   const { quick, target } = parseArgs({
@@ -109,8 +124,37 @@ async function measureOnSqlite(rounds: Rounds): Promise<Compared[]> {
     const name = `${scenario}, ${FEW} connections`;
     await add({ name, scenario, connections: FEW, minRate: GOALS_WITH_FEW[scenario] });
   }
+  all.push(await measureBesideGuesses(rounds));
   all.push(await measureKeys(rounds));
   return all;
+}
+
+/** Compares the creations of a caller without and beside guesses of keys. */
+async function measureBesideGuesses(rounds: Rounds): Promise<Compared> {
+  const DATABASE_URL = newSqliteDatabase();
+  const key = await withStore(DATABASE_URL, (store) => createStudioWithKey(store, 'bench'));
+  const { url, pids } = await startCoreAndGateway({ DATABASE_URL });
+  const alone = await httpTarget('alone', { url, ...key }, pids, NO_LEADS);
+  const guesser = await httpTarget('guesser', { url, ...key }, {}, NO_LEADS);
+  const beside: RunningTarget = {
+    ...alone,
+    name: `beside ${GUESSING_CONNECTIONS} that guess`,
+    async drive(scenario, pace) {
+      const [result, guessed] = await Promise.all([
+        alone.drive(scenario, pace),
+        guesser.drive('guess', { connections: GUESSING_CONNECTIONS, durationMs: pace.durationMs }),
+      ]);
+      return { ...result, failures: { ...result.failures, ...guessed.failures } };
+    },
+  };
+  const comparison = {
+    name: 'p99 of create, keys guessed',
+    scenario: 'create',
+    connections: FEW,
+    ratesPerSecond: [CALLED_PER_SECOND, CALLED_PER_SECOND],
+    maxP99: MAX_P99_BESIDE_GUESSES,
+  } as const;
+  return compare(comparison, [alone, beside], rounds);
 }
 
 /** Compares reads with the keys of many studios with those of one of them. */

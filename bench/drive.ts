@@ -25,10 +25,10 @@ export interface LoadResult {
   readonly p99Ms: number;
 }
 
-/** The requests to send, and the expected status. */
+/** The requests to send, and the expected statuses. */
 interface Requests {
   next(): Buffer;
-  readonly status: number;
+  readonly expected: readonly number[];
 }
 
 /** How long the last responses may take after the end of a load; milliseconds. */
@@ -59,7 +59,7 @@ async function openCaller(url: URL, requests: Requests) {
     async call(): Promise<string | undefined> {
       try {
         const { status } = await connection.send(requests.next());
-        return status === requests.status ? undefined : `status ${status}`;
+        return requests.expected.includes(status) ? undefined : `status ${status}`;
       } catch (error) {
         connection = await openConnection(url);
         return (error as Error).message;

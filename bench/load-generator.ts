@@ -14,15 +14,7 @@ import { readFileSync } from 'node:fs';
 import { type Connection, openConnection } from './connection.ts';
 import { drive } from './drive.ts';
 import { serveLoads } from './processes.ts';
-import {
-  EXPECTED_STATUS,
-  type KnownLeads,
-  LEADS,
-  PAGE_SIZE,
-  type Scenario,
-  type Target,
-  Workload,
-} from './workload.ts';
+import { EXPECTED, type KnownLeads, LEADS, PAGE_SIZE, type Scenario, type Target, Workload } from './workload.ts';
 
 /** The connections on which leads are created before the load. */
 const CONNECTIONS = 40;
@@ -33,7 +25,7 @@ const url = new URL(target.url);
 const known = KNOWN === undefined ? await createLeads() : JSON.parse(readFileSync(KNOWN, 'utf8'));
 const workload = new Workload(target, known);
 serveLoads((scenario, pace) =>
-  drive(url, { next: () => workload.request(scenario), status: EXPECTED_STATUS[scenario] }, pace),
+  drive(url, { next: () => workload.request(scenario), expected: EXPECTED[scenario] }, pace),
 );
 
 async function createLeads(): Promise<KnownLeads> {
@@ -60,9 +52,9 @@ async function createLeads(): Promise<KnownLeads> {
   return { leads, cursors };
 }
 
-/** Sends a request and returns the JSON of the response; rejects when its status is not the expected one. */
+/** Sends a request and returns the JSON of the response; rejects when its status is not an expected one. */
 async function send(connection: Connection, scenario: Scenario, request: Buffer) {
   const { status, body } = await connection.send(request);
-  if (status !== EXPECTED_STATUS[scenario]) throw new Error(`unexpected response ${status}: ${body}`);
+  if (!EXPECTED[scenario].includes(status)) throw new Error(`unexpected response ${status}: ${body}`);
   return JSON.parse(body.toString());
 }

@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
+import { newKeySecret } from '../common/rules/key-secret.ts';
 import type { LeadData } from '../src/domain/lead.ts';
 
 /** The kinds of requests: one lead, 25 leads, a repeated creation, a new lead. */
 export const SCENARIOS = ['get', 'list', 'replay', 'create'] as const;
 
-export type Scenario = (typeof SCENARIOS)[number];
+/** `guess`: a read with a key that nobody has. */
+export type Scenario = (typeof SCENARIOS)[number] | 'guess';
 
-/** The expected status of each kind of request. */
-export const EXPECTED_STATUS: Readonly<Record<Scenario, number>> = { get: 200, list: 200, replay: 201, create: 201 };
+/** The expected statuses of each kind of request. */
+export const EXPECTED: Readonly<Record<Scenario, readonly number[]>> = {
+  get: [200],
+  list: [200],
+  replay: [201],
+  create: [201],
+  guess: [401, 429],
+};
 
 /** The destination and content of requests. */
 export interface Target {
@@ -75,6 +83,8 @@ export class Workload {
         return anyOf(this.#gets);
       case 'list':
         return Math.random() < 0.5 ? this.#firstPage : anyOf(this.#pages);
+      case 'guess':
+        return this.#get(PATH, newKeySecret());
     }
   }
 

@@ -42,6 +42,7 @@ export async function startCore(config: CoreConfig): Promise<Running> {
   const readiness = new Readiness('the database', () => store.check(), log);
   metrics?.watchCertificates(credentials);
   metrics?.watchLeadChanges(store);
+  metrics?.watchKeys({ store, clock: systemClock });
   metrics?.watchReadiness(readiness, draining.signal);
   let metricsServer: MetricsServer | undefined;
   try {

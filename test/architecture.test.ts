@@ -163,7 +163,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'sdk/conformance/': [],
   'sdk/conformance/drivers/': ['sdk/index.ts'],
   'examples/': [],
-  'bench/': ['src/', 'test/support/'],
+  'bench/': ['common/rules/', 'src/', 'test/support/'],
   'test/': ['bench/', 'common/', 'verify/', 'gateway/', 'operator/', 'proto/gen/', 'relay/', 'sdk/', 'src/'],
 };
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { hashKeySecret, isKeySecret, textOfHash } from '../../common/rules/key-secret.ts';
 import type { AuthenticateApiKeyResponse } from '../../proto/gen/leadintake/v1/api_key_pb.ts';
@@ -22,10 +23,11 @@ export function authenticator(
 ): (request: FastifyRequest, reply: FastifyReply) => PresentedKey | Promise<PresentedKey> {
   const ask = (secretSha256: Uint8Array, requestId: string) => core.authenticate({ secretSha256, requestId });
   const askUnlessTooMany = unknownKeys(ask);
+  const refuseMalformed = malformedKeys();
   return (request, reply) => {
     const secret = secretOf(request);
     // A malformed key is refused here, so guesses cost the core nothing.
-    if (secret === undefined || !isKeySecret(secret)) throw new Problem('integration_key_invalid');
+    if (secret === undefined || !isKeySecret(secret)) return refuseMalformed(request);
     const secretSha256 = hashKeySecret(secret);
     const caller = cache.get(secretSha256);
     if (caller) return { secretSha256, caller, isChecked: false, countedIn: undefined };
@@ -102,6 +104,25 @@ const MAX_COUNTED_KEYS = 50_000;
 
 const LIMITS = { key: MAX_UNKNOWN_KEYS, studio: undefined };
 
+/**
+ * How long a refusal waits, more or less, of an address that sends too many keys that nobody has. So a flood on hundreds of
+ * connections becomes a trickle, and leaves the processor to the requests of others.
+ */
+export const HELD_REFUSAL_MS = 1000;
+
+/** Those that came together do not end together. */
+const holdRefusal = (): Promise<void> => sleep(HELD_REFUSAL_MS * (0.5 + Math.random()));
+
+/** @returns a function that refuses a request without a key that could be one; of an address with too many of them, later */
+function malformedKeys(): (request: FastifyRequest) => Promise<never> {
+  const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
+  return async (request) => {
+    const { admitted } = await quota.consume({ apiKeyId: clientNetwork(request), studioId: '' }, LIMITS);
+    if (!admitted) await holdRefusal();
+    throw new Problem('integration_key_invalid');
+  };
+}
+
 /** @returns a function that looks up a key which this gateway has not seen valid, or rejects with the Problem */
 function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Promise<AuthenticateApiKeyResponse>) {
   const quota = createMemoryQuota(UNKNOWN_KEYS_WINDOW_SECONDS);
@@ -115,6 +136,7 @@ function unknownKeys(lookUp: (secretSha256: Uint8Array, requestId: string) => Pr
     const sender = { apiKeyId: network, studioId: '' };
     const decision = await consumePatiently(quota, sender, LIMITS);
     if (!decision.admitted) {
+      await holdRefusal();
       setQuotaHeaders(reply, decision, UNKNOWN_KEYS_WINDOW_SECONDS);
       throw rateLimited(decision, 'Too many unknown keys came from this address');
     }

@@ -14,6 +14,8 @@ import type { Caller } from '../domain/caller.ts';
 import { Refusal } from '../domain/refusal.ts';
 import type { MeasuredDeliveries, ReportUnreadable, Store, StoreCommand } from '../store/store.ts';
 import { MAX_COUNTED, measureConsumer } from '../usecases/consumers.ts';
+import type { Changing } from '../usecases/dependencies.ts';
+import { countEndingKeys, ENDING_WITHIN_DAYS } from '../usecases/manage-api-keys.ts';
 import type { RetentionObserver, RetentionOutcome } from '../usecases/retain-leads.ts';
 import { connectErrorOf } from './refusals.ts';
 
@@ -276,6 +278,7 @@ export function createCoreMetrics() {
     clockSetBack: exportClock(registry),
     retention: exportRetention(registry),
     watchLeadChanges: (store: Store) => gaugeLeadChanges(registry, store),
+    watchKeys: (deps: Changing) => gaugeEndingKeys(registry, deps),
     watchCertificates: (credentials: TlsCredentials) =>
       gaugeExpiries(registry, 'lead_intake_core_certificate_expiry_timestamp_seconds', credentials),
     /** Exports whether the store is available, and whether the core is shutting down. */
@@ -341,6 +344,35 @@ function cached<Measured>(measure: () => Promise<Measured>): () => Promise<Measu
     }
     return last.measured;
   };
+}
+
+/** How long the count of keys that end is used; milliseconds. It reads the keys of every studio. */
+const KEYS_TTL_MS = 60 * 60 * 1000;
+
+/** Exports how many keys in use end soon. A scrape waits for no count: it gets the last one, and before the first NaN. */
+function gaugeEndingKeys(registry: Registry, deps: Changing): void {
+  let last: { readonly at: number; readonly counts: ReadonlyMap<number, number> } | undefined;
+  let isCounting = false;
+  const count = async () => {
+    isCounting = true;
+    try {
+      last = { at: performance.now(), counts: await countEndingKeys(deps) };
+    } catch {
+      // The next scrape counts again.
+    } finally {
+      isCounting = false;
+    }
+  };
+  const read = async () => {
+    if (!isCounting && !(last && performance.now() - last.at < KEYS_TTL_MS)) void count();
+    return ENDING_WITHIN_DAYS.map((days) => [`${days}`, last?.counts.get(days) ?? Number.NaN] as const);
+  };
+  gaugeBy(
+    registry,
+    'lead_intake_core_keys_ending',
+    'Valid keys that requests used in the last 30 days and that end within so many days; at most an hour old.',
+    { label: 'days', read },
+  );
 }
 
 const ageSeconds = (since: Date | null): number => (since ? Math.max(0, Date.now() - since.getTime()) / 1000 : 0);

@@ -1,5 +1,7 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { crmIdFault, nameFault, uuidFault } from '../../common/rules/field-rules.ts';
 import { hashKeySecret, newKeySecret } from '../../common/rules/key-secret.ts';
+import { DAY_MS } from '../../common/units.ts';
 import { type ApiKey, type ApiKeyScope, expiryFault, hintOf, MAX_LIVE_KEYS, mayManageKeys } from '../domain/api-key.ts';
 import { type Requester, requestIdentity } from '../domain/audit.ts';
 import { timeOfId } from '../domain/new-id.ts';
@@ -111,15 +113,33 @@ export async function listApiKeys(
  *
  * Of studios that have ended there are none.
  */
-export async function endingApiKeys(deps: Dependencies, before: Date): Promise<ApiKey[]> {
+export async function endingApiKeys(deps: Changing, before: Date): Promise<ApiKey[]> {
   const now = deps.clock();
   const keys: ApiKey[] = [];
   for await (const { id, status } of everyStudio(deps)) {
     if (status === 'ended') continue;
+    // Requests come first: SQLite reads thousands of studios without a pause.
+    await yieldToEventLoop();
     const live = (await deps.store.listLiveApiKeys(id)).filter(({ revokedAt }) => revokedAt === null);
     keys.push(...live.filter(({ expiresAt }) => now < expiresAt && expiresAt < before));
   }
   return keys.sort((a, b) => a.expiresAt.getTime() - b.expiresAt.getTime());
+}
+
+/** How soon keys end that are counted; days. */
+export const ENDING_WITHIN_DAYS = [7, 30] as const;
+
+/** A key that no request used for so many days is not missed when it ends. */
+const IN_USE_DAYS = 30;
+
+/** Counts the keys in use of all studios that end within each of ENDING_WITHIN_DAYS. */
+export async function countEndingKeys(deps: Changing): Promise<ReadonlyMap<number, number>> {
+  const now = deps.clock().getTime();
+  const within = (days: number) => new Date(now + days * DAY_MS);
+  const keys = await endingApiKeys(deps, within(Math.max(...ENDING_WITHIN_DAYS)));
+  const inUse = keys.filter(({ lastUsedAt }) => lastUsedAt && lastUsedAt.getTime() > now - IN_USE_DAYS * DAY_MS);
+  const countOf = (days: number) => inUse.filter(({ expiresAt }) => expiresAt < within(days)).length;
+  return new Map(ENDING_WITHIN_DAYS.map((days) => [days, countOf(days)]));
 }
 
 /** A request for a new secret of a key, not yet checked. */

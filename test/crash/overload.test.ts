@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { drive } from '../../bench/drive.ts';
-import { EXPECTED_STATUS, Workload } from '../../bench/workload.ts';
+import { EXPECTED, Workload } from '../../bench/workload.ts';
 import { newKeySecret } from '../../common/rules/key-secret.ts';
 import { times } from '../support/builders.ts';
 import { allLeads, arrangeStudio, type CoreClients, type StudioWithKey } from '../support/core-clients.ts';
@@ -91,7 +91,7 @@ describe('overload', () => {
     const { deployment, studio } = await aService();
     const url = new URL(deployment.gatewayUrl);
     const workload = new Workload({ ...studio, url: url.href });
-    const creations = { next: () => workload.request('create'), status: EXPECTED_STATUS.create };
+    const creations = { next: () => workload.request('create'), expected: EXPECTED.create };
     await drive(url, creations, { connections: 64, durationMs: 3000 });
 
     const peak = rateOf(await drive(url, creations, { connections: 64, durationMs: MEASURED_MS }));

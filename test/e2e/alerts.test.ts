@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MongoClient } from 'mongodb';
+import { type Db, MongoClient } from 'mongodb';
 import { expect, onTestFinished, test } from 'vitest';
 import { ConsumerStart } from '../../proto/gen/leadintake/v1/consumer_pb.ts';
 import { type Deployment, deployApart, portToKeep, UNKNOWN_KEY } from '../crash/deployment.ts';
@@ -126,7 +126,8 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         await core.consumers.createConsumer(relay);
         await core.leads.pullLeadChanges({ consumer: 'relay' });
         await backdateChanges(databaseUrl);
-        // A core caches the count of pending changes for half a minute.
+        await letKeysEndSoon(databaseUrl);
+        // A core caches the count of pending changes for half a minute, that of keys for an hour.
         await deployment.kill('core');
         await deployment.restart('core');
         await deployment.serves();
@@ -134,7 +135,12 @@ describeIf(canRun, 'a Prometheus that scrapes core and gateway,', 'install prome
         const [{ lead, revision } = expect.fail()] = (await core.leads.pullLeadChanges({ consumer: 'relay' })).changes;
         const aside = { studioId: lead?.studioId ?? '', leadId: lead?.id ?? '', revision, reason: 'HTTP_500' };
         await core.consumers.setAsideLeadChanges({ consumer: 'relay', leads: [aside] });
-        await fire('LeadIntakeChangesWait', 'LeadIntakeConsumerWaits', 'LeadIntakeConsumerSetAside');
+        await fire(
+          'LeadIntakeChangesWait',
+          'LeadIntakeConsumerWaits',
+          'LeadIntakeConsumerSetAside',
+          'LeadIntakeKeysEnd',
+        );
         await consumer.stop();
 
         deployment.process('gateway').child.kill('SIGTERM');
@@ -325,16 +331,24 @@ async function pauseBriefly(deployment: Deployment): Promise<void> {
   await sleep(RUNNING_MS);
 }
 
-/** Backdates the pending changes of all leads by an hour. */
-async function backdateChanges(databaseUrl: string): Promise<void> {
+/** Backdates the pending changes of all leads by two hours. */
+const backdateChanges = (databaseUrl: string): Promise<void> =>
+  onDatabase(databaseUrl, async (database) => {
+    const since = new Date(Date.now() - 2 * HOUR_MS);
+    await database.collection('leads').updateMany({}, { $set: { 'changes.since': since } });
+    await database.collection('deliveries').updateMany({}, { $set: { since } });
+  });
+
+const letKeysEndSoon = (databaseUrl: string): Promise<void> =>
+  onDatabase(databaseUrl, async (database) => {
+    const expiresAt = new Date(Date.now() + DAY_MS);
+    await database.collection('apiKeys').updateMany({}, { $set: { expiresAt } });
+  });
+
+async function onDatabase(databaseUrl: string, change: (database: Db) => Promise<void>): Promise<void> {
   const client = new MongoClient(databaseUrl);
   try {
-    const since = new Date(Date.now() - 2 * HOUR_MS);
-    await client
-      .db()
-      .collection('leads')
-      .updateMany({}, { $set: { 'changes.since': since } });
-    await client.db().collection('deliveries').updateMany({}, { $set: { since } });
+    await change(client.db());
   } finally {
     await client.close();
   }

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { type CoreMetrics, createCoreMetrics } from '../../src/rpc/observation.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { aConsumer } from '../support/builders.ts';
+import { aConsumer, anApiKey, aStudio, BY, DAY_MS } from '../support/builders.ts';
 import { temporaryFolder } from '../support/processes.ts';
 
 test('after a failed count, lead changes are counted again with the next collection', async () => {
@@ -44,6 +44,34 @@ test('a consumer that cannot be counted hides what waits for no other', async ()
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="first"\} Nan$/m);
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_waiting\{consumer="second"\} 0$/m);
   expect(exported).toMatch(/^lead_intake_core_consumer_changes_set_aside\{consumer="second"\} 0$/m);
+});
+
+// @proves monitoring-2
+test('keys that end soon are counted if requests use them, and a scrape waits for no count', async () => {
+  const store = openSqliteStore(join(temporaryFolder(), 'leads.db'));
+  onTestFinished(() => store.close());
+  const now = new Date();
+  const inDays = (days: number) => new Date(now.getTime() + days * DAY_MS);
+  const keys = [
+    { expiresAt: inDays(6), usedAt: inDays(-1) },
+    { expiresAt: inDays(29), usedAt: inDays(-29) },
+    { expiresAt: inDays(31), usedAt: now },
+    { expiresAt: inDays(-1), usedAt: now },
+    { expiresAt: inDays(5), usedAt: inDays(-31) },
+    { expiresAt: inDays(5), usedAt: null },
+  ];
+  await store.putStudio(aStudio({ id: 's1' }), BY);
+  for (const { expiresAt, usedAt } of keys) {
+    const key = anApiKey({ studioId: 's1', expiresAt });
+    await store.createApiKey(key, now);
+    if (usedAt) await store.recordApiKeyUse({ studioId: 's1', keyId: key.id, now: usedAt, unlessSince: usedAt });
+  }
+  const { registry, watchKeys } = createCoreMetrics();
+  watchKeys({ store, clock: () => now });
+  const counted = async () => (await registry.metrics()).match(/(?<=^lead_intake_core_keys_ending).*$/gm);
+
+  expect(await counted()).toEqual(['{days="7"} Nan', '{days="30"} Nan']);
+  await expect.poll(counted).toEqual(['{days="7"} 1', '{days="30"} 2']);
 });
 
 async function countIn(registry: CoreMetrics['registry']): Promise<string | undefined> {

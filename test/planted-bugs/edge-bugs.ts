@@ -57,6 +57,12 @@ export const EDGE_BUGS: readonly PlantedBug[] = [
     patches: [{ file: 'gateway/admission/authentication.ts', find: '!decision.admitted', put: 'decision.waitMs > 0' }],
   },
   {
+    name: 'an address that sends malformed keys is refused as fast as it sends',
+    suite: 'test/e2e/http/unknown-keys.test.ts',
+    caughtBy: 'of an address with too many of them, refusals wait; a known key, and another address, do not',
+    patches: [{ file: 'gateway/admission/authentication.ts', find: 'if (!admitted) await holdRefusal();', put: '' }],
+  },
+  {
     name: 'lists wait in the order of their arrival',
     suite: 'test/unit/exchange-batcher.test.ts',
     caughtBy: 'sends no more before there are results, and groups take turns meanwhile',

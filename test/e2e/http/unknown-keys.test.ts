@@ -2,7 +2,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { newKeySecret } from '../../../common/rules/key-secret.ts';
-import { MAX_UNKNOWN_KEYS, UNKNOWN_KEYS_WINDOW_SECONDS } from '../../../gateway/admission/authentication.ts';
+import {
+  HELD_REFUSAL_MS,
+  MAX_UNKNOWN_KEYS,
+  UNKNOWN_KEYS_WINDOW_SECONDS,
+} from '../../../gateway/admission/authentication.ts';
 import { times } from '../../support/builders.ts';
 import { aSeparateService, expectProblem, keyLookUps, LEADS, type Service } from '../../support/service.ts';
 
@@ -64,6 +68,39 @@ describe('keys that the core does not know', () => {
     }
     expect((await service.get(unseen.secret)).status).toBe(200);
   });
+});
+
+// @proves bounds-141
+test('of an address with too many of them, refusals wait; a known key, and another address, do not', async () => {
+  const service = await aSeparateService();
+  const { secret } = await service.aStudioWithKey();
+  const durationOf = async (call: () => Promise<unknown>) => {
+    const before = performance.now();
+    await call();
+    return performance.now() - before;
+  };
+  const refused = async (key: string, status: number) => {
+    const response = await service.get(key);
+    await response.text();
+    return response.status === status;
+  };
+  for (const [kind, status] of [
+    ['malformed', 401],
+    ['unknown', 429],
+  ] as const) {
+    const key = () => (kind === 'malformed' ? 'guess' : newKeySecret());
+    // On a busy machine more than one window may pass.
+    await expect
+      .poll(async () => {
+        await Promise.all(times(MAX_UNKNOWN_KEYS, () => service.get(key()).then((response) => response.text())));
+        const durations = await Promise.all(times(3, () => durationOf(() => refused(key(), status))));
+        return Math.min(...durations) >= HELD_REFUSAL_MS / 2;
+      })
+      .toBe(true);
+    const own = await Promise.all(times(3, () => durationOf(() => refused(secret, 200))));
+    const others = await durationOf(() => statusFrom('127.0.0.2', service, key()));
+    expect(Math.min(...own, others)).toBeLessThan(HELD_REFUSAL_MS / 2);
+  }
 });
 
 describe('behind a balancer', () => {
