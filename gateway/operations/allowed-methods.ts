@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../problems.ts';
 import { addressFault } from '../request.ts';
 
@@ -9,6 +9,8 @@ declare module 'fastify' {
     allowedMethods: Map<string, string>;
   }
 }
+
+export type DocsHandler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
 /** Registers every method that Node accepts, so that a known path answers 405 rather than 404. */
 export function registerAllMethods(app: FastifyInstance): void {
@@ -27,6 +29,17 @@ export function allowOnly(app: FastifyInstance, url: string, ...allowed: string[
     },
     handler: () => undefined,
   });
+}
+
+/** Serves a path of the documentation, without a key and uncounted, to GET and HEAD. */
+export function serveDocs(app: FastifyInstance, url: string, handler: DocsHandler): void {
+  app.route({
+    method: ['GET', 'HEAD'],
+    url,
+    config: { operation: 'docs' },
+    handler: async (request, reply) => handler(request, reply),
+  });
+  allowOnly(app, url, 'GET', 'HEAD');
 }
 
 /** Returns the problem of a request whose method Node does not know, and so refuses before it has a route. */

@@ -7,7 +7,7 @@ import { openApiDocument } from '../docs/openapi.ts';
 import type { Packages } from '../docs/packages.ts';
 import { isHtml, pagesOf } from '../docs/pages.ts';
 import { REFERENCE_FOLDER, REFERENCE_SCRIPT } from '../docs/reference-script.ts';
-import { allowOnly } from './allowed-methods.ts';
+import { allowOnly, serveDocs } from './allowed-methods.ts';
 import { packageRoutes } from './packages.ts';
 
 const OPENAPI_PATH = '/v1/openapi.json';
@@ -42,8 +42,6 @@ const REFERENCE_CONTENT_POLICY = [
   "style-src 'self' 'unsafe-inline'",
 ];
 
-const DOCS = { config: { operation: 'docs' } } as const;
-
 /** Serves the documentation, the packages and the OpenAPI document, without a key and uncounted. @rule 10.docs 10.openapi */
 export function docsRoutes(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy, packages: Packages): void {
   const openApi = Buffer.from(JSON.stringify(openApiDocument(publicUrl)));
@@ -75,13 +73,11 @@ function servePages(app: FastifyInstance, publicUrl: string, policy: QuotaPolicy
       const { path, mediaType, text } = page;
       const headers = headersOf(path === '/docs' ? REFERENCE_CONTENT_POLICY : CONTENT_POLICY);
       const content = Buffer.from(text);
-      scope.get(path, DOCS, async (_request, reply) => reply.headers(headers).type(mediaType).send(content));
-      allowOnly(app, path, 'GET');
+      serveDocs(scope, path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));
       if (!isHtml(page)) continue;
       // Relative, because the docs may be served under a prefix.
       const location = `../${basename(path)}`;
-      scope.get(`${path}/`, DOCS, async (_request, reply) => reply.redirect(location, 308));
-      allowOnly(app, `${path}/`, 'GET');
+      serveDocs(scope, `${path}/`, (_request, reply) => reply.redirect(location, 308));
     }
   });
 }
@@ -93,12 +89,10 @@ function serveFiles(app: FastifyInstance): void {
     const setHeaders = (reply: FastifyReply) => void reply.headers(headers);
     scope.register(files, { ...SEND, root: ASSETS_FOLDER, serve: false, preCompressed: true, setHeaders });
     const serve = (name: string, folder: string) => {
-      const path = `/docs/assets/${name}`;
-      scope.get(path, DOCS, async (request, reply) => {
+      serveDocs(scope, `/docs/assets/${name}`, (request, reply) => {
         ignoreConditionsOfChanges(request);
         return reply.sendFile(name, folder, CHUNKS);
       });
-      allowOnly(scope, path, 'GET');
     };
     for (const name of ['style.css', 'icon.svg', 'site.js', 'reference.js']) serve(name, ASSETS_FOLDER);
     serve(REFERENCE_SCRIPT, REFERENCE_FOLDER);

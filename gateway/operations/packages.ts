@@ -1,18 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { absence, filesOf, PACKAGES_PATH, type PackageFile, type Packages, packageIndexes } from '../docs/packages.ts';
 import { Problem } from '../problems.ts';
-import { allowOnly } from './allowed-methods.ts';
+import { type DocsHandler, serveDocs } from './allowed-methods.ts';
 
 /** How long an archive may be kept without asking again: its name has its version, so its bytes never change. */
 const FOREVER = 'public, max-age=31536000, immutable';
-
-const ROUTE = { config: { operation: 'docs' } } as const;
 
 /** Sends a file, with the headers that the reply has. */
 type SendFile = (request: FastifyRequest, reply: FastifyReply, file: PackageFile) => FastifyReply;
 
 /**
- * Serves the packages and their indexes, without a key and uncounted, to GET and HEAD. Each file has its own route, so that nothing
+ * Serves the packages and their indexes. Each file has its own route, so that nothing
  * else in its folder can be reached; for every other path a 404 says what is here.
  *
  * @param headers those of all docs
@@ -24,15 +22,7 @@ export function packageRoutes(
   headers: Readonly<Record<string, string>>,
   sendFile: SendFile,
 ): void {
-  const serve = (path: string, handler: (request: FastifyRequest, reply: FastifyReply) => FastifyReply) => {
-    app.route({
-      method: ['GET', 'HEAD'],
-      url: `${PACKAGES_PATH}${path}`,
-      ...ROUTE,
-      handler: async (...both) => handler(...both),
-    });
-    allowOnly(app, `${PACKAGES_PATH}${path}`, 'GET', 'HEAD');
-  };
+  const serve = (path: string, handler: DocsHandler) => serveDocs(app, PACKAGES_PATH + path, handler);
   for (const { path, mediaType, text } of packageIndexes(packages, publicUrl)) {
     const content = Buffer.from(text);
     serve(path, (_request, reply) => reply.headers(headers).type(mediaType).send(content));

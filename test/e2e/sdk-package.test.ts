@@ -113,6 +113,15 @@ test('the outbox does what the README and the page show: a form, a worker, entri
   for (const name of ['website', 'form', 'worker', 'attention']) {
     write(`${name === 'worker' ? 'send-leads' : name}.js`, exampleOf('sdk/README.md', `outbox-${name}`));
   }
+  // A TypeScript website, whose other files are TypeScript, too.
+  const plain = exampleOf('sdk/README.md', 'outbox-form').split('\n');
+  const typed = exampleOf('sdk/README.md', 'outbox-form-types').trimEnd().split('\n');
+  const beginning = (line: string) => line.slice(0, '  const capture'.length);
+  write('form.ts', plain.map((line) => typed.find((each) => beginning(each) === beginning(line)) ?? line).join('\n'));
+  for (const name of ['website', 'send-leads', 'attention']) {
+    write(`${name}.ts`, readFileSync(join(website, `${name}.js`), 'utf8'));
+  }
+  await run(tsc, [...CHECK, 'form.ts', 'website.ts', 'send-leads.ts', 'attention.ts'], { cwd: website });
   write(
     'visits.js',
     `import { onContactForm } from './form.js';

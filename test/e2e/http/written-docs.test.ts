@@ -46,6 +46,9 @@ describe('every page', () => {
     expect(response.headers.has('ratelimit')).toBe(false);
     expect(response.headers.get('content-security-policy')).toContain("script-src 'self';");
     if (path !== '/docs') expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe/);
+    // As somebody who checks links asks.
+    const head = await fetch(service.url + path, { method: 'HEAD' });
+    expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, response.headers.get('etag'), '']);
     const html = await response.text();
     expect(html).toMatch(/<title>\S[^<]* · Lead Intake API<\/title>/);
     // The content security policy forbids both, and every placeholder is filled.
